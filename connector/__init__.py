@@ -1,0 +1,1 @@
+"""The Recruitment Connector: the public names, and nothing else."""

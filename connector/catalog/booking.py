@@ -1,0 +1,103 @@
+"""Bookings: interviews, placements and other scheduled events (API 2.4, 3.4, 4.5)."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Literal
+
+from connector.field import (
+    REFUSED,
+    REQUIRED,
+    AcceptedWhen,
+    Filter,
+    RequiredWhen,
+    field,
+    only,
+    shown,
+)
+from connector.resource import Resource
+from connector.value import Kind, Uuid
+
+BookingType = Literal[
+    "interview", "contract", "permanent", "internal", "consultation", "site_visit"
+]
+BookingStatus = Literal[
+    "draft", "scheduled", "confirmed", "in_progress", "completed", "cancelled", "rescheduled"
+]
+InterviewType = Literal["phone", "video", "in_person"]
+MeetingPlatform = Literal["<meeting_platform_1>", "<meeting_platform_2>", "<meeting_platform_3>"]
+ContractType = Literal["fixed_term", "temporary", "ongoing", "project_based"]
+BookingIr35 = Literal["inside", "outside", "not_applicable"]
+
+
+class Booking(
+    Resource,
+    name="bookings",
+    singular="booking",
+    path="/bookings",
+    scope="bookings",
+    rules=(
+        RequiredWhen(
+            ("candidate_id", "job_id", "company_id"),
+            on="booking_type",
+            values=("interview", "contract", "permanent"),
+        ),
+        RequiredWhen(("end_datetime",), on="booking_type", values=("interview", "contract")),
+        AcceptedWhen("cancellation_reason", on="status", values=("cancelled",)),
+    ),
+    # API 4.5: which datetime these compare with, and whether the bounds belong, is not shown.
+    filters=(Filter("start_date", Kind.DATE), Filter("end_date", Kind.DATE)),
+):
+    """An interview, placement or other scheduled event."""
+
+    booking_type: BookingType = field(
+        "What kind of event it is.",
+        create=REQUIRED,
+        listed=True,
+        sortable=True,
+        filterable=True,
+    )
+    title: str | None = field("The event's title.", listed=True, sortable=True)
+    description: str | None = field("What the event is about.")
+    candidate_id: Uuid | None = field("The candidate (`candidates.id`).", listed=True)
+    job_id: Uuid | None = field("The job (`jobs.id`).", listed=True)
+    company_id: Uuid | None = field("The client company (`companies.id`).", listed=True)
+    lead_id: Uuid | None = field("The lead (`leads.id`), for consultations.")
+    start_datetime: datetime = field("When it begins.", create=REQUIRED, listed=True, sortable=True)
+    end_datetime: datetime | None = field("When it ends.", listed=True, sortable=True)
+    all_day: bool | None = field("Whether it takes whole days.")
+    interview_type: InterviewType | None = field("How the interview is held.")
+    interview_location: str | None = field("Where the interview is held.")
+    interview_panel: str | None = field("Who interviews.")
+    meeting_link: str | None = field("Address of the online meeting.", format="url")
+    meeting_platform: MeetingPlatform | None = field("Platform of the online meeting.")
+    meeting_id: str | None = shown("The platform's number for the meeting.")
+    meeting_password: str | None = shown("The meeting's password.")
+    meeting_join_url: str | None = shown("The address that joins the meeting.")
+    contract_type: ContractType | None = field("The kind of contract.")
+    day_rate: float | None = field("Day rate of the contract.")
+    contract_value: float | None = field("Value of the contract.")
+    payment_terms: str | None = field("Terms of payment.")
+    contract_notes: str | None = field("Notes on the contract.")
+    ir35_status: BookingIr35 | None = field("Status under the IR35 tax rules.")
+    offer_accepted_date: date | None = shown("The day on which the offer was accepted.")
+    annual_salary: float | None = field("Salary of a permanent placement, a year.")
+    placement_fee: float | None = field("The agency's fee for the placement.")
+    notice_period_days: int | None = field("Length of notice, in days.")
+    probation_period_months: int | None = field("Length of probation, in months.")
+    status: BookingStatus | None = field(
+        "The booking's state.",
+        create=only("draft", "scheduled", "confirmed"),
+        listed=True,
+        sortable=True,
+        filterable=True,
+    )
+    contact_name: str | None = field("Whom to ask for.")
+    contact_email: str | None = field("The contact's email.", format="email")
+    contact_phone: str | None = field("The contact's telephone.")
+    location: str | None = field("Where it takes place.")
+    requirements: str | None = field("What has to be prepared.")
+    internal_notes: str | None = field("Notes for colleagues.")
+    assigned_to: Uuid | None = field("The consultant in charge; users have no endpoint.")
+    timezone: str | None = field("Time zone of the event.", format="timezone")
+    cancellation_reason: str | None = field("Why it was cancelled.", create=REFUSED)

@@ -1,0 +1,111 @@
+"""Candidates: profiles and applicant data (API 2.2, 3.2, 4.3)."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Literal
+
+from connector.catalog.job import EmploymentType
+from connector.field import REFUSED, REQUIRED, field, only, shown
+from connector.resource import Resource
+from connector.value import Uuid
+
+CandidateStatus = Literal[
+    "new_lead",
+    "screening",
+    "submitted",
+    "interviewing",
+    "offer_made",
+    "offer_accepted",
+    "placed",
+    "rejected",
+    "on_hold",
+    "withdrawn",
+]
+EmploymentStatus = Literal[
+    "actively_looking", "open_to_offers", "passive", "not_looking", "placed", "blacklisted"
+]
+CandidateIr35 = Literal["inside", "outside", "unknown", "not_applicable"]
+
+# API 3.2: list items and update bodies leave three of the ten states out.
+_SHORT_STATUS = (
+    "new_lead",
+    "screening",
+    "submitted",
+    "interviewing",
+    "offer_made",
+    "placed",
+    "rejected",
+)
+
+
+class Candidate(
+    Resource, name="candidates", singular="candidate", path="/candidates", scope="candidates"
+):
+    """A person who looks for work, or might."""
+
+    first_name: str = field("Given name.", create=REQUIRED, listed=True, sortable=True)
+    last_name: str = field("Family name.", create=REQUIRED, listed=True, sortable=True)
+    email: str = field(
+        "Email address.", create=REQUIRED, listed=True, sortable=True, format="email"
+    )
+    phone: str | None = field("Telephone number.", listed=True)
+    mobile: str | None = field("Mobile number.")
+    address_line1: str | None = field("First line of the address.")
+    address_line2: str | None = field("Second line of the address.")
+    city: str | None = field("Town or city.")
+    state_province: str | None = field("State, province or county.")
+    postal_code: str | None = field("Postal code.")
+    country: str | None = field("Country.")
+    network_url: str | None = field("Professional network profile.", format="url")
+    code_host_url: str | None = field("Code hosting profile.", format="url")
+    portfolio_url: str | None = field("Portfolio page.", format="url")
+    date_of_birth: date | None = field("Date of birth.")
+    nationality: str | None = field("Nationality.")
+    employment_type: EmploymentType = field(
+        "The kind of engagement sought.",
+        create=only("permanent", "contractor", "interim", required=True),
+        listed=True,
+        sortable=True,
+    )
+    employment_status: EmploymentStatus | None = field(
+        "How actively the person looks.",
+        create=only("actively_looking", "open_to_offers", "passive", "not_looking"),
+    )
+    current_salary: float | None = field("Salary at present.")
+    expected_salary: float | None = field("Salary hoped for.")
+    salary_currency: str | None = field("Currency code of the salaries.", format="currency")
+    current_day_rate: float | None = field("Day rate at present.")
+    expected_day_rate: float | None = field("Day rate hoped for.")
+    rate_currency: str | None = field("Currency code of the day rates.", format="currency")
+    notice_period_days: int | None = field("Length of notice, in days.")
+    available_from: date | None = field("First day of availability.", sortable=True)
+    current_job_title: str | None = field("Job title at present.", listed=True, sortable=True)
+    current_company: str | None = field("Employer at present.", listed=True, sortable=True)
+    years_of_experience: int | None = field("Working experience, in years.")
+    industry: str | None = field("Industry.")
+    skills: str | None = field("Skills, as written.")
+    qualifications: str | None = field("Degrees and certificates, as written.")
+    cv_file_path: str | None = shown("Where the platform keeps the CV.")
+    status: CandidateStatus | None = field(
+        "The person's state in the pipeline.",
+        create=REFUSED,
+        update=only(*_SHORT_STATUS),
+        item=_SHORT_STATUS,
+        listed=True,
+        sortable=True,
+        filterable=True,
+    )
+    source: str | None = field("How the person was found, as written.")
+    rating: int | None = field("The agency's rating.")
+    preferred_locations: str | None = field("Where the person would work, as written.")
+    willing_to_relocate: bool | None = field("Whether the person would move.")
+    right_to_work: str | None = field("Right to work, as written.")
+    security_clearance: str | None = field("Security clearance, as written.")
+    languages: str | None = field("Languages, as written.")
+    ir35_status: CandidateIr35 | None = field("Status under the IR35 tax rules.")
+    umbrella_company: str | None = field("Umbrella company that employs the contractor.")
+    limited_company_name: str | None = field("The contractor's own company.")
+    notes: str | None = field("Notes.")
+    internal_notes: str | None = field("Notes for colleagues.")
+    assigned_to: Uuid | None = field("The consultant in charge; users have no endpoint.")

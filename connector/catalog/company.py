@@ -1,0 +1,55 @@
+"""Companies: the agency's clients (API 2.3, 3.3, 4.4)."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Literal
+
+from connector.field import REQUIRED, field, only, shown
+from connector.resource import Resource
+from connector.value import Uuid
+
+CompanySize = Literal["1-10", "11-50", "51-200", "201-500", "501-1000", "1000+"]
+CompanyStatus = Literal["prospect", "active", "inactive", "on_hold", "archived"]
+CompanyFeeType = Literal["percentage", "fixed", "retainer"]
+
+
+class Company(Resource, name="companies", singular="company", path="/companies", scope="companies"):
+    """A client company."""
+
+    name: str = field("The company's name.", create=REQUIRED, listed=True, sortable=True)
+    email: str = field("Email address.", create=REQUIRED, listed=True, format="email")
+    legal_name: str | None = field("Name in the register.")
+    trading_name: str | None = field("Name used in trade.")
+    company_number: str | None = field("Number in the register.")
+    phone: str | None = field("Telephone number.", listed=True)
+    website: str | None = field("Website.", format="url")
+    industry: str | None = field("Industry.", listed=True, sortable=True)
+    description: str | None = field("What the company does.")
+    company_size: CompanySize | None = field("Number of employees, as a band.")
+    founded_year: int | None = field("Year of foundation.")
+    primary_contact_name: str | None = field("Name of the first contact.")
+    primary_contact_email: str | None = field("Email of the first contact.", format="email")
+    primary_contact_phone: str | None = field("Telephone of the first contact.")
+    primary_contact_title: str | None = field("Job title of the first contact.")
+    status: CompanyStatus | None = field(
+        "The company's state.",
+        create=only("prospect", "active"),
+        listed=True,
+        sortable=True,
+        filterable=True,
+    )
+    billing_email: str | None = field("Where invoices are sent.", format="email")
+    payment_terms: str | None = field("Terms of payment.")
+    contract_start_date: date | None = field("First day of the contract.")
+    contract_end_date: date | None = field("Last day of the contract.")
+    fee_percentage: float | None = field("The agency's fee as a percentage of the salary.")
+    fee_type: CompanyFeeType | None = field("How the agency's fee is worked out.")
+    network_url: str | None = field("Professional network profile.", format="url")
+    social_url: str | None = field("Social media profile.", format="url")
+    internal_notes: str | None = field("Notes for colleagues.")
+    tags: str | None = field("Tags, as written.")
+    account_manager_id: Uuid | None = field("The consultant in charge; users have no endpoint.")
+    jobs_count: int | None = shown("Number of the company's jobs.", listed=True)
+    active_jobs_count: int | None = shown("Number of the company's open jobs.")
+    placements_count: int | None = shown("Number of placements with the company.")

@@ -1,0 +1,93 @@
+"""Content types with their fields, and content items (API 2.6, 2.7, 3.6, 4.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Literal
+
+from connector.field import REQUIRED, field, shown
+from connector.resource import Record, Resource
+from connector.value import FieldValue, Uuid
+
+ContentFieldType = Literal[
+    "text",
+    "textarea",
+    "rich_text",
+    "number",
+    "select",
+    "multi_select",
+    "date",
+    "datetime",
+    "boolean",
+    "image",
+    "file",
+    "url",
+    "email",
+    "phone",
+]
+ContentStatus = Literal["draft", "published"]
+
+
+class ContentTypeField(Record):
+    """One field of a content type, as the type's detail answer shows it."""
+
+    __slots__ = ()
+
+    id: Uuid = shown("Identifies the field.")
+    name: str | None = shown("The field's name for people.")
+    field_key: str | None = shown("The key under which items hold the field's value.")
+    field_type: ContentFieldType | None = shown("What the field holds.")
+    is_required: bool | None = shown("Whether an item must have a value.")
+    is_title_field: bool | None = shown("Whether the value is the item's title.")
+    placeholder: str | None = shown("Example text in the empty form.")
+    help_text: str | None = shown("Advice beside the form.")
+    config: str | None = field(
+        "Settings of the field, as a JSON object in a string.", format="json"
+    )
+    display_order: int | None = shown("Place in the form.")
+
+
+class ContentType(
+    Resource,
+    name="content_types",
+    singular="content type",
+    path="/content-types",
+    scope="content",
+    operations=("list", "get"),
+    sorted_lists=False,
+    searchable=False,
+):
+    """A kind of content, with the fields that its items have; read-only."""
+
+    name: str | None = shown("The type's name.", listed=True)
+    slug: str | None = shown("The type's name in addresses.", listed=True)
+    description: str | None = shown("What the type is for.", listed=True)
+    icon: str | None = shown("The type's icon.", listed=True)
+    is_system: bool | None = shown("Whether the platform made the type.", listed=True)
+    is_active: bool | None = shown("Whether the type is in use.", listed=True)
+    fields: tuple[ContentTypeField, ...] = shown("The fields that items of the type have.")
+
+
+class ContentItem(
+    Resource,
+    name="content_items",
+    singular="content item",
+    path="/content/{type}",
+    scope="content",
+    parent="content_types",
+    echo_create=("id", "title", "slug", "status", "created_at"),
+    echo_update=("id", "title", "slug", "status", "updated_at"),
+):
+    """One piece of content of a content type."""
+
+    updated_at: datetime = shown("When the record was last changed.", listed=True, sortable=True)
+    title: str = field("The item's title.", create=REQUIRED, listed=True, sortable=True)
+    slug: str | None = field("The item's name in addresses.", listed=True, sortable=True)
+    status: ContentStatus | None = field(
+        "The item's state.", listed=True, sortable=True, filterable=True
+    )
+    published_at: datetime | None = shown(
+        "When the item was published.", listed=True, sortable=True
+    )
+    fields: Mapping[str, FieldValue] = field("The item's values by `field_key`.")

@@ -1,0 +1,88 @@
+"""Jobs: postings and vacancies (API 2.1, 3.1, 4.2)."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Literal
+
+from connector.field import REQUIRED, field, only, shown
+from connector.resource import Resource
+from connector.value import Uuid
+
+EmploymentType = Literal[
+    "permanent", "contractor", "interim", "contract_to_perm", "freelance", "temporary"
+]
+JobStatus = Literal["draft", "published", "closed", "filled", "on_hold", "cancelled"]
+RemoteType = Literal["on_site", "remote", "hybrid"]
+ExperienceLevel = Literal["entry", "mid", "senior", "lead", "executive"]
+SalaryType = Literal["annual", "monthly", "hourly"]
+FeeType = Literal["percentage", "fixed"]
+
+
+class Job(Resource, name="jobs", singular="job", path="/jobs", scope="jobs"):
+    """A posting or vacancy."""
+
+    title: str = field("The vacancy's title.", create=REQUIRED, listed=True, sortable=True)
+    reference_code: str | None = field("The agency's own code for the job.", listed=True)
+    slug: str | None = shown("The job's name in the address of its public page.")
+    department: str | None = field("The client's department that hires.")
+    location: str = field("Where the work is done.", create=REQUIRED, listed=True, sortable=True)
+    remote_type: RemoteType | None = field("Whether the work is on site, remote or both.")
+    employment_type: EmploymentType = field(
+        "The kind of engagement.",
+        create=only("permanent", "contractor", "interim", required=True),
+        listed=True,
+        sortable=True,
+        filterable=True,
+    )
+    experience_level: ExperienceLevel | None = field("The seniority that is asked for.")
+    salary_min: float | None = field("Lowest salary offered.", listed=True, sortable=True)
+    salary_max: float | None = field("Highest salary offered.", listed=True, sortable=True)
+    salary_currency: str | None = field("Currency code of the salary.", format="currency")
+    salary_type: SalaryType | None = field(
+        "The period that the salary is for.", create=only("annual", "monthly", "hourly")
+    )
+    show_salary: bool | None = field("Whether the public page shows the salary.")
+    day_rate_min: float | None = field("Lowest day rate offered.")
+    day_rate_max: float | None = field("Highest day rate offered.")
+    rate_currency: str | None = field("Currency code of the day rate.", format="currency")
+    fee_type: FeeType | None = field("How the agency's fee is worked out.")
+    fee_percentage: float | None = field("The agency's fee as a percentage of the salary.")
+    placement_fee: float | None = field("The agency's fee as an amount.")
+    description: str = field("What the job is, at length.", create=REQUIRED)
+    requirements: str | None = field("What an applicant must bring.")
+    responsibilities: str | None = field("What the holder of the job does.")
+    benefits: str | None = field("What the client offers besides pay.")
+    positions_available: int | None = field("How many people are to be hired.")
+    application_deadline: date | None = field("The last day for applications.")
+    start_date: date | None = field("The day on which the work begins.")
+    required_skills: str | None = field("Skills that an applicant must have.")
+    preferred_skills: str | None = field("Skills that are welcome.")
+    qualifications: str | None = field("Degrees and certificates that are asked for.")
+    status: JobStatus | None = field(
+        "The job's state.",
+        create=only("draft", "published"),
+        listed=True,
+        sortable=True,
+        filterable=True,
+    )
+    published_at: datetime | None = field("When the job was published.", sortable=True)
+    allow_applications: bool | None = field("Whether applications are taken.")
+    enable_public_page: bool | None = field("Whether the job has a public page.")
+    company_id: Uuid | None = field("The client company (`companies.id`).")
+    assigned_to: Uuid | None = field("The consultant in charge; users have no endpoint.")
+    application_email: str | None = field(
+        "Where applications are sent.", write_only=True, format="email"
+    )
+    application_url: str | None = field(
+        "The page where applications are made.", write_only=True, format="url"
+    )
+    enable_ai_matching: bool | None = field(
+        "Whether candidates are matched automatically.", write_only=True
+    )
+    meta_title: str | None = field("The public page's title for search engines.", write_only=True)
+    meta_description: str | None = field(
+        "The public page's summary for search engines.", write_only=True
+    )
+    featured: bool | None = field("Whether the job is shown first.", write_only=True)
+    internal_notes: str | None = field("Notes for colleagues.", write_only=True)

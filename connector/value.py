@@ -1,0 +1,136 @@
+"""The types of the API's fields, and how one JSON value is read as each of them.
+
+Reading is strict about meaning and lenient about form: what cannot be read as its type raises
+`ValueError` or `TypeError` here, and the caller keeps the answer as received. This module knows
+no field and no resource.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime
+from enum import StrEnum
+from typing import Any, NewType
+
+Uuid = NewType("Uuid", str)
+"""A string that identifies a record; its inner form is not interpreted."""
+
+FieldValue = str | int | float | bool | None | list[str]
+"""What a content item holds under one `field_key`: a single value, or a list of strings (API
+2.7).
+"""
+
+
+class Kind(StrEnum):
+    """The type of a field, in the API's own words (conventions, and section 2)."""
+
+    STRING = "string"
+    UUID = "uuid"
+    NUMBER = "number"
+    INTEGER = "integer"
+    BOOL = "bool"
+    DATE = "date"
+    DATETIME = "datetime"
+    PARTS = "array"
+    VALUES = "object"
+
+
+KINDS: Mapping[Any, Kind] = {
+    str: Kind.STRING,
+    Uuid: Kind.UUID,
+    float: Kind.NUMBER,
+    int: Kind.INTEGER,
+    bool: Kind.BOOL,
+    date: Kind.DATE,
+    datetime: Kind.DATETIME,
+}
+"""The kind that an annotation stands for."""
+
+
+def read(kind: Kind, value: Any) -> Any:
+    """The JSON value as its kind: `datetime` aware and in UTC, `number` a float, `array` a list
+    of objects.
+
+    Raises `ValueError`, `TypeError` or `OverflowError` where the value is not of the kind.
+    """
+    return _READERS[kind](value)
+
+
+def read_datetime(value: Any) -> datetime:
+    """An ISO 8601 timestamp as an aware datetime in UTC; without a suffix it is UTC (API,
+    conventions).
+
+    Raises `ValueError` or `TypeError`.
+    """
+    if not isinstance(value, str):
+        raise TypeError
+    moment = datetime.fromisoformat(value)
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _string(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool):
+        raise TypeError
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError
+    return number
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, bool):
+        raise TypeError
+    # Through a float only where it is one: a large integer would lose its last digits.
+    whole = int(value)
+    if isinstance(value, float) and whole != value:
+        raise ValueError
+    if not -(2**63) <= whole < 2**63:
+        raise OverflowError
+    return whole
+
+
+def _bool(value: Any) -> bool:
+    if value in (True, False):
+        return bool(value)
+    raise ValueError
+
+
+def _date(value: Any) -> date:
+    if not isinstance(value, str):
+        raise TypeError
+    # A datetime where a date belongs is cut to its date: some serialisers add midnight.
+    return date.fromisoformat(value[:10])
+
+
+def _parts(value: Any) -> list[dict[str, Any]]:
+    if isinstance(value, list) and all(isinstance(v, dict) for v in value):
+        return value
+    raise TypeError
+
+
+def _values(value: Any) -> dict[str, Any]:
+    if isinstance(value, dict):
+        return value
+    # An empty map is an empty array to some serialisers.
+    if value == []:
+        return {}
+    raise TypeError
+
+
+_READERS: Mapping[Kind, Callable[[Any], Any]] = {
+    Kind.STRING: _string,
+    Kind.UUID: _string,
+    Kind.NUMBER: _number,
+    Kind.INTEGER: _integer,
+    Kind.BOOL: _bool,
+    Kind.DATE: _date,
+    Kind.DATETIME: read_datetime,
+    Kind.PARTS: _parts,
+    Kind.VALUES: _values,
+}

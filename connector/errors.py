@@ -1,28 +1,35 @@
 """Everything that can go wrong, grouped by what the caller should do about it.
 
-ConnectorError ├── Misused                     change the command or the settings (exit 2) │   ├──
-SettingsError             a setting is missing, malformed or unsafe │   └── UnknownName
-a resource, field, sort or option that does not exist ├── Denied                      ask for
-access; repeating will not help │   ├── Unauthorized              401: the key is missing or not
-accepted │   └── Forbidden                 403: the key lacks the scope of this operation ├──
-Refused                     change what was sent; repeating will not help │   ├── InvalidRequest
-400: the request is malformed │   ├── NotFound                  404: there is no such record │
-├── ValidationFailed          422: fields were refused, with messages by field │   └──
-UnexpectedStatus          a status that the API does not document ├── TryAgain
-nothing was applied; the same request may be repeated later │   ├── RateLimited               429:
-the minute's or the month's allowance is spent │   ├── Unreachable               no connection
-could be made │   ├── NoAnswer                  connected, but the answer to a read did not arrive
-whole and in time │   └── ServerFailed              5xx ├── NotTheApi                   the answer
-cannot come from this API: check the address │   ├── Redirected                3xx: redirects are
-never followed │   ├── UnreadableAnswer          not JSON, or JSON of another shape │   └──
-AnswerTooLarge            the body passed the cap ├── InDoubt                     a write was sent
-and its fate is unknown: look before repeating ├── Stopped                     a limit was
-reached; run again to continue (exit 4) │   ├── BudgetSpent               the run's own limit of
-requests │   └── QuotaSpent                the month's allowance └── WarehouseError
-the data folder or a file in it cannot be used
-    ├── NotAWarehouse             the file is not a DuckDB database, or not one of ours
-    ├── WarehouseBusy             another process holds the file
-    └── DiskFull                  there is no room left to write
+    ConnectorError
+    ├── Misused                  change the command or the settings (exit 2)
+    │   ├── SettingsError        a setting is missing, malformed or unsafe
+    │   └── UnknownName          a resource, field, sort or option that does not exist
+    ├── Answered                 an error that the API answered with: Denied, Refused, ServerFailed
+    ├── Denied                   ask for access; repeating will not help
+    │   ├── Unauthorized         401: the key is missing or not accepted
+    │   └── Forbidden            403: the key lacks the scope of this operation
+    ├── Refused                  change what was sent; repeating will not help
+    │   ├── InvalidRequest       400: the request is malformed
+    │   ├── NotFound             404: there is no such record
+    │   ├── ValidationFailed     422: fields were refused, with messages by field
+    │   └── UnexpectedStatus     a status that the API does not document
+    ├── TryAgain                 nothing was applied; the same request may be repeated later
+    │   ├── RateLimited          429: the minute's or the month's allowance is spent
+    │   ├── Unreachable          no connection could be made
+    │   ├── NoAnswer             the answer to a read did not arrive whole and in time
+    │   └── ServerFailed         5xx to a read
+    ├── NotTheApi                the answer cannot come from this API: check the address
+    │   ├── Redirected           3xx: redirects are never followed
+    │   ├── UnreadableAnswer     not JSON, or JSON of another shape
+    │   └── AnswerTooLarge       the body passed the cap
+    ├── InDoubt                  a write was sent and its fate is unknown: look before repeating
+    ├── Stopped                  a limit was reached; run again to continue (exit 4)
+    │   ├── BudgetSpent          the run's own limit of requests
+    │   └── QuotaSpent           the month's allowance
+    └── WarehouseError           the data folder or a file in it cannot be used
+        ├── NotAWarehouse        the file is not a DuckDB database, or not one of ours
+        ├── WarehouseBusy        another process holds the file
+        └── DiskFull             there is no room left to write
 
 Exceptions carry objects, and text is made at the edge: `str(error)` is one sentence on what
 happened and where, `error.action` is one on what to do next, `error.code` is stable and
@@ -84,6 +91,8 @@ class UnknownName(Misused):
 
 class Answered(ConnectorError):
     """An error that the API answered with; carries its status and its own words (API 7)."""
+
+    code = "answered"
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self, Union, get_args, get_origin, overload
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 
 from connector import value as values
 from connector.value import Kind
@@ -85,7 +85,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field as declared; reads itself from a record when asked for on an instance.
+    """One field as declared.
 
     `values` are those that a detail answer documents, `item_values` those of a list item; both
     are empty for a field that is not a choice. Other values in responses are kept as they come.
@@ -111,23 +111,6 @@ class Field:
         """Whether the field is shown by a detail answer and by no list item."""
         return not self.listed and not self.write_only
 
-    @overload
-    def __get__(self, record: None, owner: type) -> Self: ...
-    @overload
-    def __get__(self, record: Record, owner: type) -> Any: ...
-    def __get__(self, record: Record | None, owner: type) -> Any:
-        if record is None:
-            return self
-        if self.write_only:
-            raise AttributeError(
-                f"{self.name!r} is accepted in requests and never shown by the API"
-            )
-        if record.is_item and not self.listed:
-            raise AttributeError(
-                f"{self.name!r} is not in a list item; get the record by id to see it"
-            )
-        return self.read(record.raw.get(self.name))[0]
-
     def read(self, value: Any) -> tuple[Any, str | None]:
         """Read one value of a response: the value, and a problem or None. Never raises.
 
@@ -146,6 +129,27 @@ class Field:
         if self.values and read not in self.values:
             return read, "is not a documented value"
         return read, None
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """What a record's class has under a field's name: the value on a record, else the field."""
+
+    field: Field
+
+    def __get__(self, record: Record | None, owner: type) -> Any:
+        """The value as its kind, None where the answer had none or it could not be read.
+
+        Raises `AttributeError` for what the record's shape does not show.
+        """
+        if record is None:
+            return self.field
+        name = self.field.name
+        if self.field.write_only:
+            raise AttributeError(f"{name!r} is taken by requests and never shown by the API")
+        if record.is_item and not self.field.listed:
+            raise AttributeError(f"{name!r} is not in a list item; get the record by id to see it")
+        return self.field.read(record.raw.get(name))[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from datetime import datetime
 from typing import Any, ClassVar, Literal, get_type_hints
 
 from connector.errors import UnknownName
-from connector.field import Draft, Field, Filter, Input, Rule, settle, shown
+from connector.field import Attribute, Draft, Field, Filter, Input, Rule, settle, shown
 from connector.value import Uuid
 
 Operation = Literal["list", "get", "create", "update", "delete", "convert"]
@@ -63,7 +63,7 @@ class Record:
         drafts = {n: d for n, d in vars(cls).items() if isinstance(d, Draft)}
         for name, draft in drafts.items():
             fields[name] = settle(name, draft, hints[name])
-            setattr(cls, name, fields[name])
+            setattr(cls, name, Attribute(fields[name]))
         cls.fields_declared = types.MappingProxyType(fields)
 
     def __repr__(self) -> str:

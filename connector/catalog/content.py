@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal
 
-from connector.field import REQUIRED, field, shown
+from connector.field import REFUSED, REQUIRED, field, shown
 from connector.resource import Record, Resource
 from connector.value import FieldValue, Uuid
 
@@ -43,7 +43,10 @@ class ContentTypeField(Record):
     placeholder: str | None = shown("Example text in the empty form.")
     help_text: str | None = shown("Advice beside the form.")
     config: str | None = field(
-        "Settings of the field, as a JSON object in a string.", format="json"
+        "Settings of the field, as a JSON object in a string.",
+        create=REFUSED,
+        update=REFUSED,
+        format="json",
     )
     display_order: int | None = shown("Place in the form.")
 

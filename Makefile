@@ -1,0 +1,63 @@
+# Everything that a person or a machine does with the project; `make` alone lists it.
+# It needs Python 3.11, 3.12 or 3.13, make, and a package registry that pip can reach.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/installed
+LOCK_TOOL := uv>=0.9,<1
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test check lock shapes bench clean
+
+help:  ## list these commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: $(STAMP)  ## make .venv with everything, locked; PYTHON=... chooses the interpreter
+
+# The lock is complete, so pip resolves nothing (an old one cannot, for a requirement with extras);
+# what it installed is checked afterwards.
+# The stamp is newer than the lock and the project's description, or everything is installed again.
+$(STAMP): requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' || { \
+	  echo "$(PYTHON) is not Python 3.11, 3.12 or 3.13 (it says: $$($(PYTHON) --version 2>&1))." >&2; \
+	  echo "Install one of them, then name it: make install PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "$(PYTHON) cannot make virtual environments: its module ensurepip is missing." >&2; \
+	  echo "On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet \
+	  --require-hashes --no-deps --requirement requirements.txt
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet \
+	  --no-build-isolation --no-deps --no-index --editable .
+	@$(BIN)/python -m pip check --disable-pip-version-check
+	@touch $(STAMP)
+
+demo: install  ## a small agency, pulled, pushed to and reported on, on this machine alone
+	$(BIN)/connector demo
+
+test: install  ## run the tests, on every core
+	$(BIN)/python -m pytest -n auto
+
+check: install  ## format, lint and types, as they must be before a commit
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+# The compiler of the lock has an environment of its own: it must not be locked by its own output.
+lock:  ## compile requirements.txt anew from pyproject.toml
+	$(PYTHON) -m venv $(VENV)-lock
+	$(VENV)-lock/bin/python -m pip install --disable-pip-version-check --quiet '$(LOCK_TOOL)'
+	$(VENV)-lock/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
+	  --generate-hashes --no-emit-index-url --no-emit-find-links \
+	  --custom-compile-command 'make lock' --quiet --upgrade --output-file requirements.txt
+	@echo "requirements.txt is compiled; run make install, make check and make test next."
+
+shapes: install  ## write the typed shapes of requests and answers anew from the catalog
+	$(BIN)/python -m connector.shapes.generate
+
+bench: install  ## measure every headline ratio
+	$(BIN)/python -m benchmarks
+
+clean:  ## take away what these commands made, but no data
+	rm -rf $(VENV) $(VENV)-lock dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,175 @@
+"""`connector sandbox`: serve the API's twin until it is told to stop.
+
+Parses, starts, prints the one line that says it listens, and waits. What is served is the
+sandbox's own affair (`connector.sandbox`).
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from threading import Event
+from typing import NoReturn
+
+import click
+
+from connector.catalog import CATALOG
+from connector.errors import ConnectorError, SettingsError, UnknownName
+from connector.sandbox import BEHAVIOURS, COUNTS_DEFAULT, KEY_DEFAULT, Behaviours, Sandbox
+from connector.sandbox.app import ALL_SCOPES
+
+_SCOPES = (
+    *sorted({f"{each.scope}.{verb}" for each in CATALOG.values() for verb in ("read", "write")}),
+    ALL_SCOPES,
+)
+
+
+def read_keys(texts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """The keys of `TOKEN` or `TOKEN=scope,scope` texts, each with its scopes.
+
+    Raises `SettingsError` without a token, and `UnknownName` for a scope that does not exist.
+    """
+    keys = {}
+    for text in texts:
+        token, equals, listed = text.partition("=")
+        if not token:
+            # The text itself is not repeated: it may hold a key in the wrong place.
+            raise SettingsError("--api-key takes TOKEN or TOKEN=scope,scope")
+        scopes = tuple(scope.strip() for scope in listed.split(",")) if equals else (ALL_SCOPES,)
+        for scope in scopes:
+            if scope not in _SCOPES:
+                raise UnknownName("scope", scope, _SCOPES)
+        keys[token] = scopes
+    return keys
+
+
+def _count_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give the command one option for each resource: how many records are made up."""
+    for name in reversed(tuple(CATALOG)):
+        option = click.option(
+            f"--{name.replace('_', '-')}",
+            type=click.IntRange(0),
+            metavar="N",
+            help=f"Number of {name.replace('_', ' ')}; {COUNTS_DEFAULT[name]} if not given.",
+        )
+        command = option(command)
+    return command
+
+
+def _behaviour_help() -> str:
+    listed = "\n\n".join(
+        f"  {each.name} = {' | '.join(each.values)}\n  {each.about}" for each in BEHAVIOURS.values()
+    )
+    return f"\b\n{listed}".replace("\n\n", "\n\n\b\n")
+
+
+def _serve(sandbox: Sandbox) -> None:
+    """Serve until SIGINT or SIGTERM."""
+    stop = Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    with sandbox:
+        click.echo(f"ready {sandbox.base_url}")
+        sys.stdout.flush()
+        stop.wait()
+
+
+def _give_up(error: ConnectorError) -> NoReturn:
+    click.echo(f"Error: {error}\n{error.action}", err=True)
+    raise SystemExit(error.exit_status)
+
+
+@click.command(
+    short_help="Serve a complete twin of the API, with a made-up agency in it.",
+    epilog=f"Behaviours (NAME = VALUES, the default first):\n\n{_behaviour_help()}",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8000,
+    show_default=True,
+    help="Port to listen on; 0 picks a free one.",
+)
+@click.option("--seed", default=7, show_default=True, help="Chooses the made-up records.")
+@_count_options
+@click.option(
+    "--rate-limit",
+    type=click.IntRange(1),
+    help="Requests a minute; without: more than anybody sends.",
+)
+@click.option(
+    "--monthly-limit", type=click.IntRange(1), help="Requests a calendar month; without: no limit."
+)
+@click.option(
+    "--api-key",
+    "api_keys",
+    multiple=True,
+    metavar="TOKEN[=SCOPE,SCOPE]",
+    help=f"A key that is accepted, with its scopes (all if none are named). Repeatable. "
+    f"Without: {KEY_DEFAULT}, all scopes.",
+)
+@click.option(
+    "--data",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File that keeps the records; one that has records is not filled again.",
+)
+@click.option(
+    "--behaviour",
+    "behaviours",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Answer a question that the API leaves open; see below. Repeatable.",
+)
+def sandbox(
+    *,
+    host: str,
+    port: int,
+    seed: int,
+    rate_limit: int | None,
+    monthly_limit: int | None,
+    api_keys: tuple[str, ...],
+    data: Path | None,
+    behaviours: tuple[str, ...],
+    **counts: int | None,
+) -> None:
+    r"""Serve a complete twin of the API, with a made-up agency in it.
+
+    Prints `ready http://HOST:PORT` when it listens, and serves until Ctrl-C. It needs no network
+    and no account, and whatever is written to it stays on this machine.
+
+    \b
+    Example:
+      connector sandbox --port 0 --candidates 5000 --rate-limit 60 --behaviour delete=message
+    """
+    try:
+        keys = read_keys(api_keys)
+        served = Sandbox(
+            counts=_counts(counts),
+            seed=seed,
+            keys=keys,
+            rate_limit=rate_limit,
+            monthly_limit=monthly_limit,
+            behaviours=Behaviours.parse(behaviours),
+            data=data,
+            host=host,
+            port=port,
+        )
+        if not keys:
+            click.echo(f"No --api-key was given: the key is {KEY_DEFAULT}", err=True)
+        if data is not None and not served.store.is_new:
+            click.echo(f"{data} has records already; nothing is made up", err=True)
+        _serve(served)
+    except ConnectorError as error:
+        _give_up(error)
+
+
+def _counts(given: Mapping[str, int | None]) -> dict[str, int]:
+    """The numbers asked for, and the usual ones for the rest."""
+    counts = {name: COUNTS_DEFAULT[name] if n is None else n for name, n in given.items()}
+    # Without content types there is nothing that items could belong to.
+    if counts["content_types"] == 0 and given["content_items"] is None:
+        counts["content_items"] = 0
+    return counts

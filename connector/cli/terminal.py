@@ -1,0 +1,260 @@
+"""How commands talk: data on standard output, talk on standard error, nothing unsafe on either.
+
+Text that came from the API or from a file is neutralised before it is shown, so that no name of a
+candidate can move the cursor, change a colour or forge a line. This file knows no command, no
+resource and no setting.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol, TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from connector.errors import ConnectorError
+
+_TAB_STOP = 8
+_EMPTY = "-"
+
+# Marks that reorder what is displayed: a name could be made to read as something else.
+_REORDERING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+# Control characters, line and paragraph separators, and halves of a character.
+_UNSAFE_CATEGORIES = frozenset(("Cc", "Zl", "Zp", "Cs"))
+
+
+def neutralise(text: str) -> str:
+    r"""The text with all that a terminal would obey, or a log would break at, made visible.
+
+    An escape becomes `\x1b` in letters, a line feed `\n`. All other characters stay, so that
+    names in any script are shown as they are.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_visible(character) for character in text)
+
+
+def _visible(character: str) -> str:
+    unsafe = unicodedata.category(character) in _UNSAFE_CATEGORIES or character in _REORDERING
+    return character.encode("unicode_escape").decode("ascii") if unsafe else character
+
+
+def to_json(value: object, *, is_ascii: bool = False) -> str:
+    """One JSON object, in which what a terminal would obey is escaped and nothing is lost.
+
+    With `is_ascii` all letters beyond ASCII are escaped as well.
+    """
+    text = json.dumps(value, ensure_ascii=is_ascii, indent=2, default=str)
+    return "".join(f"\\u{ord(c):04x}" if c != "\n" and _visible(c) != c else c for c in text)
+
+
+class Meter(Protocol):
+    """What a command tells about its progress."""
+
+    def advance(self, steps: int = 1) -> None:
+        """So many more steps are done."""
+
+    def expect(self, steps: int) -> None:
+        """So many steps are expected in all, as far as is known now."""
+
+    def tell(self, doing: str) -> None:
+        """What is being done now, in a few words."""
+
+
+class _Silent:
+    """A meter that nobody watches."""
+
+    def advance(self, steps: int = 1) -> None:
+        """Nothing is shown."""
+
+    def expect(self, steps: int) -> None:
+        """Nothing is shown."""
+
+    def tell(self, doing: str) -> None:
+        """Nothing is shown."""
+
+
+class _Bar:
+    """A meter drawn by rich, on standard error."""
+
+    def __init__(self, progress: Progress, doing: str, total: int | None) -> None:
+        self._progress = progress
+        self._task = progress.add_task(neutralise(doing), total=total)
+
+    def advance(self, steps: int = 1) -> None:
+        """Move the bar."""
+        self._progress.advance(self._task, steps)
+
+    def expect(self, steps: int) -> None:
+        """Set the bar's full length."""
+        self._progress.update(self._task, total=steps)
+
+    def tell(self, doing: str) -> None:
+        """Change the words before the bar."""
+        self._progress.update(self._task, description=neutralise(doing))
+
+
+class Terminal:
+    """Two streams, and who is watching them.
+
+    Rich tables where a person watches standard output, plain lines otherwise. Bars and colours
+    only where a person watches standard error, and no colour where `NO_COLOR` is set to
+    anything or the terminal is dumb. With `is_json`, standard output carries one object and no
+    table.
+    """
+
+    def __init__(
+        self, out: TextIO, err: TextIO, environ: Mapping[str, str], *, is_json: bool = False
+    ) -> None:
+        self.is_json = is_json
+        self._out, self._err = out, err
+        self.has_watcher = _is_watched(err, environ)
+        self._has_rich_tables = _is_watched(out, environ)
+        # An empty NO_COLOR counts as unset: that is the convention's own rule.
+        no_colour = bool(environ.get("NO_COLOR"))
+        self._console_out = self._console(out, environ, no_colour)
+        self._console_err = self._console(err, environ, no_colour)
+
+    @staticmethod
+    def _console(stream: TextIO, environ: Mapping[str, str], no_colour: bool) -> Console:
+        return Console(
+            file=stream,
+            no_color=no_colour,
+            markup=False,
+            emoji=False,
+            highlight=False,
+            _environ=environ,
+        )
+
+    def print_object(self, value: object) -> None:
+        """Print the one object of `--json` on standard output."""
+        text = to_json(value, is_ascii=not _is_unicode(self._out))
+        self._write(self._out, f"{text}\n")
+
+    def print_table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        r"""Print a table on standard output; nothing with `is_json`, whose object has it all.
+
+        Without a watcher the columns are parted and aligned by tabs and an empty cell is `-`, so
+        that `awk -F'\t+'` finds each column in its place.
+        """
+        if self.is_json:
+            return
+        cells = [[neutralise(_cell(value)) for value in row] for row in rows]
+        if not self._has_rich_tables:
+            self._write(self._out, _align([list(columns), *cells]))
+            return
+        table = Table(header_style="bold")
+        for column in columns:
+            table.add_column(Text(column))
+        for row in cells:
+            table.add_row(*(Text(cell) for cell in row))
+        self._console_out.print(table)
+
+    def print_line(self, text: str) -> None:
+        """Print one line of data on standard output; nothing with `is_json`."""
+        if not self.is_json:
+            self._write(self._out, f"{neutralise(text)}\n")
+
+    def say(self, text: str) -> None:
+        """Say one line on standard error."""
+        self._write(self._err, f"{neutralise(text)}\n")
+
+    def warn(self, text: str) -> None:
+        """Say one line of warning on standard error."""
+        self._mark("Warning:", "yellow", text)
+
+    def fail(self, error: ConnectorError) -> int:
+        """Say what happened and what to do next, and return the command's exit status.
+
+        With `is_json` standard output gets an object with the same facts, so that a program
+        always finds one.
+        """
+        if self.is_json:
+            self.print_object({"error": describe(error)})
+        self._mark("Error:", "red", f"{error} [{error.code}]")
+        self.say(f"  {error.action}")
+        return error.exit_status
+
+    @contextmanager
+    def progress(self, doing: str, total: int | None = None) -> Iterator[Meter]:
+        """A meter for the body's duration: a bar where a person watches, silence otherwise."""
+        if not self.has_watcher:
+            yield _Silent()
+            return
+        columns = (TextColumn("{task.description}", markup=False), BarColumn())
+        with Progress(
+            *columns,
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=self._console_err,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        ) as progress:
+            yield _Bar(progress, doing, total)
+
+    def _mark(self, mark: str, style: str, text: str) -> None:
+        if self.has_watcher:
+            line = Text.assemble((mark, style), " ", neutralise(text))
+            self._console_err.print(line, soft_wrap=True)
+        else:
+            self.say(f"{mark} {text}")
+
+    @staticmethod
+    def _write(stream: TextIO, text: str) -> None:
+        # A stream that cannot show a character, in a C locale say, shows its number instead.
+        encoding = getattr(stream, "encoding", None) or "utf-8"
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        stream.flush()
+
+
+def describe(error: ConnectorError) -> dict[str, object]:
+    """An error as the object that `--json` prints."""
+    return {
+        "code": error.code,
+        "message": str(error),
+        "action": error.action,
+        "exit_status": error.exit_status,
+    }
+
+
+def _is_watched(stream: TextIO, environ: Mapping[str, str]) -> bool:
+    # What rich draws needs a terminal that obeys it and that can show more than ASCII.
+    return stream.isatty() and _is_unicode(stream) and environ.get("TERM") != "dumb"
+
+
+def _is_unicode(stream: TextIO) -> bool:
+    # A stream without an encoding of its own, such as a StringIO, takes any character.
+    return (stream.encoding or "utf-8").lower().startswith("utf")
+
+
+def _cell(value: object) -> str:
+    if value is None or value == "":
+        return _EMPTY
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
+
+
+def _align(rows: list[list[str]]) -> str:
+    """Rows as lines whose columns begin at the same tab stop."""
+    widths = [max(_width(cell) for cell in column) for column in zip(*rows, strict=True)]
+    stops = [(width // _TAB_STOP + 1) * _TAB_STOP for width in widths]
+    lines = []
+    for row in rows:
+        padded = [
+            cell + "\t" * -(-(stop - _width(cell)) // _TAB_STOP)
+            for cell, stop in zip(row[:-1], stops, strict=False)
+        ]
+        lines.append("".join([*padded, row[-1]]) + "\n")
+    return "".join(lines)
+
+
+def _width(text: str) -> int:
+    return Text(text).cell_len

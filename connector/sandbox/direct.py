@@ -1,0 +1,280 @@
+"""Writes that go past the API: what other people, imports and slow transactions do to the data.
+
+Tests and simulations use them to make what requests cannot: bulk edits with one stamp, changes
+that leave `updated_at` where it was, commits that become visible late. Nothing is validated, and
+no operation of the API is here.
+"""
+
+from __future__ import annotations
+
+import json
+import random as chance
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from datetime import datetime
+from pathlib import Path
+from threading import RLock
+from typing import Any, Self
+from uuid import UUID
+
+from connector.catalog import CATALOG
+from connector.catalog import declaration as declared
+from connector.errors import SettingsError
+from connector.sandbox.behaviour import Behaviours
+from connector.sandbox.counters import count_all, count_for
+from connector.sandbox.moment import Clock, keep, show, truncate, wall_clock
+from connector.sandbox.shape import Shape
+from connector.sandbox.shelf import Row, Shelf, Stored
+
+MEMORY = ":memory:"
+# Names the layout of the file; another layout cannot be read as this one.
+_LAYOUT = json.dumps({n: list(d.fields) for n, d in CATALOG.items()}, sort_keys=True)
+
+
+class DirectStore:
+    """The records of one workspace with everything but the API's operations."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock = wall_clock,
+        random: chance.Random | None = None,
+        behaviours: Behaviours | Mapping[str, str] | None = None,
+        path: str | Path = MEMORY,
+    ) -> None:
+        self.clock = clock
+        self.behaviours = Behaviours.read(behaviours)
+        self._random = random or chance.Random(0)  # noqa: S311  # made-up ids are no secrets
+        self._lock = RLock()
+        self._depth = 0
+        self._shapes = {n: Shape(d, self.behaviours) for n, d in CATALOG.items()}
+        with ExitStack() as undo:
+            try:
+                self._connection = sqlite3.connect(
+                    str(path), check_same_thread=False, isolation_level=None, cached_statements=512
+                )
+                undo.callback(self._connection.close)
+                self._shelves = {n: Shelf(self._connection, d) for n, d in CATALOG.items()}
+                self.is_new = self._open()
+            except sqlite3.DatabaseError as error:
+                raise SettingsError(
+                    f"The data file {path} cannot be used: {error}",
+                    action="Name another file, or move this one away.",
+                ) from error
+            undo.pop_all()
+
+    def _open(self) -> bool:
+        """Make the tables or recognise them; says whether they were made now."""
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = NORMAL")
+        with self._writing():
+            self._connection.execute("CREATE TABLE IF NOT EXISTS layout (fields TEXT)")
+            found = self._connection.execute("SELECT fields FROM layout").fetchone()
+            if found is not None and found[0] != _LAYOUT:
+                raise sqlite3.DatabaseError("it was made for other fields")
+            if found is None:
+                self._connection.execute("INSERT INTO layout VALUES (?)", (_LAYOUT,))
+                for shelf in self._shelves.values():
+                    shelf.build()
+                    shelf.index()
+            else:
+                # Another start of the same seed must not draw the ids of the first again.
+                sequence = "SELECT coalesce(sum(seq), 0) FROM sqlite_sequence"
+                drawn = self._connection.execute(sequence).fetchone()[0]
+                self._random.seed(f"{self._random.random()}:{drawn}")
+        return found is None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; what was written stays."""
+        with self._lock:
+            self._connection.close()
+
+    # What a test reads.
+
+    def records(self, resource: str, *, type: str | None = None) -> dict[str, dict[str, Any]]:
+        """Every record's detail by id, as a detail answer would show it now.
+
+        `type` is a content type's id, to have its items alone.
+        """
+        declared(resource)
+        with self._reading():
+            computed: Mapping[str, dict[str, int]] = {}
+            if resource == "companies":
+                computed = count_all(self._shelves["jobs"], self._shelves["bookings"])
+            zero = {"jobs_count": 0, "active_jobs_count": 0, "placements_count": 0}
+            shape = self._shapes[resource]
+            return {
+                row.record["id"]: shape.detail(row.record, computed.get(row.record["id"], zero))
+                for row in self._shelves[resource].rows(type)
+            }
+
+    def hidden(self, resource: str, id: str) -> dict[str, Any]:
+        """The write-only fields of a record, as stored. Raises `KeyError` without the record."""
+        with self._reading():
+            return self._shapes[resource].hidden(self._existing(resource, id).record)
+
+    # What a test or a simulation writes.
+
+    def insert(self, resource: str, record: Mapping[str, Any], *, type: str | None = None) -> str:
+        """Store a record as it is given and return its id.
+
+        `id`, `created_at` and `updated_at` are drawn where they are missing; `type` is the id of
+        a content item's type.
+        """
+        declared(resource)
+        with self._writing():
+            stamp = keep(self._truncated(self.clock()))
+            id = record.get("id") or str(UUID(int=self._random.getrandbits(128), version=4))
+            dates = {"created_at": stamp, "updated_at": record.get("created_at", stamp)}
+            self._add(resource, self._kept({"id": id, **dates, **record}), type)
+        return str(id)
+
+    def load(self, resource: str, records: Iterable[tuple[Stored, str | None]]) -> None:
+        """Store many records with their content types' ids, all in one transaction."""
+        with self._writing():
+            self._shelves[resource].add((self._kept(each), type) for each, type in records)
+
+    def touch(
+        self,
+        resource: str,
+        id: str,
+        changes: Mapping[str, Any] | None = None,
+        *,
+        updated_at: datetime | None = None,
+    ) -> None:
+        """Change a record without validation and date it: now, or as told, even in the past.
+
+        An earlier `updated_at` makes it a late commit: visible now, dated before.
+        """
+        self.touch_many(resource, (id,), changes, updated_at=updated_at)
+
+    def touch_many(
+        self,
+        resource: str,
+        ids: Iterable[str],
+        changes: Mapping[str, Any] | None = None,
+        *,
+        updated_at: datetime | None = None,
+    ) -> None:
+        """Change many records as one bulk edit does: in one transaction, with one stamp."""
+        with self._writing():
+            stamp = keep(self._truncated(updated_at or self.clock()))
+            for id in ids:
+                row = self._existing(resource, id)
+                changed = self._kept({**row.record, **(changes or {}), "updated_at": stamp})
+                self._replace(resource, row, changed)
+
+    def change_silently(self, resource: str, id: str, changes: Mapping[str, Any]) -> None:
+        """Change a record and leave its `updated_at`, unless the changes name one."""
+        with self._writing():
+            row = self._existing(resource, id)
+            self._replace(resource, row, self._kept({**row.record, **changes}))
+
+    def remove(self, resource: str, id: str) -> None:
+        """Delete a record. Raises `KeyError` without it."""
+        with self._writing():
+            self._remove(resource, self._existing(resource, id))
+
+    def postpone(
+        self,
+        resource: str,
+        changes: Mapping[str, Any],
+        *,
+        id: str | None = None,
+        type: str | None = None,
+    ) -> Callable[[], str]:
+        """Begin a write now and return what commits it: dated now, visible then.
+
+        Without an `id` a record is created. The returned function gives the record's id.
+        """
+        stamp = self._truncated(self.clock())
+
+        def commit() -> str:
+            if id is None:
+                dates = {"created_at": stamp, "updated_at": stamp}
+                return self.insert(resource, {**dates, **changes}, type=type)
+            self.touch(resource, id, changes, updated_at=stamp)
+            return id
+
+        return commit
+
+    # What both halves of the store share.
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        with self._lock:
+            yield
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """One transaction; within another, a part of it."""
+        with self._lock:
+            if self._depth == 0:
+                self._connection.execute("BEGIN IMMEDIATE")
+            self._depth += 1
+            try:
+                yield
+            except BaseException:
+                self._depth -= 1
+                if self._depth == 0:
+                    self._connection.execute("ROLLBACK")
+                raise
+            self._depth -= 1
+            if self._depth == 0:
+                self._connection.execute("COMMIT")
+
+    def _existing(self, resource: str, id: str) -> Row:
+        declared(resource)
+        row = self._shelves[resource].find(id)
+        if row is None:
+            raise KeyError(f"{resource} has no record {id}")
+        return row
+
+    def _kept(self, record: Stored) -> Stored:
+        """The record with its moments as they are kept."""
+        return {
+            name: keep(self._truncated(value)) if isinstance(value, datetime) else value
+            for name, value in record.items()
+        }
+
+    def _truncated(self, moment: datetime) -> datetime:
+        return truncate(moment, self.behaviours)
+
+    def _shown(self, kept: str) -> str:
+        return show(kept, self.behaviours)
+
+    def _detail(self, resource: str, record: Stored) -> dict[str, Any]:
+        computed: dict[str, dict[str, int]] = {}
+        if resource == "companies":
+            ids = (record["id"],)
+            computed = count_for(ids, self._shelves["jobs"], self._shelves["bookings"])
+        return self._shapes[resource].detail(record, computed.get(record["id"], {}))
+
+    def _add(self, resource: str, record: Stored, parent: str | None) -> None:
+        self._shelves[resource].add([(record, parent)])
+        self._move_companies(resource, record)
+
+    def _replace(self, resource: str, row: Row, record: Stored) -> None:
+        self._shelves[resource].replace(row.serial, record)
+        self._move_companies(resource, row.record, record)
+
+    def _remove(self, resource: str, row: Row) -> None:
+        self._shelves[resource].remove(row.serial)
+        self._move_companies(resource, row.record)
+
+    def _move_companies(self, resource: str, *versions: Stored) -> None:
+        """Date the companies whose counters a write may change, where `counters` is `moving`."""
+        if self.behaviours.counters != "moving" or resource not in ("jobs", "bookings"):
+            return
+        stamp = keep(self._truncated(self.clock()))
+        shelf = self._shelves["companies"]
+        for id in {each.get("company_id") for each in versions} - {None}:
+            if row := shelf.find(str(id)):
+                shelf.replace(row.serial, {**row.record, "updated_at": stamp})

@@ -1,0 +1,107 @@
+"""Chance in the forms that made-up records need, and the agency as far as it is made.
+
+This module knows no resource's fields; `records.py` does.
+"""
+
+from __future__ import annotations
+
+import random as chance
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+from uuid import NAMESPACE_DNS, UUID, uuid5
+
+from connector.sandbox import vocabulary as words
+from connector.sandbox.transitions import slug
+
+T = TypeVar("T")
+
+USERS = tuple(str(uuid5(NAMESPACE_DNS, f"user-{n}.example.com")) for n in range(8))
+"""The consultants to whom records are assigned; users have no endpoint."""
+
+LEAD_STATUSES = tuple(str(uuid5(NAMESPACE_DNS, f"lead-status-{n}.example.com")) for n in range(5))
+"""The agency's own list of lead statuses; it has no endpoint."""
+
+HANDLES = {
+    name: slug(name).replace("untitled", words.FOREIGN_NAME)
+    for name in (*words.FIRST_NAMES, *words.LAST_NAMES)
+}
+"""Each name as it stands in an address."""
+
+
+class Draw:
+    """Chance in the forms that records need; faster than `random`'s own methods."""
+
+    def __init__(self, source: chance.Random) -> None:
+        self.random = source.random
+        self._bits = source.getrandbits
+
+    def one(self, options: Sequence[T]) -> T:
+        """One of the options."""
+        return options[int(self.random() * len(options))]
+
+    def maybe(self, share: float, value: T) -> T | None:
+        """The value in that share of cases, else None."""
+        return value if self.random() < share else None
+
+    def whole(self, low: int, high: int) -> int:
+        """An integer from `low` to `high`, both included."""
+        return low + int(self.random() * (high - low + 1))
+
+    def yes(self, share: float = 0.5) -> bool:
+        """True in that share of cases."""
+        return self.random() < share
+
+    def id(self) -> str:
+        """A uuid."""
+        return str(UUID(int=self._bits(128), version=4))
+
+    def day(self, near: datetime, low: int, high: int) -> str:
+        """A date so many days from a moment."""
+        return (near.date() + timedelta(days=self.whole(low, high))).isoformat()
+
+    def text(self) -> str | None:
+        """Prose: mostly a sentence or two, sometimes none, empty, or very long."""
+        share = self.random()
+        if share < 0.35:
+            return None
+        if share < 0.42:
+            return ""
+        if share > 0.985:
+            return "\n\n".join(self.one(words.SENTENCES) for _ in range(120))
+        return " ".join(self.one(words.SENTENCES) for _ in range(self.whole(1, 3)))
+
+    def phone(self) -> str | None:
+        """A telephone number in one of the ways in which people write them."""
+        number = self.whole(0, 999)
+        form = self.one(("+44 7700 900{:03d}", "07700 900{:03d}", "(020) 7946 0{:03d}", "", None))
+        return form.format(number) if form else form
+
+    def skills(self) -> str:
+        """A few skills, with this or that between them."""
+        separator = self.one((", ", "; ", " / ", "\n"))
+        return separator.join(self.one(words.SKILLS) for _ in range(self.whole(1, 5)))
+
+
+@dataclass(slots=True)
+class Agency:
+    """What later records may refer to: ids, and what must agree with them."""
+
+    anchor: datetime
+    companies: list[str] = field(default_factory=list)
+    jobs: list[tuple[str, str | None]] = field(default_factory=list)
+    candidates: list[str] = field(default_factory=list)
+    leads: list[str] = field(default_factory=list)
+    types: list[tuple[str, list[dict[str, Any]]]] = field(default_factory=list)
+    emails: list[str] = field(default_factory=list)
+
+    def email(self, draw: Draw, first: str, last: str, number: int) -> str:
+        """A person's address; one in a hundred is somebody else's too, as imports leave it."""
+        if self.emails and draw.yes(0.01):
+            return draw.one(self.emails)
+        email = f"{HANDLES[first]}.{HANDLES[last]}{number}@{draw.one(words.MAIL_DOMAINS)}"
+        if draw.yes(0.03):
+            email = email.upper()
+        self.emails.append(email)
+        return email

@@ -1,0 +1,316 @@
+"""Faults on request: what networks, proxies and tired servers do to single requests.
+
+A test adds a fault with a matcher (method, path, which of the matching requests, a probability)
+and a number of times; the first that matches a request performs it. Each fault is a dataclass
+whose `perform` says the whole story of one exchange. What is wrong for every request is no fault
+but a behaviour.
+"""
+
+from __future__ import annotations
+
+import json
+import random as chance
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from email.utils import format_datetime
+from fnmatch import fnmatchcase
+from threading import RLock
+from typing import Literal, Protocol
+
+from connector.sandbox.answer import CODES
+from connector.sandbox.exchange import Exchange
+
+When = Literal["before", "after"]
+"""Whether the fault comes before the request has had its effect, or after."""
+
+_HTML = b"<!doctype html><html><head><title>%d</title></head><body><h1>Error</h1></body></html>"
+_DAYS_FAR = 20
+# A drip sends its body in this many parts.
+_DRIPS = 8
+
+
+class Fault(Protocol):
+    """One way in which an exchange goes wrong."""
+
+    async def perform(self, exchange: Exchange) -> None:
+        """Carry the exchange to its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """The answer comes, whole, after `seconds`; the effect too, even if the client has gone."""
+
+    seconds: float
+
+    async def perform(self, exchange: Exchange) -> None:
+        """Wait, then serve."""
+        await exchange.wait(self.seconds)
+        await exchange.send(await exchange.serve())
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The API's own error body with that status, before or after the effect."""
+
+    status: int = 500
+    when: When = "before"
+
+    async def perform(self, exchange: Exchange) -> None:
+        """Answer with the error."""
+        if self.when == "after":
+            await exchange.serve()
+        body = {"error": CODES.get(self.status, "error"), "message": "Something went wrong."}
+        await exchange.send(exchange.reply(self.status, json.dumps(body).encode()))
+
+
+@dataclass(frozen=True, slots=True)
+class HtmlPage:
+    """A page of HTML, as a proxy makes it, with that status; no rate headers."""
+
+    status: int = 502
+    when: When = "before"
+
+    async def perform(self, exchange: Exchange) -> None:
+        """Answer with the page."""
+        if self.when == "after":
+            await exchange.serve()
+        reply = exchange.reply(self.status, _HTML % self.status, b"text/html; charset=utf-8")
+        await exchange.send(replace(reply, has_rate_headers=False))
+
+
+@dataclass(frozen=True, slots=True)
+class NotJson:
+    """The request is served, and its status is right; the body is not JSON."""
+
+    body: bytes = b"OK"
+
+    async def perform(self, exchange: Exchange) -> None:
+        """Serve, and answer with another body."""
+        reply = await exchange.serve()
+        await exchange.send(replace(reply, body=self.body))
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """The connection ends without an answer.
+
+    The effect has been, will never be, or comes `later`: when `Faults.release` is called.
+    """
+
+    effect: Literal["none", "applied", "later"] = "none"
+
+    async def perform(self, exchange: Exchange) -> None:
+        """Hang up."""
+        if self.effect == "applied":
+            await exchange.serve()
+        if self.effect == "later":
+            exchange.postpone()
+        await exchange.drop()
+
+
+@dataclass(frozen=True, slots=True)
+class Truncated:
+    """The request is served; half of the body announced is sent, then the connection ends."""
+
+    async def perform(self, exchange: Exchange) -> None:
+        """Send the head and a half."""
+        reply = await exchange.serve()
+        await exchange.send_head(reply)
+        await exchange.send_part(reply.body[: len(reply.body) // 2])
+        await exchange.drop()
+
+
+@dataclass(frozen=True, slots=True)
+class Endless:
+    """A body of white space that never ends; it stops when the client goes."""
+
+    part: bytes = b" " * 65_536
+
+    async def perform(self, exchange: Exchange) -> None:
+        """Send until nobody listens."""
+        reply = await exchange.serve()
+        await exchange.send_head(replace(reply, is_length_known=False))
+        while not exchange.is_gone:
+            await exchange.send_part(self.part)
+            # A turn of the loop: it is here that the client's leaving is noticed.
+            await exchange.wait(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Drip:
+    """The request is served; its body comes in eight parts with a pause before each."""
+
+    seconds: float
+
+    async def perform(self, exchange: Exchange) -> None:
+        """Send slowly."""
+        reply = await exchange.serve()
+        await exchange.send_head(reply)
+        size = -(-len(reply.body) // _DRIPS) or 1
+        for start in range(0, len(reply.body), size):
+            await exchange.wait(self.seconds)
+            await exchange.send_part(reply.body[start : start + size])
+        await exchange.finish()
+
+
+@dataclass(frozen=True, slots=True)
+class Limited:
+    """A 429 without effect; `reset` says what its headers claim.
+
+    `right`: zero left until the window's end. `missing`: no rate headers. `far`: a reset in
+    twenty days. `past`: one a minute ago. `seconds`: seconds to wait in place of a timestamp.
+    """
+
+    reset: Literal["right", "missing", "far", "past", "seconds"] = "right"
+
+    async def perform(self, exchange: Exchange) -> None:
+        """Refuse."""
+        body = {"error": CODES[429], "message": "Too many requests."}
+        reply = exchange.reply(429, json.dumps(body).encode())
+        now = exchange.now()
+        right = exchange.allowance().reset_at
+        at = {
+            "right": right,
+            "missing": right,
+            "far": int((now + timedelta(days=_DAYS_FAR)).timestamp()),
+            "past": int(now.timestamp()) - 60,
+            "seconds": right - int(now.timestamp()),
+        }[self.reset]
+        claims = {b"x-ratelimit-remaining": b"0", b"x-ratelimit-reset": str(at).encode()}
+        if self.reset == "missing":
+            claims = {}
+        await exchange.send(replace(reply, has_rate_headers=bool(claims), headers=claims))
+
+
+@dataclass(frozen=True, slots=True)
+class RateHeaders:
+    """The request is served; its rate headers are missing, or claim what `headers` says."""
+
+    headers: dict[str, str] = field(default_factory=dict)
+
+    async def perform(self, exchange: Exchange) -> None:
+        """Serve, with other headers."""
+        reply = await exchange.serve()
+        claims = {name.lower().encode(): value.encode() for name, value in self.headers.items()}
+        await exchange.send(replace(reply, has_rate_headers=bool(claims), headers=claims))
+
+
+@dataclass(frozen=True, slots=True)
+class Redirect:
+    """A redirect to another address, without effect."""
+
+    target: str
+    status: int = 302
+
+    async def perform(self, exchange: Exchange) -> None:
+        """Send the client elsewhere."""
+        reply = exchange.reply(self.status, b"", b"text/html; charset=utf-8")
+        await exchange.send(replace(reply, headers={b"location": self.target.encode()}))
+
+
+@dataclass(frozen=True, slots=True)
+class LateCommit:
+    """A write that is dated `seconds` before it becomes visible, as a long transaction's is."""
+
+    seconds: float
+
+    async def perform(self, exchange: Exchange) -> None:
+        """Serve, with an earlier date."""
+        begun = exchange.now() - timedelta(seconds=self.seconds)
+        await exchange.send(await exchange.serve(at=begun))
+
+
+@dataclass(frozen=True, slots=True)
+class DateSkew:
+    """The `Date` header is wrong by `seconds`; timestamps in the body are not.
+
+    For a server whose whole clock is wrong, give the sandbox a clock of its own.
+    """
+
+    seconds: float
+
+    async def perform(self, exchange: Exchange) -> None:
+        """Serve, with another date."""
+        claimed = exchange.now() + timedelta(seconds=self.seconds)
+        date = format_datetime(claimed, usegmt=True).encode()
+        reply = await exchange.serve()
+        await exchange.send(replace(reply, headers={b"date": date}))
+
+
+@dataclass(slots=True)
+class Planned:
+    """A fault with its matcher; `hits` is how often it was performed."""
+
+    fault: Fault
+    method: str | None
+    path: str
+    nth: int | None
+    probability: float
+    times: int | None
+    seen: int = 0
+    hits: int = 0
+
+
+class Faults:
+    """The faults that are planned, in order; safe to change while requests are served."""
+
+    def __init__(self, random: chance.Random) -> None:
+        self._random = random
+        self._lock = RLock()
+        self._planned: list[Planned] = []
+        # Before a server is bound there is nothing to release: `int()` is 0.
+        self._release: Callable[[], int] = int
+
+    def add(
+        self,
+        fault: Fault,
+        *,
+        method: str | None = None,
+        path: str = "*",
+        nth: int | None = None,
+        probability: float = 1.0,
+        times: int | None = 1,
+    ) -> Planned:
+        """Plan a fault for requests of that method and path.
+
+        `path` is a pattern with `*` over the whole path, as `/api/v1/jobs/*`; `nth` counts the
+        matching requests from 1 and picks one; `probability` is drawn for each; `times` ends the
+        fault after so many (None: never).
+        """
+        planned = Planned(fault, method, path, nth, probability, times)
+        with self._lock:
+            self._planned.append(planned)
+        return planned
+
+    def clear(self) -> None:
+        """Forget every fault that is planned."""
+        with self._lock:
+            self._planned.clear()
+
+    def match(self, method: str, path: str) -> Fault | None:
+        """The first planned fault that this request meets."""
+        with self._lock:
+            for each in self._planned:
+                if self._meets(each, method, path):
+                    each.hits += 1
+                    return each.fault
+        return None
+
+    def _meets(self, planned: Planned, method: str, path: str) -> bool:
+        if planned.method not in (None, method) or not fnmatchcase(path, planned.path):
+            return False
+        if planned.times is not None and planned.hits >= planned.times:
+            return False
+        planned.seen += 1
+        if planned.nth not in (None, planned.seen):
+            return False
+        return planned.probability >= 1 or self._random.random() < planned.probability
+
+    def release(self) -> int:
+        """Let every effect happen that a `Drop(effect="later")` put off; gives their number."""
+        return self._release()
+
+    def bind(self, release: Callable[[], int]) -> None:
+        """Tell what performs the effects that were put off; the server does this once."""
+        self._release = release

@@ -1,0 +1,333 @@
+"""One made-up record of each resource, as it is stored: believable, awkward, and consistent.
+
+Each function takes the draw, the agency so far, the record's number and its two moments, and
+returns the record with its content type's id, if it has one. How many there are and when they
+were made is `seed.py`'s.
+"""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+
+from connector.sandbox import vocabulary as words
+from connector.sandbox.draw import HANDLES, LEAD_STATUSES, USERS, Agency, Draw
+from connector.sandbox.shelf import Stored
+from connector.sandbox.transitions import slug
+
+Made = tuple[Stored, str | None]
+"""A record, and the id of its content type: None for all resources but content items."""
+
+
+def dates(draw: Draw, created: datetime, updated: datetime) -> Stored:
+    """What every record has (API 2)."""
+    return {"id": draw.id(), "created_at": created, "updated_at": updated}
+
+
+def company(draw: Draw, agency: Agency, number: int, created: datetime, updated: datetime) -> Made:
+    """A client company."""
+    name = f"{draw.one(words.COMPANY_HEADS)} {draw.one(words.COMPANY_TAILS)}"
+    domain = f"{slug(name)}-{number}.example"
+    first, last = draw.one(words.FIRST_NAMES), draw.one(words.LAST_NAMES)
+    record = {
+        **dates(draw, created, updated),
+        "name": name if number % 7 else f"{name} ({number})",
+        "email": f"office@{domain}",
+        "legal_name": draw.maybe(0.6, name.upper()),
+        "trading_name": draw.maybe(0.3, name),
+        # Leading zeros matter.
+        "company_number": draw.maybe(0.7, f"{draw.whole(0, 9_999_999):08d}"),
+        "phone": draw.phone(),
+        "website": draw.maybe(0.8, f"https://www.{domain}/"),
+        "industry": draw.maybe(0.9, draw.one(words.TRADES)),
+        "description": draw.text(),
+        "company_size": draw.maybe(0.8, draw.one(words.COMPANY_SIZES)),
+        "founded_year": draw.maybe(0.6, draw.whole(1871, 2023)),
+        "primary_contact_name": draw.maybe(0.8, f"{first} {last}"),
+        "primary_contact_email": draw.maybe(0.7, f"{HANDLES[first]}.{HANDLES[last]}@{domain}"),
+        "primary_contact_phone": draw.phone(),
+        "primary_contact_title": draw.maybe(0.5, draw.one(words.ROLES)),
+        "status": draw.one(words.COMPANY_STATUSES),
+        "billing_email": draw.maybe(0.5, f"accounts@{domain}"),
+        "payment_terms": draw.maybe(0.7, draw.one(words.PAYMENT_TERMS)),
+        "contract_start_date": draw.maybe(0.5, draw.day(created, -200, 30)),
+        "contract_end_date": draw.maybe(0.3, draw.day(agency.anchor, -100, 700)),
+        "fee_percentage": draw.maybe(0.7, draw.one((12.5, 15, 17.5, 20, 22.25, 25))),
+        "fee_type": draw.maybe(0.7, draw.one(("percentage", "percentage", "fixed", "retainer"))),
+        "network_url": draw.maybe(0.4, f"https://network.example/company/{slug(name)}"),
+        "social_url": draw.maybe(0.2, f"https://social.example/{slug(name)}"),
+        "internal_notes": draw.text(),
+        "tags": draw.maybe(0.5, draw.one(words.TAGS)),
+        "account_manager_id": draw.maybe(0.8, draw.one(USERS)),
+    }
+    agency.companies.append(record["id"])
+    return record, None
+
+
+def job(draw: Draw, agency: Agency, number: int, created: datetime, updated: datetime) -> Made:
+    """A vacancy, of a company where there is one."""
+    title = draw.one(words.RANKS) + draw.one(words.ROLES)
+    status = draw.one(words.JOB_STATUSES)
+    record = {
+        **dates(draw, created, updated),
+        "title": title,
+        "reference_code": draw.maybe(0.9, f"{draw.one(('JOB', 'REF', '00'))}-{number:05d}"),
+        "department": draw.maybe(0.5, draw.one(words.DEPARTMENTS)),
+        "location": draw.one(words.CITIES),
+        "remote_type": draw.maybe(0.8, draw.one(("on_site", "remote", "hybrid", "hybrid"))),
+        "employment_type": draw.one(words.EMPLOYMENT_TYPES),
+        "experience_level": draw.maybe(
+            0.7, draw.one(("entry", "mid", "mid", "senior", "lead", "executive"))
+        ),
+        **_pay(draw),
+        "fee_type": draw.maybe(0.8, draw.one(("percentage", "percentage", "fixed"))),
+        "fee_percentage": draw.maybe(0.6, draw.one((15, 17.5, 20, 33.333))),
+        "placement_fee": draw.maybe(0.3, draw.whole(2000, 30000) + 0.75),
+        "description": draw.text() or "Our client is hiring. 'Great' team.",
+        "requirements": draw.text(),
+        "responsibilities": draw.text(),
+        "benefits": draw.text(),
+        "positions_available": draw.maybe(0.8, draw.whole(1, 6)),
+        "application_deadline": draw.maybe(0.5, draw.day(created, 10, 90)),
+        "start_date": draw.maybe(0.5, draw.day(created, 30, 200)),
+        "required_skills": draw.maybe(0.8, draw.skills()),
+        "preferred_skills": draw.maybe(0.4, draw.skills()),
+        "qualifications": draw.maybe(0.4, draw.one(words.QUALIFICATIONS)),
+        "status": status,
+        "published_at": None if status == "draft" else created,
+        "allow_applications": draw.maybe(0.9, draw.yes(0.8)),
+        "enable_public_page": draw.maybe(0.9, draw.yes(0.7)),
+        "company_id": draw.one(agency.companies) if agency.companies and draw.yes(0.96) else None,
+        "assigned_to": draw.maybe(0.85, draw.one(USERS)),
+        "application_email": draw.maybe(0.3, f"apply+{number}@example.com"),
+        "application_url": draw.maybe(0.2, f"https://jobs.example.com/{number}/apply"),
+        "enable_ai_matching": draw.maybe(0.4, draw.yes()),
+        "meta_title": draw.maybe(0.2, title),
+        "meta_description": draw.maybe(0.1, "Apply today!"),
+        "featured": draw.maybe(0.5, draw.yes(0.1)),
+        "internal_notes": draw.text(),
+    }
+    record["slug"] = f"{slug(title)}-{record['id'][:8]}"
+    agency.jobs.append((record["id"], record["company_id"]))
+    return record, None
+
+
+def _pay(draw: Draw) -> Stored:
+    """What a job pays: a salary, or a day rate."""
+    salary = draw.whole(18, 120) * 1000
+    rate = draw.whole(15, 90) * 10 + draw.one((0, 0, 0.5))
+    is_contract = draw.yes(0.3)
+    return {
+        "salary_min": None if is_contract else salary,
+        "salary_max": None if is_contract else salary + draw.whole(0, 20) * 500.5,
+        "salary_currency": None if is_contract else draw.one(words.CURRENCIES),
+        "salary_type": draw.maybe(0.7, draw.one(("annual", "annual", "monthly", "hourly"))),
+        "show_salary": draw.maybe(0.8, draw.yes()),
+        "day_rate_min": rate if is_contract else None,
+        "day_rate_max": rate + 75 if is_contract else None,
+        "rate_currency": draw.one(words.CURRENCIES) if is_contract else None,
+    }
+
+
+def candidate(
+    draw: Draw, agency: Agency, number: int, created: datetime, updated: datetime
+) -> Made:
+    """A person who looks for work."""
+    last = draw.one(words.LAST_NAMES)
+    record = {
+        **dates(draw, created, updated),
+        **_person(draw, agency, number, last),
+        **_work(draw, created),
+        "cv_file_path": draw.maybe(0.6, f"cvs/{created.year}/{number:06d} {last}.pdf"),
+        "status": draw.one(words.CANDIDATE_STATUSES),
+        "source": draw.maybe(0.85, draw.one(words.SOURCES)),
+        "rating": draw.maybe(0.5, draw.whole(1, 5)),
+        "ir35_status": draw.maybe(
+            0.3, draw.one(("inside", "outside", "unknown", "not_applicable"))
+        ),
+        "umbrella_company": draw.maybe(0.08, "Brolly & Co Umbrella"),
+        "limited_company_name": draw.maybe(0.08, f"{last} Consulting Ltd"),
+        "notes": draw.text(),
+        "internal_notes": draw.text(),
+        "assigned_to": draw.maybe(0.8, draw.one(USERS)),
+    }
+    agency.candidates.append(record["id"])
+    return record, None
+
+
+def _person(draw: Draw, agency: Agency, number: int, last: str) -> Stored:
+    """Who the candidate is, and where."""
+    first = draw.one(words.FIRST_NAMES)
+    handle = f"{HANDLES[first]}-{HANDLES[last]}-{number}"
+    born = date(1955 + number % 50, 1 + number % 12, 1 + number % 28)
+    cities = f"{draw.one(words.CITIES)}, {draw.one(words.CITIES)}"
+    return {
+        "first_name": first,
+        "last_name": last,
+        "email": agency.email(draw, first, last, number),
+        "phone": draw.phone(),
+        "mobile": draw.phone(),
+        "address_line1": draw.maybe(0.5, f"{draw.whole(1, 240)} {draw.one(words.STREETS)}"),
+        "address_line2": draw.maybe(0.15, f"Flat {draw.whole(1, 40)}, 2/F"),
+        "city": draw.maybe(0.7, draw.one(words.CITIES)),
+        "state_province": draw.maybe(0.4, draw.one(words.COUNTIES)),
+        "postal_code": draw.maybe(0.6, f"{draw.one(('SW', 'M', 'BS', '0'))}{number % 99} 1AA"),
+        "country": draw.maybe(0.7, draw.one(words.COUNTRIES)),
+        "network_url": draw.maybe(0.4, f"https://network.example/in/{handle}"),
+        "code_host_url": draw.maybe(0.1, f"https://code.example/{handle}"),
+        "portfolio_url": draw.maybe(0.1, f"http://{handle}.example/portfolio?lang=fr"),
+        "date_of_birth": draw.maybe(0.3, born.isoformat()),
+        "nationality": draw.maybe(0.4, draw.one(words.NATIONALITIES)),
+        "preferred_locations": draw.maybe(0.5, cities),
+        "willing_to_relocate": draw.maybe(0.6, draw.yes(0.3)),
+        "right_to_work": draw.maybe(0.6, draw.one(("UK citizen", "Settled status", "Visa", ""))),
+        "security_clearance": draw.maybe(0.15, draw.one(("SC", "DV", "BPSS"))),
+        "languages": draw.maybe(0.4, draw.one(words.LANGUAGES)),
+    }
+
+
+def _work(draw: Draw, created: datetime) -> Stored:
+    """What the candidate does, earns and wants."""
+    salary = draw.whole(16, 110) * 1000
+    rate = draw.whole(12, 95) * 10
+    is_contractor = draw.yes(0.35)
+    return {
+        "employment_type": draw.one(words.EMPLOYMENT_TYPES),
+        "employment_status": draw.maybe(0.85, draw.one(words.EMPLOYMENT_STATUSES)),
+        "current_salary": draw.maybe(0.5, salary),
+        "expected_salary": draw.maybe(0.5, salary * 1.125),
+        "salary_currency": draw.maybe(0.5, draw.one(words.CURRENCIES)),
+        "current_day_rate": rate if is_contractor else None,
+        "expected_day_rate": rate + 25.5 if is_contractor else None,
+        "rate_currency": draw.one(words.CURRENCIES) if is_contractor else None,
+        "notice_period_days": draw.maybe(0.6, draw.one((0, 7, 14, 28, 30, 60, 90))),
+        "available_from": draw.maybe(0.5, draw.day(created, 0, 180)),
+        "current_job_title": draw.maybe(0.85, draw.one(words.RANKS) + draw.one(words.ROLES)),
+        "current_company": draw.maybe(0.75, draw.one(words.COMPANY_HEADS)),
+        "years_of_experience": draw.maybe(0.8, draw.whole(0, 41)),
+        "industry": draw.maybe(0.8, draw.one(words.TRADES)),
+        "skills": draw.maybe(0.85, draw.skills()),
+        "qualifications": draw.maybe(0.5, draw.one(words.QUALIFICATIONS)),
+    }
+
+
+def lead(draw: Draw, agency: Agency, number: int, created: datetime, updated: datetime) -> Made:
+    """A prospect: a person, a business, or both."""
+    first, last = draw.one(words.FIRST_NAMES), draw.one(words.LAST_NAMES)
+    business = f"{draw.one(words.COMPANY_HEADS)} {draw.one(words.COMPANY_TAILS)}"
+    form = draw.whole(0, 3)
+    city = draw.one(words.CITIES)
+    address = f"{draw.whole(1, 240)} {draw.one(words.STREETS)}"
+    record = {
+        **dates(draw, created, updated),
+        "email": agency.email(draw, first, last, number),
+        "lead_status_id": draw.one(LEAD_STATUSES),
+        "first_name": None if form == 0 else first,
+        "last_name": None if form in (0, 1) else last,
+        "company_name": business if form in (0, 3) else draw.one((None, "")),
+        "phone": draw.phone(),
+        "mobile": draw.phone(),
+        "customer_type": draw.maybe(0.8, "business" if form in (0, 3) else "individual"),
+        "status": draw.one(words.LEAD_STATES),
+        "address": draw.maybe(0.5, address),
+        "city": draw.maybe(0.6, city),
+        "county": draw.maybe(0.3, draw.one(words.COUNTIES)),
+        "postcode": draw.maybe(0.5, f"LS{draw.whole(1, 28)} 4DY"),
+        "country": draw.maybe(0.6, draw.one(words.COUNTRIES)),
+        "website": draw.maybe(0.4, f"https://www.{slug(business)}.example"),
+        "network_url": draw.maybe(0.2, f"https://network.example/in/lead-{number}"),
+        "billing_address": draw.maybe(0.2, f"{address}\nBilling dept."),
+        "billing_city": draw.maybe(0.2, city),
+        "billing_county": draw.maybe(0.1, draw.one(words.COUNTIES)),
+        "billing_postcode": draw.maybe(0.2, f"M{draw.whole(1, 60)} 2WD"),
+        "billing_country": draw.maybe(0.2, draw.one(words.COUNTRIES)),
+        "industry": draw.maybe(0.6, draw.one(words.TRADES)),
+        "job_title": draw.maybe(0.5, draw.one(words.ROLES)),
+        "notes": draw.text(),
+        "source": draw.maybe(0.85, draw.one(words.SOURCES)),
+        "tags": draw.maybe(0.4, draw.one(words.TAGS)),
+        "assigned_to": draw.maybe(0.8, draw.one(USERS)),
+        "last_contacted_at": draw.maybe(0.6, created + (updated - created) / 2),
+    }
+    agency.leads.append(record["id"])
+    return record, None
+
+
+def booking(draw: Draw, agency: Agency, number: int, created: datetime, updated: datetime) -> Made:
+    """An event; interviews, contracts and placements have all three relations or are not made."""
+    kind = draw.one(words.BOOKING_TYPES)
+    job_id, company_id = draw.one(agency.jobs) if agency.jobs else (None, None)
+    if company_id is None and agency.companies:
+        company_id = draw.one(agency.companies)
+    candidate_id = draw.one(agency.candidates) if agency.candidates else None
+    is_placed = kind in ("interview", "contract", "permanent")
+    if is_placed and None in (job_id, company_id, candidate_id):
+        kind, is_placed = "internal", False
+    start = created + timedelta(days=draw.whole(1, 60), minutes=draw.whole(-20, 20) * 15)
+    start = start.replace(second=0, microsecond=0)
+    is_over = start < agency.anchor
+    status = draw.one(words.PAST_STATUSES if is_over else words.COMING_STATUSES)
+    record = {
+        **dates(draw, created, updated),
+        "booking_type": kind,
+        "title": draw.maybe(0.9, f"{kind.replace('_', ' ').title()}: {draw.one(words.ROLES)}"),
+        "description": draw.text(),
+        "candidate_id": candidate_id if is_placed else None,
+        "job_id": job_id if is_placed else None,
+        "company_id": company_id if is_placed or kind == "site_visit" else None,
+        "lead_id": draw.one(agency.leads) if agency.leads and kind == "consultation" else None,
+        "start_datetime": start,
+        "all_day": draw.maybe(0.7, kind == "site_visit"),
+        "payment_terms": draw.maybe(0.3, draw.one(words.PAYMENT_TERMS)),
+        "status": status,
+        "contact_name": draw.maybe(0.5, draw.one(words.FIRST_NAMES)),
+        "contact_email": draw.maybe(0.4, f"contact{number}@example.com"),
+        "contact_phone": draw.phone(),
+        "location": draw.maybe(0.5, draw.one(words.CITIES)),
+        "requirements": draw.text(),
+        "internal_notes": draw.text(),
+        "assigned_to": draw.maybe(0.85, draw.one(USERS)),
+        "timezone": draw.maybe(0.8, draw.one(words.TIMEZONES)),
+        "cancellation_reason": draw.one(words.SENTENCES) if status == "cancelled" else None,
+        **_details(draw, kind, start),
+    }
+    return record, None
+
+
+def _details(draw: Draw, kind: str, start: datetime) -> Stored:
+    """What a booking has for being of its kind."""
+    if kind == "interview":
+        meeting = draw.one(("<meeting_platform_1>", "<meeting_platform_2>", "<meeting_platform_3>"))
+        number = f"{draw.whole(0, 9_999_999_999):010d}"
+        is_online = draw.yes(0.5)
+        return {
+            "end_datetime": start + timedelta(minutes=draw.one((30, 45, 60, 90))),
+            "interview_type": "video" if is_online else draw.one(("phone", "in_person")),
+            "interview_location": draw.maybe(0.4, draw.one(words.CITIES)),
+            "interview_panel": draw.maybe(0.5, f"{draw.one(words.FIRST_NAMES)} & HR"),
+            "meeting_platform": meeting if is_online else None,
+            "meeting_link": f"https://meet.example.com/{number}" if is_online else None,
+            "meeting_id": number if is_online else None,
+            "meeting_password": number[::-1][:6] if is_online else None,
+            "meeting_join_url": f"https://meet.example.com/j/{number}" if is_online else None,
+        }
+    if kind == "contract":
+        days, rate = draw.whole(20, 220), draw.whole(20, 90) * 10 + 0.5
+        return {
+            "end_datetime": start + timedelta(days=days),
+            "contract_type": draw.one(("fixed_term", "temporary", "ongoing", "project_based")),
+            "day_rate": rate,
+            "contract_value": rate * days,
+            "contract_notes": draw.text(),
+            "ir35_status": draw.maybe(0.8, draw.one(("inside", "outside", "not_applicable"))),
+            "notice_period_days": draw.maybe(0.7, draw.one((7, 14, 28))),
+        }
+    if kind == "permanent":
+        salary = draw.whole(20, 120) * 1000
+        return {
+            "offer_accepted_date": draw.maybe(0.8, draw.day(start, -40, -1)),
+            "annual_salary": salary,
+            "placement_fee": salary * 0.175,
+            "notice_period_days": draw.maybe(0.7, draw.one((30, 60, 90))),
+            "probation_period_months": draw.maybe(0.7, draw.one((3, 6))),
+        }
+    return {"end_datetime": draw.maybe(0.6, start + timedelta(hours=draw.whole(1, 8)))}

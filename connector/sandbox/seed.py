@@ -1,0 +1,126 @@
+"""A made-up agency: how many records, how they hang together, when they were made.
+
+The same seed, counts and day make the same records. Related records exist, imports share one
+timestamp, statuses are spread as an agency's are, and nothing is younger than an hour. What a
+single record looks like is in `records.py`, the words in `vocabulary.py`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from types import MappingProxyType
+
+from connector.catalog import CATALOG
+from connector.errors import SettingsError, UnknownName
+from connector.sandbox.content_records import content_item, content_type
+from connector.sandbox.direct import DirectStore
+from connector.sandbox.draw import LEAD_STATUSES, USERS, Agency, Draw
+from connector.sandbox.records import booking, candidate, company, job, lead
+from connector.sandbox.shelf import Stored
+
+COUNTS_DEFAULT: Mapping[str, int] = MappingProxyType(
+    {
+        "jobs": 200,
+        "candidates": 1500,
+        "companies": 80,
+        "bookings": 500,
+        "leads": 300,
+        "content_types": 4,
+        "content_items": 80,
+    }
+)
+"""The agency that the command makes up when it is told no numbers."""
+
+_DAYS = 730
+_LATENESS = timedelta(hours=1)
+_IMPORT_MIN = 150
+_IMPORT_SHARE = 0.3
+_EDIT_SHARE = 0.1
+# Of the records that neither an import nor a bulk edit made, those never changed since.
+_UNTOUCHED_SHARE = 0.35
+
+Moments = tuple[datetime, datetime]
+"""When a record was created, and when it was last changed."""
+
+
+def seed_store(store: DirectStore, counts: Mapping[str, int], *, seed: int) -> None:
+    """Fill an empty store with so many records of each resource; what is left out has none.
+
+    Raises `UnknownName` for a resource that the API does not have, and `SettingsError` for a
+    negative number, or for content items without a content type.
+    """
+    for name, number in counts.items():
+        if name not in CATALOG:
+            raise UnknownName("resource", name, CATALOG)
+        if number < 0:
+            raise SettingsError(f"The number of {name} is {number}; it must be 0 or more.")
+    if counts.get("content_items") and not counts.get("content_types"):
+        raise SettingsError("Content items need at least one content type.")
+    # Not the store's own chance: how much is made up must not change the ids drawn later.
+    draw = Draw(random.Random(seed))  # noqa: S311  # made-up people are no secrets
+    anchor = _anchor(store.clock())
+    agency = Agency(anchor)
+    for name, made in _resources(draw, agency, counts, anchor):
+        store.load(name, made)
+
+
+def _anchor(now: datetime) -> datetime:
+    """The youngest moment of the data: a midnight, so that the seed says the rest for a day."""
+    return (now - _LATENESS).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def _resources(
+    draw: Draw, agency: Agency, counts: Mapping[str, int], anchor: datetime
+) -> Iterator[tuple[str, Iterator[tuple[Stored, str | None]]]]:
+    """Each resource with its records, after those that it refers to."""
+    for name, make in (
+        ("companies", company),
+        ("jobs", job),
+        ("candidates", candidate),
+        ("leads", lead),
+        ("bookings", booking),
+        ("content_types", content_type),
+        ("content_items", content_item),
+    ):
+        moments = _moments(draw, counts.get(name, 0), anchor)
+        yield name, (make(draw, agency, i, *each) for i, each in enumerate(moments))
+
+
+def _moments(draw: Draw, count: int, anchor: datetime) -> Sequence[Moments]:
+    """When each of so many records was made and changed, in the order of their making.
+
+    Three records in ten come from imports, which stamp a whole group alike, and one in ten was
+    last changed by a bulk edit, which stamps only `updated_at`. Groups are larger than a page
+    where the count allows it.
+    """
+    first = anchor - timedelta(days=_DAYS)
+    span = _DAYS * 24 * 3600.0
+
+    def moment(after: float = 0.0) -> float:
+        return after + draw.random() * (span - after)
+
+    seconds: list[tuple[float, float]] = []
+    for size in _groups(int(count * _IMPORT_SHARE)):
+        seconds += [(at := moment(), at)] * size
+    for size in _groups(int(count * _EDIT_SHARE)):
+        edited = moment(span / 2)
+        seconds += [(draw.random() * edited, edited) for _ in range(size)]
+    while len(seconds) < count:
+        created = moment()
+        is_untouched = draw.random() < _UNTOUCHED_SHARE
+        seconds.append((created, created if is_untouched else moment(created)))
+    seconds.sort()
+    return [(first + timedelta(seconds=c), first + timedelta(seconds=u)) for c, u in seconds]
+
+
+def _groups(total: int) -> Iterator[int]:
+    """The sizes of the groups that make up the total: one if it is small, else 150 and more."""
+    while total > 0:
+        size = total if total < 2 * _IMPORT_MIN else max(_IMPORT_MIN, total // 6)
+        yield min(size, total)
+        total -= size
+
+
+__all__ = ["COUNTS_DEFAULT", "LEAD_STATUSES", "USERS", "seed_store"]

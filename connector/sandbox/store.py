@@ -1,0 +1,313 @@
+"""The world behind the API: every operation of API 4, over SQLite and without HTTP.
+
+A `Store` has its own clock and its own chance, so that a simulation drives it as the server does.
+Operations take resource names and plain dicts and return API-shaped answers, or raise
+`Rejection`. `direct.py` has the writes that go past the API. Keys, scopes and limits belong to
+the application, not here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from connector.catalog import declaration as declared
+from connector.resource import Declaration, Operation
+from connector.sandbox.answer import Answer, Body, Rejection, invalid
+from connector.sandbox.content import check_content
+from connector.sandbox.counters import count_for
+from connector.sandbox.direct import DirectStore
+from connector.sandbox.listing import Listing, read_listing
+from connector.sandbox.moment import keep
+from connector.sandbox.shelf import Row, Stored, Where
+from connector.sandbox.transitions import check_transition, fill_in
+from connector.sandbox.validation import check_body
+
+Interlude = Callable[[], None]
+"""What happens between counting a list and reading its rows, where `total` is `earlier`."""
+
+
+class Store(DirectStore):
+    """All records of one workspace, and the operations that the API offers on them.
+
+    `clock` tells the server's time, `random` draws ids and random ties, `path` is a file that
+    keeps the records or ":memory:". Safe to use from several threads. Raises `UnknownName` for a
+    resource that the API does not have, and `SettingsError` for a file of another kind.
+    """
+
+    interlude: Interlude | None = None
+
+    def list(
+        self,
+        resource: str,
+        query: Mapping[str, str] | None = None,
+        *,
+        type: str | None = None,
+    ) -> Answer:
+        """One page (API 4.1). `query` holds the parameters as texts; `type` is a content type's
+        slug or id, where the path has one.
+        """
+        declaration = self._declaration(resource, "list")
+        with self._reading():
+            parent = self._parent(declaration, type)
+            asked = read_listing(declaration, query or {}, self.behaviours, parent=parent)
+            shelf = self._shelves[resource]
+            total = shelf.count(asked.where)
+            if self.behaviours.total == "earlier" and self.interlude is not None:
+                self.interlude()
+                rows_total = shelf.count(asked.where)
+            else:
+                rows_total = total
+            pages = -(-total // asked.per_page) or int(self.behaviours.pages_of_nothing)
+            page = self._page(asked.page, pages)
+            records = self._records_of_page(resource, asked, page, rows_total)
+            computed = self._computed(resource, [each["id"] for each in records])
+            shape = self._shapes[resource]
+            data = [shape.item(each, computed.get(each["id"], {})) for each in records]
+        pagination = {
+            "page": page,
+            "per_page": asked.per_page,
+            "total": total,
+            "total_pages": pages,
+        }
+        return Answer(200, {"data": data, "pagination": pagination})
+
+    def count(
+        self,
+        resource: str,
+        query: Mapping[str, str] | None = None,
+        *,
+        type: str | None = None,
+    ) -> int:
+        """The `total` that a list with this query would show."""
+        declaration = self._declaration(resource, "list")
+        with self._reading():
+            # Without a type, the items of all types: only the API needs one.
+            parent = None if type is None else self._parent(declaration, type)
+            asked = read_listing(declaration, query or {}, self.behaviours, parent=parent)
+            return self._shelves[resource].count(asked.where)
+
+    def get(self, resource: str, id: str, *, type: str | None = None) -> Answer:
+        """One record's detail."""
+        declaration = self._declaration(resource, "get")
+        with self._reading():
+            row = self._row(declaration, id, type)
+            return Answer(200, {"data": self._detail(resource, row.record)})
+
+    def create(
+        self,
+        resource: str,
+        body: Body,
+        *,
+        type: str | None = None,
+        at: datetime | None = None,
+    ) -> Answer:
+        """Create a record from a request's body. `at` dates it; by default the clock does."""
+        declaration = self._declaration(resource, "create")
+        with self._writing():
+            parent = self._parent(declaration, type)
+            values = check_body(declaration, body, "create", self.behaviours, exists=self._exists)
+            if parent is not None:
+                values["fields"] = self._content(parent, body, "create", {})
+            self._check_unique(declaration, values, parent, None)
+            stamp = self._stamp(at)
+            record = {"id": self._new_id(), "created_at": stamp, "updated_at": stamp, **values}
+            fill_in(declaration, record, None, stamp)
+            self._add(resource, record, parent)
+            detail = self._detail(resource, record)
+        echo = self._shapes[resource].pick(detail, declaration.echo_create)
+        return Answer(201, {"data": echo, "message": f"The {declaration.singular} was created."})
+
+    def update(
+        self,
+        resource: str,
+        id: str,
+        body: Body,
+        *,
+        type: str | None = None,
+        at: datetime | None = None,
+    ) -> Answer:
+        """Change what the body names, and leave the rest. `at` dates the change."""
+        declaration = self._declaration(resource, "update")
+        with self._writing():
+            row = self._row(declaration, id, type)
+            before = row.record
+            values = check_body(
+                declaration,
+                body,
+                "update",
+                self.behaviours,
+                exists=self._exists,
+                stored=before,
+            )
+            if row.parent is not None and "fields" in values:
+                kept = before.get("fields") or {}
+                values["fields"] = self._content(row.parent, body, "update", kept)
+            self._check_unique(declaration, values, row.parent, id)
+            check_transition(declaration, before, values, self.behaviours)
+            record = self._changed(declaration, before, values, body, at)
+            self._replace(resource, row, record)
+            detail = self._detail(resource, record)
+        echo = self._shapes[resource].pick(detail, declaration.echo_update)
+        return Answer(200, {"data": echo, "message": f"The {declaration.singular} was updated."})
+
+    def delete(self, resource: str, id: str, *, type: str | None = None) -> Answer:
+        """Delete a record. What refers to it is left as it is."""
+        declaration = self._declaration(resource, "delete")
+        with self._writing():
+            self._remove(resource, self._row(declaration, id, type))
+        if self.behaviours.delete == "204":
+            return Answer(204, None)
+        return Answer(200, {"message": f"The {declaration.singular} was deleted."})
+
+    def convert(self, resource: str, id: str, *, at: datetime | None = None) -> Answer:
+        """Convert a lead into a customer (API 3.5, 4.6)."""
+        declaration = self._declaration(resource, "convert")
+        with self._writing():
+            row = self._row(declaration, id, None)
+            record = dict(row.record)
+            converted_at = record.get("_converted_at")
+            if converted_at is None:
+                if self.behaviours.convertible == "prospect" and record["status"] != "prospect":
+                    raise invalid({"status": ["must be prospect before converting"]})
+                converted_at = self._stamp(at)
+                self._convert(resource, row, record, converted_at)
+            elif self.behaviours.second_convert == "refused":
+                raise invalid({"status": ["is converted already"]})
+            shown = {**record, "status": "active", "converted_at": converted_at}
+            detail = self._detail(resource, shown)
+            detail["converted_at"] = self._shown(converted_at)
+        if self.behaviours.convert_fields == "minimal":
+            detail = {name: detail[name] for name in ("id", "status", "converted_at")}
+        message = f"The {declaration.singular} was converted."
+        return Answer(int(self.behaviours.convert_status), {"data": detail, "message": message})
+
+    def _convert(self, resource: str, row: Row, record: Stored, stamp: str) -> None:
+        """Store a first conversion: the status and the record's fate are not shown (API 3.5)."""
+        if self.behaviours.converted_lead == "deleted":
+            self._remove(resource, row)
+            return
+        record |= {"_converted_at": stamp, "updated_at": stamp}
+        if self.behaviours.converted_lead == "active":
+            record |= {"status": "active", "converted_at": stamp}
+        self._replace(resource, row, record)
+
+    def _declaration(self, resource: str, operation: Operation) -> Declaration:
+        declaration = declared(resource)
+        if operation not in declaration.operations:
+            raise Rejection(405, f"There is no operation {operation!r} on {resource}.")
+        return declaration
+
+    def _parent(self, declaration: Declaration, type: str | None) -> str | None:
+        """The id of the content type that a slug or an id names (API 4.7)."""
+        if declaration.parent is None:
+            return None
+        where = Where("(t.id = ? OR t.slug = ? COLLATE BINARY)", (type, type))
+        for record in self._shelves[declaration.parent].page(where, "t.serial", limit=1, offset=0):
+            id: str = record["id"]
+            return id
+        raise Rejection(404, "There is no such content type.")
+
+    def _row(self, declaration: Declaration, id: str, type: str | None) -> Row:
+        # A simulation may leave the type out; a path cannot.
+        parent = None if type is None else self._parent(declaration, type)
+        row = self._shelves[declaration.name].find(id, parent=parent)
+        if row is None:
+            raise Rejection(404, f"There is no {declaration.singular} of that id.")
+        return row
+
+    def _page(self, page: int, pages: int) -> int:
+        """The page to serve; past the end, as `page_past_end` says."""
+        if page <= max(pages, 1) or self.behaviours.page_past_end == "empty":
+            return page
+        if self.behaviours.page_past_end == "404":
+            raise Rejection(404, "There is no such page.")
+        return max(pages, 1)
+
+    def _records_of_page(
+        self, resource: str, asked: Listing, page: int, total: int
+    ) -> Sequence[Stored]:
+        shelf = self._shelves[resource]
+        offset = (page - 1) * asked.per_page
+        limit = min(asked.per_page, total - offset)
+        if limit <= 0:
+            return []
+        if self.behaviours.ties == "random":
+            # A multiplication modulo a prime shuffles serials, differently for each factor.
+            factor = self._random.randrange(2**30, 2**31 - 1)
+            direction = "DESC" if asked.is_descending else "ASC"
+            order = f"t.{asked.sort} {direction}, (t.serial * {factor}) % 2147483647"
+            return shelf.page(asked.where, order, limit=limit, offset=offset)
+        # Far pages are read from the other end, since an offset costs what it skips.
+        is_far = offset > total // 2
+        direction = "DESC" if asked.is_descending != is_far else "ASC"
+        order = f"t.{asked.sort} {direction}, t.serial {direction}"
+        if is_far:
+            offset = total - offset - limit
+        records = shelf.page(asked.where, order, limit=limit, offset=offset)
+        return records[::-1] if is_far else records
+
+    def _computed(self, resource: str, ids: Sequence[str]) -> dict[str, dict[str, int]]:
+        if resource != "companies":
+            return {}
+        return count_for(ids, self._shelves["jobs"], self._shelves["bookings"])
+
+    def _exists(self, resource: str, id: str) -> bool:
+        return self._shelves[resource].has(Where("t.id = ?", (id,)))
+
+    def _content(self, parent: str, body: Body, operation: Any, kept: Stored) -> dict[str, Any]:
+        """The content values to store (API 4.7). Raises `Rejection` 422."""
+        row = self._shelves["content_types"].find(parent)
+        fields = [] if row is None else row.record.get("fields", [])
+        given = body.get("fields", {})
+        values, errors = check_content(fields, given, operation, self.behaviours)
+        if errors:
+            raise invalid(errors)
+        merges = self.behaviours.content_update == "merged"
+        return {**kept, **values} if merges else values
+
+    def _check_unique(
+        self, declaration: Declaration, values: Stored, parent: str | None, id: str | None
+    ) -> None:
+        shelf = self._shelves[declaration.name]
+        for name, setting in (
+            ("email", self.behaviours.duplicate_emails),
+            ("slug", self.behaviours.duplicate_slugs),
+        ):
+            if setting == "allowed" or not values.get(name):
+                continue
+            others = Where(f"t.{name} = ? AND t.id IS NOT ?", (values[name], id))
+            if parent is not None:
+                others = others.narrowed("t.parent = ?", parent)
+            if shelf.has(others):
+                raise invalid({name: ["is taken"]})
+
+    def _changed(
+        self,
+        declaration: Declaration,
+        before: Stored,
+        values: Stored,
+        body: Body,
+        at: datetime | None,
+    ) -> Stored:
+        """The next version of a record, dated as `empty_update` and `unchanged_update` say."""
+        record = {**before, **values}
+        stamp = self._stamp(at)
+        fill_in(declaration, record, before, stamp)
+        if not body:
+            moves = self.behaviours.empty_update == "moves"
+        elif all(before.get(name) == value for name, value in record.items()):
+            moves = self.behaviours.unchanged_update == "moves"
+        else:
+            moves = True
+        if moves:
+            record["updated_at"] = stamp
+        return record
+
+    def _new_id(self) -> str:
+        return str(UUID(int=self._random.getrandbits(128), version=4))
+
+    def _stamp(self, at: datetime | None) -> str:
+        return keep(self._truncated(at or self.clock()))

@@ -1,0 +1,237 @@
+"""The terminal: data and talk apart, bars and colours for people alone, and no text obeyed."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pty
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+import pytest
+
+from connector.cli.terminal import Terminal, neutralise, to_json
+from connector.errors import BudgetSpent, UnknownName
+
+ESCAPE = "\x1b[2J\x1b]0;owned\x07"
+
+
+class Streams:
+    """A terminal over two files of its own, and what was written to each."""
+
+    def __init__(self, *, is_json: bool = False, encoding: str = "utf-8") -> None:
+        self._out, self._err = io.BytesIO(), io.BytesIO()
+        self._encoding = encoding
+        out = io.TextIOWrapper(self._out, encoding, write_through=True)
+        err = io.TextIOWrapper(self._err, encoding, write_through=True)
+        self.terminal = Terminal(out, err, {}, is_json=is_json)
+
+    @property
+    def out(self) -> str:
+        """What was written to standard output."""
+        return self._out.getvalue().decode(self._encoding)
+
+    @property
+    def err(self) -> str:
+        """What was written to standard error."""
+        return self._err.getvalue().decode(self._encoding)
+
+
+@contextmanager
+def watched() -> Iterator[tuple[TextIO, int]]:
+    """A stream that is a real terminal, and the end at which a person would read."""
+    reader, writer = pty.openpty()
+    with os.fdopen(writer, "w", encoding="utf-8") as stream:
+        yield stream, reader
+    os.close(reader)
+
+
+def read_screen(reader: int) -> str:
+    """What has been written to the terminal so far."""
+    os.set_blocking(reader, False)
+    chunks = []
+    try:
+        while chunk := os.read(reader, 65_536):
+            chunks.append(chunk)
+    except BlockingIOError:
+        pass
+    return b"".join(chunks).decode("utf-8").replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Anna", "Anna"),
+        ("\x1b[31mAnna", "\\x1b[31mAnna"),
+        ("a\nb\tc\rd", "a\\nb\\tc\\rd"),
+        ("\x9b31m", "\\x9b31m"),
+        ("\x7f\x00", "\\x7f\\x00"),
+        ("a\u2028b", "a\\u2028b"),
+        ("\u202eevil", "\\u202eevil"),
+        ("\ud800", "\\ud800"),
+        ("Łukasz 山田 é 👩\u200d💻 سلام", "Łukasz 山田 é 👩\u200d💻 سلام"),
+    ],
+)
+def test_unsafe_characters_become_visible(text: str, shown: str) -> None:
+    """What a terminal would obey is spelt out, and names in any script stay as they are."""
+    assert shown == neutralise(text)
+
+
+def test_table_without_a_watcher_is_aligned_by_tabs() -> None:
+    """Columns begin at the same tab stop and empty cells show, so that no column is ever lost."""
+    streams = Streams()
+
+    streams.terminal.print_table(
+        ["name", "n", "is open"], [["candidates", 3, True], ["jobs", None, False], ["", 10, ""]]
+    )
+
+    assert [
+        "name\t\tn\tis open",
+        "candidates\t3\tyes",
+        "jobs\t\t-\tno",
+        "-\t\t10\t-",
+    ] == streams.out.splitlines()
+    assert "" == streams.err
+
+
+def test_table_text_is_neutralised_with_and_without_a_watcher() -> None:
+    """No cell can move the cursor, set a title, forge a row or be read as markup."""
+    row = [f"{ESCAPE}Anna", "[red]x[/red] :smile:", "a\nb"]
+    plain = Streams()
+    plain.terminal.print_table(["a", "b", "c"], [row])
+    with watched() as (stream, reader):
+        Terminal(stream, stream, {"NO_COLOR": "1", "COLUMNS": "100"}).print_table("abc", [row])
+        screen = read_screen(reader)
+
+    assert 2 == len(plain.out.splitlines())
+    for text in (plain.out, screen):
+        assert "\\x1b[2J\\x1b]0;owned\\x07Anna" in text
+        assert "[red]x[/red] :smile:" in text
+        assert "a\\nb" in text
+        assert "\x1b[2J" not in text
+        assert "\x1b]" not in text
+
+
+def test_watched_table_is_drawn_and_no_color_is_respected() -> None:
+    """A person sees a drawn table, in colours unless NO_COLOR says otherwise."""
+
+    def draw(environ: dict[str, str]) -> str:
+        with watched() as (stream, reader):
+            Terminal(stream, stream, {"COLUMNS": "60", **environ}).warn("careful")
+            Terminal(stream, stream, {"COLUMNS": "60", **environ}).print_table(["a"], [["1"]])
+            return read_screen(reader)
+
+    coloured = draw({"TERM": "xterm-256color"})
+    plain = draw({"TERM": "xterm-256color", "NO_COLOR": "1"})
+    empty = draw({"TERM": "xterm-256color", "NO_COLOR": ""})
+    dumb = draw({"TERM": "dumb"})
+
+    assert "\x1b[33mWarning:" in coloured
+    assert coloured == empty
+    assert "\x1b[33m" not in plain
+    assert "┃ a ┃" in plain.replace("\x1b[1m", "").replace("\x1b[0m", "")
+    assert "Warning: careful\na\n1\n" == dumb
+
+
+def test_progress_is_a_bar_for_a_person_alone() -> None:
+    """A bar is drawn where standard error is a terminal, and nothing is written elsewhere."""
+    streams = Streams()
+    with streams.terminal.progress("jobs", 2) as meter:
+        meter.expect(3)
+        meter.tell("companies")
+        meter.advance()
+    with watched() as (stream, reader):
+        out = io.StringIO()
+        terminal = Terminal(out, stream, {"TERM": "xterm", "COLUMNS": "80"})
+        with terminal.progress(f"jobs{ESCAPE}", 2) as meter:
+            meter.expect(3)
+            meter.advance(2)
+            meter.tell("companies[bold]")
+        screen = read_screen(reader)
+
+    assert ("", "") == (streams.out, streams.err)
+    assert "" == out.getvalue()
+    assert "companies[bold]" in screen
+    assert "2/3" in screen
+    assert "\x1b]0;owned" not in screen
+
+
+def test_talk_goes_to_standard_error() -> None:
+    """Lines and warnings are talk; they never mix with data on standard output."""
+    streams = Streams()
+
+    streams.terminal.say(f"pulling {ESCAPE}")
+    streams.terminal.warn("half\nopen")
+    streams.terminal.print_line("data\x1b")
+
+    assert "data\\x1b\n" == streams.out
+    assert "pulling \\x1b[2J\\x1b]0;owned\\x07\nWarning: half\\nopen\n" == streams.err
+
+
+def test_json_is_one_object_and_nothing_else() -> None:
+    """With --json standard output holds one object, whatever else a command prints."""
+    streams = Streams(is_json=True)
+
+    streams.terminal.print_table(["a"], [[1]])
+    streams.terminal.print_line("b")
+    streams.terminal.print_object({"rows": 1, "name": f"é{ESCAPE}\x9b\u202e\u2028\ud800"})
+
+    assert {"rows": 1, "name": f"é{ESCAPE}\x9b\u202e\u2028\ud800"} == json.loads(streams.out)
+    assert "é" in streams.out
+    assert not [c for c in streams.out if neutralise(c) != c and c != "\n"]
+
+
+def test_json_loses_nothing() -> None:
+    """Escaping changes how an object is written, never what it says."""
+    value = {"text": "".join(map(chr, range(0x300))) + '\\"\u2066', "list": [1, None, True]}
+
+    assert value == json.loads(to_json(value))
+
+
+def test_failure_says_what_happened_and_what_to_do() -> None:
+    """An error is shown as its sentence, its code and its action, and gives the exit status."""
+    streams = Streams()
+    error = UnknownName("resource", f"job{ESCAPE}", ["jobs", "leads"])
+
+    status = streams.terminal.fail(error)
+
+    assert 2 == status
+    assert "" == streams.out
+    first, second = streams.err.splitlines()
+    assert first.startswith("Error: 'job\\x1b[2J")
+    assert first.endswith("is not a resource. [unknown_name]")
+    assert "  Use one of: jobs, leads." == second
+
+
+def test_failure_with_json_is_an_object_as_well() -> None:
+    """A program that asked for JSON gets the error as an object, and people read it beside."""
+    streams = Streams(is_json=True)
+
+    status = streams.terminal.fail(BudgetSpent("The run's limit of 10 requests is spent"))
+
+    assert 4 == status
+    assert {
+        "error": {
+            "code": "budget_spent",
+            "message": "The run's limit of 10 requests is spent",
+            "action": "Run the same command again to continue.",
+            "exit_status": 4,
+        }
+    } == json.loads(streams.out)
+    assert "[budget_spent]" in streams.err
+
+
+def test_stream_of_few_characters_shows_numbers() -> None:
+    """In a locale that cannot write a name, its letters are shown by number and nothing fails."""
+    streams = Streams(encoding="ascii")
+
+    streams.terminal.print_table(["name"], [["Łukasz"]])
+    table = streams.out
+    streams.terminal.say("Zoë")
+    streams.terminal.print_object({"name": "Łukasz é 👩"})
+
+    assert "name\n\\u0141ukasz\n" == table
+    assert "Zo\\xeb\n" == streams.err
+    assert {"name": "Łukasz é 👩"} == json.loads(streams.out.removeprefix(table))

@@ -1,0 +1,166 @@
+"""The documents agree with the code and with each other: links, settings, commands of make."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from connector.settings import CONFIG_VARIABLE, ENVIRONMENT, load_settings
+from tests.catalog.document import quoted, read_tables
+from tests.house.tree import ROOT, Source, Tree
+
+DOCUMENTS = Tree(ROOT).select(".md")
+SETTINGS_PAGE = (ROOT / "docs" / "SETTINGS.md").read_text(encoding="utf-8")
+
+
+def anchors(page: str) -> set[str]:
+    """The anchors that a page's headings make."""
+    headings = re.findall(r"^#+ (.+)$", page, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", h.lower()).strip().replace(" ", "-") for h in headings}
+
+
+def broken_links(document: Source, root: Path) -> list[str]:
+    """The relative links of a page that lead nowhere, each with what is missing."""
+    broken = []
+    text = re.sub(r"```.*?```", "", document.text, flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (root / document.path).parent / path if path else root / document.path
+        if not file.exists():
+            broken.append(f"{document.path}: {target}: there is no such file")
+        elif anchor and anchor not in anchors(file.read_text(encoding="utf-8")):
+            broken.append(f"{document.path}: {target}: there is no such heading")
+    return broken
+
+
+def test_every_relative_link_resolves() -> None:
+    """Every link from one document to another finds its file and its heading."""
+    assert [] == [each for document in DOCUMENTS for each in broken_links(document, ROOT)]
+
+
+def test_broken_links_are_noticed(tmp_path: Path) -> None:
+    """A link to a file or a heading that is not there is found; code and addresses are left out."""
+    page = (
+        "# A page, of *mine*\n[a](b.md) [b](#a-page-of-mine) [c](#gone) [d](https://acme.example)"
+        "\n```\n[e](f.md)\n```\n[g](a.md#gone) [h](a.md)\n"
+    )
+    (tmp_path / "a.md").write_text(page, encoding="utf-8")
+
+    assert [
+        "a.md: b.md: there is no such file",
+        "a.md: #gone: there is no such heading",
+        "a.md: a.md#gone: there is no such heading",
+    ] == broken_links(Source("a.md", page), tmp_path)
+
+
+def test_variables_in_documents_exist() -> None:
+    """Every CONNECTOR_* name in a document is a setting's variable."""
+    known = {*ENVIRONMENT.values(), CONFIG_VARIABLE}
+    unknown = [
+        f"{document.path}: {name}"
+        for document in DOCUMENTS
+        for name in re.findall(r"\bCONNECTOR_[A-Z_]+\b", document.text)
+        if name not in known
+    ]
+
+    assert [] == unknown
+
+
+def test_settings_page_lists_every_setting() -> None:
+    """The page of settings has a row for each setting, in order, with its variable."""
+    table = next(t for t in read_tables(SETTINGS_PAGE) if t.header[0] == "Setting")
+    stated = {quoted(row["Setting"])[0]: quoted(row["Variable"])[0] for row in table.records()}
+
+    assert list(stated.items()) == list(ENVIRONMENT.items())
+    assert CONFIG_VARIABLE in SETTINGS_PAGE
+
+
+def test_settings_page_states_the_defaults_and_bounds(tmp_path: Path) -> None:
+    """Each bound on the page is accepted, and each default is what nothing set gives."""
+    table = next(t for t in read_tables(SETTINGS_PAGE) if t.header[0] == "Setting")
+    shown = {name: value for name, value, _ in load_settings({}, {}, tmp_path).rows()}
+    for row in table.records():
+        (name,) = quoted(row["Setting"])
+        bounds = re.fullmatch(r"(\d+) to (\d+)", row["Allowed"])
+        for bound in bounds.groups() if bounds else ():
+            settings = load_settings({name: bound}, {}, tmp_path)
+            assert int(bound) == getattr(settings, name).value
+        if bounds and row["Default"].isdigit():
+            assert row["Default"] == shown[name]
+
+
+def test_project_file_of_the_page_is_accepted(tmp_path: Path) -> None:
+    """The example on the page is a project file that loads as it stands."""
+    (example,) = re.findall(r"```toml\n(.*?)```", SETTINGS_PAGE, re.DOTALL)
+    (tmp_path / "connector.toml").write_text(example, encoding="utf-8")
+    for name in ("acme", "globex"):
+        (tmp_path / f"{name}.key").write_text(f"key-of-{name}\n", encoding="utf-8")
+        (tmp_path / f"{name}.key").chmod(0o600)
+
+    globex = load_settings({"account": "globex"}, {}, tmp_path)
+
+    assert ("acme", "globex") == globex.accounts
+    assert 10_000 == globex.monthly_requests.value
+    assert "https://globex.example" == globex.connection().base_url
+    assert () == globex.warnings
+
+
+def test_make_help_lists_every_target() -> None:
+    """`make` prints a line for every command that a person may give it."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (phony,) = re.findall(r"^\.PHONY: (.+)$", makefile, re.MULTILINE)
+
+    shown = subprocess.run(
+        ["make", "--no-print-directory"],  # noqa: S607 # the make that the reader has
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+    assert phony.split() == re.findall(r"^  make (\w+) ", shown, re.MULTILINE)
+
+
+def test_lock_names_no_address_and_holds_every_dependency() -> None:
+    """The lock has a hash for each package, no address or index, and all that is asked for."""
+    lock = (ROOT / "requirements.txt").read_text(encoding="utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    asked = [
+        *project["project"]["dependencies"],
+        *project["project"]["optional-dependencies"]["dev"],
+        *project["build-system"]["requires"],
+    ]
+    names = {re.split(r"[\[<>=~!; ]", each, maxsplit=1)[0].lower() for each in asked}
+    blocks = re.split(r"^(?=[A-Za-z0-9])", lock, flags=re.MULTILINE)[1:]
+    locked = {block.split("==")[0].lower() for block in blocks}
+
+    assert [] == re.findall(r"^-.*|\w+://\S+", lock, re.MULTILINE)
+    assert set() == names - locked
+    assert [] == [block.split("\n")[0] for block in blocks if "--hash=sha256:" not in block]
+    assert "duckdb==1.5.5 " in lock
+
+
+@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "DECISIONS.md"])
+def test_overview_is_one_page(page: str) -> None:
+    """The pages that a newcomer reads first stay short."""
+    lines = (ROOT / "docs" / page).read_text(encoding="utf-8").splitlines()
+
+    assert len(lines) <= 120
+    assert lines[0].startswith("# ")
+
+
+def test_every_dependency_has_its_reason() -> None:
+    """Each package that the project asks for stands in the table of decisions."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    asked = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
+    page = (ROOT / "docs" / "DECISIONS.md").read_text(encoding="utf-8")
+    table = next(t for t in read_tables(page) if t.header[0] == "Package")
+    reasoned = {name for row in table.records() for name in row["Package"].split(", ")}
+
+    assert {re.split(r"[\[<>=~!; ]", each, maxsplit=1)[0] for each in asked} == reasoned

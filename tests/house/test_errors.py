@@ -1,0 +1,151 @@
+"""The errors: each has its own code, stands in the drawn tree, and is documented as it is."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from connector import errors
+from connector.errors import (
+    ConnectorError,
+    Forbidden,
+    InDoubt,
+    NotFound,
+    QuotaSpent,
+    RateLimited,
+    Redirected,
+    UnknownName,
+    ValidationFailed,
+)
+from tests.catalog.document import API_DOCUMENT, read_tables, table_of
+from tests.house.tree import ROOT
+
+PAGE = (ROOT / "docs" / "ERRORS.md").read_text(encoding="utf-8")
+
+WHERE = "GET /jobs"
+EXAMPLES: dict[type[ConnectorError], ConnectorError] = {
+    UnknownName: UnknownName("resource", "job", ("jobs", "leads")),
+    Forbidden: Forbidden(WHERE, status=403, scope="jobs.read"),
+    NotFound: NotFound(WHERE, status=404),
+    ValidationFailed: ValidationFailed(WHERE, status=422, errors={"email": ("is not valid",)}),
+    RateLimited: RateLimited(WHERE, reset_in_seconds=30.0),
+    Redirected: Redirected(WHERE, status=301, target="https://acme.example/jobs"),
+    InDoubt: InDoubt("POST /jobs", "no answer came"),
+    QuotaSpent: QuotaSpent("50000 requests are spent", resets_at="2026-12-01"),
+}
+"""One of each error whose action is composed; the page shows the action of these."""
+
+
+def classes() -> list[type[ConnectorError]]:
+    """Every error of the module, in the order of the source."""
+    return [
+        each
+        for each in vars(errors).values()
+        if inspect.isclass(each) and issubclass(each, ConnectorError)
+    ]
+
+
+def drawn() -> Iterator[tuple[str, str]]:
+    """The tree in the module's docstring: each name with the name that it hangs from."""
+    branch: list[tuple[int, str]] = []
+    for line in (errors.__doc__ or "").splitlines():
+        found = re.match(r"^( *(?:│ *)?(?:│ *)?(?:[├└]── )?)([A-Z]\w+)(?: {2,}\S|$)", line)
+        if not found or (not branch and found.group(2) != "ConnectorError"):
+            continue
+        depth = len(found.group(1))
+        branch = [(d, name) for d, name in branch if d < depth]
+        yield found.group(2), branch[-1][1] if branch else ""
+        branch.append((depth, found.group(2)))
+
+
+def test_codes_are_distinct() -> None:
+    """Every error has a code of its own, so that a code says which error it was."""
+    inherited = [each.__name__ for each in classes() if "code" not in vars(each)]
+    codes = [each.code for each in classes()]
+
+    assert [] == inherited
+    assert sorted(set(codes)) == sorted(codes)
+    assert [] == [code for code in codes if not re.fullmatch(r"[a-z]+(_[a-z]+)*", code)]
+
+
+def test_tree_is_drawn_as_it_is() -> None:
+    """The docstring's tree has every error once, under one that it descends from."""
+    tree = dict(drawn())
+    by_name = {each.__name__: each for each in classes()}
+
+    assert set(by_name) == set(tree)
+    assert len(tree) == len(list(drawn()))
+    misplaced = [
+        name
+        for name, parent in tree.items()
+        if parent and not issubclass(by_name[name], by_name[parent])
+    ]
+    assert [] == misplaced
+
+
+def test_page_lists_every_error_as_it_is() -> None:
+    """docs/ERRORS.md has a row for each code, with its exit status and its action, in order."""
+    table = next(t for t in read_tables(PAGE) if t.header[0] == "Code")
+    stated = [
+        (row["Code"].strip("`"), row["Error"].strip("`"), int(row["Exit"]), row["What to do"])
+        for row in table.records()
+    ]
+    declared = [
+        (each.code, each.__name__, each.exit_status, EXAMPLES.get(each, each).action)
+        for each in classes()
+    ]
+
+    assert stated == declared
+    assert [] == [row["Code"] for row in table.records() if not row["What happened"]]
+
+
+@pytest.mark.parametrize("error", EXAMPLES.values(), ids=lambda error: error.code)
+def test_error_says_what_happened_and_what_to_do(error: ConnectorError) -> None:
+    """Both texts are there, on one line each, and the action is a sentence."""
+    assert "" != str(error)
+    assert "\n" not in f"{error}{error.action}"
+    assert error.action.endswith(".")
+
+
+def test_composed_actions_are_shown_by_an_example() -> None:
+    """Every error that composes its action in its own way has an example here."""
+    composed = [
+        each
+        for each in classes()
+        if "__init__" in vars(each) and each.__name__ not in ("ConnectorError", "Answered")
+    ]
+
+    assert set(EXAMPLES) == set(composed)
+
+
+def test_every_error_status_of_the_api_has_an_error() -> None:
+    """Each status of API 7 that is an error is named by the docstring of one error."""
+    rows = table_of(read_tables(API_DOCUMENT.read_text(encoding="utf-8")), "7", "Status").records()
+    statuses = [row["Status"] for row in rows if row["Status"] >= "400"]
+
+    def named(status: str) -> list[str]:
+        marks = (status, "5xx") if status.startswith("5") else (status,)
+        return [c.__name__ for c in classes() if (c.__doc__ or "").startswith(marks)]
+
+    assert {
+        "400": ["InvalidRequest"],
+        "401": ["Unauthorized"],
+        "403": ["Forbidden"],
+        "404": ["NotFound"],
+        "422": ["ValidationFailed"],
+        "429": ["RateLimited"],
+        "500": ["ServerFailed"],
+    } == {status: named(status) for status in statuses}
+
+
+@pytest.mark.parametrize("status", [0, 1, 2, 3, 4])
+def test_exit_statuses_are_explained(status: int) -> None:
+    """The page explains every exit status, those of errors among them."""
+    table = next(t for t in read_tables(PAGE) if t.header[0] == "Exit status")
+    explained = [int(row["Exit status"]) for row in table.records()]
+
+    assert 1 == explained.count(status)
+    assert {each.exit_status for each in classes()} <= set(explained)

@@ -1,0 +1,31 @@
+"""The project keeps its own rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.house import layers, style
+from tests.house.tree import ROOT, Tree
+
+Rule = Callable[[Tree], list[str]]
+
+TREE = Tree(ROOT)
+
+
+@pytest.mark.parametrize("rule", [*style.RULES, *layers.RULES], ids=lambda rule: rule.__name__)
+def test_project_keeps_the_rule(rule: Rule) -> None:
+    """No file of the project offends against the rule; each offence says what to do instead."""
+    offences = rule(TREE)
+
+    assert "" == "\n".join(offences)
+
+
+def test_tree_is_the_whole_project() -> None:
+    """The rules read the project itself: its code, tests and documents, and no other's."""
+    paths = {each.path for each in TREE.sources}
+
+    assert {"pyproject.toml", "connector/errors.py", "docs/API.md", ".ci/run"} <= paths
+    assert "tests/house/test_house.py" in paths
+    assert [] == [path for path in paths if path.startswith((".venv/", ".git/"))]

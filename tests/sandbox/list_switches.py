@@ -1,0 +1,373 @@
+"""One check for each switch on lists, values, errors and headers: `check(open, value)`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+
+from connector.catalog import CATALOG
+from connector.sandbox import Store
+from tests.sandbox.world import ABSENT_ID, Clock, World
+
+Open = Callable[..., World]
+Check = Callable[[Open, str], None]
+MANY = {"candidates": 130}
+NEVER = "never in anybody's data"
+
+
+def per_page_over(open: Open, value: str) -> None:
+    """What happens above 100."""
+    answer = open(counts=MANY).get("/candidates", per_page=101)
+    if value in ("422", "400"):
+        assert int(value) == answer.status_code
+        assert (value == "422") == ("per_page" in answer.json().get("errors", {}))
+        return
+    expected = {"clamped": 100, "default": 20}[value]
+    assert expected == len(answer.json()["data"]) == answer.json()["pagination"]["per_page"]
+
+
+def per_page_max(open: Open, value: str) -> None:
+    """What a page really holds at most."""
+    world = open(counts=MANY)
+    answer = world.get("/candidates", per_page=100).json()
+    assert int(value) == len(answer["data"]) == answer["pagination"]["per_page"]
+    assert -(-130 // int(value)) == answer["pagination"]["total_pages"]
+    assert min(20, int(value)) == world.get("/candidates").json()["pagination"]["per_page"]
+
+
+def page_invalid(open: Open, value: str) -> None:
+    """A page of zero."""
+    answer = open(counts=MANY).get("/candidates", page=0, per_page="x")
+    if value == "refused":
+        assert (422, {"page", "per_page"}) == (answer.status_code, set(answer.json()["errors"]))
+    else:
+        pagination = answer.json()["pagination"]
+        assert (1, 20) == (pagination["page"], pagination["per_page"])
+
+
+def page_past_end(open: Open, value: str) -> None:
+    """The eighth page of seven."""
+    world = open(counts=MANY)
+    answer = world.get("/candidates", page=8)
+    if value == "404":
+        assert 404 == answer.status_code
+    elif value == "empty":
+        assert ([], 8) == (answer.json()["data"], answer.json()["pagination"]["page"])
+    else:
+        assert world.get("/candidates", page=7).json() == answer.json()
+
+
+def pages_of_nothing(open: Open, value: str) -> None:
+    """The pages of an empty list."""
+    assert int(value) == open().get("/jobs").json()["pagination"]["total_pages"]
+
+
+def total(open: Open, value: str) -> None:
+    """A record that is made while a list is answered."""
+
+    def between(store: Store) -> None:
+        # A hook that lists is not interrupted by itself.
+        assert 100 == len(store.list("candidates", {"per_page": "100"}).items)
+        store.insert("candidates", {"first_name": "Late"})
+
+    world = open(counts=MANY, between=between)
+    for number in range(4):
+        answer = world.get("/candidates", per_page=1).json()
+        expected = 130 + number
+        assert ("Late" == answer["data"][0]["first_name"]) == (number > 0)
+        if value == "earlier" and number:
+            expected -= 1
+        assert expected == answer["pagination"]["total"]
+
+
+def sorting(open: Open, value: str) -> None:
+    """A sort that is honoured differs from the default order."""
+    world = open(counts=MANY)
+    plain = world.ids("/candidates")
+    sorted_ = world.ids("/candidates", sort="last_name", order="asc")
+    assert (value == "ignored") == (plain == sorted_)
+
+
+def unknown_sort(open: Open, value: str) -> None:
+    """A sort, and an order, that nobody listed."""
+    world = open(counts=MANY)
+    for name, query in (("sort", {"sort": "phone"}), ("order", {"order": "sideways"})):
+        answer = world.get("/candidates", **query)
+        if value == "refused":
+            assert (422, [name]) == (answer.status_code, list(answer.json()["errors"]))
+        else:
+            assert world.get("/candidates").json() == answer.json()
+
+
+def content_type_sort(open: Open, value: str) -> None:
+    """A sort where the API has none."""
+    world = open(counts={"content_types": 4})
+    answer = world.get("/content-types", sort="name", order="desc")
+    if value == "refused":
+        assert (422, {"sort", "order"}) == (answer.status_code, set(answer.json()["errors"]))
+    else:
+        assert world.get("/content-types").json() == answer.json()
+
+
+def ties(open: Open, value: str) -> None:
+    """Records that one import made, read twice."""
+    world = open()
+    stamp = datetime(2025, 1, 2, tzinfo=UTC)
+    for _ in range(30):
+        world.store.insert("candidates", {"created_at": stamp, "updated_at": stamp})
+    first, second = (world.ids("/candidates", per_page=100, sort="updated_at") for _ in range(2))
+    assert set(first) == set(second)
+    assert (value == "stable") == (first == second)
+
+
+def unknown_filter_value(open: Open, value: str) -> None:
+    """A status that no candidate can have."""
+    answer = open(counts=MANY).get("/candidates", status=NEVER)
+    if value == "refused":
+        assert (422, ["status"]) == (answer.status_code, list(answer.json()["errors"]))
+    else:
+        expected = {"empty": 0, "ignored": 130}[value]
+        assert expected == answer.json()["pagination"]["total"]
+
+
+def unknown_parameter(open: Open, value: str) -> None:
+    """A parameter that the endpoint does not have."""
+    world = open(counts=MANY)
+    answer = world.get("/candidates", updated_since="2024-01-01")
+    if value == "refused":
+        assert (422, ["updated_since"]) == (answer.status_code, list(answer.json()["errors"]))
+    else:
+        assert 130 == answer.json()["pagination"]["total"]
+    every: dict[str, str | int] = {"page": 1, "per_page": 5, "status": "placed", "search": "a"}
+    every |= {"sort": "email", "order": "asc"}
+    assert 200 == world.get("/candidates", **every).status_code
+
+
+def search(open: Open, value: str) -> None:
+    """A name, an email, a note and a key, each searched for."""
+    world = open()
+    record = {"first_name": "Quentin", "email": "q@z.example", "notes": "likes zebras"}
+    world.store.insert("candidates", record)
+
+    def found(text: str) -> int:
+        count: int = world.get("/candidates", search=text).json()["pagination"]["total"]
+        return count
+
+    assert 1 == found("QUENT")
+    assert (value != "names") == bool(found("z.example"))
+    assert (value == "all") == bool(found("zebra"))
+    assert 0 == found("first_name")
+
+
+def _three_bookings(open: Open) -> Callable[..., str]:
+    world = open()
+    for number, (start, end) in enumerate(((10, 12), (11, 14), (12, 16))):
+        world.store.insert(
+            "bookings",
+            {
+                "title": str(number),
+                "start_datetime": datetime(2026, 5, start, 9, tzinfo=UTC),
+                "end_datetime": datetime(2026, 5, end, 9, tzinfo=UTC),
+                "created_at": datetime(2026, 4, 10 + number, tzinfo=UTC),
+            },
+        )
+
+    def found(start: str, end: str) -> str:
+        items = world.get("/bookings", start_date=start, end_date=end).json()["data"]
+        return "".join(sorted(each["title"] for each in items))
+
+    return found
+
+
+def booking_dates(open: Open, value: str) -> None:
+    """Three bookings and bounds that tell the fields apart."""
+    found = _three_bookings(open)
+    assert ("01" if value == "start_datetime" else "") == found("2026-05-10", "2026-05-11")
+    expected = {"start_datetime": "2", "end_datetime": "01", "each": "", "created_at": ""}
+    assert expected[value] == found("2026-05-12", "2026-05-14")
+    assert ("1" if value == "each" else "01") == {
+        "start_datetime": found("2026-05-10", "2026-05-11"),
+        "end_datetime": found("2026-05-12", "2026-05-15"),
+        "each": found("2026-05-11", "2026-05-15"),
+        "created_at": found("2026-04-10", "2026-04-11"),
+    }[value]
+
+
+def booking_bounds(open: Open, value: str) -> None:
+    """Whether the first and the last day belong."""
+    expected = {"inclusive": "012", "exclusive": "1"}[value]
+    assert expected == _three_bookings(open)("2026-05-10", "2026-05-12")
+    world = open()
+    first = datetime(2026, 5, 10, tzinfo=UTC)
+    for moment in (first, first + timedelta(days=1, microseconds=-1)):
+        world.store.insert("bookings", {"start_datetime": moment})
+    whole = world.ids("/bookings", start_date="2026-05-10", end_date="2026-05-10")
+    assert {"inclusive": 2, "exclusive": 0}[value] == len(whole)
+    assert 0 == len(world.ids("/bookings", end_date="2026-05-09"))
+    assert 0 == len(world.ids("/bookings", start_date="2026-05-11"))
+
+
+def content_type_items(open: Open, value: str) -> None:
+    """`updated_at` in the list of content types."""
+    world = open(counts={"content_types": 2})
+    item = world.get("/content-types").json()["data"][0]
+    assert (value == "with_updated_at") == ("updated_at" in item)
+    for name, each in item.items():
+        assert each == world.store.records("content_types")[item["id"]][name]
+
+
+def timestamp_precision(open: Open, value: str) -> None:
+    """The digits of every timestamp, also of those that clients send."""
+    world = open(counts=MANY, clock=Clock())
+    digits = {"microseconds": ".654321", "milliseconds": ".654", "seconds": ""}[value]
+    body = {**world.body("bookings"), "start_datetime": "2026-05-04T09:30:00.654321Z"}
+    shown = world.call("POST", "/bookings", json=body).json()["data"]
+    assert f"2026-03-04T05:06:07{digits}Z" == shown["created_at"] == shown["updated_at"]
+    assert f"2026-05-04T09:30:00{digits}Z" == shown["start_datetime"]
+    created = [each["created_at"] for each in world.get("/candidates").json()["data"]]
+    assert {len(shown["created_at"])} == {len(each) for each in created}
+    # What is not kept cannot decide an order: within a second, later insertions come first.
+    for second in (0.9, 0.1):
+        moment = datetime.fromtimestamp(4_000_000_000 + second, UTC)
+        world.store.insert("candidates", {"id": str(second), "created_at": moment})
+    expected = ["0.1", "0.9"] if value == "seconds" else ["0.9", "0.1"]
+    assert expected == world.ids("/candidates")[:2]
+
+
+def timestamp_suffix(open: Open, value: str) -> None:
+    """The end of every timestamp."""
+    world = open(counts={"jobs": 3})
+    end = {"Z": "Z", "offset": "+00:00", "none": ""}[value]
+    for item in world.get("/jobs").json()["data"]:
+        assert item["created_at"][26:] == end
+        assert world.get(f"/jobs/{item['id']}").json()["data"]["updated_at"][26:] == end
+
+
+def nulls(open: Open, value: str) -> None:
+    """A field without a value, in a detail and in a list item."""
+    world = open()
+    id = world.call("POST", "/jobs", json=world.body("jobs")).json()["data"]["id"]
+    shown = world.get(f"/jobs/{id}").json()["data"]
+    item = world.get("/jobs").json()["data"][0]
+    assert (value == "absent") == ("department" not in shown) == ("salary_min" not in item)
+    assert value == "absent" or shown["department"] is None is item["salary_min"]
+
+
+def extra_fields(open: Open, value: str) -> None:
+    """A field that the API does not list."""
+    world = open(counts={"jobs": 1})
+    item = world.get("/jobs").json()["data"][0]
+    shown = world.get(f"/jobs/{item['id']}").json()["data"]
+    expected = {"workspace_id"} if value == "shown" else set()
+    assert expected == set(shown) - set(CATALOG["jobs"].fields)
+    assert expected == set(item) - set(CATALOG["jobs"].fields)
+
+
+def _bodies_of_errors(world: World) -> list[tuple[int, Any]]:
+    stranger = {"Authorization": "Bearer nobody"}
+    answers: list[httpx.Response] = [
+        world.call("POST", "/jobs", content=b"["),
+        world.call("GET", "/jobs", headers=stranger),
+        world.get(f"/jobs/{ABSENT_ID}"),
+        world.call("PATCH", "/jobs"),
+    ]
+    return [(each.status_code, each.json()) for each in answers]
+
+
+def error_bodies(open: Open, value: str) -> None:
+    """The bodies of errors that are no validation failures; those of 422 stay as shown."""
+    world = open()
+    expected = {"full": ["error", "message"], "message": ["message"], "empty": []}[value]
+    bodies = _bodies_of_errors(world)
+    assert [400, 401, 404, 405] == [status for status, _ in bodies]
+    assert all(expected == list(body) for _, body in bodies)
+    refused = world.call("POST", "/jobs", json={}).json()
+    assert ["error", "message", "errors"] == list(refused)
+
+
+def unknown_paths(open: Open, value: str) -> None:
+    """A path that is not the API's; a record that is not there is another matter."""
+    world = open()
+    answer = world.http.get("/api/v2/jobs")
+    assert 404 == answer.status_code
+    kind = {"json": "application/json", "html": "text/html; charset=utf-8"}[value]
+    assert kind == answer.headers["content-type"]
+    assert "not_found" == world.get(f"/jobs/{ABSENT_ID}").json()["error"]
+
+
+def rate_window(open: Open, value: str) -> None:
+    """Three requests a minute, at :07 and :37 past, and when there are more again."""
+    clock = Clock(datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC))
+    world = open(clock=clock, rate_limit=3)
+
+    def figures() -> tuple[int, int, int]:
+        answer = world.get("/jobs")
+        reset = int(answer.headers["x-ratelimit-reset"]) - int(clock.now.timestamp())
+        return answer.status_code, int(answer.headers["x-ratelimit-remaining"]), reset
+
+    aligned = value == "aligned"
+    assert (200, 2, 53 if aligned else 60) == figures()
+    clock.advance(30)
+    assert (200, 1, 23 if aligned else 30) == figures()
+    assert (200, 0, 23 if aligned else 30) == figures()
+    assert (429, 0, 23 if aligned else 30) == figures()
+    clock.advance(29)
+    assert (200, 2, 54) == figures() if aligned else (429, 0, 1) == figures()
+    clock.advance(1)
+    after = {"aligned": (200, 1, 53), "first_request": (200, 2, 60), "sliding": (200, 0, 30)}
+    assert after[value] == figures()
+
+
+def rate_headers(open: Open, value: str) -> None:
+    """Which answers carry the three headers."""
+    world = open()
+    names = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
+    for answer, shown in (
+        (world.get("/jobs"), value != "never"),
+        (world.get(f"/jobs/{ABSENT_ID}"), value == "always"),
+        (world.http.get("/nowhere"), value == "always"),
+    ):
+        assert [shown] * 3 == [name in answer.headers for name in names]
+
+
+def month_reset(open: Open, value: str) -> None:
+    """The reset that is shown once the month is spent."""
+    clock = Clock(datetime(2026, 12, 30, 23, 59, 30, tzinfo=UTC))
+    world = open(clock=clock, monthly_limit=2)
+    assert [200, 200, 429] == [world.get("/jobs").status_code for _ in range(3)]
+    headers = world.get("/jobs").headers
+    day = {"month": (2027, 1, 1), "minute": (2026, 12, 31)}[value]
+    assert int(datetime(*day, tzinfo=UTC).timestamp()) == int(headers["x-ratelimit-reset"])
+    assert "0" == headers["x-ratelimit-remaining"]
+
+
+def retry_after(open: Open, value: str) -> None:
+    """The header that the API does not mention."""
+    clock = Clock(datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC))
+    world = open(clock=clock, rate_limit=1)
+    assert "retry-after" not in world.get("/jobs").headers
+    timestamp = str(int(clock.now.timestamp()) + 53)
+    expected = {"absent": None, "seconds": "53", "timestamp": timestamp}[value]
+    assert expected == world.get("/jobs").headers.get("retry-after")
+
+
+def date_header(open: Open, value: str) -> None:
+    """The server's own clock."""
+    headers = open(clock=Clock()).get("/jobs").headers
+    expected = {"shown": "Wed, 04 Mar 2026 05:06:07 GMT", "missing": None}[value]
+    assert expected == headers.get("date")
+
+
+CHECKS: dict[str, Check] = {
+    each.__name__: each
+    for each in (
+        *(per_page_over, per_page_max, page_invalid, page_past_end, pages_of_nothing, total),
+        *(sorting, unknown_sort, content_type_sort, ties, unknown_filter_value),
+        *(unknown_parameter, search, booking_dates, booking_bounds, content_type_items),
+        *(timestamp_precision, timestamp_suffix, nulls, extra_fields, error_bodies),
+        *(unknown_paths, rate_window, rate_headers, month_reset, retry_after, date_header),
+    )
+}

@@ -1,0 +1,255 @@
+"""Keys, scopes, limits, headers and the log (API 5, 8), over a socket."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import httpx
+import pytest
+
+from connector.catalog import CATALOG
+from connector.errors import ConnectorError
+from connector.sandbox import Sandbox, Store
+from tests.sandbox.world import ABSENT_ID, COUNTS, Clock, World
+
+Open = Callable[..., World]
+SCOPES = sorted({each.scope for each in CATALOG.values()})
+HEADERS = ("date", "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
+REQUESTS = [
+    (name, method, path + suffix)
+    for name, each in CATALOG.items()
+    for path in (each.path.replace("{type}", "blog-posts"),)
+    for operation, method, suffix in (
+        ("list", "GET", ""),
+        ("create", "POST", ""),
+        ("get", "GET", f"/{ABSENT_ID}"),
+        ("update", "PUT", f"/{ABSENT_ID}"),
+        ("delete", "DELETE", f"/{ABSENT_ID}"),
+        ("convert", "POST", f"/{ABSENT_ID}/convert"),
+    )
+    if operation in each.operations
+]
+
+
+def as_key(key: str) -> dict[str, str]:
+    """The header that carries the key."""
+    return {"Authorization": f"Bearer {key}"}
+
+
+@pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer wrong", "{key}", "Basic {key}"])
+def test_missing_or_invalid_key_is_401(world: World, header: str | None) -> None:
+    """Without a known key nothing is answered but 401, with the error body."""
+    with httpx.Client(base_url=world.sandbox.base_url) as http:
+        given = (header or "").format(key=world.sandbox.key)
+        headers = {} if header is None else {"Authorization": given}
+        for path in ("/jobs", f"/jobs/{ABSENT_ID}", "/content/nothing"):
+            answer = http.get(f"/api/v1{path}", headers=headers)
+            assert (401, "unauthorized") == (answer.status_code, answer.json()["error"])
+
+
+@pytest.mark.parametrize(("resource", "method", "path"), REQUESTS)
+def test_each_operation_needs_its_own_scope(
+    open_world: Open, resource: str, method: str, path: str
+) -> None:
+    """An operation is a 403 with every scope but its own, and passes with that one alone."""
+    verb = "read" if method == "GET" else "write"
+    own = f"{CATALOG[resource].scope}.{verb}"
+    rest = {f"{s}.{v}" for s in SCOPES for v in ("read", "write")} - {own}
+    keys = {"own": (own,), "rest": tuple(rest)}
+    world = open_world(counts={"content_types": 1}, keys=keys)
+
+    refused = world.call(method, path, headers=as_key("rest"), json={})
+    assert (403, "forbidden") == (refused.status_code, refused.json()["error"])
+    assert own in refused.json()["message"]
+    assert world.call(method, path, headers=as_key("own"), json={}).status_code in (200, 404, 422)
+
+
+def test_first_key_is_the_sandboxs(open_world: Open) -> None:
+    """`Sandbox.key` is the first key; a star is all scopes."""
+    world = open_world(keys={"one": ("*",), "two": ("jobs.read",)})
+
+    assert "one" == world.sandbox.key
+    assert 200 == world.get("/leads").status_code
+    assert 403 == world.call("GET", "/leads", headers=as_key("two")).status_code
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        *(("GET", "/api/v1/jobs"), ("POST", "/api/v1/jobs"), ("HEAD", "/api/v1/jobs")),
+        *(("GET", f"/api/v1/jobs/{ABSENT_ID}"), ("PATCH", "/api/v1/jobs"), ("OPTIONS", "/x")),
+        *(("GET", "/"), ("GET", "/api/v2/jobs"), ("DELETE", "/api/v1"), ("GET", "/api/v1/jobs/")),
+    ],
+)
+def test_every_answer_carries_the_headers(world: World, method: str, path: str) -> None:
+    """`Date` and the three rate headers come with every answer, whatever it is (API 8.3)."""
+    for headers in ({}, {"Authorization": ""}):
+        answer = world.http.request(method, path, headers=headers, content=b"{")
+        assert [True] * 4 == [name in answer.headers for name in HEADERS]
+        assert answer.status_code >= 400 or method in ("GET", "HEAD")
+
+
+def test_head_has_no_body(world: World) -> None:
+    """HEAD is answered as GET is, without the body."""
+    answer = world.call("HEAD", "/jobs")
+
+    assert (200, b"") == (answer.status_code, answer.content)
+    assert str(len(world.get("/jobs").content)) == answer.headers["content-length"]
+
+
+def test_date_is_the_servers_time(world: World) -> None:
+    """The `Date` header is now, in whole seconds."""
+    before = datetime.now(UTC).replace(microsecond=0)
+    date = parsedate_to_datetime(world.get("/jobs").headers["date"])
+
+    assert before <= date <= datetime.now(UTC)
+
+
+def test_window_is_the_minute_of_the_clock(open_world: Open) -> None:
+    """Requests count down to a 429 without effect, and anew from the reset on (API 8)."""
+    clock = Clock()
+    world = open_world(clock=clock, rate_limit=3)
+    minute = int(datetime(2026, 3, 4, 5, 7, tzinfo=UTC).timestamp())
+
+    def figures(answer: httpx.Response) -> tuple[int, ...]:
+        return (answer.status_code, *(int(answer.headers[name]) for name in HEADERS[1:]))
+
+    assert (200, 3, 2, minute) == figures(world.get("/jobs"))
+    assert (404, 3, 1, minute) == figures(world.get(f"/jobs/{ABSENT_ID}"))
+    assert (422, 3, 0, minute) == figures(world.call("POST", "/jobs", json={}))
+    refused = world.call("POST", "/jobs", json=world.body("jobs"))
+    assert (429, 3, 0, minute) == figures(refused)
+    assert "rate_limit_exceeded" == refused.json()["error"]
+    assert {} == world.store.records("jobs")
+    clock.now = datetime(2026, 3, 4, 5, 6, 59, 999999, UTC)
+    assert (429, 3, 0, minute) == figures(world.get("/jobs"))
+    clock.now = datetime(2026, 3, 4, 5, 7, tzinfo=UTC)
+    assert (200, 3, 2, minute + 60) == figures(world.get("/jobs"))
+
+
+def test_limits_belong_to_the_workspace(open_world: Open) -> None:
+    """All keys spend one allowance; strangers and unknown paths spend none (API 8.2)."""
+    keys = {"one": ("*",), "two": ("*",)}
+    world = open_world(clock=Clock(), rate_limit=2, keys=keys)
+
+    def status(key: str, path: str = "/api/v1/jobs") -> int:
+        return world.http.get(path, headers=as_key(key)).status_code
+
+    assert [401, 401, 404, 404] == [status("x"), status("x"), status("one", "/"), status("x", "/")]
+    assert [200, 200, 429, 429] == [status(k) for k in ("one", "two", "one", "two")]
+
+
+def test_month_is_spent_and_begins_anew(open_world: Open) -> None:
+    """After the monthly limit every request is a 429 until the next calendar month."""
+    clock = Clock(datetime(2026, 1, 31, 23, 58, 30, tzinfo=UTC))
+    world = open_world(clock=clock, monthly_limit=2, rate_limit=60)
+
+    assert [200, 200, 429] == [world.get("/jobs").status_code for _ in range(3)]
+    clock.advance(60)
+    refused = world.get("/jobs")
+    february = int(datetime(2026, 2, 1, tzinfo=UTC).timestamp())
+    assert (429, "0") == (refused.status_code, refused.headers["x-ratelimit-remaining"])
+    assert february == int(refused.headers["x-ratelimit-reset"])
+    clock.advance(60)
+    assert [200, 200, 429] == [world.get("/jobs").status_code for _ in range(3)]
+
+
+def test_log_has_every_request_and_no_key(open_world: Open) -> None:
+    """The log says method, path, query, status and two times, in order, and never the key."""
+    world = open_world(keys={"very-secret": ("*",)})
+    world.get("/jobs", page=2)
+    world.call("POST", "/jobs", json={})
+    world.http.get("/nowhere")
+
+    log = world.sandbox.log
+    assert [
+        ("GET", "/api/v1/jobs", "page=2", 200),
+        ("POST", "/api/v1/jobs", "", 422),
+        ("GET", "/nowhere", "", 404),
+    ] == [(each.method, each.path, each.query, each.status) for each in log]
+    assert sorted(each.monotonic_seconds for each in log) == [e.monotonic_seconds for e in log]
+    assert all(each.at.tzinfo is not None for each in log)
+    assert "very-secret" not in repr(log)
+
+
+def test_between_comes_between_every_two_requests(open_world: Open) -> None:
+    """The hook runs before each request that reaches the store, but the first."""
+    seen: list[int] = []
+
+    def between(store: Store) -> None:
+        seen.append(store.count("jobs"))
+        store.insert("jobs", {"title": "Meanwhile"})
+
+    world = open_world(between=between)
+    totals = [world.get("/jobs").json()["pagination"]["total"] for _ in range(4)]
+    assert [0, 1, 2, 3] == totals
+    assert [0, 1, 2] == seen
+    world.sandbox.between = None
+    assert 3 == world.get("/jobs").json()["pagination"]["total"]
+
+
+def test_failure_within_is_a_500_and_is_raised_in_the_end() -> None:
+    """What fails in the server is answered with 500, and not hidden from the test."""
+
+    def between(store: Store) -> None:
+        raise RuntimeError("the hook's own fault")
+
+    with pytest.raises(RuntimeError, match="the hook's own fault"):  # noqa: SIM117, PT012  # order
+        with Sandbox(between=between) as sandbox:
+            headers = as_key(sandbox.key)
+            answers = [
+                httpx.get(f"{sandbox.base_url}/api/v1/jobs", headers=headers) for _ in range(2)
+            ]
+            assert [200, 500] == [each.status_code for each in answers]
+            assert ["error", "message"] == list(answers[1].json())
+            assert all(name in answers[1].headers for name in HEADERS)
+
+
+def test_port_that_is_taken_is_refused_in_a_sentence(world: World) -> None:
+    """A second sandbox on the port says so, and what to do."""
+    port = httpx.URL(world.sandbox.base_url).port
+    assert port is not None
+
+    with pytest.raises(ConnectorError, match=str(port)) as error, Sandbox(port=port):
+        pass
+    assert "another port" in error.value.action
+
+
+def test_stopped_sandbox_is_unreachable_and_starts_again(open_world: Open) -> None:
+    """After `stop` no connection is made; after `start` address and records are the same."""
+    world = open_world(counts={"jobs": 3})
+    before = world.get("/jobs").json()
+    world.sandbox.stop()
+
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"{world.sandbox.base_url}/api/v1/jobs")
+    world.sandbox.start()
+    with httpx.Client(base_url=world.sandbox.base_url, headers=as_key(world.sandbox.key)) as http:
+        assert before == http.get("/api/v1/jobs").json()
+
+
+def test_requests_at_the_same_time_are_all_served(open_world: Open) -> None:
+    """Many writers and readers at once neither fail nor lose a write."""
+    world = open_world(counts=COUNTS)
+    answers: list[int] = []
+
+    def write(number: int) -> None:
+        with httpx.Client(
+            base_url=world.sandbox.base_url, headers=as_key(world.sandbox.key)
+        ) as own:
+            for step in range(5):
+                body: dict[str, Any] = {**world.body("jobs"), "title": f"{number}-{step}"}
+                answers.append(own.post("/api/v1/jobs", json=body).status_code)
+                world.store.insert("jobs", {"title": f"direct {number}-{step}"})
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+    assert [201] * 30 == answers
+    assert COUNTS["jobs"] + 60 == len(world.store.records("jobs"))

@@ -1,0 +1,63 @@
+"""Every value of every behaviour switch, over a socket: one check per switch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from connector.errors import SettingsError, UnknownName
+from connector.sandbox import BEHAVIOURS, Behaviours, Sandbox
+from tests.sandbox import list_switches, write_switches
+from tests.sandbox.world import World
+
+Open = Callable[..., World]
+
+CHECKS: dict[str, Callable[[Open, str], None]] = {**list_switches.CHECKS, **write_switches.CHECKS}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [(each.name, v) for each in BEHAVIOURS.values() for v in each.values]
+)
+def test_every_value_does_what_it_says(open_world: Open, name: str, value: str) -> None:
+    """A sandbox with one switch at one value behaves as the registry's sentence says."""
+
+    def open_with(**options: Any) -> World:
+        return open_world(**{"behaviours": {name: value}, **options})
+
+    CHECKS[name](open_with, value)
+
+
+def test_every_switch_has_one_check() -> None:
+    """No check is left over from a switch that has gone, and none is missing."""
+    assert set(BEHAVIOURS) == set(CHECKS)
+
+
+def test_defaults_are_first_and_are_what_a_plain_sandbox_does() -> None:
+    """The default of a switch is its first value, and what `Behaviours()` has."""
+    plain = Behaviours()
+
+    for each in BEHAVIOURS.values():
+        assert each.values[0] == each.default == getattr(plain, each.name)
+        assert each.about.endswith(".")
+        assert each.section
+
+
+def test_unknown_names_and_values_say_what_is_allowed() -> None:
+    """A name or a value that does not exist is answered with those that do."""
+    with pytest.raises(UnknownName, match="Did you mean 'delete'") as error:
+        Sandbox(behaviours={"delet": "204"})
+    assert set(BEHAVIOURS) == set(error.value.allowed)
+    with pytest.raises(UnknownName, match="value of delete") as error:
+        Sandbox(behaviours={"delete": "205"})
+    assert ("204", "message") == error.value.allowed
+
+
+def test_settings_are_name_and_value() -> None:
+    """`NAME=VALUE` texts are read, the last one of a name counts, and others are refused."""
+    read = Behaviours.parse(("delete=message", "nulls=absent", "delete=204"))
+
+    assert Behaviours(nulls="absent") == read
+    with pytest.raises(SettingsError, match="NAME=VALUE"):
+        Behaviours.parse(("delete",))

@@ -1,0 +1,183 @@
+"""`connector sandbox` as a process of its own, and its page in the manual."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+from click.testing import CliRunner
+
+from connector.catalog import CATALOG
+from connector.cli.sandbox import sandbox as command
+from connector.sandbox import BEHAVIOURS, COUNTS_DEFAULT, KEY_DEFAULT
+from connector.sandbox.behaviour import table
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "SANDBOX.md").read_text(encoding="utf-8")
+RUN = "from connector.cli.sandbox import sandbox; sandbox()"
+FEW = [
+    argument
+    for name in COUNTS_DEFAULT
+    for argument in (f"--{name.replace('_', '-')}", "2" if name != "candidates" else "25")
+]
+
+
+@dataclass(frozen=True)
+class Started:
+    """A sandbox in a process, ready to be called."""
+
+    process: subprocess.Popen[str]
+    url: str
+
+    def total(self, path: str, key: str = KEY_DEFAULT) -> int | str:
+        """The total of a list, or the `error` that it was answered with."""
+        headers = {"Authorization": f"Bearer {key}"}
+        body = httpx.get(f"{self.url}/api/v1{path}", headers=headers).json()
+        total: int | str = body["pagination"]["total"] if "pagination" in body else body["error"]
+        return total
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str, str]:
+        """The exit status after that signal, and what else was written to stdout and stderr."""
+        self.process.send_signal(number)
+        out, err = self.process.communicate(timeout=20)
+        return self.process.returncode, out, err
+
+
+@contextmanager
+def started(*arguments: str) -> Iterator[Started]:
+    """The command with these arguments, on a free port, once it has said that it is ready."""
+    process = subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", RUN, "--port", "0", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    with process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            found = re.fullmatch(r"ready (http://127\.0\.0\.1:\d+)\n", line)
+            assert found, (line, process.stderr and process.stderr.read())
+            yield Started(process, found[1])
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_command_says_ready_once_serves_and_ends_quietly(number: signal.Signals) -> None:
+    """One line on stdout when it listens, the default key on stderr, exit 0 at a signal."""
+    with started(*FEW) as one:
+        assert 25 == one.total("/candidates")
+        assert [2, 2, 2, 2, 2] == [
+            one.total(f"/{n}") for n in ("jobs", "companies", "bookings", "leads", "content-types")
+        ]
+        assert 1 == one.total("/content/blog-posts")
+        assert (0, "", f"No --api-key was given: the key is {KEY_DEFAULT}\n") == one.end(number)
+
+
+def test_options_reach_the_sandbox(tmp_path: Path) -> None:
+    """Keys with scopes, limits, behaviours and the data file all work from the command line."""
+    data = tmp_path / "agency.sqlite"
+    options = (*FEW, "--data", str(data), "--behaviour", "delete=message")
+    keys = ("--api-key", "all", "--api-key", "some=jobs.read,leads.read")
+    with started(*options, *keys, "--rate-limit", "60", "--monthly-limit", "5") as one:
+        assert "forbidden" == one.total("/candidates", "some")
+        assert "unauthorized" == one.total("/candidates")
+        jobs = httpx.get(f"{one.url}/api/v1/jobs", headers={"Authorization": "Bearer all"})
+        assert "60" == jobs.headers["x-ratelimit-limit"]
+        id = jobs.json()["data"][0]["id"]
+        headers = {"Authorization": "Bearer all"}
+        deleted = httpx.delete(f"{one.url}/api/v1/jobs/{id}", headers=headers)
+        assert ["message"] == list(deleted.json())
+        assert [1, 1, "rate_limit_exceeded"] == [one.total("/jobs", "some") for _ in range(3)]
+        assert (0, "", "") == one.end()
+    with started(*options) as again:
+        assert 1 == again.total("/jobs")
+        status, out, err = again.end()
+        assert (0, "") == (status, out)
+        assert f"{data} has records already" in err
+
+
+def test_port_in_use_is_exit_1_and_a_sentence() -> None:
+    """A port that is taken is said in a sentence, without a traceback."""
+    with started(*FEW) as one:
+        port = one.url.rsplit(":", 1)[1]
+        second = subprocess.run(
+            [sys.executable, "-c", RUN, "--port", port, *FEW],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            timeout=60,
+            check=False,
+        )
+
+    assert (1, "") == (second.returncode, second.stdout)
+    assert f"http://127.0.0.1:{port} cannot be listened on" in second.stderr
+    assert "another port" in second.stderr
+    assert "Traceback" not in second.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--behaviour", "delete=maybe"], "Use one of: 204, message."),
+        (["--behaviour", "delet=204"], "Did you mean 'delete'?"),
+        (["--behaviour", "delete"], "NAME=VALUE"),
+        (["--api-key", "k=jobs.raed"], "Did you mean 'jobs.read'?"),
+        (["--api-key", "=jobs.read"], "TOKEN"),
+        (["--port", "70000"], "0<=x<=65535"),
+        (["--jobs", "-1"], "x>=0"),
+        (["--rate-limit", "0"], "x>=1"),
+        (["--content-types", "0", "--content-items", "5"], "at least one content type"),
+        (["--nonsense"], "No such option"),
+    ],
+)
+def test_wrong_usage_is_exit_2_with_what_is_allowed(arguments: list[str], expected: str) -> None:
+    """A value that cannot be is answered with the values that can, and exit 2."""
+    result = CliRunner().invoke(command, ["--port", "0", *FEW[:2], *arguments])
+
+    assert (2, "") == (result.exit_code, result.stdout)
+    assert expected in result.stderr
+
+
+def test_file_that_cannot_be_used_is_a_sentence(tmp_path: Path) -> None:
+    """A data file of another kind is named, and exit 2."""
+    path = tmp_path / "letter.txt"
+    path.write_text("Dear reader, " * 100)
+
+    result = CliRunner().invoke(command, ["--port", "0", "--data", str(path)])
+
+    assert (2, "") == (result.exit_code, result.stdout)
+    assert str(path) in result.stderr
+
+
+def test_help_lists_every_behaviour_and_resource() -> None:
+    """`--help` names each switch with its values, each resource's number, and an example."""
+    text = CliRunner().invoke(command, ["--help"]).output
+
+    for each in BEHAVIOURS.values():
+        assert f"{each.name} = {' | '.join(each.values)}" in text
+        assert each.about in text
+    for name in CATALOG:
+        assert f"--{name.replace('_', '-')} N" in text
+    assert "Example:" in text
+
+
+def test_manual_has_the_registry() -> None:
+    """The table of behaviours in the manual is the registry, word for word."""
+    assert table() in PAGE, f"Put this into docs/SANDBOX.md:\n{table()}"
+
+
+def test_manual_names_every_option() -> None:
+    """Each option of the command is in the manual."""
+    for parameter in command.params:
+        assert parameter.opts[0] in PAGE

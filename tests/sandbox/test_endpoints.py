@@ -1,0 +1,267 @@
+"""Every endpoint of API 4, over a socket: statuses, envelopes, shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from connector.catalog import CATALOG
+from tests.sandbox.world import ABSENT_ID, COUNTS, World
+
+WRITABLE = [name for name, each in CATALOG.items() if "create" in each.operations]
+
+
+@pytest.mark.parametrize("resource", CATALOG)
+def test_list_has_envelope_and_exact_item_shape(world: World, resource: str) -> None:
+    """A list answers 200 with `data` and `pagination`, its items exactly as declared."""
+    answer = world.get(world.path(resource))
+
+    assert 200 == answer.status_code
+    assert {"data", "pagination"} == set(answer.json())
+    shape = [each.name for each in CATALOG[resource].item_fields]
+    assert answer.json()["data"]
+    assert all(shape == list(item) for item in answer.json()["data"])
+
+
+@pytest.mark.parametrize("resource", CATALOG)
+def test_detail_has_every_declared_field(world: World, resource: str) -> None:
+    """A detail answers 200 with `data` alone: every declared field, none that is write-only."""
+    path = world.path(resource)
+    for id in world.ids(path)[:10]:
+        answer = world.get(f"{path}/{id}")
+
+        assert 200 == answer.status_code
+        assert ["data"] == list(answer.json())
+        assert [f.name for f in CATALOG[resource].detail_fields] == list(answer.json()["data"])
+
+
+@pytest.mark.parametrize("resource", CATALOG)
+def test_item_and_detail_agree(world: World, resource: str) -> None:
+    """What a list item shows is what the detail shows."""
+    path = world.path(resource)
+    for item in world.get(path).json()["data"]:
+        detail = world.get(f"{path}/{item['id']}").json()["data"]
+
+        assert item == {name: detail[name] for name in item}
+
+
+@pytest.mark.parametrize("resource", CATALOG)
+def test_list_holds_every_record_once(world: World, resource: str) -> None:
+    """Page after page, a list shows every stored record of its kind exactly once."""
+    path = world.path(resource)
+    type = path.rsplit("/", 1)[-1] if resource == "content_items" else None
+
+    assert sorted(world.store.records(resource, type=type)) == sorted(world.ids(path))
+
+
+@pytest.mark.parametrize("resource", CATALOG)
+def test_store_and_socket_agree(world: World, resource: str) -> None:
+    """What `Store.records` tells a test is what the API answers."""
+    path = world.path(resource)
+    records = world.store.records(resource)
+    for id in world.ids(path)[:10]:
+        assert records[id] == world.get(f"{path}/{id}").json()["data"]
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
+@pytest.mark.parametrize("resource", WRITABLE)
+def test_unknown_id_is_404(world: World, resource: str, method: str) -> None:
+    """An id without a record is a 404 with the error body, whatever the method."""
+    answer = world.call(method, f"{world.path(resource)}/{ABSENT_ID}", json={})
+
+    assert 404 == answer.status_code
+    assert "not_found" == answer.json()["error"]
+    assert {"error", "message"} == set(answer.json())
+
+
+@pytest.mark.parametrize("resource", WRITABLE)
+def test_create_then_get_update_delete(open_world: Callable[..., World], resource: str) -> None:
+    """A record is created (201), read, changed (200) and deleted (204), and then gone (404)."""
+    world = open_world(counts=COUNTS)
+    path = world.path(resource)
+    declaration = CATALOG[resource]
+    full = [each.name for each in declaration.detail_fields]
+
+    created = world.call("POST", path, json=world.body(resource))
+    assert 201 == created.status_code
+    assert {"data", "message"} == set(created.json())
+    assert set(declaration.echo_create or full) == set(created.json()["data"])
+    id = created.json()["data"]["id"]
+
+    before = world.get(f"{path}/{id}").json()["data"]
+    assert before["created_at"] == before["updated_at"]
+    changed = world.call("PUT", f"{path}/{id}", json={})
+    assert 200 == changed.status_code
+    assert {"data", "message"} == set(changed.json())
+    assert set(declaration.echo_update or full) == set(changed.json()["data"])
+    assert before["updated_at"] < changed.json()["data"]["updated_at"]
+
+    deleted = world.call("DELETE", f"{path}/{id}")
+    assert (204, b"") == (deleted.status_code, deleted.content)
+    assert 404 == world.get(f"{path}/{id}").status_code
+
+
+@pytest.mark.parametrize("resource", WRITABLE)
+def test_every_accepted_field_is_stored(open_world: Callable[..., World], resource: str) -> None:
+    """Whatever a body may carry comes back as sent, or is stored unseen where it is write-only."""
+    world = open_world(counts=COUNTS)
+    path = world.path(resource)
+    sent = world.full_body(resource)
+    id = world.call("POST", path, json=sent).json()["data"]["id"]
+    _assert_stored(world, resource, id, sent)
+
+    sent = world.full_body(resource, "update")
+    answer = world.call("PUT", f"{path}/{id}", json=sent)
+    assert 200 == answer.status_code, answer.text
+    _assert_stored(world, resource, id, sent)
+
+
+def _assert_stored(world: World, resource: str, id: str, sent: dict[str, object]) -> None:
+    shown = world.get(f"{world.path(resource)}/{id}").json()["data"]
+    write_only = {n for n, f in CATALOG[resource].fields.items() if f.write_only}
+
+    assert {n: v for n, v in sent.items() if n not in write_only} == {
+        n: shown[n] for n in sent if n not in write_only
+    }
+    assert {n: v for n, v in sent.items() if n in write_only} == world.store.hidden(resource, id)
+    assert not write_only & set(shown)
+
+
+@pytest.mark.parametrize("resource", WRITABLE)
+def test_update_leaves_the_rest_alone(open_world: Callable[..., World], resource: str) -> None:
+    """A PUT with one field changes that field and `updated_at`, and nothing else."""
+    world = open_world(counts=COUNTS)
+    path = world.path(resource)
+    id = world.ids(path)[3]
+    before = world.store.records(resource)[id]
+    name = next(f.name for f, t in CATALOG[resource].bodies("update") if f.kind == "string")
+    value = "new@example.com" if name == "email" else "interview"
+    if name not in ("email", "booking_type"):
+        value = "A new text"
+
+    world.call("PUT", f"{path}/{id}", json={name: value})
+
+    after = world.store.records(resource)[id]
+    assert {**before, name: value, "updated_at": after["updated_at"]} == after
+    assert before["updated_at"] < after["updated_at"]
+
+
+def test_convert_answers_with_active_and_keeps_the_lead(open_world: Callable[..., World]) -> None:
+    """Converting needs no body and answers `id`, `status` active, `converted_at`, `message`."""
+    world = open_world(counts=COUNTS)
+    id = world.ids("/leads")[0]
+
+    answer = world.call("POST", f"/leads/{id}/convert")
+
+    assert 200 == answer.status_code
+    data = answer.json()["data"]
+    assert (id, "active") == (data["id"], data["status"])
+    assert data["converted_at"] == data["updated_at"]
+    assert answer.json()["message"]
+    assert 404 == world.call("POST", f"/leads/{ABSENT_ID}/convert").status_code
+
+
+def test_content_is_reached_by_slug_and_by_id(open_world: Callable[..., World]) -> None:
+    """`{type}` is a content type's slug or its id, in every content path."""
+    world = open_world(counts=COUNTS)
+    type = next(iter(world.store.records("content_types").values()))
+
+    assert world.ids(f"/content/{type['id']}") == world.ids(f"/content/{type['slug']}")
+    created = world.call("POST", f"/content/{type['slug']}", json=world.body("content_items"))
+    id = created.json()["data"]["id"]
+    assert 200 == world.get(f"/content/{type['id']}/{id}").status_code
+    assert 200 == world.get(f"/content/{type['slug']}/{id}").status_code
+
+
+def test_content_item_belongs_to_its_type_alone(world: World) -> None:
+    """An item is not found under another type, nor any item under a type that does not exist."""
+    first, second, *_ = world.store.records("content_types")
+    id = world.ids(f"/content/{first}")[0]
+
+    assert 404 == world.get(f"/content/{second}/{id}").status_code
+    assert 404 == world.get(f"/content/{ABSENT_ID}").status_code
+    assert 404 == world.get(f"/content/{ABSENT_ID}/{id}").status_code
+    assert not set(world.ids(f"/content/{first}")) & set(world.ids(f"/content/{second}"))
+
+
+def test_content_types_are_read_only(world: World) -> None:
+    """No method but GET exists for content types (API 4.7)."""
+    id = next(iter(world.store.records("content_types")))
+
+    assert 405 == world.call("POST", "/content-types", json={}).status_code
+    assert 405 == world.call("PUT", f"/content-types/{id}", json={}).status_code
+    assert 405 == world.call("DELETE", f"/content-types/{id}").status_code
+    assert 404 == world.call("POST", f"/jobs/{id}/convert").status_code
+
+
+def test_server_fills_in_what_clients_do_not_send(open_world: Callable[..., World]) -> None:
+    """State, slug, publication and meeting details are the server's, as API 2 and 3 imply."""
+    world = open_world(counts=COUNTS)
+
+    def create(path: str, body: dict[str, object]) -> dict[str, object]:
+        id = world.call("POST", path, json=body).json()["data"]["id"]
+        shown: dict[str, object] = world.get(f"{path}/{id}").json()["data"]
+        return shown
+
+    job = create("/jobs", {**world.body("jobs"), "title": "Été & Co", "status": "published"})
+    assert f"ete-co-{str(job['id'])[:8]}" == job["slug"]
+    assert job["created_at"] == job["published_at"]
+    assert "draft" == create("/jobs", world.body("jobs"))["status"]
+    assert "new_lead" == create("/candidates", world.body("candidates"))["status"]
+    assert "prospect" == create("/companies", world.body("companies"))["status"]
+    assert "lead" == create("/leads", world.body("leads"))["status"]
+    item = create(world.path("content_items"), world.body("content_items"))
+    assert ("draft", "hello", None) == (item["status"], item["slug"], item["published_at"])
+    meeting = {**world.body("bookings"), "meeting_platform": "<meeting_platform_2>"}
+    booking = create("/bookings", meeting)
+    assert "draft" == booking["status"]
+    assert str(booking["meeting_join_url"]).endswith(str(booking["meeting_id"]))
+    assert booking["meeting_password"]
+
+
+def test_publishing_later_dates_it_then(open_world: Callable[..., World]) -> None:
+    """`published_at` is the moment at which a record first became published."""
+    world = open_world(counts=COUNTS)
+    id = world.call("POST", "/jobs", json=world.body("jobs")).json()["data"]["id"]
+
+    published = world.call("PUT", f"/jobs/{id}", json={"status": "published"}).json()["data"]
+    assert published["updated_at"] == published["published_at"]
+    closed = world.call("PUT", f"/jobs/{id}", json={"status": "closed"}).json()["data"]
+    assert published["published_at"] == closed["published_at"]
+
+
+def test_counters_follow_jobs_and_bookings_and_date_nothing(
+    open_world: Callable[..., World],
+) -> None:
+    """A company's counters are counted when shown; its `updated_at` stays (API 2.3)."""
+    world = open_world(counts=COUNTS)
+    id = world.call("POST", "/companies", json=world.body("companies")).json()["data"]["id"]
+
+    def counters() -> tuple[int, int, int]:
+        shown = world.get(f"/companies/{id}").json()["data"]
+        assert created["updated_at"] == shown["updated_at"]
+        item = next(i for i in world.get("/companies").json()["data"] if i["id"] == id)
+        assert item["jobs_count"] == shown["jobs_count"]
+        assert world.store.records("companies")[id] == shown
+        return shown["jobs_count"], shown["active_jobs_count"], shown["placements_count"]
+
+    created = world.get(f"/companies/{id}").json()["data"]
+    assert (0, 0, 0) == counters()
+    job = {**world.body("jobs"), "company_id": id}
+    first = world.call("POST", "/jobs", json=job).json()["data"]["id"]
+    assert (1, 0, 0) == counters()
+    world.call("PUT", f"/jobs/{first}", json={"status": "published"})
+    assert (1, 1, 0) == counters()
+    placement = {
+        "booking_type": "permanent",
+        "start_datetime": "2026-05-04T09:30:00Z",
+        "status": "confirmed",
+        "candidate_id": next(iter(world.store.records("candidates"))),
+        "job_id": first,
+        "company_id": id,
+    }
+    world.call("POST", "/bookings", json=placement)
+    assert (1, 1, 1) == counters()
+    world.call("DELETE", f"/jobs/{first}")
+    assert (0, 0, 1) == counters()

@@ -1,0 +1,309 @@
+"""Every fault, as a client meets it on a socket; and which requests meet it."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import httpx
+import pytest
+
+from connector.sandbox import Sandbox, faults
+from tests.sandbox.world import Clock, World
+
+Open = Callable[..., World]
+RATE_HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
+
+
+@pytest.fixture
+def world(open_world: Open) -> World:
+    """A world with two jobs, whose clock stands still."""
+    return open_world(counts={"jobs": 2}, clock=Clock())
+
+
+def create(world: World, **options: Any) -> httpx.Response:
+    """A write, to see whether it has an effect."""
+    return world.call("POST", "/jobs", json=world.body("jobs"), **options)
+
+
+def jobs(world: World) -> int:
+    """How many jobs are stored."""
+    return len(world.store.records("jobs"))
+
+
+def test_latency_delays_an_answer_that_is_whole(world: World) -> None:
+    """A slow answer is no other answer."""
+    world.sandbox.faults.add(faults.Latency(0.05))
+
+    assert 201 == create(world).status_code
+    assert 3 == jobs(world)
+
+
+def test_effect_comes_although_the_client_has_gone(world: World) -> None:
+    """A client that gives up on a slow write has written all the same."""
+    world.sandbox.faults.add(faults.Latency(60))
+
+    with pytest.raises(httpx.ReadTimeout):
+        create(world, timeout=0.1)
+    # Each request is a turn of the server, in which it may notice that the client has gone.
+    turns = (world.http.get("/nowhere") for _ in range(1000))
+    assert any(jobs(world) == 3 for _ in turns)
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504, 404, 401])
+@pytest.mark.parametrize(("when", "effect"), [("before", 0), ("after", 1)])
+def test_status_comes_before_or_after_the_effect(
+    world: World, status: int, when: faults.When, effect: int
+) -> None:
+    """An error with the API's body, whether or not the request was applied."""
+    world.sandbox.faults.add(faults.Status(status, when))
+
+    answer = create(world)
+
+    assert status == answer.status_code
+    assert ["error", "message"] == list(answer.json())
+    assert 2 + effect == jobs(world)
+    assert all(name in answer.headers for name in RATE_HEADERS)
+
+
+@pytest.mark.parametrize(("when", "effect"), [("before", 0), ("after", 1)])
+def test_html_page_is_a_proxys(world: World, when: faults.When, effect: int) -> None:
+    """A page of HTML, without the API's headers."""
+    world.sandbox.faults.add(faults.HtmlPage(502, when))
+
+    answer = create(world)
+
+    assert (502, "text/html; charset=utf-8") == (
+        answer.status_code,
+        answer.headers["content-type"],
+    )
+    assert answer.text.startswith("<!doctype html>")
+    assert not any(name in answer.headers for name in RATE_HEADERS)
+    assert 2 + effect == jobs(world)
+
+
+def test_not_json_has_the_right_status(world: World) -> None:
+    """A 200 whose body is no JSON, although it says so."""
+    world.sandbox.faults.add(faults.NotJson(b"OK"))
+
+    answer = world.get("/jobs")
+
+    assert (200, b"OK", "application/json") == (
+        answer.status_code,
+        answer.content,
+        answer.headers["content-type"],
+    )
+
+
+@pytest.mark.parametrize(("effect", "expected"), [("none", 2), ("applied", 3), ("later", 2)])
+def test_dropped_connection_leaves_the_effect_open(
+    world: World, effect: Any, expected: int
+) -> None:
+    """The connection ends without a byte, with, without or before the effect."""
+    world.sandbox.faults.add(faults.Drop(effect))
+
+    with pytest.raises(httpx.RemoteProtocolError):
+        create(world)
+
+    assert expected == jobs(world)
+    assert (int(effect == "later"), 3 if effect != "none" else 2) == (
+        world.sandbox.faults.release(),
+        jobs(world),
+    )
+    assert 0 == world.sandbox.faults.release()
+    assert None is world.sandbox.log[-1].status
+
+
+def test_late_effect_is_dated_when_it_comes(world: World) -> None:
+    """What was put off carries the time of its release."""
+    clock = world.store.clock
+    assert isinstance(clock, Clock)
+    world.sandbox.faults.add(faults.Drop("later"))
+    with pytest.raises(httpx.RemoteProtocolError):
+        create(world)
+    clock.advance(90)
+
+    world.sandbox.faults.release()
+
+    assert "2026-03-04T05:07:37.654321Z" == world.get("/jobs").json()["data"][0]["created_at"]
+
+
+def test_truncated_body_breaks_off_after_the_effect(world: World) -> None:
+    """Fewer bytes come than the head announced."""
+    world.sandbox.faults.add(faults.Truncated())
+
+    with pytest.raises(httpx.RemoteProtocolError, match="without sending complete message body"):
+        create(world)
+    assert 3 == jobs(world)
+    assert 201 == world.sandbox.log[-1].status
+
+
+def test_endless_body_goes_on_until_the_client_leaves(world: World) -> None:
+    """More bytes come than any client should read, and the server survives it."""
+    world.sandbox.faults.add(faults.Endless())
+    received = 0
+    with world.http.stream("GET", "/api/v1/jobs") as answer:
+        for part in answer.iter_raw():
+            received += len(part)
+            if received > 3_000_000:
+                break
+
+    assert 200 == world.get("/jobs").status_code
+
+
+@pytest.mark.parametrize("fault", [faults.Endless(), faults.Drip(60), faults.Latency(60)])
+def test_nothing_under_way_keeps_the_sandbox_from_ending(fault: faults.Fault) -> None:
+    """A sandbox ends at once while it sends without end, or waits, and leaves no thread."""
+    with Sandbox(counts={"jobs": 2}) as sandbox:
+        sandbox.faults.add(fault)
+        url = httpx.URL(sandbox.base_url)
+        request = f"GET /api/v1/jobs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {sandbox.key}"
+        with socket.create_connection((url.host, url.port), timeout=10) as connection:
+            connection.sendall(f"{request}\r\n\r\n".encode())
+            while sandbox.log == [] and fault != faults.Latency(60):
+                assert connection.recv(1)
+
+            sandbox.stop()
+
+    assert "sandbox" not in [each.name for each in threading.enumerate()]
+
+
+def test_drip_comes_in_parts_and_whole(world: World) -> None:
+    """A body that comes slowly is the same body."""
+    expected = world.get("/jobs").content
+    world.sandbox.faults.add(faults.Drip(0.005))
+
+    with world.http.stream("GET", "/api/v1/jobs") as answer:
+        parts = list(answer.iter_raw())
+    assert expected == b"".join(parts)
+    assert len(parts) > 1
+
+
+@pytest.mark.parametrize(
+    ("reset", "seconds"),
+    [("right", 53), ("far", 20 * 24 * 3600), ("past", -60)],
+)
+def test_limited_claims_a_reset(world: World, reset: Any, seconds: int) -> None:
+    """A 429 without effect, whose reset is right, weeks away or over already."""
+    world.sandbox.faults.add(faults.Limited(reset))
+
+    answer = create(world)
+
+    assert (429, 2) == (answer.status_code, jobs(world))
+    assert "0" == answer.headers["x-ratelimit-remaining"]
+    now = int(world.store.clock().timestamp())
+    assert seconds == int(answer.headers["x-ratelimit-reset"]) - now
+
+
+def test_limited_in_seconds_or_without_headers(world: World) -> None:
+    """A 429 whose reset is a number of seconds, and one that says nothing."""
+    world.sandbox.faults.add(faults.Limited("seconds"))
+    world.sandbox.faults.add(faults.Limited("missing"))
+
+    assert "53" == world.get("/jobs").headers["x-ratelimit-reset"]
+    silent = world.get("/jobs")
+    assert 429 == silent.status_code
+    assert not any(name in silent.headers for name in RATE_HEADERS)
+
+
+def test_rate_headers_are_missing_or_claim_anything(world: World) -> None:
+    """The headers of a served request are taken away, or replaced one by one."""
+    world.sandbox.faults.add(faults.RateHeaders())
+    world.sandbox.faults.add(faults.RateHeaders({"X-RateLimit-Remaining": "many"}))
+
+    bare = world.get("/jobs")
+    assert 200 == bare.status_code
+    assert not any(name in bare.headers for name in RATE_HEADERS)
+    odd = world.get("/jobs").headers
+    assert ("many", "1000000") == (odd["x-ratelimit-remaining"], odd["x-ratelimit-limit"])
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_redirect_points_elsewhere_without_effect(world: World, status: int) -> None:
+    """A redirect with its target."""
+    target = "https://elsewhere.example/api/v1/jobs"
+    world.sandbox.faults.add(faults.Redirect(target, status))
+
+    answer = create(world)
+
+    assert (status, target, 2) == (answer.status_code, answer.headers["location"], jobs(world))
+
+
+def test_late_commit_is_dated_before_it_is_visible(world: World) -> None:
+    """A write appears with a date that an earlier list has already passed."""
+    world.sandbox.faults.add(faults.LateCommit(30))
+    late = create(world).json()["data"]
+    id = late["id"]
+
+    assert "2026-03-04T05:05:37.654321Z" == late["created_at"] == late["updated_at"]
+    world.sandbox.faults.add(faults.LateCommit(20))
+    changed = world.call("PUT", f"/jobs/{id}", json={"title": "Late"}).json()["data"]
+    assert "2026-03-04T05:05:47.654321Z" == changed["updated_at"]
+
+
+def test_date_skew_is_in_the_header_alone(world: World) -> None:
+    """The `Date` header is wrong, and what the body says is right."""
+    world.sandbox.faults.add(faults.DateSkew(-3600))
+
+    answer = create(world)
+
+    shown = parsedate_to_datetime(answer.headers["date"])
+    assert datetime(2026, 3, 4, 4, 6, 7, tzinfo=UTC) == shown
+    assert "2026-03-04T05:06:07.654321Z" == answer.json()["data"]["created_at"]
+
+
+def test_sandbox_may_have_a_clock_of_its_own(open_world: Open) -> None:
+    """With another clock, `Date`, timestamps and resets are all of that clock."""
+    clock = Clock(datetime(2031, 1, 1, tzinfo=UTC))
+    world = open_world(clock=clock)
+    answer = create(world)
+
+    assert "2031-01-01T00:00:00.000000Z" == answer.json()["data"]["updated_at"]
+    assert "Wed, 01 Jan 2031 00:00:00 GMT" == answer.headers["date"]
+    reset = datetime.fromtimestamp(int(answer.headers["x-ratelimit-reset"]), UTC)
+    assert clock.now + timedelta(seconds=60) == reset
+
+
+def statuses(world: World, *requests: tuple[str, str]) -> list[int]:
+    """The statuses of requests below `/api/v1`."""
+    return [world.call(*each).status_code for each in requests]
+
+
+def test_faults_match_method_and_path(world: World) -> None:
+    """A fault meets the requests of its method and path, and no others."""
+    id = next(iter(world.store.records("jobs")))
+    world.sandbox.faults.add(faults.Status(503), method="GET", path="/api/v1/jobs/*", times=None)
+
+    requests = (("GET", "/jobs"), ("GET", f"/jobs/{id}"), ("DELETE", f"/jobs/{id}"))
+    assert [200, 503, 204] == statuses(world, *requests)
+
+
+def test_faults_count_and_end(world: World) -> None:
+    """`times` ends a fault, `nth` picks one request, `hits` counts, `clear` forgets."""
+    twice = world.sandbox.faults.add(faults.Status(500), times=2)
+    third = world.sandbox.faults.add(faults.Status(502), nth=3)
+
+    assert [500, 500, 200, 200, 502, 200] == statuses(world, *[("GET", "/jobs")] * 6)
+    assert (2, 1) == (twice.hits, third.hits)
+    world.sandbox.faults.add(faults.Status(503), times=None)
+    assert [503] == statuses(world, ("GET", "/jobs"))
+    world.sandbox.faults.clear()
+    assert [200] == statuses(world, ("GET", "/jobs"))
+
+
+def test_probability_is_the_seeds(open_world: Open) -> None:
+    """A fault with a probability meets the same requests whenever the seed is the same."""
+
+    def met(seed: int) -> list[int]:
+        world = open_world(seed=seed)
+        world.sandbox.faults.add(faults.Status(500), probability=0.5, times=None)
+        return statuses(world, *[("GET", "/jobs")] * 30)
+
+    first = met(1)
+    assert {200, 500} == set(first)
+    assert first == met(1)
+    assert first != met(2)

@@ -1,0 +1,232 @@
+"""Lists: pages, orders, filters and search (API 4.1), over a socket."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+
+from connector.catalog import CATALOG
+from connector.field import Filter
+from connector.value import Kind
+from tests.sandbox.world import World
+
+SORTS = [(name, sort) for name, each in CATALOG.items() for sort in each.sortable]
+FILTERS = [
+    (name, by) for name, each in CATALOG.items() for by in each.filters if by.kind is not Kind.DATE
+]
+BEGINNING = "T00:00:00.000000Z"
+
+
+@pytest.mark.parametrize("per_page", [1, 7, 20, 99, 100])
+def test_pagination_arithmetic(world: World, per_page: int) -> None:
+    """`total_pages` is the total over the page's size, rounded up; the last page has the rest."""
+    answer = world.get("/candidates", per_page=per_page).json()
+    total = len(world.store.records("candidates"))
+    pages = -(-total // per_page)
+
+    expected = {"page": 1, "per_page": per_page, "total": total, "total_pages": pages}
+    assert expected == answer["pagination"]
+    assert per_page == len(answer["data"])
+    last = world.get("/candidates", per_page=per_page, page=pages).json()
+    assert total - (pages - 1) * per_page == len(last["data"])
+    assert pages == last["pagination"]["page"]
+
+
+def test_defaults_are_page_1_of_20_newest_first(world: World) -> None:
+    """Without parameters a list is its first twenty, by `created_at` descending (API 4.1)."""
+    plain = world.get("/jobs").json()
+    explicit = world.get("/jobs", page=1, per_page=20, sort="created_at", order="desc").json()
+
+    assert explicit == plain
+    created = [each["created_at"] for each in plain["data"]]
+    assert sorted(created, reverse=True) == created
+
+
+@pytest.mark.parametrize("page", [8, 9, 1000, 999_999_999])
+def test_page_past_the_end_is_empty(world: World, page: int) -> None:
+    """Past the last page there is nothing, and the pagination says the same total."""
+    answer = world.get("/candidates", page=page).json()
+
+    assert [] == answer["data"]
+    expected = {"page": page, "per_page": 20, "total": 130, "total_pages": 7}
+    assert expected == answer["pagination"]
+
+
+def test_empty_list_has_no_pages(open_world: Callable[..., World]) -> None:
+    """A list without members has a total and pages of zero."""
+    world = open_world()
+
+    answer = world.get("/jobs").json()
+    assert {"page": 1, "per_page": 20, "total": 0, "total_pages": 0} == answer["pagination"]
+
+
+@pytest.mark.parametrize(("resource", "sort"), SORTS)
+def test_every_sortable_field_sorts(world: World, resource: str, sort: str) -> None:
+    """Each sortable field orders the whole list, nulls first ascending; desc is asc reversed."""
+    path = world.path(resource)
+    records = world.store.records(resource)
+    ascending = world.ids(path, sort=sort, order="asc")
+
+    keys = [_order_of(records[id][sort]) for id in ascending]
+    assert sorted(keys) == keys
+    assert ascending[::-1] == world.ids(path, sort=sort, order="desc")
+    assert ascending[::-1] == world.ids(path, sort=sort)
+
+
+def _order_of(value: Any) -> tuple[int, Any]:
+    """SQLite's order: nulls, then numbers, then texts without regard to ASCII case."""
+    if value is None:
+        return (0, 0)
+    if isinstance(value, str):
+        return (2, "".join(c.lower() if c.isascii() else c for c in value).encode())
+    return (1, value)
+
+
+@pytest.mark.parametrize(("resource", "by"), FILTERS)
+def test_every_filter_narrows_to_its_value(world: World, resource: str, by: Filter) -> None:
+    """A filter gives exactly the records with its value, and the total counts them."""
+    path = world.path(resource)
+    type = path.rsplit("/", 1)[-1] if resource == "content_items" else None
+    records = world.store.records(resource, type=type)
+    value = Counter(each[by.name] for each in records.values() if each[by.name]).most_common(1)[0][
+        0
+    ]
+
+    expected = {id for id, each in records.items() if each[by.name] == value}
+    assert expected == set(world.ids(path, **{by.name: value}))
+    found = world.get(path, **{by.name: value}).json()["pagination"]["total"]
+    assert len(expected) == found == world.store.count(resource, {by.name: value}, type=type)
+    assert 0 < found < len(records)
+
+
+@pytest.mark.parametrize(("resource", "by"), [each for each in FILTERS if each[1].values])
+def test_every_documented_value_filters(world: World, resource: str, by: Filter) -> None:
+    """Each documented value of a filter is accepted, also one that only details show."""
+    path = world.path(resource)
+    for value in by.values:
+        assert 200 == world.get(path, **{by.name: value}).status_code
+    refused = world.get(path, **{by.name: "no such value"})
+    assert (422, [by.name]) == (refused.status_code, list(refused.json()["errors"]))
+
+
+@pytest.mark.parametrize("source", ["LinkedIn", "linkedin"])
+def test_filters_distinguish_case(world: World, source: str) -> None:
+    """A filter's value is matched as it is written, although texts sort without regard to case."""
+    records = world.store.records("leads")
+    expected = {id for id, each in records.items() if each["source"] == source}
+
+    assert expected
+    assert expected == set(world.ids("/leads", source=source))
+
+
+def test_content_types_come_as_they_were_made(world: World) -> None:
+    """The list that has no sort is in the order of creation."""
+    assert list(world.store.records("content_types")) == world.ids("/content-types")
+
+
+def test_filters_combine(world: World) -> None:
+    """Several filters narrow together, and an empty one is none."""
+    records = world.store.records("bookings").values()
+    expected = {
+        each["id"]
+        for each in records
+        if each["booking_type"] == "interview" and each["status"] == "completed"
+    }
+
+    found = world.ids("/bookings", booking_type="interview", status="completed", start_date="")
+    assert expected == set(found)
+    assert expected
+
+
+def test_booking_dates_are_inclusive_days_of_the_start(world: World) -> None:
+    """`start_date` and `end_date` bound `start_datetime`, both days included (our default)."""
+    records = world.store.records("bookings")
+    starts = sorted(each["start_datetime"] for each in records.values())
+    first, last = starts[20][:10], starts[80][:10]
+
+    expected = {id for id, each in records.items() if first <= each["start_datetime"][:10] <= last}
+    assert expected == set(world.ids("/bookings", start_date=first, end_date=last))
+    after = (date.fromisoformat(last) + timedelta(days=1)).isoformat()
+    assert set(records) - {
+        id for id, each in records.items() if each["start_datetime"] < after + BEGINNING
+    } == set(world.ids("/bookings", start_date=after))
+
+
+@pytest.mark.parametrize("value", ["2024-13-01", "yesterday", "2024-01-01T00:00:00Z", "9999-12-32"])
+def test_malformed_dates_are_refused(world: World, value: str) -> None:
+    """A date filter that is no date is a 422 that names the parameter."""
+    answer = world.get("/bookings", start_date=value)
+
+    assert (422, ["start_date"]) == (answer.status_code, list(answer.json()["errors"]))
+
+
+def test_farthest_dates_are_no_failure(world: World) -> None:
+    """The first and the last day of the calendar are answered like any other."""
+    total = len(world.store.records("bookings"))
+
+    found = world.get("/bookings", start_date="0001-01-01", end_date="9999-12-31").json()
+    assert total == found["pagination"]["total"]
+
+
+def test_search_finds_every_word_in_listed_texts(world: World) -> None:
+    """A search finds records in whose listed texts each word occurs, case aside."""
+    records = world.store.records("candidates")
+    one = next(each for each in records.values() if each["first_name"].isascii())
+    text = f"{one['first_name'].upper()} {one['last_name'][:3]}"
+
+    found = world.ids("/candidates", search=text)
+
+    assert one["id"] in found
+    listed = [f.name for f in CATALOG["candidates"].item_fields if f.kind is Kind.STRING]
+    for id in found:
+        words = " ".join(str(records[id][name]) for name in listed).lower()
+        assert all(each.lower() in words for each in text.split())
+    assert [] == world.ids("/candidates", search="no such person anywhere")
+
+
+def test_search_takes_wildcards_literally(world: World) -> None:
+    """Percent signs, underscores, quotes and backslashes in a search mean themselves."""
+    for text in ("%", "_", "\\", "'", "a%b_c\\d'e\"f;--"):
+        answer = world.get("/leads", search=text, per_page=100)
+        assert 200 == answer.status_code
+        for item in answer.json()["data"]:
+            assert any(text in str(value) for value in item.values())
+
+
+def test_filter_values_are_parameters_and_no_sql(world: World) -> None:
+    """A filter value with SQL in it matches nothing and breaks nothing."""
+    answer = world.get("/leads", source="x' OR '1'='1")
+
+    assert (200, 0) == (answer.status_code, answer.json()["pagination"]["total"])
+
+
+@pytest.mark.parametrize("name", ["page", "per_page"])
+@pytest.mark.parametrize("value", ["0", "-1", "two", "1.5", "99999999999999999999", "²"])
+def test_page_must_be_a_positive_integer(world: World, name: str, value: str) -> None:
+    """A page that cannot be is a 422 that names the parameter."""
+    answer = world.get("/jobs", **{name: value})
+
+    assert (422, [name]) == (answer.status_code, list(answer.json()["errors"]))
+
+
+@pytest.mark.parametrize("resource", [n for n, each in CATALOG.items() if not each.lists_cursor])
+def test_lists_hide_updated_at(world: World, resource: str) -> None:
+    """`updated_at` is in no list item but a content item's (API 2)."""
+    assert all("updated_at" not in i for i in world.get(world.path(resource)).json()["data"])
+
+
+def test_deep_pages_agree_with_shallow_ones(world: World) -> None:
+    """Pages read from the far end hold what the same places of one long list hold."""
+
+    def pages(size: int) -> Iterator[str]:
+        for page in range(1, -(-130 // size) + 1):
+            answer = world.get("/candidates", per_page=size, page=page, sort="updated_at")
+            yield from (each["id"] for each in answer.json()["data"])
+
+    whole = list(pages(100))
+    assert 130 == len(set(whole))
+    assert whole == list(pages(1)) == list(pages(9)) == list(pages(64))

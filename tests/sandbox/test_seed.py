@@ -1,0 +1,263 @@
+"""What the made-up agency promises: it is whole, believable, awkward, old enough, repeatable."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from connector.catalog import CATALOG, ContentTypeField
+from connector.sandbox import LEAD_STATUSES, USERS, Store, seed_store
+from connector.sandbox.content import check_content
+from connector.sandbox.shelf import relations
+from connector.value import read_datetime
+from tests.sandbox.world import Clock
+
+COUNTS = {
+    "jobs": 700,
+    "candidates": 2500,
+    "companies": 150,
+    "bookings": 900,
+    "leads": 700,
+    "content_types": 4,
+    "content_items": 120,
+}
+CLOCK = Clock()
+TEXTS = ("é", "'", '"', "\n", "🙂", ",", "\t", "\\", "王", "=")
+
+Records = dict[str, dict[str, Any]]
+
+
+def made(seed: int = 7, clock: Clock = CLOCK, counts: dict[str, int] = COUNTS) -> Store:
+    """A store filled from the seed."""
+    store = Store(clock=clock, random=random.Random(seed))
+    seed_store(store, counts, seed=seed)
+    return store
+
+
+@pytest.fixture(scope="module")
+def store() -> Store:
+    """A store that is only read."""
+    return made()
+
+
+@pytest.fixture(scope="module")
+def agency(store: Store) -> dict[str, Records]:
+    """Every record by resource and id."""
+    return {name: store.records(name) for name in CATALOG}
+
+
+def test_counts_are_those_asked_for(agency: dict[str, Records]) -> None:
+    """Each resource has exactly as many records as were asked for, others none."""
+    assert COUNTS == {name: len(agency[name]) for name in COUNTS}
+    few = made(counts={"jobs": 3})
+    assert [3, 0] == [few.count(name) for name in ("jobs", "candidates")]
+
+
+def test_same_seed_makes_the_same_agency(agency: dict[str, Records]) -> None:
+    """The same seed and day give the same records; another seed gives others."""
+    later = Clock(CLOCK.now + timedelta(hours=3))
+
+    again = made(clock=later)
+    assert agency == {name: again.records(name) for name in CATALOG}
+    assert not set(agency["jobs"]) & set(made(seed=8).records("jobs"))
+
+
+@pytest.mark.parametrize("resource", CATALOG)
+def test_records_are_as_declared(agency: dict[str, Records], resource: str) -> None:
+    """Every value is of its field's kind and among its documented values; required ones exist."""
+    declaration = CATALOG[resource]
+    for record in agency[resource].values():
+        assert [f.name for f in declaration.detail_fields] == list(record)
+        for declared in declaration.detail_fields:
+            _, problem = declared.read(record[declared.name])
+            assert None is problem, (declared.name, record[declared.name])
+            if declared.create.required or not declared.nullable:
+                assert record[declared.name] not in (None, "")
+
+
+@pytest.mark.parametrize("resource", CATALOG)
+def test_related_records_exist(agency: dict[str, Records], resource: str) -> None:
+    """Every id of another record is one of that resource's; users and lead statuses are few."""
+    related = relations(CATALOG[resource])
+    for name, target in related.items():
+        given = {record[name] for record in agency[resource].values()} - {None}
+        assert given <= set(agency[target])
+        assert len(given) > 1
+    users = {r.get("assigned_to") for r in agency[resource].values()} - {None}
+    assert users <= set(USERS)
+    if resource == "leads":
+        assert set(LEAD_STATUSES) == {r["lead_status_id"] for r in agency["leads"].values()}
+
+
+def test_bookings_agree_with_their_job(agency: dict[str, Records]) -> None:
+    """A booking has what its type requires, and its company is its job's where that has one."""
+    for booking in agency["bookings"].values():
+        if booking["booking_type"] not in ("interview", "contract", "permanent"):
+            continue
+        job = agency["jobs"][booking["job_id"]]
+        assert job["company_id"] in (None, booking["company_id"])
+        assert booking["candidate_id"]
+        if booking["booking_type"] != "permanent":
+            assert booking["start_datetime"] < booking["end_datetime"]
+
+
+@pytest.mark.parametrize("resource", CATALOG)
+def test_everything_is_older_than_an_hour(agency: dict[str, Records], resource: str) -> None:
+    """Records were made before they were changed, within two years, and not in the last hour."""
+    for record in agency[resource].values():
+        created, updated = (read_datetime(record[n]) for n in ("created_at", "updated_at"))
+        assert CLOCK.now - timedelta(days=732) <= created <= updated
+        assert updated <= CLOCK.now - timedelta(hours=1)
+
+
+def test_everything_is_old_enough_just_after_midnight() -> None:
+    """The promise holds at every time of the day."""
+    clock = Clock(datetime.fromisoformat("2026-03-04T00:10:00+00:00"))
+    for record in made(clock=clock).records("candidates").values():
+        assert read_datetime(record["updated_at"]) <= clock.now - timedelta(hours=1)
+
+
+def test_the_day_of_the_seed_begins_an_hour_late() -> None:
+    """The first hour after midnight still belongs to the day before, and makes its records."""
+    before = Clock(datetime.fromisoformat("2026-03-03T23:50:00+00:00"))
+    after = Clock(datetime.fromisoformat("2026-03-04T00:10:00+00:00"))
+    next_day = Clock(datetime.fromisoformat("2026-03-04T01:00:00+00:00"))
+    first, second, third = (
+        made(clock=clock, counts={"jobs": 5}).records("jobs") for clock in (before, after, next_day)
+    )
+
+    assert first == second
+    assert first != third
+
+
+def test_timestamps_are_spread_over_two_years(agency: dict[str, Records]) -> None:
+    """Creations and changes fall in every one of the twenty-four months."""
+    for name in ("created_at", "updated_at"):
+        months = {record[name][:7] for record in agency["candidates"].values()}
+        assert len(months) >= 24
+
+
+@pytest.mark.parametrize("resource", ["jobs", "candidates", "bookings", "leads"])
+def test_imports_share_their_stamps(agency: dict[str, Records], resource: str) -> None:
+    """A group larger than a page shares both timestamps."""
+    stamps = Counter((r["created_at"], r["updated_at"]) for r in agency[resource].values())
+
+    assert stamps.most_common(1)[0][1] > 100
+
+
+def test_bulk_edits_share_a_change(agency: dict[str, Records]) -> None:
+    """A group larger than a page shares `updated_at` and has different `created_at`."""
+    changed: dict[str, set[str]] = {}
+    for record in agency["candidates"].values():
+        changed.setdefault(record["updated_at"], set()).add(record["created_at"])
+
+    assert max(len(created) for created in changed.values()) > 100
+
+
+@pytest.mark.parametrize(
+    ("resource", "name"),
+    [(n, f.name) for n, each in CATALOG.items() for f in each.detail_fields if f.values],
+)
+def test_every_documented_value_occurs(
+    agency: dict[str, Records], resource: str, name: str
+) -> None:
+    """Each value of a choice occurs, those too that only responses may carry; none has them all."""
+    values = Counter(record[name] for record in agency[resource].values())
+    del values[None]
+
+    assert set(CATALOG[resource].fields[name].values) == set(values)
+    assert max(values.values()) < 0.8 * sum(values.values())
+
+
+@pytest.mark.parametrize("resource", ["jobs", "candidates", "companies", "bookings", "leads"])
+def test_texts_are_awkward(agency: dict[str, Records], resource: str) -> None:
+    """Accents, quotes, line breaks, emoji, other scripts and long texts all occur."""
+    texts = "".join(json.dumps(r, ensure_ascii=False) for r in agency[resource].values())
+    plain = "".join(str(v) for r in agency[resource].values() for v in r.values())
+    expected = [each for each in TEXTS if each != "王" or resource in ("candidates", "leads")]
+
+    assert expected == [each for each in expected if each in plain]
+    longest = max(len(str(v)) for r in agency[resource].values() for v in r.values())
+    assert longest > 5000
+    assert texts.encode()
+
+
+@pytest.mark.parametrize("resource", ["jobs", "candidates", "companies", "bookings", "leads"])
+def test_values_are_missing_in_every_way(agency: dict[str, Records], resource: str) -> None:
+    """Nulls and empty strings occur beside values; true and false where there are booleans."""
+    values = [v for record in agency[resource].values() for v in record.values()]
+
+    assert None in values
+    assert "" in values
+    booleans = {f.name for f in CATALOG[resource].detail_fields if f.kind == "bool"}
+    for name in booleans:
+        assert {True, False, None} == {record[name] for record in agency[resource].values()}
+
+
+def test_every_field_has_a_value_somewhere(agency: dict[str, Records], store: Store) -> None:
+    """No field is always null, hidden ones included."""
+    for name, declaration in CATALOG.items():
+        for declared in declaration.detail_fields:
+            assert any(r[declared.name] is not None for r in agency[name].values()), declared.name
+    hidden = [store.hidden("jobs", id) for id in agency["jobs"]]
+    for declared in CATALOG["jobs"].fields.values():
+        if declared.write_only:
+            assert any(each[declared.name] is not None for each in hidden), declared.name
+
+
+def test_content_types_have_every_kind_of_field(agency: dict[str, Records]) -> None:
+    """Each content type has a field of every `field_type`, with JSON settings or none."""
+    kinds = set(ContentTypeField.fields_declared["field_type"].values)
+    for type in agency["content_types"].values():
+        assert kinds == {each["field_type"] for each in type["fields"]}
+        keys = [each["field_key"] for each in type["fields"]]
+        assert len(set(keys)) == len(keys)
+        for each in type["fields"]:
+            assert list(ContentTypeField.fields_declared) == list(each)
+            assert isinstance(json.loads(each["config"] or "{}"), dict)
+
+
+def test_content_values_fit_their_fields(store: Store, agency: dict[str, Records]) -> None:
+    """Every item would pass the API's own check of its type's fields, and types share the items."""
+    for id, type in agency["content_types"].items():
+        items = store.records("content_items", type=id)
+        assert items
+        for item in items.values():
+            values, errors = check_content(
+                type["fields"], item["fields"], "create", store.behaviours
+            )
+            assert ({}, item["fields"]) == (errors, values)
+
+
+def test_some_people_share_an_address(agency: dict[str, Records]) -> None:
+    """A few emails occur twice, as in real imports, and most are unique."""
+    emails = Counter(record["email"] for record in agency["candidates"].values())
+
+    assert 1 < max(emails.values())
+    assert len(emails) > 0.95 * len(agency["candidates"])
+
+
+def test_counters_are_those_of_jobs_and_bookings(agency: dict[str, Records]) -> None:
+    """Every company's counters agree with a count by hand, and some are above one."""
+    jobs = Counter(job["company_id"] for job in agency["jobs"].values())
+    active = Counter(
+        job["company_id"] for job in agency["jobs"].values() if job["status"] == "published"
+    )
+    placements = Counter(
+        each["company_id"]
+        for each in agency["bookings"].values()
+        if each["booking_type"] in ("contract", "permanent")
+        and each["status"] in ("confirmed", "in_progress", "completed")
+    )
+    for id, company in agency["companies"].items():
+        assert (jobs[id], active[id], placements[id]) == (
+            company["jobs_count"],
+            company["active_jobs_count"],
+            company["placements_count"],
+        )
+    assert max(placements.values()) > 1

@@ -1,0 +1,279 @@
+"""The store without HTTP: direct writes, late commits, its own clock and chance, its file."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from connector.catalog import CATALOG
+from connector.errors import SettingsError, UnknownName
+from connector.sandbox import Rejection, Sandbox, Store, seed_store
+from tests.sandbox.world import ABSENT_ID, COUNTS, Clock, World
+
+Open = Callable[..., World]
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """The store's clock."""
+    return Clock()
+
+
+@pytest.fixture
+def store(clock: Clock) -> Store:
+    """A store with three jobs made a minute apart, of which the last is the newest."""
+    store = Store(clock=clock, random=random.Random(1))
+    for number in range(3):
+        store.insert("jobs", {"id": f"job-{number}", "title": f"Job {number}"})
+        clock.advance(60)
+    return store
+
+
+def listed(store: Store, sort: str = "updated_at") -> list[str]:
+    """The ids of the jobs, newest first."""
+    return [each["id"] for each in store.list("jobs", {"sort": sort}).items]
+
+
+def test_operations_return_api_shaped_answers(store: Store, clock: Clock) -> None:
+    """Each operation takes plain dicts and answers with a status and an envelope."""
+    body = {"title": "A", "location": "B", "employment_type": "permanent", "description": "C"}
+
+    made = store.create("jobs", body)
+    id = made.record["id"]
+    assert (201, {"data", "message"}) == (made.status, set(made.body or {}))
+    assert {"data": store.records("jobs")[id]} == store.get("jobs", id).body
+    changed = store.update("jobs", id, {"title": "D"})
+    assert (200, "D") == (changed.status, changed.record["title"])
+    assert 4 == store.list("jobs").pagination["total"] == store.count("jobs")
+    assert (204, None) == (store.delete("jobs", id).status, store.delete("jobs", "job-0").body)
+
+
+def test_refusals_are_raised_with_their_status(store: Store) -> None:
+    """A refusal is a `Rejection` that knows its status and its messages."""
+    with pytest.raises(Rejection) as missing:
+        store.get("jobs", ABSENT_ID)
+    assert 404 == missing.value.status
+    with pytest.raises(Rejection) as refused:
+        store.create("jobs", {})
+    assert (422, ["is required"]) == (refused.value.status, (refused.value.errors or {})["title"])
+    with pytest.raises(Rejection) as impossible:
+        store.create("content_types", {})
+    assert 405 == impossible.value.status
+    with pytest.raises(UnknownName, match="Did you mean 'jobs'"):
+        store.list("job")
+
+
+def test_convert_works_without_http(clock: Clock) -> None:
+    """A lead is converted at the store's time."""
+    store = Store(clock=clock)
+    id = store.insert("leads", {"email": "a@example.com", "status": "lead"})
+
+    answer = store.convert("leads", id)
+
+    assert "active" == answer.record["status"]
+    assert "2026-03-04T05:06:07.654321Z" == answer.record["converted_at"]
+
+
+def test_ids_and_dates_come_from_the_callers_chance_and_clock(clock: Clock) -> None:
+    """Two stores with the same chance and the same clock hold the same records."""
+
+    def made() -> dict[str, dict[str, object]]:
+        store = Store(clock=clock, random=random.Random(5))
+        for number in range(5):
+            store.create("companies", {"name": f"C{number}", "email": "c@example.com"})
+        return store.records("companies")
+
+    assert made() == made()
+    assert {"2026-03-04T05:06:07.654321Z"} == {each["created_at"] for each in made().values()}
+
+
+def test_touch_dates_a_change(store: Store) -> None:
+    """`touch` changes without validation and moves the record to the top."""
+    store.touch("jobs", "job-0", {"status": "a new status", "undeclared": 5})
+
+    assert ["job-0", "job-2", "job-1"] == listed(store)
+    shown = store.records("jobs")["job-0"]
+    assert ("a new status", 5) == (shown["status"], shown["undeclared"])
+    assert "2026-03-04T05:09:07.654321Z" == shown["updated_at"]
+
+
+def test_touch_with_a_date_is_a_late_commit(store: Store, clock: Clock) -> None:
+    """A write with an earlier date appears below what was there before it."""
+    store.touch("jobs", "job-0", {"title": "Late"}, updated_at=clock.now - timedelta(seconds=90))
+
+    assert ["job-2", "job-0", "job-1"] == listed(store)
+
+
+def test_postponed_write_is_dated_at_its_beginning(store: Store, clock: Clock) -> None:
+    """A transaction's stamp is of its beginning, and it is invisible until its commit."""
+    change = store.postpone("jobs", {"title": "Changed"}, id="job-0")
+    make = store.postpone("jobs", {"id": "job-9", "title": "Made"})
+    clock.advance(300)
+    store.touch("jobs", "job-1")
+    assert ["job-1", "job-2", "job-0"] == listed(store)
+
+    assert ("job-0", "job-9") == (change(), make())
+
+    assert ["job-1", "job-9", "job-0", "job-2"] == listed(store)
+    assert "Changed" == store.records("jobs")["job-0"]["title"]
+
+
+def test_bulk_edit_has_one_stamp(store: Store) -> None:
+    """Many records changed at once share one `updated_at`, and all or none are changed."""
+    store.touch_many("jobs", ("job-0", "job-1"), {"location": "Leeds"})
+
+    records = store.records("jobs")
+    assert 1 == len({records[id]["updated_at"] for id in ("job-0", "job-1")})
+    assert ["job-1", "job-0", "job-2"] == listed(store)
+    with pytest.raises(KeyError):
+        store.touch_many("jobs", ("job-2", ABSENT_ID), {"location": "York"})
+    assert records == store.records("jobs")
+
+
+def test_silent_change_moves_nothing(store: Store) -> None:
+    """A silent change is seen, and `updated_at` and the order stay."""
+    before = store.records("jobs")["job-0"]
+
+    store.change_silently("jobs", "job-0", {"title": "Quietly"})
+
+    assert {**before, "title": "Quietly"} == store.records("jobs")["job-0"]
+    assert ["job-2", "job-1", "job-0"] == listed(store)
+
+
+def test_removed_record_is_gone(store: Store) -> None:
+    """`remove` deletes, and its serial is never used again, so that ties keep their order."""
+    store.remove("jobs", "job-2")
+    store.insert("jobs", {"id": "job-3", "created_at": store.clock()})
+
+    assert ["job-3", "job-1", "job-0"] == listed(store)
+    with pytest.raises(KeyError):
+        store.remove("jobs", "job-2")
+
+
+def test_records_show_what_details_show_and_nothing_hidden(clock: Clock) -> None:
+    """`records` is exactly the details, `hidden` exactly the write-only fields."""
+    store = Store(clock=clock)
+    id = store.insert("jobs", {"title": "A", "featured": True, "internal_notes": "psst"})
+
+    assert [f.name for f in CATALOG["jobs"].detail_fields] == list(store.records("jobs")[id])
+    hidden = store.hidden("jobs", id)
+    assert (True, "psst", None) == (
+        hidden["featured"],
+        hidden["internal_notes"],
+        hidden["meta_title"],
+    )
+    assert {f.name for f in CATALOG["jobs"].fields.values() if f.write_only} == set(hidden)
+
+
+def test_failed_write_changes_nothing(store: Store) -> None:
+    """A write that cannot be made leaves neither half of a record."""
+    before = store.records("jobs")
+    with pytest.raises(sqlite3.IntegrityError):
+        store.load("jobs", iter([({"id": "job-7"}, None), ({"id": "job-0"}, None)]))
+
+    assert before == store.records("jobs")
+    store.insert("jobs", {"id": "job-7"})
+    assert {*before, "job-7"} == set(store.records("jobs"))
+
+
+def test_records_survive_a_restart(open_world: Open, tmp_path: Path) -> None:
+    """With a file, everything is there after a restart, is not seeded again, and ids are new."""
+    path = tmp_path / "agency.sqlite"
+    options = {"counts": COUNTS, "data": path, "seed": 3}
+    first = open_world(**options)
+    made = first.call("POST", "/jobs", json=first.body("jobs")).json()["data"]
+    first.call("DELETE", f"/jobs/{first.ids('/jobs')[5]}")
+    before = {name: first.store.records(name) for name in CATALOG}
+    hidden = first.store.hidden("jobs", made["id"])
+    first.sandbox.__exit__(None)
+
+    known = set(before["jobs"])
+    for _ in range(2):
+        again = open_world(**options)
+        assert known == set(again.store.records("jobs"))
+        if known == set(before["jobs"]):
+            assert before == {name: again.store.records(name) for name in CATALOG}
+            assert hidden == again.store.hidden("jobs", made["id"])
+        answer = again.call("POST", "/jobs", json=again.body("jobs"))
+        assert 201 == answer.status_code
+        assert answer.json()["data"]["id"] not in known
+        known.add(answer.json()["data"]["id"])
+        again.sandbox.__exit__(None)
+
+
+def test_leaving_closes_the_file(tmp_path: Path) -> None:
+    """After the `with` block the store is closed and its file is whole, without a journal."""
+    with Sandbox(counts={"jobs": 3}, data=tmp_path / "agency.sqlite") as sandbox:
+        assert 3 == sandbox.store.count("jobs")
+
+    assert ["agency.sqlite"] == [each.name for each in tmp_path.iterdir()]
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        sandbox.store.count("jobs")
+
+
+def test_file_may_be_read_under_other_behaviours(clock: Clock, tmp_path: Path) -> None:
+    """What is stored does not depend on how it is shown."""
+    path = tmp_path / "agency.sqlite"
+    with Store(clock=clock, path=path) as store:
+        id = store.insert("jobs", {"title": "A"})
+    with Store(
+        path=path, behaviours={"timestamp_precision": "seconds", "nulls": "absent"}
+    ) as store:
+        assert not store.is_new
+        shown = store.get("jobs", id).record
+    assert ("2026-03-04T05:06:07Z", False) == (shown["created_at"], "slug" in shown)
+
+
+@pytest.mark.parametrize("content", [b"no database at all" * 100, None])
+def test_other_files_are_refused(tmp_path: Path, content: bytes | None) -> None:
+    """A file that is no sandbox's is refused with its name, and left as it is."""
+    path = tmp_path / "other"
+    if content is None:
+        with sqlite3.connect(path) as connection:
+            connection.execute("CREATE TABLE layout (fields TEXT)")
+            connection.execute("INSERT INTO layout VALUES ('others')")
+        connection.close()
+    else:
+        path.write_bytes(content)
+
+    with pytest.raises(SettingsError, match=str(path)):
+        Store(path=path)
+    with pytest.raises(SettingsError, match="cannot be used"):
+        Store(path=tmp_path / "no such folder" / "file")
+    if content is not None:
+        assert content == path.read_bytes()
+
+
+def test_seeding_refuses_what_cannot_be() -> None:
+    """Unknown resources, negative numbers and items without types are refused."""
+    with pytest.raises(UnknownName, match="Did you mean 'jobs'"):
+        seed_store(Store(), {"job": 1}, seed=1)
+    with pytest.raises(SettingsError, match="-1"):
+        seed_store(Store(), {"jobs": -1}, seed=1)
+    with pytest.raises(SettingsError, match="content type"):
+        seed_store(Store(), {"content_items": 1}, seed=1)
+
+
+def test_interlude_comes_between_total_and_rows(clock: Clock) -> None:
+    """With `total=earlier`, what happens during a list is in its rows and not in its total."""
+    store = Store(clock=clock, behaviours={"total": "earlier"})
+    store.insert("jobs", {"title": "First"})
+    store.interlude = lambda: store.remove("jobs", next(iter(store.records("jobs"))))
+
+    answer = store.list("jobs")
+
+    assert (1, []) == (answer.pagination["total"], answer.items)
+
+
+def test_timestamps_far_apart_sort_as_times(clock: Clock) -> None:
+    """Order is by moment, from the year 1 to the year 9999."""
+    store = Store(clock=clock)
+    for year in (9999, 1, 2026, 999):
+        store.insert("jobs", {"id": str(year), "created_at": datetime(year, 1, 1, tzinfo=UTC)})
+
+    assert ["9999", "2026", "999", "1"] == listed(store, "created_at")

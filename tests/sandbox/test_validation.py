@@ -1,0 +1,272 @@
+"""Bodies that the API refuses, and what it says about them (API 2, 7.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from connector.catalog import CATALOG
+from connector.value import Kind
+from tests.sandbox.world import ABSENT_ID, COUNTS, World
+
+WRITABLE = [name for name, each in CATALOG.items() if "create" in each.operations]
+INPUTS = [
+    (name, declared.name) for name in WRITABLE for declared, _ in CATALOG[name].bodies("create")
+]
+UPDATES = [
+    (name, declared.name) for name in WRITABLE for declared, _ in CATALOG[name].bodies("update")
+]
+WRONG: dict[Kind, list[Any]] = {
+    Kind.STRING: [5, True, ["a"], {"a": 1}],
+    Kind.UUID: [5, "not a uuid", []],
+    Kind.NUMBER: ["12", True, [1], 10**400],
+    Kind.INTEGER: ["12", 1.5, True, 2**70],
+    Kind.BOOL: ["true", 1, 0],
+    Kind.DATE: ["2026-02-30", "28/02/2026", 20260228, "2026-02-28T00:00:00Z", ""],
+    Kind.DATETIME: ["soon", 1, "2026-13-01T00:00:00Z", "0001-01-01T00:00:00+14:00", ""],
+    Kind.VALUES: ["text", [1], 5],
+}
+
+
+def errors(world: World, method: str, path: str, body: Any) -> dict[str, list[str]]:
+    """The messages of a 422, after checking that it is one as API 7 shows it."""
+    answer = world.call(method, path, json=body)
+    assert 422 == answer.status_code, answer.text
+    assert ["error", "message", "errors"] == list(answer.json())
+    assert "validation_error" == answer.json()["error"]
+    found: dict[str, list[str]] = answer.json()["errors"]
+    assert all(isinstance(each, list) and all(each) for each in found.values())
+    return found
+
+
+@pytest.mark.parametrize("resource", WRITABLE)
+def test_required_fields_are_named_all_at_once(world: World, resource: str) -> None:
+    """An empty create is a 422 that names every required field."""
+    path = world.path(resource)
+    required = {f.name for f, terms in CATALOG[resource].bodies("create") if terms.required}
+    found = set(errors(world, "POST", path, {}))
+
+    assert required <= found
+    assert found - required in (
+        set(),
+        {"first_name", "last_name", "company_name"},
+        {"fields.text_value"},
+    )
+    for empty in (None, ""):
+        assert required <= set(errors(world, "POST", path, dict.fromkeys(required, empty)))
+
+
+@pytest.mark.parametrize(("resource", "name"), INPUTS)
+def test_values_of_other_types_are_refused_on_create(
+    world: World, resource: str, name: str
+) -> None:
+    """A value of another type is a 422 under the field's name, and nothing is created."""
+    path, total = world.path(resource), world.store.count(resource)
+    for value in WRONG[CATALOG[resource].fields[name].kind]:
+        body = {**world.body(resource), name: value}
+        assert name in errors(world, "POST", path, body)
+    assert total == world.store.count(resource)
+
+
+@pytest.mark.parametrize(("resource", "name"), UPDATES)
+def test_values_of_other_types_are_refused_on_update(
+    world: World, resource: str, name: str
+) -> None:
+    """A value of another type is a 422 under the field's name, and nothing is changed."""
+    path = world.path(resource)
+    id = world.ids(path)[0]
+    before = world.store.records(resource)[id]
+    for value in WRONG[CATALOG[resource].fields[name].kind]:
+        assert [name] == list(errors(world, "PUT", f"{path}/{id}", {name: value}))
+    assert before == world.store.records(resource)[id]
+
+
+@pytest.mark.parametrize("operation", ["create", "update"])
+@pytest.mark.parametrize("resource", WRITABLE)
+def test_choices_are_those_of_the_operation(
+    open_world: Callable[..., World], resource: str, operation: Any
+) -> None:
+    """Each operation accepts exactly the values declared for it, and lists them when it refuses."""
+    world = open_world(counts=COUNTS)
+    path = world.path(resource)
+    full = world.full_body(resource)
+    target = f"{path}/{world.ids(path)[0]}"
+    for declared, terms in CATALOG[resource].bodies(operation):
+        allowed = terms.values or declared.values
+        for value in (*declared.values, "no such value", "") if allowed else ():
+            body = {declared.name: value}
+            method, where = "PUT", target
+            if operation == "create":
+                method, where, body = "POST", path, {**full, **body}
+            if value in allowed:
+                assert world.call(method, where, json=body).status_code in (200, 201)
+            else:
+                message = errors(world, method, where, body)[declared.name][0]
+                assert value == "" or all(each in message for each in allowed)
+
+
+@pytest.mark.parametrize("resource", WRITABLE)
+def test_what_create_requires_update_cannot_clear(world: World, resource: str) -> None:
+    """Null and the empty string are a 422 for each field that a record always has."""
+    target = f"{world.path(resource)}/{world.ids(world.path(resource))[0]}"
+    for declared, terms in CATALOG[resource].bodies("create"):
+        for empty in (None, "") if terms.required else ():
+            found = errors(world, "PUT", target, {declared.name: empty})
+            assert {declared.name: ["is required"]} == found
+
+
+@pytest.mark.parametrize("kind", ["interview", "contract", "permanent"])
+def test_some_bookings_need_their_relations(world: World, kind: str) -> None:
+    """Interviews, contracts and placements need candidate, job and company; two need an end."""
+    body = {"booking_type": kind, "start_datetime": "2026-05-04T09:30:00Z"}
+    expected = {"candidate_id", "job_id", "company_id"}
+    if kind != "permanent":
+        expected.add("end_datetime")
+
+    assert expected == set(errors(world, "POST", "/bookings", body))
+
+
+def test_related_records_must_exist(world: World) -> None:
+    """The id of a record that does not exist is a 422 under each field that has one."""
+    related = ("candidate_id", "job_id", "company_id", "lead_id")
+    body = {**world.body("bookings"), **dict.fromkeys(related, ABSENT_ID)}
+
+    assert set(related) == set(errors(world, "POST", "/bookings", body))
+    job = {**world.body("jobs"), "company_id": ABSENT_ID}
+    assert ["company_id"] == list(errors(world, "POST", "/jobs", job))
+
+
+@pytest.mark.parametrize("name", ["first_name", "last_name", "company_name"])
+def test_a_lead_needs_one_name(open_world: Callable[..., World], name: str) -> None:
+    """Any one of the three names will do; without any, all three are named."""
+    world = open_world()
+    body = {**world.body("leads"), "company_name": None}
+
+    assert {"first_name", "last_name", "company_name"} == set(errors(world, "POST", "/leads", body))
+    assert 201 == world.call("POST", "/leads", json={**body, name: "Quill"}).status_code
+
+
+def test_reason_comes_with_cancelling(open_world: Callable[..., World]) -> None:
+    """`cancellation_reason` is accepted with the status, or once cancelled, and not otherwise."""
+    world = open_world()
+    id = world.call("POST", "/bookings", json=world.body("bookings")).json()["data"]["id"]
+    reason = {"cancellation_reason": "Client's budget"}
+
+    assert ["cancellation_reason"] == list(errors(world, "PUT", f"/bookings/{id}", reason))
+    both = world.call("PUT", f"/bookings/{id}", json={**reason, "status": "cancelled"})
+    assert reason["cancellation_reason"] == both.json()["data"]["cancellation_reason"]
+    assert 200 == world.call("PUT", f"/bookings/{id}", json=reason).status_code
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("email", "nobody"),
+        ("email", "a@b"),
+        ("email", "a b@example.com"),
+        ("network_url", "example.com"),
+        ("portfolio_url", "ftp://example.com"),
+        ("salary_currency", "pounds"),
+        ("rate_currency", "gbp"),
+        ("assigned_to", "Zoë"),
+    ],
+)
+def test_formats_are_enforced(world: World, name: str, value: str) -> None:
+    """Addresses, currency codes and uuids that are none are a 422 under the field's name."""
+    body = {**world.body("candidates"), name: value}
+
+    assert [name] == list(errors(world, "POST", "/candidates", body))
+
+
+@pytest.mark.parametrize("zone", ["Mars/Olympus", "../etc/passwd", "Europe", "x\x00y"])
+def test_time_zones_must_exist(world: World, zone: str) -> None:
+    """A time zone that nobody knows is a 422, whatever it looks like."""
+    body = {**world.body("bookings"), "timezone": zone}
+
+    assert ["timezone"] == list(errors(world, "POST", "/bookings", body))
+
+
+def test_optional_fields_are_cleared_by_null_and_by_empty(open_world: Callable[..., World]) -> None:
+    """Null clears an optional field, an empty string empties it, even where it has a format."""
+    world = open_world()
+    body = {**world.body("candidates"), "network_url": "https://x.example", "notes": "a"}
+    id = world.call("POST", "/candidates", json=body).json()["data"]["id"]
+
+    cleared = world.call("PUT", f"/candidates/{id}", json={"network_url": "", "notes": None})
+    assert ("", None) == tuple(cleared.json()["data"][n] for n in ("network_url", "notes"))
+    assert ["email"] == list(errors(world, "PUT", f"/candidates/{id}", {"email": None}))
+
+
+def test_timestamps_are_stored_in_utc(open_world: Callable[..., World]) -> None:
+    """A datetime with an offset comes back in UTC, one without is UTC."""
+    world = open_world()
+
+    def stored(given: str) -> str:
+        body = {**world.body("bookings"), "start_datetime": given}
+        start: str = world.call("POST", "/bookings", json=body).json()["data"]["start_datetime"]
+        return start
+
+    assert "2026-05-04T07:30:00.000000Z" == stored("2026-05-04T09:30:00+02:00")
+    assert "2026-05-04T09:30:00.000000Z" == stored("2026-05-04T09:30")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(b"", b"{", b"[]", b'"text"', b"5", b"null", b'{"a": NaN}', b"\xff\xfe"),
+        *(b'{"a": "\\ud800"}', b'{"a":' + b"[" * 100_000),
+    ],
+)
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+def test_what_is_no_object_is_400(world: World, method: str, content: bytes) -> None:
+    """A body that is not a JSON object is a 400 with the error body."""
+    path = "/jobs" if method == "POST" else f"/jobs/{world.ids('/jobs')[0]}"
+    answer = world.call(method, path, content=content)
+
+    assert (400, "bad_request") == (answer.status_code, answer.json()["error"])
+
+
+def test_too_long_a_body_is_400(world: World) -> None:
+    """A body beyond the maximum is a 400, not a failure."""
+    content = b'{"title": "' + b"x" * (10 * 1024 * 1024) + b'"}'
+
+    assert 400 == world.call("POST", "/jobs", content=content).status_code
+
+
+@pytest.mark.parametrize(
+    ("key", "wrong", "right"),
+    [
+        ("text", 5, "Hello"),
+        ("textarea", ["a"], "Line\nline"),
+        ("rich_text", {"a": 1}, "<p>x</p>"),
+        ("number", "5", 5.5),
+        ("select", "Pink", "Red"),
+        ("multi_select", "Red", ["Red", "Green"]),
+        ("multi_select", ["Pink"], []),
+        ("date", "28/02/2026", "2026-02-28"),
+        ("datetime", "soon", "2026-02-28T10:00:00Z"),
+        ("boolean", "yes", False),
+        ("image", "me.png", "https://example.com/me.png"),
+        ("file", 5, "https://example.com/cv.pdf"),
+        ("url", "example", "https://example.com"),
+        ("email", "nobody", "a@example.com"),
+        ("phone", 44, "+44 7700 900123"),
+    ],
+)
+def test_content_values_fit_their_field(
+    open_world: Callable[..., World], key: str, wrong: Any, right: Any
+) -> None:
+    """A content value is checked against its field's type, and named by `fields.<field_key>`."""
+    world = open_world(counts={"content_types": 1})
+    path = world.path("content_items")
+
+    def body(value: Any) -> dict[str, Any]:
+        return {"title": "T", "fields": {"text_value": "Hello", f"{key}_value": value}}
+
+    assert [f"fields.{key}_value"] == list(errors(world, "POST", path, body(wrong)))
+    cleared = {"title": "T", "fields": {"text_value": ""}}
+    assert {"fields.text_value": ["is required"]} == errors(world, "POST", path, cleared)
+    id = world.call("POST", path, json=body(right)).json()["data"]["id"]
+    assert right == world.get(f"{path}/{id}").json()["data"]["fields"][f"{key}_value"]

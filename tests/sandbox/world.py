@@ -1,0 +1,165 @@
+"""One sandbox and a client that calls it over a socket; and bodies that the API accepts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+import httpx
+
+from connector.catalog import CATALOG
+from connector.resource import Declaration
+from connector.sandbox import LEAD_STATUSES, USERS, Sandbox, Store
+from connector.sandbox.shelf import relations
+from connector.value import Kind
+
+COUNTS = {
+    "jobs": 60,
+    "candidates": 130,
+    "companies": 25,
+    "bookings": 110,
+    "leads": 90,
+    "content_types": 3,
+    "content_items": 50,
+}
+"""A small agency in which every resource has more than one page of twenty."""
+
+ABSENT_ID = "00000000-0000-4000-8000-000000000000"
+
+
+@dataclass(frozen=True)
+class World:
+    """A sandbox that listens, and a client with its key."""
+
+    sandbox: Sandbox
+    http: httpx.Client
+
+    @property
+    def store(self) -> Store:
+        """The sandbox's store."""
+        return self.sandbox.store
+
+    def call(self, method: str, path: str, **options: Any) -> httpx.Response:
+        """One request below `/api/v1`."""
+        return self.http.request(method, f"/api/v1{path}", **options)
+
+    def get(self, path: str, **query: str | int) -> httpx.Response:
+        """One GET with a query."""
+        return self.call("GET", path, params=query)
+
+    def path(self, resource: str) -> str:
+        """The path of a resource's list; for content items, of the first type's."""
+        path = CATALOG[resource].path
+        return path.replace("{type}", next(iter(self.store.records("content_types")), "none"))
+
+    def ids(self, path: str, **query: str | int) -> list[str]:
+        """The ids of a whole list, page after page."""
+        ids: list[str] = []
+        page = 1
+        while True:
+            answer = self.get(path, **{"per_page": 37, **query, "page": page}).json()
+            ids += [each["id"] for each in answer["data"]]
+            if page >= answer["pagination"]["total_pages"]:
+                return ids
+            page += 1
+
+    def body(self, resource: str) -> dict[str, Any]:
+        """The least that a create of the resource accepts."""
+        return dict(_LEAST[resource])
+
+    def full_body(
+        self, resource: str, operation: Literal["create", "update"] = "create"
+    ) -> dict[str, Any]:
+        """A valid value for every field that the operation accepts."""
+        declaration = CATALOG[resource]
+        related = relations(declaration)
+        return {
+            declared.name: self._related(related[declared.name])
+            if declared.name in related
+            else _value(declaration, declared.name, operation)
+            for declared, _ in declaration.bodies(operation)
+        }
+
+    def _related(self, resource: str) -> str:
+        return next(iter(self.store.records(resource)))
+
+
+@contextmanager
+def opened(**options: Any) -> Iterator[World]:
+    """A world with these options of `Sandbox`."""
+    with Sandbox(**options) as sandbox:
+        headers = {"Authorization": f"Bearer {sandbox.key}"}
+        with httpx.Client(base_url=sandbox.base_url, headers=headers, timeout=20) as http:
+            yield World(sandbox, http)
+
+
+class Clock:
+    """A clock that stands still until it is told otherwise."""
+
+    def __init__(self, now: datetime = datetime(2026, 3, 4, 5, 6, 7, 654321, UTC)) -> None:
+        self.now = now
+
+    def __call__(self) -> datetime:
+        """The time."""
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += timedelta(seconds=seconds)
+
+
+_LEAST: dict[str, dict[str, Any]] = {
+    "jobs": {
+        "title": "Data Engineer",
+        "location": "Leeds",
+        "employment_type": "permanent",
+        "description": "Pipes.",
+    },
+    "candidates": {
+        "first_name": "Zoë",
+        "last_name": "O'Brien",
+        "email": "zoe@example.com",
+        "employment_type": "contractor",
+    },
+    "companies": {"name": "Müller & Söhne", "email": "office@example.com"},
+    "bookings": {"booking_type": "internal", "start_datetime": "2026-05-04T09:30:00Z"},
+    "leads": {
+        "email": "lead@example.com",
+        "lead_status_id": LEAD_STATUSES[0],
+        "company_name": "Wren & Co",
+    },
+    "content_items": {"title": "Hello", "fields": {"text_value": "Hello"}},
+}
+
+_BY_KIND: dict[Kind, Any] = {
+    Kind.STRING: 'Text with a "quote", a\nbreak and a 🙂',
+    Kind.UUID: USERS[0],
+    Kind.NUMBER: 1234.5,
+    Kind.INTEGER: 7,
+    Kind.BOOL: True,
+    Kind.DATE: "2026-02-28",
+    Kind.DATETIME: "2026-05-04T09:30:00.000000Z",
+    Kind.VALUES: {"text_value": "Hello"},
+}
+
+_BY_FORMAT: dict[str, str] = {
+    "email": "someone@example.com",
+    "url": "https://example.com/a?b=c",
+    "currency": "GBP",
+    "timezone": "Europe/London",
+}
+
+
+def _value(declaration: Declaration, name: str, operation: Literal["create", "update"]) -> Any:
+    declared = declaration.fields[name]
+    terms = declared.create if operation == "create" else declared.update
+    choices = terms.values or declared.values
+    # The last choice of an update differs from what a create sets; a reason needs cancelling.
+    if name == "status" and "cancelled" in choices:
+        return "cancelled"
+    if choices:
+        return choices[0 if operation == "create" else -1]
+    return _BY_FORMAT.get(declared.format or "", _BY_KIND[declared.kind])

@@ -1,0 +1,294 @@
+"""One check for each switch on writes and conversions: `check(open, value)`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tests.sandbox.world import ABSENT_ID, World
+
+Open = Callable[..., World]
+Check = Callable[[Open, str], None]
+
+
+def _create(world: World, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    """The record that a create makes, as its detail shows it."""
+    answer = world.call("POST", path, json=body)
+    assert 201 == answer.status_code, answer.text
+    record: dict[str, Any] = world.get(f"{path}/{answer.json()['data']['id']}").json()["data"]
+    return record
+
+
+def _refuses(world: World, method: str, path: str, body: dict[str, Any]) -> list[str]:
+    """The fields that a 422 names, or none where the request succeeds."""
+    answer = world.call(method, path, json=body)
+    if answer.status_code in (200, 201):
+        return []
+    assert 422 == answer.status_code
+    return list(answer.json()["errors"])
+
+
+def empty_strings(open: Open, value: str) -> None:
+    """An empty string in an optional field, and in a required one."""
+    world = open()
+    record = _create(world, "/jobs", {**world.body("jobs"), "department": ""})
+    assert {"kept": "", "null": None}[value] == record["department"]
+    assert ["title"] == _refuses(world, "POST", "/jobs", {**world.body("jobs"), "title": ""})
+
+
+def whitespace(open: Open, value: str) -> None:
+    """White space around a title, and nothing but white space."""
+    world = open()
+    record = _create(world, "/jobs", {**world.body("jobs"), "title": " A\n"})
+    assert {"kept": " A\n", "trimmed": "A"}[value] == record["title"]
+    blank = _refuses(world, "POST", "/jobs", {**world.body("jobs"), "title": "  "})
+    assert {"kept": [], "trimmed": ["title"]}[value] == blank
+
+
+def counters(open: Open, value: str) -> None:
+    """A job of a company is made, moved to another company, and deleted."""
+    world = open()
+    first, second = (_create(world, "/companies", world.body("companies")) for _ in range(2))
+
+    def dates() -> tuple[str, ...]:
+        records = world.store.records("companies")
+        return tuple(records[each["id"]]["updated_at"] for each in (first, second))
+
+    before = dates()
+    job = _create(world, "/jobs", {**world.body("jobs"), "company_id": first["id"]})
+    made = dates()
+    assert (value == "moving", False) == tuple(a != b for a, b in zip(before, made, strict=True))
+    world.call("PUT", f"/jobs/{job['id']}", json={"company_id": second["id"]})
+    moved = dates()
+    assert (value == "moving",) * 2 == tuple(a != b for a, b in zip(made, moved, strict=True))
+    world.call("DELETE", f"/jobs/{job['id']}")
+    assert (value == "moving") == (moved[1] != dates()[1])
+
+
+def unknown_fields(open: Open, value: str) -> None:
+    """Fields that the operation does not list, in a body and among content values."""
+    world = open(counts={"content_types": 1})
+    body = {**world.body("candidates"), "status": "placed", "nonsense": 1, "id": ABSENT_ID}
+    expected = ["status", "nonsense", "id"] if value == "refused" else []
+    assert expected == _refuses(world, "POST", "/candidates", body)
+    if value == "ignored":
+        record = next(iter(world.store.records("candidates").values()))
+        assert record["id"] != ABSENT_ID
+        assert "new_lead" == record["status"]
+        assert "nonsense" not in record
+    item = {"title": "T", "fields": {"text_value": "Hello", "nonsense": 1}}
+    expected = ["fields.nonsense"] if value == "refused" else []
+    assert expected == _refuses(world, "POST", world.path("content_items"), item)
+
+
+def duplicate_emails(open: Open, value: str) -> None:
+    """A second record with the email, on create and on update; its own email is no other's."""
+    world = open()
+    body = world.body("candidates")
+    first = _create(world, "/candidates", body)
+    expected = ["email"] if value == "refused" else []
+    again = {**body, "email": body["email"].upper()}
+    assert expected == _refuses(world, "POST", "/candidates", again)
+    other = _create(world, "/candidates", {**body, "email": "other@example.com"})
+    path = f"/candidates/{other['id']}"
+    assert expected == _refuses(world, "PUT", path, {"email": body["email"]})
+    assert [] == _refuses(world, "PUT", f"/candidates/{first['id']}", {"first_name": "Z"})
+    assert [] == _refuses(world, "POST", "/leads", {**world.body("leads"), "email": body["email"]})
+
+
+def duplicate_slugs(open: Open, value: str) -> None:
+    """A second item with the slug, under the same type and under another."""
+    world = open(counts={"content_types": 2})
+    first, second = world.store.records("content_types")
+    body = {**world.body("content_items"), "slug": "same"}
+    _create(world, f"/content/{first}", body)
+    expected = ["slug"] if value == "refused" else []
+    assert expected == _refuses(world, "POST", f"/content/{first}", body)
+    assert [] == _refuses(world, "POST", f"/content/{second}", body)
+
+
+def references(open: Open, value: str) -> None:
+    """The id of a company that does not exist."""
+    world = open()
+    body = {**world.body("jobs"), "company_id": ABSENT_ID}
+    assert {"checked": ["company_id"], "unchecked": []}[value] == _refuses(
+        world, "POST", "/jobs", body
+    )
+
+
+def formats(open: Open, value: str) -> None:
+    """Malformed addresses, codes and uuids; emails are always checked."""
+    world = open()
+    wrong = {"network_url": "me", "salary_currency": "gold", "assigned_to": "Zoë", "email": "me"}
+    expected = set(wrong) if value == "enforced" else {"email"}
+    body = {**world.body("candidates"), **wrong}
+    assert expected == set(_refuses(world, "POST", "/candidates", body))
+
+
+def text_length(open: Open, value: str) -> None:
+    """A title of 255 characters, of 256, and a note of any length."""
+    world = open()
+    body = world.body("jobs")
+    assert [] == _refuses(world, "POST", "/jobs", {**body, "title": "é" * 255})
+    assert [] == _refuses(world, "POST", "/jobs", {**body, "requirements": "é" * 70_000})
+    expected = {"unlimited": [], "255": ["title"]}[value]
+    assert expected == _refuses(world, "POST", "/jobs", {**body, "title": "é" * 256})
+
+
+def update_choices(open: Open, value: str) -> None:
+    """Choices that only responses carry, those of update, and those of create."""
+    world = open()
+    job = _create(world, "/jobs", world.body("jobs"))["id"]
+    person = _create(world, "/candidates", world.body("candidates"))["id"]
+
+    def accepts(path: str, name: str, choice: str) -> bool:
+        return [] == _refuses(world, "PUT", path, {name: choice})
+
+    assert accepts(f"/jobs/{job}", "employment_type", "interim")
+    assert (value != "create") == accepts(f"/jobs/{job}", "employment_type", "freelance")
+    assert (value != "create") == accepts(f"/jobs/{job}", "status", "filled")
+    assert accepts(f"/candidates/{person}", "status", "placed")
+    assert (value == "responses") == accepts(f"/candidates/{person}", "status", "withdrawn")
+
+
+def transitions(open: Open, value: str) -> None:
+    """Leaving a final state, and staying in it."""
+    world = open()
+    path = f"/jobs/{_create(world, '/jobs', world.body('jobs'))['id']}"
+    assert [] == _refuses(world, "PUT", path, {"status": "on_hold"})
+    assert [] == _refuses(world, "PUT", path, {"status": "filled"})
+    expected = ["status"] if value == "restricted" else []
+    assert expected == _refuses(world, "PUT", path, {"status": "published"})
+    final = {"status": "filled"} if value == "restricted" else {}
+    assert [] == _refuses(world, "PUT", path, {"title": "Filled", **final})
+
+
+def reason_alone(open: Open, value: str) -> None:
+    """A reason to cancel without cancelling."""
+    world = open()
+    id = _create(world, "/bookings", world.body("bookings"))["id"]
+    expected = ["cancellation_reason"] if value == "refused" else []
+    reason = {"cancellation_reason": "Ill"}
+    assert expected == _refuses(world, "PUT", f"/bookings/{id}", reason)
+    both = {**reason, "status": "confirmed"}
+    assert expected == _refuses(world, "PUT", f"/bookings/{id}", both)
+    assert [] == _refuses(world, "PUT", f"/bookings/{id}", {**reason, "status": "cancelled"})
+
+
+def _moves(world: World, body: dict[str, Any]) -> bool:
+    record = _create(world, "/jobs", world.body("jobs"))
+    answer = world.call("PUT", f"/jobs/{record['id']}", json=body)
+    changed: str = answer.json()["data"]["updated_at"]
+    return changed != str(record["updated_at"])
+
+
+def empty_update(open: Open, value: str) -> None:
+    """A PUT with `{}`."""
+    world = open()
+    assert (value == "moves") == _moves(world, {})
+    assert _moves(world, {"title": "Another"})
+
+
+def unchanged_update(open: Open, value: str) -> None:
+    """A PUT with the values that the record has, a null that it lacks included."""
+    world = open()
+    assert (value == "moves") == _moves(world, {**world.body("jobs"), "department": None})
+    assert _moves(world, {"title": "Another"})
+
+
+def content_update(open: Open, value: str) -> None:
+    """One content value changed: whether the others stay."""
+    world = open(counts={"content_types": 1})
+    path = world.path("content_items")
+    fields = {"text_value": "a", "number_value": 1}
+    id = _create(world, path, {"title": "T", "fields": fields})["id"]
+    sent = {"text_value": "b"}
+    world.call("PUT", f"{path}/{id}", json={"fields": sent})
+    shown = world.get(f"{path}/{id}").json()["data"]["fields"]
+    assert {"merged": {**fields, **sent}, "replaced": sent}[value] == shown
+    without = _refuses(world, "PUT", f"{path}/{id}", {"fields": {"number_value": 2}})
+    assert {"merged": [], "replaced": ["fields.text_value"]}[value] == without
+
+
+def delete(open: Open, value: str) -> None:
+    """The answer to a delete."""
+    world = open()
+    id = _create(world, "/jobs", world.body("jobs"))["id"]
+    answer = world.call("DELETE", f"/jobs/{id}")
+    if value == "204":
+        assert (204, b"") == (answer.status_code, answer.content)
+        assert "content-length" not in answer.headers
+    else:
+        assert (200, ["message"]) == (answer.status_code, list(answer.json()))
+    assert {} == world.store.records("jobs")
+    assert 404 == world.call("DELETE", f"/jobs/{id}").status_code
+
+
+def _lead(world: World, **values: Any) -> dict[str, Any]:
+    return _create(world, "/leads", {**world.body("leads"), **values})
+
+
+def convertible(open: Open, value: str) -> None:
+    """Converting a lead, and a prospect."""
+    world = open()
+    lead, prospect = _lead(world, status="lead"), _lead(world, status="prospect")
+    expected = ["status"] if value == "prospect" else []
+    assert expected == _refuses(world, "POST", f"/leads/{lead['id']}/convert", {})
+    assert [] == _refuses(world, "POST", f"/leads/{prospect['id']}/convert", {})
+
+
+def converted_lead(open: Open, value: str) -> None:
+    """What is stored of a lead that was converted."""
+    world = open()
+    lead = _lead(world)
+    answer = world.call("POST", f"/leads/{lead['id']}/convert").json()["data"]
+    assert "active" == answer["status"]
+    after = world.get(f"/leads/{lead['id']}")
+    if value == "deleted":
+        assert 404 == after.status_code
+        assert {} == world.store.records("leads")
+        return
+    shown = after.json()["data"]
+    assert {"kept": "lead", "active": "active"}[value] == shown["status"]
+    converted_at = answer["converted_at"] if value == "active" else None
+    assert converted_at == shown.get("converted_at")
+    assert answer["converted_at"] == shown["updated_at"]
+
+
+def second_convert(open: Open, value: str) -> None:
+    """Converting twice."""
+    world = open()
+    path = f"/leads/{_lead(world)['id']}/convert"
+    first = world.call("POST", path)
+    second = world.call("POST", path)
+    if value == "refused":
+        assert (422, ["status"]) == (second.status_code, list(second.json()["errors"]))
+    else:
+        assert (200, first.json()) == (second.status_code, second.json())
+
+
+def convert_status(open: Open, value: str) -> None:
+    """The status of a conversion."""
+    world = open()
+    answer = world.call("POST", f"/leads/{_lead(world)['id']}/convert")
+    assert int(value) == answer.status_code
+
+
+def convert_fields(open: Open, value: str) -> None:
+    """The fields of a conversion's answer."""
+    world = open()
+    lead = _lead(world)
+    shown = set(world.call("POST", f"/leads/{lead['id']}/convert").json()["data"])
+    expected = {"id", "status", "converted_at"}
+    assert (expected if value == "minimal" else expected | set(lead)) == shown
+
+
+CHECKS: dict[str, Check] = {
+    each.__name__: each
+    for each in (
+        *(empty_strings, whitespace, counters, unknown_fields, duplicate_emails),
+        *(duplicate_slugs, references, formats, text_length, update_choices, transitions),
+        *(reason_alone, empty_update, unchanged_update, content_update, delete, convertible),
+        *(converted_lead, second_convert, convert_status, convert_fields),
+    )
+}

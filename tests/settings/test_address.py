@@ -1,0 +1,82 @@
+"""The base address: what is taken, what is tidied, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from connector.address import read_address, shown_address
+from connector.errors import SettingsError
+from connector.settings import load_settings
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("https://acme.example", "https://acme.example"),
+        ("https://acme.example/", "https://acme.example"),
+        ("https://acme.example//", "https://acme.example"),
+        ("https://acme.example/api/v1", "https://acme.example"),
+        ("https://acme.example/api/v1/", "https://acme.example"),
+        ("https://ACME.example:8443", "https://acme.example:8443"),
+        ("https://acme.example/Workspace/", "https://acme.example/Workspace"),
+        ("https://acme.example/Workspace/api/v1", "https://acme.example/Workspace"),
+        ("  https://acme.example\n", "https://acme.example"),
+        ("http://localhost:8000", "http://localhost:8000"),
+        ("http://127.0.0.1:8000", "http://127.0.0.1:8000"),
+        ("http://127.8.9.1", "http://127.8.9.1"),
+        ("http://[::1]:8000/", "http://[::1]:8000"),
+    ],
+)
+def test_address_is_tidied(written: str, read: str) -> None:
+    """What people copy from a browser or a manual becomes the address before `/api/v1`."""
+    assert read == read_address(written)
+    assert read == read_address(read)
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("acme.example", "such as https://acme.example"),
+        ("ftp://acme.example", "such as https://acme.example"),
+        ("https://", "such as https://acme.example"),
+        ("https:///api/v1", "such as https://acme.example"),
+        ("http://acme.example", "http would show the key to others"),
+        ("http://10.0.0.1", "http would show the key to others"),
+        ("http://localhost.acme.example", "http would show the key to others"),
+        ("https://me:secret@acme.example", "without a name or a password"),
+        ("https://me@acme.example", "without a name or a password"),
+        ("https://acme.example?x=1", "without '?' or '#'"),
+        ("https://acme.example#x", "without '?' or '#'"),
+        ("https://acme.example?", "without '?' or '#'"),
+        ("https://acme.example/api/v1/jobs", "the part of the address before /api/v1"),
+        ("https://acme.example:99999", "with a port from 1 to 65535"),
+        ("https://acme.example:0", "such as https://acme.example"),
+        ("https://acme.example:x", "with a port from 1 to 65535"),
+        ("https://ac me.example", "without spaces or backslashes"),
+        ("https://acme.example\\@evil.example", "without spaces or backslashes"),
+        ("https://[::1", "with a port from 1 to 65535"),
+    ],
+)
+def test_unfit_address_is_refused(tmp_path: Path, written: str, said: str) -> None:
+    """What could send the key elsewhere, or in clear, is refused with the reason and the origin."""
+    with pytest.raises(SettingsError) as caught:
+        load_settings({}, {"CONNECTOR_BASE_URL": written}, tmp_path)
+
+    assert "(from CONNECTOR_BASE_URL): it must be " in str(caught.value)
+    assert said in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("raw", [None, 1, True, ["https://acme.example"], ""])
+def test_other_types_are_refused(raw: object) -> None:
+    """Only a string can be an address."""
+    with pytest.raises(ValueError, match="an address such as"):
+        read_address(raw)
+
+
+def test_refused_address_is_shown_without_secrets() -> None:
+    """A refused address is quoted without user, password, query and fragment."""
+    assert "'https://acme.example/x'" == shown_address("https://u:p@acme.example/x?key=1#f")
+    assert "a value without 'https://'" == shown_address("0123456789")

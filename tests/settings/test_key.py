@@ -1,0 +1,162 @@
+"""The API key: where it may come from, how it is read, and that nothing shows it."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+
+import pytest
+
+from connector.errors import SettingsError
+from connector.settings import load_settings
+
+KEY = "planted-key-0123456789"
+
+
+def write(path: Path, content: bytes, mode: int = 0o600) -> Path:
+    """A file with that content and that mode."""
+    path.write_bytes(content)
+    path.chmod(mode)
+    return path
+
+
+def read_from(file: Path) -> str:
+    """The key that a key file gives."""
+    settings = load_settings({}, {"CONNECTOR_API_KEY_FILE": str(file)}, file.parent)
+    assert settings.api_key.value is not None
+    return settings.api_key.value.get_secret_value()
+
+
+def test_key_from_the_environment_is_masked(tmp_path: Path) -> None:
+    """The key is kept as a secret: neither rows nor repr nor str hold it."""
+    settings = load_settings({}, {"CONNECTOR_API_KEY": KEY}, tmp_path)
+
+    assert settings.api_key.value is not None
+    assert KEY == settings.api_key.value.get_secret_value()
+    assert ("api_key", "set", "CONNECTOR_API_KEY") in list(settings.rows())
+    for shown in (
+        repr(settings),
+        str(settings),
+        repr(settings.api_key),
+        repr(list(settings.rows())),
+    ):
+        assert KEY not in shown
+
+
+@pytest.mark.parametrize("ending", [b"", b"\n", b"\r\n"])
+def test_line_end_of_a_key_file_is_not_the_keys(tmp_path: Path, ending: bytes) -> None:
+    """Editors end a file with a line's end, which is not part of the key."""
+    assert KEY == read_from(write(tmp_path / "key", KEY.encode() + ending))
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "is empty"),
+        (b"\n", "is empty"),
+        (b"two words", "has a space"),
+        (b" padded", "has a space"),
+        (b"one\ntwo\n", "has a space, a line break"),
+        (b"one\n\n", "has a space, a line break"),
+        (b"k\xc3\xa9y", "has a space, a line break or a character outside ASCII"),
+        (b"nul\x00", "has a space, a line break"),
+        (b"x" * 4097, "is longer than 4096 characters"),
+        (b"x" * 100_000, "is longer than 4096 characters"),
+    ],
+)
+def test_unfit_key_file_is_refused(tmp_path: Path, content: bytes, problem: str) -> None:
+    """What cannot be a key is refused with the file's name and without what it holds."""
+    file = write(tmp_path / "key", content)
+
+    with pytest.raises(SettingsError) as caught:
+        read_from(file)
+
+    assert str(caught.value).startswith(f"api_key {problem}")
+    assert f"(from {file}, named by CONNECTOR_API_KEY_FILE)" in str(caught.value)
+    if content.strip():
+        assert content.decode("latin-1") not in str(caught.value)
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o660])
+def test_key_file_open_to_others_is_a_warning(tmp_path: Path, mode: int) -> None:
+    """A key file that others may open is used, and a warning is collected, not printed."""
+    file = write(tmp_path / "key", KEY.encode(), mode)
+
+    settings = load_settings({}, {"CONNECTOR_API_KEY_FILE": str(file)}, tmp_path)
+
+    expected = (
+        f"The key file {file} can be opened by others (mode {mode:04o}): run chmod 600 on it."
+    )
+    assert (expected,) == settings.warnings
+
+
+def test_closed_key_file_gives_no_warning(tmp_path: Path) -> None:
+    """A key file of its owner alone is as it should be."""
+    file = write(tmp_path / "key", KEY.encode(), 0o600)
+
+    assert () == load_settings({}, {"CONNECTOR_API_KEY_FILE": str(file)}, tmp_path).warnings
+
+
+def test_unreadable_key_file_is_refused_without_its_name(tmp_path: Path) -> None:
+    """A variable that names no file may hold the key itself by mistake, so it is not shown."""
+    with pytest.raises(SettingsError) as caught:
+        load_settings({}, {"CONNECTOR_API_KEY_FILE": KEY}, tmp_path)
+
+    assert (
+        "api_key_file (from CONNECTOR_API_KEY_FILE) must be a file that can be read:"
+        " No such file or directory"
+    ) == str(caught.value)
+
+
+def test_two_keys_are_refused(tmp_path: Path) -> None:
+    """A key and a key file at once leave open which is meant."""
+    file = write(tmp_path / "key", KEY.encode())
+    environ = {"CONNECTOR_API_KEY": KEY, "CONNECTOR_API_KEY_FILE": str(file)}
+
+    with pytest.raises(SettingsError, match="both CONNECTOR_API_KEY and CONNECTOR_API_KEY_FILE"):
+        load_settings({}, environ, tmp_path)
+
+
+@pytest.mark.parametrize("flag", ["api_key", "api_key_file"])
+def test_key_is_never_a_flag(tmp_path: Path, flag: str) -> None:
+    """Process lists show flags, so a key in one is refused."""
+    with pytest.raises(SettingsError, match="never taken from a flag") as caught:
+        load_settings({flag: KEY}, {}, tmp_path)
+
+    assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize("table", ["", "[accounts.acme]\n"])
+def test_key_in_the_project_file_is_refused(tmp_path: Path, table: str) -> None:
+    """A project file is shared and committed, so a key in it is refused and a key file advised."""
+    (tmp_path / "connector.toml").write_text(f"{table}api_key = '{KEY}'\n", encoding="utf-8")
+
+    with pytest.raises(SettingsError, match="holds an api_key") as caught:
+        load_settings({}, {}, tmp_path)
+
+    assert "api_key_file" in caught.value.action
+    assert KEY not in f"{caught.value} {caught.value.action}"
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {"CONNECTOR_API_KEY": f"{KEY} x"},
+        {"CONNECTOR_API_KEY": f"{KEY}\n"},
+        {"CONNECTOR_API_KEY": KEY, "CONNECTOR_BILLING_DAY": "99"},
+        {"CONNECTOR_BASE_URL": KEY},
+        {"CONNECTOR_BASE_URL": f"https://user:{KEY}@acme.example"},
+        {"CONNECTOR_BASE_URL": f"https://acme.example?api_key={KEY}"},
+        {"CONNECTOR_BASE_URL": f"https://acme.example#{KEY}"},
+        {"CONNECTOR_BASE_URL": f"http://{KEY}@acme.example"},
+        {"CONNECTOR_API_KEY_FILE": KEY},
+    ],
+)
+def test_no_refusal_holds_the_key(tmp_path: Path, environ: dict[str, str]) -> None:
+    """Wherever the key was put, no error says it, not even in its traceback's messages."""
+    with pytest.raises(SettingsError) as caught:
+        load_settings({}, environ, tmp_path)
+
+    lines = traceback.format_exception_only(caught.value)
+    assert KEY not in "".join(lines) + caught.value.action
+    assert caught.value.__cause__ is None or KEY not in repr(caught.value.__cause__)

@@ -1,0 +1,366 @@
+"""Settings: precedence, origins, accounts, and what is refused with which words."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from connector.errors import ConnectorError, SettingsError, UnknownName
+from connector.settings import ENVIRONMENT, Settings, load_settings
+
+ADDRESS = "https://acme.example"
+KEY = "planted-key-0123456789"
+
+
+def write_config(folder: Path, text: str) -> Path:
+    """A project file in `folder`."""
+    path = folder / "connector.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def write_key(folder: Path, text: str = f"{KEY}\n", mode: int = 0o600) -> Path:
+    """A key file in `folder`."""
+    path = folder / "key"
+    path.write_text(text, encoding="utf-8")
+    path.chmod(mode)
+    return path
+
+
+def refusal(caught: pytest.ExceptionInfo[ConnectorError]) -> str:
+    """All that a person would read of an error."""
+    return f"{caught.value} {caught.value.action}"
+
+
+def test_defaults_say_that_they_are(tmp_path: Path) -> None:
+    """With nothing set every value is the default, says so, and nothing is read from elsewhere."""
+    settings = load_settings({}, {}, tmp_path)
+
+    assert [
+        ("account", "not set", "default"),
+        ("base_url", "not set", "default"),
+        ("api_key", "not set", "default"),
+        ("data_dir", str(tmp_path / "data"), "default"),
+        ("monthly_requests", "not set", "default"),
+        ("billing_day", "1", "default"),
+        ("connections", "4", "default"),
+        ("lateness_seconds", "120", "default"),
+        ("reserve_requests", "0", "default"),
+    ] == list(settings.rows())
+    assert () == settings.warnings
+    assert [] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("flags", "environ", "config", "expected"),
+    [
+        ({"billing_day": "4"}, "3", "billing_day = 2", (4, "--billing-day")),
+        ({"billing_day": None}, "3", "billing_day = 2", (3, "CONNECTOR_BILLING_DAY")),
+        ({}, None, "billing_day = 2", (2, "connector.toml")),
+        ({}, None, "", (1, "default")),
+    ],
+)
+def test_nearer_source_wins(
+    tmp_path: Path,
+    flags: dict[str, object],
+    environ: str | None,
+    config: str,
+    expected: tuple[int, str],
+) -> None:
+    """A flag beats the environment, that beats the project file, that beats the default."""
+    write_config(tmp_path, config)
+    variables = {} if environ is None else {"CONNECTOR_BILLING_DAY": environ}
+
+    found = load_settings(flags, variables, tmp_path).billing_day
+
+    assert expected == (found.value, found.origin)
+
+
+def test_account_table_beats_the_top_and_inherits_limits(tmp_path: Path) -> None:
+    """A named account takes its own table first, then the limits of the top of the file."""
+    write_config(
+        tmp_path,
+        "connections = 2\nbilling_day = 5\n[accounts.acme]\nbilling_day = 9\n[accounts.globex]\n",
+    )
+
+    settings = load_settings({"account": "acme"}, {}, tmp_path)
+
+    assert (9, "connector.toml [accounts.acme]") == (
+        settings.billing_day.value,
+        settings.billing_day.origin,
+    )
+    assert (2, "connector.toml") == (settings.connections.value, settings.connections.origin)
+    assert ("acme", "globex") == settings.accounts
+
+
+def test_account_never_inherits_an_address_or_a_key(tmp_path: Path) -> None:
+    """The address and the key at the top belong to the unnamed account alone."""
+    write_key(tmp_path)
+    write_config(tmp_path, f"base_url = '{ADDRESS}'\napi_key_file = 'key'\n[accounts.acme]\n")
+
+    unnamed = load_settings({}, {}, tmp_path)
+    named = load_settings({"account": "acme"}, {}, tmp_path)
+
+    assert (ADDRESS, KEY) == (
+        unnamed.connection().base_url,
+        unnamed.connection().api_key.get_secret_value(),
+    )
+    assert (None, None) == (named.base_url.value, named.api_key.value)
+
+
+@pytest.mark.parametrize("outside", ["CONNECTOR_BASE_URL", "CONNECTOR_API_KEY"])
+def test_half_of_an_address_and_key_is_not_replaced(tmp_path: Path, outside: str) -> None:
+    """Where the project file gives an address and a key, replacing one of the two is refused, so
+    that no key goes to an address that it was not made for.
+    """
+    write_key(tmp_path)
+    write_config(tmp_path, f"[accounts.acme]\nbase_url = '{ADDRESS}'\napi_key_file = 'key'\n")
+    environ = {
+        "CONNECTOR_ACCOUNT": "acme",
+        "CONNECTOR_BASE_URL": "http://127.0.0.1:8000",
+        "CONNECTOR_API_KEY": "another-key",
+    }
+    both = load_settings({}, environ, tmp_path).connection()
+
+    with pytest.raises(SettingsError) as caught:
+        load_settings({}, {k: environ[k] for k in ("CONNECTOR_ACCOUNT", outside)}, tmp_path)
+
+    assert ("http://127.0.0.1:8000", "another-key") == (
+        both.base_url,
+        both.api_key.get_secret_value(),
+    )
+    other = "the key" if outside == "CONNECTOR_BASE_URL" else "the address"
+    assert str(caught.value) == (
+        f"{outside} is set, but {other} would still come from connector.toml [accounts.acme]"
+    )
+    assert "in the same place" in caught.value.action
+
+
+def test_unknown_account_is_refused_with_the_nearest(tmp_path: Path) -> None:
+    """A name that the project file has no table for is refused, and the names are listed."""
+    write_config(tmp_path, "[accounts.acme]\n[accounts.globex]\n")
+
+    with pytest.raises(UnknownName) as caught:
+        load_settings({}, {"CONNECTOR_ACCOUNT": "acne"}, tmp_path)
+
+    assert (
+        "'acne' is not a configured account of connector.toml (CONNECTOR_ACCOUNT)."
+        " Did you mean 'acme'? Use one of: acme, globex."
+    ) == refusal(caught)
+
+
+def test_folder_is_the_accounts_own(tmp_path: Path) -> None:
+    """The unnamed account lives in the data folder, a named one in a folder of it."""
+    environ = {"CONNECTOR_DATA_DIR": "here"}
+
+    unnamed = load_settings({}, environ, tmp_path)
+    named = load_settings({"account": "acme"}, environ, tmp_path)
+
+    assert tmp_path / "here" == unnamed.folder
+    assert tmp_path / "here" / "acme" == named.folder
+
+
+def test_folders_are_made_for_their_owner_alone(tmp_path: Path) -> None:
+    """Every folder that has to be made is closed to others, and one that exists is left alone."""
+    environ = {"CONNECTOR_DATA_DIR": "outer/inner", "CONNECTOR_ACCOUNT": "acme"}
+    settings = load_settings({}, environ, tmp_path)
+    before = stat.S_IMODE(tmp_path.stat().st_mode)
+
+    folder = settings.make_folder()
+    again = settings.make_folder()
+
+    assert tmp_path / "outer" / "inner" / "acme" == folder == again
+    modes = {f.name: stat.S_IMODE(f.stat().st_mode) for f in (folder, *folder.parents[:2])}
+    assert {"acme": 0o700, "inner": 0o700, "outer": 0o700} == modes
+    assert before == stat.S_IMODE(tmp_path.stat().st_mode)
+
+
+@pytest.mark.parametrize("account", [None, "acme"])
+def test_file_in_the_folders_place_is_refused(tmp_path: Path, account: str | None) -> None:
+    """A file where the data folder should be is a mistake in the settings, said as such."""
+    (tmp_path / "data").write_text("", encoding="utf-8")
+    settings = load_settings({"account": account}, {}, tmp_path)
+
+    with pytest.raises(SettingsError, match=r"^data_dir is '.+' \(from default\): it must be a"):
+        settings.make_folder()
+
+
+@pytest.mark.parametrize(
+    ("name", "received", "allowed"),
+    [
+        ("account", "Acme", "at most 64 of a-z, 0-9, '-' and '_', beginning with"),
+        ("account", "../acme", "at most 64 of a-z"),
+        ("account", "-acme", "at most 64 of a-z"),
+        ("account", "a" * 65, "at most 64 of a-z"),
+        ("monthly_requests", "0", "a whole number from 1 to 1000000000"),
+        ("monthly_requests", "1e5", "a whole number from 1 to 1000000000"),
+        ("monthly_requests", "50,000", "a whole number from 1 to 1000000000"),
+        ("billing_day", "32", "a whole number from 1 to 31"),
+        ("billing_day", "-1", "a whole number from 1 to 31"),
+        ("billing_day", "\N{ARABIC-INDIC DIGIT ONE}", "a whole number from 1 to 31"),
+        ("connections", "33", "a whole number from 1 to 32"),
+        ("lateness_seconds", "86401", "a whole number from 0 to 86400"),
+        ("reserve_requests", "1.5", "a whole number from 0 to 1000000"),
+    ],
+)
+def test_refusal_names_setting_value_allowed_and_origin(
+    tmp_path: Path, name: str, received: str, allowed: str
+) -> None:
+    """A refused value is shown with its setting, its origin and what is allowed; it ends in 2."""
+    with pytest.raises(SettingsError) as caught:
+        load_settings({}, {ENVIRONMENT[name]: received}, tmp_path)
+
+    expected = f"{name} is {received!r} (from {ENVIRONMENT[name]}): it must be {allowed}"
+    assert str(caught.value).startswith(expected)
+    assert 2 == caught.value.exit_status
+
+
+@pytest.mark.parametrize(
+    "line", ["billing_day = true", "billing_day = 1.0", "billing_day = [1]", "data_dir = 1"]
+)
+def test_value_of_another_toml_type_is_refused(tmp_path: Path, line: str) -> None:
+    """The project file's types are checked: true is not 1."""
+    write_config(tmp_path, line)
+
+    with pytest.raises(SettingsError, match=r"\(from connector\.toml\): it must be a"):
+        load_settings({}, {}, tmp_path)
+
+
+def test_long_value_is_cut_in_the_refusal(tmp_path: Path) -> None:
+    """A message stays readable whatever it quotes, and a control character in it is shown."""
+    with pytest.raises(SettingsError) as caught:
+        load_settings({}, {"CONNECTOR_ACCOUNT": "\x1b[31m" + "x" * 500}, tmp_path)
+
+    assert "'\\x1b[31mxxx" in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("name", ENVIRONMENT)
+def test_empty_variable_is_refused(tmp_path: Path, name: str) -> None:
+    """A variable that is set to nothing is a mistake, not a way to say default."""
+    with pytest.raises(SettingsError) as caught:
+        load_settings({}, {ENVIRONMENT[name]: " "}, tmp_path)
+
+    assert f"{name} is empty (from {ENVIRONMENT[name]})" == str(caught.value)
+    assert f"Give {ENVIRONMENT[name]} a value, or unset it." == caught.value.action
+
+
+def test_unknown_key_is_refused_with_the_nearest(tmp_path: Path) -> None:
+    """A key of the project file that means nothing is refused by name, at the top and in tables."""
+    for text, where in (
+        ("base_ur = 'x'", "connector.toml"),
+        ("[accounts.acme]\nbase_ur = 'x'", "connector.toml [accounts.acme]"),
+    ):
+        write_config(tmp_path, text)
+        with pytest.raises(UnknownName) as caught:
+            load_settings({}, {}, tmp_path)
+        assert f"'base_ur' is not a setting of {where}. Did you mean 'base_url'?" == str(
+            caught.value
+        )
+
+
+@pytest.mark.parametrize("key", ["account", "data_dir"])
+def test_account_table_cannot_move_the_account(tmp_path: Path, key: str) -> None:
+    """Where an account lives follows from its name, so its table may not say otherwise."""
+    write_config(tmp_path, f"[accounts.acme]\n{key} = 'x'\n")
+
+    with pytest.raises(UnknownName, match=f"'{key}' is not a setting"):
+        load_settings({}, {}, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"billing_day = ", "is not valid TOML: Invalid value"),
+        (b"billing_day = '\xff'", "is not valid TOML: it is not UTF-8"),
+        (b"accounts = 1", "must be tables such as"),
+        (b"[accounts]\nacme = 1", "must be tables such as"),
+        (b"[accounts.Acme]", "account is 'Acme' (from connector.toml)"),
+    ],
+)
+def test_malformed_project_file_is_refused(tmp_path: Path, text: bytes, said: str) -> None:
+    """What is wrong with the project file is said in one sentence that names the file."""
+    (tmp_path / "connector.toml").write_bytes(text)
+
+    with pytest.raises(SettingsError) as caught:
+        load_settings({}, {}, tmp_path)
+
+    assert "connector.toml" in str(caught.value)
+    assert said in str(caught.value)
+
+
+def test_project_file_elsewhere_is_named_by_a_variable(tmp_path: Path) -> None:
+    """CONNECTOR_CONFIG names the file, whose relative paths start from its own folder."""
+    folder = tmp_path / "conf"
+    folder.mkdir()
+    write_config(folder, f"base_url = '{ADDRESS}'\napi_key_file = 'key'\ndata_dir = 'd'\n")
+    write_key(folder)
+
+    settings = load_settings({}, {"CONNECTOR_CONFIG": "conf/connector.toml"}, tmp_path)
+
+    assert folder / "d" == settings.data_dir.value
+    assert str(Path("conf/connector.toml")) == settings.data_dir.origin
+    assert f"{folder / 'key'}, named by {Path('conf/connector.toml')}" == settings.api_key.origin
+
+
+def test_missing_named_project_file_is_refused(tmp_path: Path) -> None:
+    """A project file that was asked for and is not there is an error; the default one may lack."""
+    with pytest.raises(SettingsError) as caught:
+        load_settings({}, {"CONNECTOR_CONFIG": "other.toml"}, tmp_path)
+
+    expected = "other.toml (from CONNECTOR_CONFIG) cannot be read: No such file or directory"
+    assert expected == str(caught.value)
+
+
+def test_dotenv_file_is_not_read(tmp_path: Path) -> None:
+    """A `.env` file in the folder changes nothing."""
+    before = load_settings({}, {}, tmp_path)
+    (tmp_path / ".env").write_text("CONNECTOR_BILLING_DAY=9\n", encoding="utf-8")
+
+    assert before == load_settings({}, {}, tmp_path)
+
+
+def test_home_is_the_environments(tmp_path: Path) -> None:
+    """`~/` in a path stands for the HOME that was passed in, not for the process's own."""
+    environ = {"HOME": str(tmp_path / "home"), "CONNECTOR_DATA_DIR": "~/data"}
+
+    assert tmp_path / "home" / "data" == load_settings({}, environ, tmp_path).folder
+
+
+def test_misspelt_variable_is_a_warning(tmp_path: Path) -> None:
+    """A variable that looks like a setting and is none is pointed out; others are not."""
+    environ = {"CONNECTOR_BASEURL": ADDRESS, "CONNECTOR_OF_SOMETHING": "x", "PATH": os.defpath}
+
+    settings = load_settings({}, environ, tmp_path)
+
+    assert (
+        "CONNECTOR_BASEURL means nothing here; is CONNECTOR_BASE_URL meant?",
+    ) == settings.warnings
+
+
+def test_flag_that_is_no_setting_is_refused(tmp_path: Path) -> None:
+    """Only settings may be given as flags."""
+    with pytest.raises(UnknownName, match="'acount' is not a setting that a flag may give"):
+        load_settings({"acount": "x"}, {}, tmp_path)
+
+
+def test_missing_connection_says_what_to_set(tmp_path: Path) -> None:
+    """A command that needs the API says which variable or key to set, and which accounts exist."""
+    write_config(tmp_path, "[accounts.acme]\n[accounts.globex]\n")
+
+    def ask(settings: Settings) -> str:
+        with pytest.raises(SettingsError) as caught:
+            settings.connection()
+        return refusal(caught)
+
+    assert (
+        "base_url is not set Set CONNECTOR_BASE_URL, or base_url in connector.toml,"
+        " or choose --account: acme, globex."
+    ) == ask(load_settings({}, {}, tmp_path))
+    assert (
+        "api_key is not set Set CONNECTOR_API_KEY or CONNECTOR_API_KEY_FILE,"
+        " or api_key_file in connector.toml."
+    ) == ask(load_settings({"account": "acme"}, {"CONNECTOR_BASE_URL": ADDRESS}, tmp_path))

@@ -1,0 +1,59 @@
+"""The command `connector`: which commands there are, and where each lives.
+
+A command's module is imported when the command is called and no earlier, so that `--help` and the
+small commands start at once. What a command does is in its module; how it begins and ends is in
+`session.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+
+import click
+
+COMMANDS: Mapping[str, str] = {
+    "demo": "Pull a made-up agency through Dagster, and query what landed.",
+    "sandbox": "Serve a complete twin of the API, with a made-up agency in it.",
+    "doctor": "Check settings, data folder, address, key, scopes, clock and limits.",
+    "pull": "Bring the landed copy up to date with the API, and publish it.",
+    "status": "Show what is landed, how far it is proven, and the last runs.",
+}
+"""Every command with its one line of help; `connector/cli/NAME.py` holds the command NAME."""
+
+
+class _Commands(click.Group):
+    """A group whose commands are imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in the order in which a newcomer needs them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name, or None."""
+        if cmd_name not in COMMANDS:
+            return None
+        found = getattr(import_module(f"{__name__}.{cmd_name}"), cmd_name)
+        assert isinstance(found, click.Command)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands without importing any of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="'connector COMMAND --help' has each command's options and examples. Exit status: 0 done, "
+    "1 failed, 2 wrong usage or settings, 3 done in part, 4 stopped at a limit (run again to "
+    "continue).",
+)
+@click.version_option(package_name="recruitment-connector", prog_name="connector")
+def main() -> None:
+    """Keep a recruitment platform's API and a DuckDB warehouse in step.
+
+    Begin with 'connector demo', which needs no account. For an account of your own, set
+    CONNECTOR_BASE_URL and CONNECTOR_API_KEY, then run 'connector doctor' and 'connector pull'.
+    """

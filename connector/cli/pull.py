@@ -1,0 +1,91 @@
+"""`connector pull`: bring the landing up to date, and say what became of each resource.
+
+Parses, calls, prints. What is read, and why, is the run's own affair (`connector/run.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import click
+
+from connector.catalog import CATALOG, declaration
+from connector.cli.session import Command, Session
+from connector.cli.terminal import Meter, Terminal
+from connector.errors import advice
+from connector.outcome import PullReport
+from connector.run import pull as run_pull
+from connector.warehouse import ResourceRun
+
+COLUMNS = (
+    "resource",
+    "outcome",
+    "proven",
+    "requests",
+    "new",
+    "changed",
+    "unchanged",
+    "deleted",
+    "live",
+    "total",
+    "pending",
+)
+"""The table's columns, all of them named as in `sync.run_resources`."""
+
+
+class Follower:
+    """Moves a meter as a run goes on: one step for each record that is read."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+        self._resource = ""
+        # Steps of the resources before, and of this one.
+        self._before = self._read = 0
+
+    def began(self, resource: str) -> None:
+        """The resource's turn has come."""
+        self._before, self._read = self._before + self._read, 0
+        self._resource = resource
+        self._meter.tell(resource)
+
+    def moved(self, resource: str, read: int, pending: int, requests: int) -> None:
+        """Show how many records are read, of those known of so far."""
+        self._meter.tell(f"{resource}, {requests} requests")
+        self._meter.expect(self._before + read + pending)
+        self._meter.advance(read - self._read)
+        self._read = read
+
+    def ended(self, done: ResourceRun) -> None:
+        """The resource has ended; the table will say how."""
+
+
+@click.command(
+    cls=Command,
+    examples=("connector pull", "connector pull jobs candidates", "connector pull --json | jq ."),
+)
+@click.argument("resources", nargs=-1, metavar="[RESOURCE]...")
+def pull(session: Session, *, resources: tuple[str, ...]) -> int:
+    """Bring the landed copy up to date with the API, and publish it.
+
+    Reads what is new or has changed since the last pull, finds what was deleted, and publishes
+    recruitment.duckdb for analysts. Without a RESOURCE it pulls all of them. It may be stopped at
+    any moment: what has landed is kept, and the next pull goes on from there.
+    """
+    settings = session.load()
+    terminal = session.terminal
+    with terminal.progress("pull") as meter:
+        report = asyncio.run(run_pull(settings, resources, watch=Follower(meter)))
+    print_report(terminal, report)
+    return report.exit_status
+
+
+def print_report(terminal: Terminal, report: PullReport) -> None:
+    """The table, a line for each resource that did not end well, and a closing sentence."""
+    if terminal.is_json:
+        terminal.print_object(report.as_json())
+    rows = [[getattr(each, name) for name in COLUMNS] for each in report.resources.values()]
+    terminal.print_table(COLUMNS, rows)
+    for line in reasons(report):
+        terminal.warn(line)
+    terminal.say(closing(report))

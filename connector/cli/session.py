@@ -1,0 +1,174 @@
+"""How every command begins and ends: settings in, a sentence and an exit status out.
+
+A command receives a `Session` and returns its exit status. Whatever goes wrong becomes a sentence
+here; a traceback is shown to nobody but those who ask for it with `--debug`, and never with the
+key in it. No command's own work is done here.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from connector.cli.terminal import Terminal
+from connector.errors import ConnectorError
+from connector.settings import Settings, load_settings
+
+INTERRUPTED = 130
+"""The exit status after Ctrl-C, as shells have it."""
+
+_LOGGER = logging.getLogger(__name__)
+_MASK = "[key]"
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One call of a command: its terminal, and how its settings are read."""
+
+    terminal: Terminal
+    is_debug: bool
+    load: Callable[[], Settings]
+
+
+class Command(click.Command):
+    """A command with `--account`, `--json` and `--debug`, that ends with a sentence.
+
+    Its callback is given a `Session` first, and its own parameters; it returns an exit status.
+    `examples` are lines to type, shown by `--help`; `is_for_account` says whether the command
+    works on a configured account.
+    """
+
+    def __init__(
+        self, *args: Any, examples: tuple[str, ...], is_for_account: bool = True, **options: Any
+    ) -> None:
+        super().__init__(*args, **options)
+        self.examples = examples
+        account = click.Option(
+            ["--account"], metavar="NAME", help="A configured account; without: the unnamed one."
+        )
+        self.params += [
+            *([account] if is_for_account else ()),
+            click.Option(
+                ["--json", "is_json"], is_flag=True, help="Print one JSON object on stdout."
+            ),
+            click.Option(["--debug", "is_debug"], is_flag=True, help="Show the log on stderr."),
+        ]
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what the command does, and the examples below it as they stand."""
+        super().format_help_text(ctx, formatter)
+        write_examples(formatter, self.examples)
+
+    def invoke(self, ctx: click.Context) -> NoReturn:
+        """Call the command, and leave with its exit status."""
+        account = ctx.params.pop("account", None)
+        is_json, is_debug = ctx.params.pop("is_json"), ctx.params.pop("is_debug")
+        terminal = Terminal(sys.stdout, sys.stderr, os.environ, is_json=is_json)
+        session = Session(terminal, is_debug, partial(_load, terminal, account, is_debug))
+        assert self.callback is not None
+        raise SystemExit(_perform(session, partial(self.callback, session, **ctx.params)))
+
+
+def write_examples(formatter: click.HelpFormatter, examples: tuple[str, ...]) -> None:
+    """Write lines to type, unwrapped."""
+    with formatter.section("Examples" if len(examples) > 1 else "Example"):
+        for each in examples:
+            formatter.write(f"{'':>{formatter.current_indent}}{each}\n")
+
+
+def _perform(session: Session, call: Callable[[], int]) -> int:
+    """The exit status of the call, whatever happens in it."""
+    terminal = session.terminal
+    try:
+        return call()
+    except ConnectorError as error:
+        _LOGGER.debug("the command failed", exc_info=True)
+        return terminal.fail(error)
+    except KeyboardInterrupt:
+        return _interrupt(terminal)
+    except BrokenPipeError:
+        # Whoever read the output has left, as `head` does. Nothing more can be said to them.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:  # noqa: BLE001 # a mistake of ours is told in a sentence as well
+        _LOGGER.debug("the command failed", exc_info=True)
+        return terminal.fail(ConnectorError(f"an unexpected error: {_place(error)}"))
+
+
+def _load(terminal: Terminal, account: str | None, is_debug: bool) -> Settings:
+    """Read the settings, say their warnings, and begin to log if that was asked for."""
+    settings = load_settings({"account": account}, os.environ, Path.cwd())
+    for warning in settings.warnings:
+        terminal.warn(warning)
+    if is_debug:
+        key = settings.api_key.value
+        show_log(terminal, None if key is None else key.get_secret_value())
+    return settings
+
+
+def _interrupt(terminal: Terminal) -> int:
+    said = "Interrupted: what has landed is kept; run the same command again to continue."
+    if terminal.is_json:
+        error = {"code": "interrupted", "message": said, "exit_status": INTERRUPTED}
+        terminal.print_object({"error": error})
+    terminal.say(said)
+    return INTERRUPTED
+
+
+def _place(error: Exception) -> str:
+    """The error's kind and the line it came from, and not its text, which may hold anything."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    kind = type(error).__name__
+    if trace is None:
+        return kind
+    return f"{kind} in {Path(trace.tb_frame.f_code.co_filename).name}, line {trace.tb_lineno}"
+
+
+class _Masked(logging.Formatter):
+    """A formatter that shows a mask wherever the key would stand, in tracebacks too."""
+
+    def __init__(self, secret: str | None) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+        self._secret = secret
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as one text."""
+        text = super().format(record)
+        return text.replace(self._secret, _MASK) if self._secret else text
+
+
+class _ToTerminal(logging.Handler):
+    """Says each line of the log on the terminal, where everything unsafe is neutralised."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        super().__init__()
+        self._terminal = terminal
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Say the record."""
+        for line in self.format(record).splitlines():
+            self._terminal.say(line)
+
+
+def show_log(terminal: Terminal, secret: str | None) -> None:
+    """Show the connector's log on standard error from here on, with `secret` masked.
+
+    The libraries' own logs stay as they are: they would show addresses with what they ask for.
+    """
+    speaker = _ToTerminal(terminal)
+    speaker.setFormatter(_Masked(secret))
+    logger = logging.getLogger("connector")
+    logger.handlers = [speaker]
+    logger.setLevel(logging.DEBUG)
+    logger.propagate = False
+

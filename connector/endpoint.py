@@ -1,0 +1,168 @@
+"""One resource as the client offers it: list, get, create, update, delete, convert.
+
+What a record of the resource looks like, and what may be asked of it, is its declaration's
+business. This module knows no HTTP library; it asks a `Sender`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Generic, Protocol, TypeVar
+
+from connector import wire
+from connector.resource import Resource
+from connector.wire import Answer, Order, Request
+
+R = TypeVar("R", bound=Resource)
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """An answer and how it was come by: `seconds` is the round trip of the attempt that got it."""
+
+    answer: Answer
+    seconds: float
+
+
+class Sender(Protocol):
+    """Whoever sends requests and returns the answers of those that succeeded."""
+
+    async def send(self, request: Request) -> Exchange:
+        """Send one request; every end but a success is raised."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[R]):
+    """One page of a list (API 4.1).
+
+    `items` have the list shape: what lists do not show raises `AttributeError`. `per_page` is
+    what the server applied. `served_at` is the server's clock, None where the answer has no
+    `Date`.
+    """
+
+    items: tuple[R, ...]
+    page: int
+    per_page: int
+    total: int
+    total_pages: int
+    served_at: datetime | None
+    round_trip_seconds: float
+
+    @property
+    def is_last(self) -> bool:
+        """Whether no page follows, by the items and the total of this answer."""
+        return len(self.items) < self.per_page or self.page * self.per_page >= self.total
+
+
+@dataclass(frozen=True, slots=True)
+class Written(Generic[R]):
+    """The answer to a create, update or convert: the record as echoed, and the API's message.
+
+    An echo can show fewer fields than a detail (API 4.7); convert adds fields of its own (API 4.6).
+    """
+
+    record: R
+    message: str | None
+
+
+class Endpoint(Generic[R]):
+    """The operations of one resource; those that it does not have raise `UnknownName`.
+
+    All of them raise the errors of `connector.errors`: what the API refused, what could not be
+    reached, and `InDoubt` for a write whose fate is unknown.
+    """
+
+    def __init__(self, sender: Sender, record: type[R], parent: str | None = None) -> None:
+        self._sender, self._record, self._parent = sender, record, parent
+        self._resource = record.declaration
+
+    async def list(
+        self,
+        *,
+        page: int = 1,
+        per_page: int = wire.PER_PAGE_MAX,
+        sort: str | None = None,
+        order: Order | None = None,
+        search: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+    ) -> Page[R]:
+        """One page, 1 being the first, of at most 100 items; the API's own order is newest
+        created first.
+        """
+        request = wire.list_request(
+            self._resource,
+            self._parent,
+            page=page,
+            per_page=per_page,
+            sort=sort,
+            order=order,
+            search=search,
+            filters=filters,
+        )
+        exchange = await self._sender.send(request)
+        listed = wire.read_list(request, exchange.answer)
+        served_at = wire.served_at(exchange.answer)
+        return Page(
+            items=tuple(
+                self._record(item, is_item=True, served_at=served_at) for item in listed.items
+            ),
+            page=listed.page,
+            per_page=listed.per_page,
+            total=listed.total,
+            total_pages=listed.total_pages,
+            served_at=served_at,
+            round_trip_seconds=exchange.seconds,
+        )
+
+    async def iterate(
+        self,
+        *,
+        sort: str | None = None,
+        order: Order | None = None,
+        search: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+    ) -> AsyncIterator[R]:
+        """Every list item, page after page.
+
+        Pages shift when records come, go or change while they are read, so an item can be shown
+        twice or not at all. `connector pull` is for those who need to be sure.
+        """
+        number, is_last = 1, False
+        while not is_last:
+            page = await self.list(
+                page=number, sort=sort, order=order, search=search, filters=filters
+            )
+            for item in page.items:
+                yield item
+            number, is_last = number + 1, page.is_last
+
+    async def get(self, id: str) -> R:
+        """The record with all its fields. Raises `NotFound`."""
+        request = wire.get_request(self._resource, id, self._parent)
+        exchange = await self._sender.send(request)
+        raw = wire.read_record(request, exchange.answer)
+        return self._record(raw, served_at=wire.served_at(exchange.answer))
+
+    async def create(self, fields: Mapping[str, Any]) -> Written[R]:
+        """Create a record. Raises `ValidationFailed` with messages by field."""
+        return await self._write(wire.create_request(self._resource, fields, self._parent))
+
+    async def update(self, id: str, fields: Mapping[str, Any]) -> Written[R]:
+        """Change the fields that are given, and no others. Raises `ValidationFailed`."""
+        return await self._write(wire.update_request(self._resource, id, fields, self._parent))
+
+    async def delete(self, id: str) -> str | None:
+        """Delete the record; the API's message, if it gave one (API 4.8)."""
+        request = wire.delete_request(self._resource, id, self._parent)
+        return wire.read_deleted(request, (await self._sender.send(request)).answer)
+
+    async def convert(self, id: str) -> Written[R]:
+        """Convert a lead into an active customer (API 4.6). It cannot be undone."""
+        return await self._write(wire.convert_request(self._resource, id))
+
+    async def _write(self, request: Request) -> Written[R]:
+        exchange = await self._sender.send(request)
+        raw, message = wire.read_written(request, exchange.answer)
+        return Written(self._record(raw, served_at=wire.served_at(exchange.answer)), message)

@@ -1,0 +1,256 @@
+"""What a pull may ask of the world, and what it is answered. Plain values, and nothing that acts.
+
+A pull is a generator: it yields one ask after another and is sent the answer to each. Whoever
+drives it performs the asks, over HTTP and DuckDB (`connector/run.py`) or against a store and a
+clock of its own (the simulator). The typed functions at the end are the only way in which the
+engines ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, TypeVar
+
+from connector.resource import Declaration, Resource
+
+PER_PAGE = 100
+"""List items asked for at once: the API's maximum (API 8.1)."""
+
+LATENESS_SECONDS = 120.0
+"""How late a write may become visible (L), unless a stream has shown worse."""
+
+LATENESS_UNTIMED_SECONDS = 3600.0
+"""L while the server's clock is unknown, because its answers carry no `Date`."""
+
+Order = Literal["asc", "desc"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """What one bookmark covers: a resource, or the items of one content type (`parent`, its id)."""
+
+    resource: Declaration
+    parent: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The resource's name, with the parent's id where there is one."""
+        return f"{self.resource.name}/{self.parent}" if self.parent else self.resource.name
+
+
+@dataclass(frozen=True, slots=True)
+class Bookmark:
+    """What is known of one stream as a whole; committed only together with the rows that it covers.
+
+    `proven_at` is R: everything with `updated_at <= R - L` is landed or queued. `opened_at` is T0
+    of a pass that has begun and not ended; it becomes R once the pass is proven. `load_page`
+    counts the pages that the opening sweep of a first load has landed, and `verify_page` those
+    that its second look has; both are None outside of that phase. `is_sorted` turns false for
+    good once the server was seen not to sort.
+    """
+
+    proven_at: datetime | None = None
+    lateness_seconds: float = LATENESS_SECONDS
+    opened_at: datetime | None = None
+    load_page: int | None = None
+    verify_page: int | None = None
+    is_sorted: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """Read one page of the list. Answered with `PageSeen`; errors of the whole resource are
+    thrown.
+    """
+
+    page: int
+    sort: str | None
+    order: Order
+
+
+@dataclass(frozen=True, slots=True)
+class PageSeen:
+    """One page as listed: one instant for its rows; its `total` may come from another (API 4.1).
+
+    `served_at` is the server's clock, or ours where `is_server_clock` is false. `per_page` is
+    what the server says that it applied.
+    """
+
+    items: tuple[Resource, ...]
+    page: int
+    per_page: int
+    total: int
+    served_at: datetime
+    round_trip_seconds: float
+    is_server_clock: bool = True
+
+    @property
+    def is_last(self) -> bool:
+        """Whether no page follows, by the rows and by the total of this very answer."""
+        return len(self.items) < self.per_page or self.page * self.per_page >= self.total
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRecords:
+    """Read details, concurrently. Answered with an outcome for every id: found, gone or unread."""
+
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The detail of a record, as of `served_at`."""
+
+    record: Resource
+    served_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """The API itself said, with its own error body, that there is no such record: evidence."""
+
+    served_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """The detail could not be read; `reason` is an error's code. It proves nothing."""
+
+    reason: str
+
+
+Outcome = Found | Gone | Unread
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """What is landed under these ids. Answered with a mapping that lacks the unknown ones."""
+
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A landed row: `read_at` is the server's time of its last detail, None while only listed."""
+
+    updated_at: datetime | None
+    read_at: datetime | None
+    is_queued: bool
+    is_deleted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Differing:
+    """Which of these list items show other values than the landed rows. Answered with their ids."""
+
+    items: tuple[Resource, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """Live landed ids whose `created_at` lies strictly between two moments (None: no bound)."""
+
+    after: datetime | None
+    before: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class NextQueued:
+    """The next ids that must be read, newest first, leaving out `skip`. Answered with at most
+    `count`.
+    """
+
+    count: int
+    skip: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class CountLive:
+    """How many rows are landed and not known to be deleted. Answered with an integer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something a person should be able to look up later; `detail` holds no personal data."""
+
+    kind: str
+    detail: str
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Everything here in one transaction, or nothing. Answered with None.
+
+    `items` land as rows that were only listed, unless the row is there; `records` replace the
+    rows and leave the queue; `gone` become tombstones and leave the queue; `enqueue` maps ids to
+    reasons; `dequeue` leaves the queue; `bookmark`, where given, replaces the stream's.
+    """
+
+    items: tuple[Resource, ...] = ()
+    records: tuple[Found, ...] = ()
+    gone: Mapping[str, Gone] = field(default_factory=dict)
+    enqueue: Mapping[str, str] = field(default_factory=dict)
+    dequeue: tuple[str, ...] = ()
+    bookmark: Bookmark | None = None
+    events: tuple[Event, ...] = ()
+
+
+Ask = ListPage | ReadRecords | Recall | Differing | Between | NextQueued | CountLive | Commit
+
+T = TypeVar("T")
+Steps = Generator[Ask, Any, T]
+"""A generator that asks and ends with a `T`."""
+
+
+def list_page(page: int, sort: str | None, order: Order) -> Steps[PageSeen]:
+    """One page of the list."""
+    seen = yield ListPage(page, sort, order)
+    assert isinstance(seen, PageSeen)
+    assert seen.page == page, f"asked for page {page}, answered {seen.page}"
+    return seen
+
+
+def read_records(ids: tuple[str, ...]) -> Steps[dict[str, Outcome]]:
+    """The outcome of reading each id."""
+    outcomes = yield ReadRecords(ids)
+    assert outcomes.keys() == set(ids)
+    return dict(outcomes)
+
+
+def recall(items: tuple[Resource, ...]) -> Steps[dict[str, Known]]:
+    """What is landed of these list items."""
+    known = yield Recall(tuple(str(item.id) for item in items))
+    return dict(known)
+
+
+def differing(items: tuple[Resource, ...]) -> Steps[frozenset[str]]:
+    """The ids whose listed values differ from the landed ones."""
+    ids = yield Differing(items)
+    return frozenset(ids)
+
+
+def between(after: datetime | None, before: datetime | None) -> Steps[frozenset[str]]:
+    """Live landed ids created strictly between the two moments."""
+    ids = yield Between(after, before)
+    return frozenset(ids)
+
+
+def next_queued(count: int, skip: frozenset[str]) -> Steps[tuple[str, ...]]:
+    """The next ids to read, newest first."""
+    ids = yield NextQueued(count, skip)
+    return tuple(ids)
+
+
+def count_live() -> Steps[int]:
+    """Rows landed and not deleted."""
+    count = yield CountLive()
+    assert isinstance(count, int)
+    return count
+
+
+def commit(everything: Commit) -> Steps[None]:
+    """Commit, in one transaction."""
+    yield everything

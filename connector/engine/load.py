@@ -1,0 +1,194 @@
+"""The first load, the reading of whole lists, and the draining of the queue.
+
+A first load sweeps the list in order of creation and lands every list item at once, so that names
+and statuses are there after N/100 requests; each row so landed is queued, and the details follow
+newest first. R is the server's time before the sweep. A second look over the list, once the queue
+is empty, finds what deletions and unstable ties made the sweep miss. Every step is committed, so
+a load that is cut short goes on where it stopped.
+
+Lists that cannot be sorted (content types; a server that ignores `sort`) are read whole instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+from connector.engine import ask
+from connector.engine.ask import Bookmark, Commit, Event, Found, Gone, Known, PageSeen, Steps
+from connector.engine.walk import BATCH_RECORDS_MAX, opening
+from connector.resource import Declaration, Resource
+
+SWEEPS_MAX = 4
+"""Sweeps of one first load: more than one only if fewer ids were seen than the list's total."""
+
+DETAILS_REREAD_HOURS = 24
+"""Age at which the details of an unsorted list are read again: nothing else can show their
+changes.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """How a sweep over a whole list ended. `is_one_instant`: a single answer showed all of it."""
+
+    bookmark: Bookmark
+    total: int
+    is_one_instant: bool
+
+
+def sweep(bookmark: Bookmark) -> Steps[Swept]:
+    """Land every list item of a stream that was never loaded, and set R.
+
+    Pages only shift left when something is deleted, so after a total that fell the page before is
+    read again. It repeats while fewer ids are landed than the total says, which unstable ties can
+    cause.
+    """
+    requests, total = 0, 0
+    for attempt in range(1, SWEEPS_MAX + 1):
+        page_number = max(1, bookmark.load_page or 1) if attempt == 1 else 1
+        total_before: int | None = None
+        while True:
+            page = yield from ask.list_page(page_number, "created_at", "asc")
+            requests += 1
+            bookmark = _note(page, bookmark)
+            yield from ask.commit(Commit(items=page.items, bookmark=bookmark))
+            has_shrunk = total_before is not None and page.total < total_before
+            total_before = total = page.total
+            if has_shrunk and page_number > 1:
+                page_number -= 1
+                continue
+            if page.is_last:
+                break
+            page_number += 1
+        live = yield from ask.count_live()
+        if live >= total:
+            break
+    is_one_instant = requests == 1 and page.page == 1
+    bookmark = replace(
+        bookmark,
+        proven_at=bookmark.opened_at,
+        opened_at=None,
+        load_page=None,
+        # One answer is one instant: there is nothing that it can have missed.
+        verify_page=None if is_one_instant or not bookmark.is_sorted else 0,
+    )
+    yield from ask.commit(Commit(bookmark=bookmark))
+    return Swept(bookmark, total, is_one_instant)
+
+
+def verify(bookmark: Bookmark) -> Steps[Bookmark]:
+    """Look at every page once more, after the load, and queue whatever does not agree.
+
+    Unknown ids land and are queued; a landed id that stands strictly between two that were
+    listed, and was not listed itself, is queued to be looked at: only a 404 makes it a tombstone.
+    """
+    number = (bookmark.verify_page or 0) + 1
+    previous: PageSeen | None = None
+    while True:
+        page = yield from ask.list_page(number, "created_at", "asc")
+        union = (previous.items if previous is not None else ()) + page.items
+        after = union[0].created_at if union and number > 1 else None
+        before = union[-1].created_at if union and not page.is_last else None
+        held = yield from ask.between(after, before)
+        # Without a page before it, the first page read after a restart has an open edge of its own.
+        absent = held - {item.id for item in union}
+        differing = yield from ask.differing(page.items)
+        bookmark = replace(bookmark, verify_page=number)
+        queued = dict.fromkeys(absent, "absent") | dict.fromkeys(differing, "differs")
+        yield from ask.commit(Commit(items=page.items, enqueue=queued, bookmark=bookmark))
+        if page.is_last:
+            break
+        previous, number = page, number + 1
+    yield from drain()
+    bookmark = replace(bookmark, verify_page=None)
+    yield from ask.commit(Commit(bookmark=bookmark))
+    return bookmark
+
+
+def drain() -> Steps[None]:
+    """Read everything queued, newest first, committing each batch; what cannot be read stays
+    queued.
+    """
+    unread: set[str] = set()
+    while ids := (yield from ask.next_queued(BATCH_RECORDS_MAX, frozenset(unread))):
+        outcomes = yield from ask.read_records(ids)
+        found = tuple(each for each in outcomes.values() if isinstance(each, Found))
+        gone = {id: each for id, each in outcomes.items() if isinstance(each, Gone)}
+        unread |= outcomes.keys() - gone.keys() - {each.record.id for each in found}
+        yield from ask.commit(Commit(records=found, gone=gone))
+
+
+def read_whole(resource: Declaration, bookmark: Bookmark) -> Steps[tuple[Bookmark, bool, int]]:
+    """Read a list that cannot be sorted: every page, and the details that seem to need it.
+
+    A detail is read when the record is new, when its list item shows other values, and when it
+    was last read more than `DETAILS_REREAD_HOURS` ago. Returns the bookmark, whether the list was
+    certainly seen whole, and its total.
+    """
+    sort = "created_at" if resource.sortable else None
+    listed: set[str] = set()
+    number, total, has_shifted = 1, 0, False
+    while True:
+        page = yield from ask.list_page(number, sort, "asc")
+        has_shifted |= number > 1 and page.total != total
+        total = page.total
+        bookmark = _open(page, bookmark)
+        known = yield from ask.recall(page.items)
+        differing = yield from ask.differing(page.items)
+        stale = _stale(page.items, known, bookmark.opened_at)
+        queued = dict.fromkeys(stale, "stale") | dict.fromkeys(differing, "differs")
+        yield from ask.commit(Commit(items=page.items, enqueue=queued, bookmark=bookmark))
+        listed.update(item.id for item in page.items)
+        if page.is_last:
+            break
+        number += 1
+    is_whole = not has_shifted and len(listed) == total
+    if is_whole:
+        held = yield from ask.between(None, None)
+        yield from ask.commit(Commit(enqueue=dict.fromkeys(held - listed, "absent")))
+    yield from drain()
+    proven_at = bookmark.opened_at if is_whole else bookmark.proven_at
+    bookmark = replace(bookmark, proven_at=proven_at, opened_at=None, load_page=None)
+    yield from ask.commit(Commit(bookmark=bookmark))
+    return bookmark, is_whole, total
+
+
+def _stale(
+    items: tuple[Resource, ...], known: dict[str, Known], opened_at: datetime | None
+) -> list[str]:
+    """The listed ids whose details were last read too long ago."""
+    assert opened_at is not None
+    limit = opened_at - timedelta(hours=DETAILS_REREAD_HOURS)
+    read = {id: each.read_at for id, each in known.items()}
+    return [item.id for item in items if (at := read.get(item.id)) is not None and at < limit]
+
+
+def _open(page: PageSeen, bookmark: Bookmark) -> Bookmark:
+    """Set T0 by the pass's first answer, and the lateness that its clock calls for."""
+    if not page.is_server_clock:
+        lateness = max(bookmark.lateness_seconds, ask.LATENESS_UNTIMED_SECONDS)
+        bookmark = replace(bookmark, lateness_seconds=lateness)
+    return bookmark if bookmark.opened_at else replace(bookmark, opened_at=opening(page))
+
+
+def _note(page: PageSeen, bookmark: Bookmark) -> Bookmark:
+    """The bookmark after one page of a sweep: where it stands, and whether the server sorts at
+    all.
+    """
+    created = [item.created_at for item in page.items if item.created_at is not None]
+    is_sorted = all(earlier <= later for earlier, later in pairwise(created))
+    return replace(
+        _open(page, bookmark),
+        load_page=page.page,
+        is_sorted=bookmark.is_sorted and is_sorted,
+    )
+
+
+def unsorted_event(resource: Declaration) -> Event:
+    """Tells that the server does not sort, which forbids cheap pulls of the resource."""
+    return Event(
+        "unsorted",
+        f"the list of {resource.name} is not in the order asked for: every pull reads it whole",
+    )

@@ -1,0 +1,161 @@
+"""Driving one stream: perform what its engine asks, over the client and the warehouse.
+
+Nothing is decided here about what to read. The warehouse is asked in a thread, so that requests
+under way are not held up by the disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from connector.client import Client
+from connector.endpoint import Endpoint
+from connector.engine import ask
+from connector.engine.ask import Bookmark, Commit, Found, Gone, Outcome, PageSeen, Stream, Unread
+from connector.engine.pull import Pulled, pull
+from connector.errors import (
+    ConnectorError,
+    NoAnswer,
+    NotFound,
+    ServerFailed,
+    UnreadableAnswer,
+    WarehouseError,
+)
+from connector.outcome import Progress, Tally, Watch
+from connector.resource import Resource
+from connector.warehouse import Warehouse
+
+UNREAD_MAX = 5
+"""Details of one batch that may fail before the resource is given up for this run."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What a run acts on: the API through `client`, the files, our own clock, and who is told."""
+
+    client: Client
+    connections: int
+    warehouse: Warehouse
+    run_id: str
+    tally: Tally
+    watch: Watch
+    now: Callable[[], datetime]
+
+
+class Drive:
+    """One stream's pull under way; `progress` counts what it does."""
+
+    def __init__(self, world: World, stream: Stream, progress: Progress) -> None:
+        self._world, self._stream, self._progress = world, stream, progress
+        self._endpoint: Endpoint[Resource] = Endpoint(
+            world.client, stream.resource.record, stream.parent
+        )
+
+    async def to_its_end(self, bookmark: Bookmark) -> Pulled:
+        """Perform ask after ask until the engine is done. Every error is raised as it comes."""
+        steps = pull(self._stream.resource, bookmark)
+        try:
+            wanted = next(steps)
+            while True:
+                wanted = steps.send(await self._perform(wanted))
+        except StopIteration as ended:
+            pulled: Pulled = ended.value
+            return pulled
+        finally:
+            steps.close()
+
+    async def _perform(self, wanted: ask.Ask) -> Any:
+        match wanted:
+            case ask.ListPage(page, sort, order):
+                return await self._list(page, sort, order)
+            case ask.ReadRecords(ids):
+                return await self._read(ids)
+            case Commit():
+                return await self._commit(wanted)
+            case _:
+                return await asyncio.to_thread(self._look, wanted)
+
+    def _look(self, wanted: ask.Ask) -> Any:
+        """Answer what the warehouse alone can answer."""
+        held, stream = self._world.warehouse, self._stream
+        match wanted:
+            case ask.Recall(ids):
+                found: Any = held.recall(stream, ids)
+            case ask.Differing(items):
+                found = held.differing(stream, items)
+            case ask.Between(after, before):
+                found = held.between(stream, after, before)
+            case ask.NextQueued(count, skip):
+                found = held.next_queued(stream, count, skip)
+            case _:
+                assert isinstance(wanted, ask.CountLive), wanted
+                found = held.count_live(stream)
+        return found
+
+    async def _commit(self, what: Commit) -> None:
+        world = self._world
+        fates = await asyncio.to_thread(
+            world.warehouse.commit, self._stream, what, world.run_id, world.now()
+        )
+        self._progress.commit(what, fates)
+        name = self._stream.resource.name
+        read, pending = self._progress.read, self._progress.pending
+        world.watch.moved(name, read, pending, world.tally.of(name))
+
+    async def _list(self, page: int, sort: str | None, order: ask.Order) -> PageSeen:
+        listed = await self._endpoint.list(
+            page=page, per_page=ask.PER_PAGE, sort=sort, order=order if sort else None
+        )
+        return PageSeen(
+            items=listed.items,
+            page=listed.page,
+            per_page=listed.per_page,
+            total=listed.total,
+            served_at=listed.served_at or self._world.now(),
+            round_trip_seconds=listed.round_trip_seconds,
+            is_server_clock=listed.served_at is not None,
+        )
+
+    async def _read(self, ids: tuple[str, ...]) -> dict[str, Outcome]:
+        """Read details with as many workers as connections."""
+        outcomes: dict[str, Outcome] = {}
+        waiting = iter(ids)
+        failures: list[ConnectorError] = []
+
+        async def work() -> None:
+            for id in waiting:
+                outcomes[id] = await self._read_one(id, failures)
+                if len(failures) > UNREAD_MAX:
+                    raise failures[-1]
+
+        workers = [asyncio.ensure_future(work()) for _ in range(self._world.connections)]
+        try:
+            await asyncio.gather(*workers)
+        except BaseException:
+            for each in workers:
+                each.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+            # These answers were paid for, whatever ended the run.
+            found = tuple(each for each in outcomes.values() if isinstance(each, Found))
+            with suppress(WarehouseError):
+                await self._commit(Commit(records=found))
+            raise
+        return outcomes
+
+    async def _read_one(self, id: str, failures: list[ConnectorError]) -> Outcome:
+        try:
+            record = await self._endpoint.get(id)
+        except NotFound as error:
+            # Only the API's own words prove that a record is gone; a proxy's page proves nothing.
+            if error.is_api_error:
+                return Gone(self._world.now())
+            raise
+        except (ServerFailed, NoAnswer, UnreadableAnswer) as error:
+            failures.append(error)
+            return Unread(error.code)
+        return Found(record, record.served_at or self._world.now())

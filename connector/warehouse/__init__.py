@@ -1,0 +1,12 @@
+"""The warehouse: the only room that knows DuckDB.
+
+`work.duckdb` belongs to the connector alone. It is opened, committed and closed per batch, and
+never held across a network wait. `recruitment.duckdb` is the copy for analysts, replaced whole by
+`publish`.
+"""
+
+from connector.warehouse.landing import Landed
+from connector.warehouse.state import ResourceRun, Run, StreamState
+from connector.warehouse.warehouse import Warehouse
+
+__all__ = ["Landed", "ResourceRun", "Run", "StreamState", "Warehouse"]

@@ -1,0 +1,113 @@
+"""Answers as rows: one Arrow table per batch, typed by the declaration, with what was odd about
+them.
+
+Nothing that the API sent is lost here: what a column cannot hold stays in `_record`, and is told
+once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+
+from connector.resource import Record
+from connector.value import Kind
+from connector.warehouse.schema import Column
+
+_ARROW = {
+    "VARCHAR": pa.string(),
+    "JSON": pa.string(),
+    "DOUBLE": pa.float64(),
+    "BIGINT": pa.int64(),
+    "BOOLEAN": pa.bool_(),
+    "DATE": pa.date32(),
+    "TIMESTAMPTZ": pa.timestamp("us", tz="UTC"),
+}
+_VALUE_CHARACTERS_MAX = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Oddity:
+    """Something in an answer that the declaration does not foresee; holds no personal data."""
+
+    kind: str
+    detail: str
+
+
+@dataclass(slots=True)
+class Rows:
+    """A batch of rows to stage: column names to values, all of one length."""
+
+    columns: tuple[Column, ...]
+    values: dict[str, list[Any]] = field(init=False)
+    oddities: dict[Oddity, None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.values = {column.name: [] for column in self.columns}
+
+    def add(self, record: Record, own: Mapping[str, Any]) -> None:
+        """Add one record; `own` are the connector's columns, of which `_record` is made here."""
+        for column in self.columns:
+            if column.name == "_record":
+                value: Any = as_json(record.raw)
+            elif column.field is None:
+                value = own.get(column.name)
+            else:
+                value, problem = column.field.read(record.raw.get(column.name))
+                if problem is not None:
+                    self._note(column, value, problem)
+                if column.field.kind is Kind.VALUES and value is not None:
+                    value = as_json(value)
+                elif isinstance(value, str):
+                    value = storable(value)
+            self.values[column.name].append(value)
+        for name in record.unknown:
+            self.oddities[Oddity("unknown_field", storable(name)[:_VALUE_CHARACTERS_MAX])] = None
+
+    def table(self) -> pa.Table:
+        """The batch as an Arrow table, ready to be staged."""
+        types = {column.name: _ARROW[column.type] for column in self.columns}
+        return pa.table({n: pa.array(v, types[n]) for n, v in self.values.items()})
+
+    def _note(self, column: Column, value: Any, problem: str) -> None:
+        assert column.field is not None
+        # A choice is the platform's word and may be shown; any other value may be a person's.
+        shown = f" {value[:_VALUE_CHARACTERS_MAX]!r}" if column.field.values and value else ""
+        kind = "unknown_value" if value is not None else "unreadable_value"
+        self.oddities[Oddity(kind, f"{column.name}{shown} {problem}")] = None
+
+
+def as_json(value: Any) -> str:
+    """JSON as received: same keys, same order, same characters."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    # Half of a surrogate pair is legal in JSON and has no UTF-8; escaped, it survives.
+    return text if is_storable(text) else json.dumps(value, separators=(",", ":"), allow_nan=False)
+
+
+def is_storable(text: str) -> bool:
+    """Whether the text can be written as UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def storable(text: str) -> str:
+    """The text with half surrogate pairs replaced, since no column can hold them."""
+    return text if is_storable(text) else text.encode("utf-8", "replace").decode()
+
+
+def ids_table(ids: Iterable[str]) -> pa.Table:
+    """A one-column table of ids."""
+    return pa.table({"id": pa.array(list(ids), pa.string())})
+
+
+def moments(values: Iterable[datetime | None]) -> pa.Array:
+    """A column of timestamps in UTC."""
+    return pa.array(list(values), pa.timestamp("us", tz="UTC"))

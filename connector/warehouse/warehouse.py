@@ -1,0 +1,152 @@
+"""The warehouse of one account, as the rest of the connector sees it.
+
+Every method opens the work file, does its one thing and closes it, so that a pull, a push and a
+status run side by side and nothing is held across a network wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+import duckdb
+
+from connector.catalog import CATALOG
+from connector.engine.ask import Bookmark, Commit, Known, Stream
+from connector.resource import Resource
+from connector.warehouse import state
+from connector.warehouse.file import make_folder, opened, transaction
+from connector.warehouse.landing import Landed, Table
+from connector.warehouse.publish import publish
+from connector.warehouse.schema import migrate
+from connector.warehouse.state import ResourceRun, Run, StreamState
+
+WORK_FILE = "work.duckdb"
+PUBLISHED_FILE = "recruitment.duckdb"
+
+
+class Warehouse:
+    """The files of one account under `folder`, which is made if it is not there.
+
+    Every method raises a `WarehouseError` that names the file and says what to do.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.work = folder / WORK_FILE
+        self.published = folder / PUBLISHED_FILE
+
+    @property
+    def exists(self) -> bool:
+        """Whether anything was ever landed here."""
+        return self.work.exists()
+
+    def prepare(self) -> None:
+        """Make the folder, the work file and its tables, or bring them up to this version."""
+        make_folder(self.folder)
+        with opened(self.work) as connection:
+            migrate(connection, str(self.work))
+
+    # -- runs -------------------------------------------------------------------------------------
+
+    def begin(self, run: Run) -> None:
+        """Record that a run has begun; earlier runs that never ended are named as interrupted."""
+        with self._writing() as connection:
+            state.name_interrupted(connection)
+            state.write_run(connection, run)
+
+    def end(self, run: Run) -> None:
+        """Record how a run ended."""
+        with self._writing() as connection:
+            state.write_run(connection, run)
+
+    def end_resource(self, run_id: str, done: ResourceRun) -> None:
+        """Record what a run did with one resource."""
+        with self._writing() as connection:
+            state.write_resource_run(connection, run_id, done)
+
+    def runs(self, count: int) -> tuple[Run, ...]:
+        """The latest runs, newest first."""
+        with self._reading() as connection:
+            return state.last_runs(connection, count)
+
+    # -- streams ----------------------------------------------------------------------------------
+
+    def bookmark(self, stream: Stream) -> Bookmark:
+        """The stream's bookmark; a fresh one where it was never loaded."""
+        with self._reading() as connection:
+            return state.read_bookmark(connection, stream)
+
+    def live_ids(self, stream: Stream) -> tuple[str, ...]:
+        """Ids of the live landed records of a stream, in order of creation."""
+        with self._reading() as connection:
+            return Table(connection, stream).live_ids()
+
+    def commit(self, stream: Stream, what: Commit, run_id: str, at: datetime) -> Landed:
+        """Carry out a commit in one transaction, bookmark and all; tells the rows' fates."""
+        with self._writing() as connection:
+            fates, events = Table(connection, stream).land(what, run_id, at)
+            state.write_events(connection, stream, events, run_id, at)
+            if what.bookmark is not None:
+                state.write_bookmark(connection, stream, what.bookmark, run_id)
+        return fates
+
+    def recall(self, stream: Stream, ids: tuple[str, ...]) -> dict[str, Known]:
+        """What is landed under the ids; unknown ids are left out."""
+        with self._reading() as connection:
+            return Table(connection, stream).recall(ids)
+
+    def differing(self, stream: Stream, items: tuple[Resource, ...]) -> frozenset[str]:
+        """Ids of list items that show other values than the landed rows."""
+        with self._reading() as connection:
+            return Table(connection, stream).differing(items)
+
+    def between(
+        self, stream: Stream, after: datetime | None, before: datetime | None
+    ) -> frozenset[str]:
+        """Live ids created strictly between two moments."""
+        with self._reading() as connection:
+            return Table(connection, stream).between(after, before)
+
+    def next_queued(self, stream: Stream, count: int, skip: frozenset[str]) -> tuple[str, ...]:
+        """The next ids to read, newest first."""
+        with self._reading() as connection:
+            return Table(connection, stream).next_queued(count, skip)
+
+    def count_live(self, stream: Stream) -> int:
+        """Rows not known to be deleted."""
+        with self._reading() as connection:
+            return Table(connection, stream).count_live()
+
+    def count_pending(self, stream: Stream) -> int:
+        """Ids that wait to be read."""
+        with self._reading() as connection:
+            return Table(connection, stream).count_pending()
+
+    def standing_of(self, resource: str) -> StreamState:
+        """Where one resource stands."""
+        with self._reading() as connection:
+            return state.standing(connection, resource)
+
+    def standing(self) -> tuple[StreamState, ...]:
+        """Where every resource stands, in the API's order."""
+        with self._reading() as connection:
+            return tuple(state.standing(connection, name) for name in CATALOG)
+
+    # -- files ------------------------------------------------------------------------------------
+
+    def publish(self) -> None:
+        """Make the work file visible to analysts, at once."""
+        publish(self.work, self.published)
+
+    @contextmanager
+    def _reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        with opened(self.work) as connection:
+            yield connection
+
+    @contextmanager
+    def _writing(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        with self._reading() as connection, transaction(connection):
+            yield connection

@@ -86,7 +86,8 @@ async def pull(
         now=now,
     )
     async with client:
-        return await _Pull(world, run, float(settings.lateness_seconds.value)).through(names)
+        with warehouse.keeping():
+            return await _Pull(world, run, float(settings.lateness_seconds.value)).through(names)
 
 
 def select(resources: Sequence[str]) -> tuple[str, ...]:

@@ -70,6 +70,9 @@ class Drive:
             steps.close()
 
     async def _perform(self, wanted: ask.Ask) -> Any:
+        if isinstance(wanted, ask.ListPage | ask.ReadRecords):
+            # The file is never held across a wait for the network.
+            await asyncio.to_thread(self._world.warehouse.release)
         match wanted:
             case ask.ListPage(page, sort, order):
                 return await self._list(page, sort, order)

@@ -156,6 +156,8 @@ class Table:
         self, items: tuple[Resource, ...], run_id: str, at: datetime
     ) -> tuple[int, tuple[Event, ...]]:
         """Insert rows for ids that are not there, and queue them; what is there is only seen."""
+        if not items:
+            return 0, ()
         # A page can show an id twice when records slid while it was made; the last showing counts.
         distinct = {item.id: item for item in items}
         held = self._held(distinct)
@@ -180,6 +182,8 @@ class Table:
         self, records: tuple[Found, ...], run_id: str
     ) -> tuple[Landed, tuple[Event, ...]]:
         """Replace the rows of records that were read; one that reads as before is only stamped."""
+        if not records:
+            return Landed(), ()
         distinct = {each.record.id: each for each in records}
         held = self._held(distinct)
         rows = Rows(self._columns)
@@ -219,6 +223,8 @@ class Table:
         """Mark rows as deleted, with the evidence as an event; a row already so marked stays as
         it is.
         """
+        if not gone:
+            return 0, ()
         live = [id for id, row in self._held(gone).items() if not row.is_deleted]
         stage = ids_table(live).append_column("at", moments(gone[id].served_at for id in live))
         with self._staged(stage):
@@ -232,6 +238,8 @@ class Table:
 
     def _stamp(self, found: list[Found]) -> None:
         """Record that these were read and are as landed."""
+        if not found:
+            return
         stage = ids_table(each.record.id for each in found).append_column(
             "at", moments(each.served_at for each in found)
         )
@@ -254,6 +262,8 @@ class Table:
 
     def _enqueue(self, reasons: Mapping[str, str]) -> None:
         """Queue ids that are not queued yet, dated as their rows are."""
+        if not reasons:
+            return
         stage = ids_table(reasons).append_column("reason", pa.array(reasons.values(), pa.string()))
         with self._staged(stage):
             self._execute(
@@ -265,6 +275,8 @@ class Table:
             )
 
     def _dequeue(self, ids: tuple[str, ...]) -> None:
+        if not ids:
+            return
         with self._staged(ids_table(ids)):
             self._execute(
                 "DELETE FROM sync.queue WHERE resource = $resource AND parent = $parent "
@@ -275,10 +287,14 @@ class Table:
     # -- plumbing ---------------------------------------------------------------------------------
 
     def _insert(self, rows: Rows, name: str | None = None) -> None:
+        if not rows:
+            return
         with self._staged(rows.table()):
             self._execute(f"INSERT INTO {name or self._name} BY NAME SELECT * FROM stage")
 
     def _delete(self, name: str, column: str, ids: list[str]) -> None:
+        if not ids:
+            return
         with self._staged(ids_table(ids)):
             self._execute(f"DELETE FROM {name} WHERE {column} IN (SELECT id FROM stage)")
 

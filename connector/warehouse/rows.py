@@ -69,6 +69,9 @@ class Rows:
         for name in record.unknown:
             self.oddities[Oddity("unknown_field", storable(name)[:_VALUE_CHARACTERS_MAX])] = None
 
+    def __len__(self) -> int:
+        return len(next(iter(self.values.values())))
+
     def table(self) -> pa.Table:
         """The batch as an Arrow table, ready to be staged."""
         types = {column.name: _ARROW[column.type] for column in self.columns}

@@ -7,7 +7,7 @@ status run side by side and nothing is held across a network wait.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from connector.catalog import CATALOG
 from connector.engine.ask import Bookmark, Commit, Known, Stream
 from connector.resource import Resource
 from connector.warehouse import state
-from connector.warehouse.file import make_folder, opened, transaction
+from connector.warehouse.file import make_folder, naming_errors, opened, transaction
 from connector.warehouse.landing import Landed, Table
 from connector.warehouse.publish import publish
 from connector.warehouse.schema import migrate
@@ -37,6 +37,9 @@ class Warehouse:
         self.folder = folder
         self.work = folder / WORK_FILE
         self.published = folder / PUBLISHED_FILE
+        self._open = ExitStack()
+        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._keeps = False
 
     @property
     def exists(self) -> bool:
@@ -46,7 +49,7 @@ class Warehouse:
     def prepare(self) -> None:
         """Make the folder, the work file and its tables, or bring them up to this version."""
         make_folder(self.folder)
-        with opened(self.work) as connection:
+        with self._reading() as connection:
             migrate(connection, str(self.work))
 
     # -- runs -------------------------------------------------------------------------------------
@@ -139,12 +142,40 @@ class Warehouse:
 
     def publish(self) -> None:
         """Make the work file visible to analysts, at once."""
+        self.release()
         publish(self.work, self.published)
 
     @contextmanager
+    def keeping(self) -> Iterator[None]:
+        """Keep the file open from one call to the next, until `release`: opening is what costs.
+
+        Whoever keeps it calls `release` before every wait for something else than the disk.
+        """
+        self._keeps = True
+        try:
+            yield
+        finally:
+            self._keeps = False
+            self.release()
+
+    def release(self) -> None:
+        """Close the file, if it is open: others may have it now."""
+        self._open.close()
+        self._connection = None
+
+    @contextmanager
     def _reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        with opened(self.work) as connection:
-            yield connection
+        if self._connection is None:
+            self._connection = self._open.enter_context(opened(self.work))
+        try:
+            with naming_errors(self.work):
+                yield self._connection
+        except BaseException:
+            # A connection that failed may not be fit for another statement.
+            self.release()
+            raise
+        if not self._keeps:
+            self.release()
 
     @contextmanager
     def _writing(self) -> Iterator[duckdb.DuckDBPyConnection]:

@@ -1,0 +1,122 @@
+"""What the tests of the pull share: pulling from a sandbox, and comparing what landed with its
+store.
+
+The comparison reads the store's own records and the published file, and uses none of the code
+between them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from connector.catalog import CATALOG
+from connector.outcome import PullReport
+from connector.run import pull
+from connector.sandbox import Sandbox
+from connector.settings import Settings, load_settings
+
+COUNTS = {
+    "jobs": 100,
+    "candidates": 2000,
+    "companies": 50,
+    "bookings": 300,
+    "leads": 300,
+    "content_types": 3,
+    "content_items": 60,
+}
+SMALL = {
+    "jobs": 5,
+    "candidates": 104,
+    "companies": 3,
+    "bookings": 5,
+    "leads": 5,
+    "content_types": 3,
+    "content_items": 6,
+}
+
+
+def settings_of(sandbox: Sandbox, folder: Path, key: str | None = None) -> Settings:
+    """Settings that point at the sandbox, with a data folder of the test's own."""
+    environ = {
+        "CONNECTOR_BASE_URL": sandbox.base_url,
+        "CONNECTOR_API_KEY": key or sandbox.key,
+        "CONNECTOR_DATA_DIR": str(folder / "data"),
+    }
+    return load_settings({}, environ, folder)
+
+
+def pulled(sandbox: Sandbox, folder: Path, *resources: str, key: str | None = None) -> PullReport:
+    """Pull, and return the report."""
+    return asyncio.run(pull(settings_of(sandbox, folder, key), resources))
+
+
+def published(folder: Path) -> Path:
+    """The file for analysts."""
+    return folder / "data" / "recruitment.duckdb"
+
+
+def rows(path: Path, query: str) -> list[dict[str, Any]]:
+    """The rows of a query on the file, opened as an analyst would."""
+    with duckdb.connect(str(path), read_only=True) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        found: list[dict[str, Any]] = connection.execute(query).to_arrow_table().to_pylist()
+    return found
+
+
+def differences(sandbox: Sandbox, path: Path) -> list[str]:
+    """Every way in which the published landing differs from the store, field by field."""
+    return [each for name in CATALOG for each in _differences(sandbox, path, name)]
+
+
+def _differences(sandbox: Sandbox, path: Path, name: str) -> Iterator[str]:
+    query = f'SELECT * FROM landing."{name}" WHERE _deleted_at IS NULL'  # our names
+    found = rows(path, query)
+    landed = {row["id"]: row for row in found}
+    held = sandbox.store.records(name)
+    if len(landed) != len(found):
+        yield f"{name}: an id is landed twice"
+    for id in held.keys() ^ landed.keys():
+        yield f"{name} {id}: {'not landed' if id in held else 'landed, and not in the store'}"
+    for id in held.keys() & landed.keys():
+        for field in CATALOG[name].detail_fields:
+            expected = held[id].get(field.name)
+            if field.kind == "array":
+                yield from _part_differences(path, id, expected)
+            elif not _is_same(field.kind, expected, landed[id][field.name]):
+                yield f"{name} {id} {field.name}: {expected!r}, landed {landed[id][field.name]!r}"
+        if json.loads(landed[id]["_record"]) != held[id]:
+            yield f"{name} {id}: _record is not the answer"
+
+
+def _part_differences(path: Path, id: str, expected: list[Mapping[str, Any]]) -> Iterator[str]:
+    query = f"SELECT * FROM landing.content_type_fields WHERE _content_type_id = '{id}'"  # an id
+    landed = {row["id"]: row for row in rows(path, query)}
+    if landed.keys() != {part["id"] for part in expected}:
+        yield f"content type {id}: other fields landed"
+        return
+    for part in expected:
+        for name, value in part.items():
+            if landed[part["id"]][name] != value:
+                yield f"content type field {part['id']} {name}: {value!r}"
+
+
+def _is_same(kind: str, expected: Any, landed: Any) -> bool:
+    if expected is None or landed is None:
+        return expected is None and landed is None
+    if kind == "datetime":
+        moment = datetime.fromisoformat(expected)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return bool(moment == landed)
+    if kind == "date":
+        return bool(date.fromisoformat(expected) == landed)
+    if kind == "object":
+        return bool(json.loads(landed) == expected)
+    return bool(expected == landed)

@@ -19,9 +19,10 @@ import ssl
 import time
 from collections.abc import Callable, Coroutine, Generator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 import httpx
 from pydantic import SecretStr
@@ -37,7 +38,7 @@ from connector.catalog import (
     Lead,
 )
 from connector.endpoint import Endpoint, Exchange
-from connector.engine.pace import Go, Pace, Spent, Wait
+from connector.engine.pace import Go, Pace, Spent, Ticket, Wait
 from connector.errors import (
     AnswerTooLarge,
     ConnectorError,
@@ -252,55 +253,64 @@ class Client:
 
     async def _attempt(self, request: Request) -> Exchange:
         async with self._slots:
-            await self._leave_to_go(request)
+            ticket = await self._leave_to_go(request)
             sent_at = self._clock()
-            status: int | None = None
+            answer: Answer | None = None
+            has_left = False
             try:
                 self._observer.before_send(request)
+                has_left = True
                 answer = await self._exchange(request)
-                status = answer.status
+            except Unreachable:
+                has_left = False
+                raise
             finally:
+                self._give_back(ticket, answer, has_left)
+                status = answer.status if answer is not None else None
                 self._observer.answered(request, status, self._clock() - sent_at)
-                if status is None:
-                    self.pace.lost(self._clock(), sent_at)
-                self._wake()
-        self._hear(answer, sent_at)
         if not 200 <= answer.status < 300:
             raise error_of(request, answer)
         return Exchange(answer, self._clock() - sent_at)
 
-    def _hear(self, answer: Answer, sent_at: float) -> None:
-        """Tell the pace what the answer says of the limit."""
-        moment = served_at(answer)
-        server_now = moment.timestamp() if moment is not None else None
-        rate, now = rate_headers(answer), self._clock()
-        if answer.status == 429:
-            self.pace.refused(now, sent_at, rate, server_now, self._chance())
+    def _give_back(self, ticket: Ticket, answer: Answer | None, has_left: bool) -> None:
+        """Tell the pace what became of a request, and what the answer says of the limit."""
+        now = self._clock()
+        if answer is None:
+            fate = self.pace.lost if has_left else self.pace.unsent
+            fate(now, ticket)
         else:
-            self.pace.heard(now, sent_at, rate, server_now)
-        self._wake()
+            moment = served_at(answer)
+            server_now = moment.timestamp() if moment is not None else None
+            rate = rate_headers(answer)
+            if answer.status == 429:
+                self.pace.refused(now, ticket, rate, server_now, self._chance())
+            else:
+                self.pace.heard(now, ticket, rate, server_now)
+        # Whoever waits may ask again.
+        answered, self._answered = self._answered, asyncio.Event()
+        answered.set()
 
-    async def _leave_to_go(self, request: Request) -> None:
+    async def _leave_to_go(self, request: Request) -> Ticket:
         """Wait until the pace lets the request leave. Raises `QuotaSpent`."""
         while True:
-            verdict = self.pace.ask(self._clock())
-            match verdict:
-                case Go():
-                    return
-                case Spent():
+            match self.pace.ask(self._clock()):
+                case Go(ticket):
+                    return ticket
+                case Spent(resets_at):
+                    when = None if resets_at is None else datetime.fromtimestamp(resets_at, UTC)
                     raise QuotaSpent(
-                        f"{request.where} was not sent: the month's allowance is spent"
+                        f"{request.where} was not sent: the month's allowance is spent",
+                        resets_at=when.isoformat() if when is not None else None,
                     )
                 case Wait(seconds, reason):
                     await self._wait(seconds, reason)
 
-    async def _wait(self, seconds: float, reason: str) -> None:
-        """Wait for the pace, or less: any answer may change what it says."""
+    async def _wait(self, seconds: float | None, reason: str) -> None:
+        """Wait for the pace, or less: any answer may change what it says. None: for an answer."""
         since = self._clock()
-        waits = {
-            asyncio.ensure_future(self._answered.wait()),
-            asyncio.ensure_future(self._sleep(seconds)),
-        }
+        waits = {asyncio.ensure_future(self._answered.wait())}
+        if seconds is not None:
+            waits.add(asyncio.ensure_future(self._slept(seconds)))
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -308,10 +318,9 @@ class Client:
                 each.cancel()
             self._observer.waited(self._clock() - since, reason)
 
-    def _wake(self) -> None:
-        """Let everyone who waits ask the pace again."""
-        answered, self._answered = self._answered, asyncio.Event()
-        answered.set()
+    async def _slept(self, seconds: float) -> Literal[True]:
+        await self._sleep(seconds)
+        return True
 
     # -- the connection ---------------------------------------------------------------------------
 

@@ -20,8 +20,12 @@ from connector.engine.ask import Bookmark, Commit, Event, Found, Gone, Known, Pa
 from connector.engine.walk import BATCH_RECORDS_MAX, opening
 from connector.resource import Declaration, Resource
 
-SWEEPS_MAX = 4
+SWEEPS_MAX = 12
 """Sweeps of one first load: more than one only if fewer ids were seen than the list's total."""
+
+GONE_MIN = 20
+GONE_SHARE = 0.02
+"""More missing records than both allow are no deletions but a key that lost sight of them."""
 
 DETAILS_REREAD_HOURS = 24
 """Age at which the details of an unsorted list are read again: nothing else can show their
@@ -31,69 +35,80 @@ changes.
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """How a sweep over a whole list ended. `is_one_instant`: a single answer showed all of it."""
+    """How a sweep over a whole list ended.
+
+    `is_one_instant`: a single answer showed all of it. `is_short`: fewer ids were seen than the
+    total says, however often it was read.
+    """
 
     bookmark: Bookmark
     total: int
     is_one_instant: bool
+    is_short: bool
 
 
 def sweep(bookmark: Bookmark) -> Steps[Swept]:
-    """Land every list item of a stream that was never loaded, and set R.
+    """Land every list item of a stream that was never loaded.
 
     Pages only shift left when something is deleted, so after a total that fell the page before is
     read again. It repeats while fewer ids are landed than the total says, which unstable ties can
-    cause.
+    cause. R is set at once only if one answer showed everything; otherwise `verify` sets it.
     """
-    requests, total = 0, 0
+    requests, is_short = 0, True
     for attempt in range(1, SWEEPS_MAX + 1):
-        page_number = max(1, bookmark.load_page or 1) if attempt == 1 else 1
+        number = max(1, bookmark.load_page or 1) if attempt == 1 else 1
         total_before: int | None = None
         while True:
-            page = yield from ask.list_page(page_number, "created_at", "asc")
+            page = yield from ask.list_page(number, "created_at", "asc")
             requests += 1
             bookmark = _note(page, bookmark)
             yield from ask.commit(Commit(items=page.items, bookmark=bookmark))
             has_shrunk = total_before is not None and page.total < total_before
-            total_before = total = page.total
-            if has_shrunk and page_number > 1:
-                page_number -= 1
+            total_before = page.total
+            if has_shrunk and number > 1:
+                number -= 1
                 continue
             if page.is_last:
                 break
-            page_number += 1
+            number += 1
         live = yield from ask.count_live()
-        if live >= total:
+        is_short = live < page.total
+        if not is_short:
             break
     is_one_instant = requests == 1 and page.page == 1
-    bookmark = replace(
-        bookmark,
-        proven_at=bookmark.opened_at,
-        opened_at=None,
-        load_page=None,
-        # One answer is one instant: there is nothing that it can have missed.
-        verify_page=None if is_one_instant or not bookmark.is_sorted else 0,
-    )
+    bookmark = _after_sweep(bookmark, is_one_instant, is_short)
     yield from ask.commit(Commit(bookmark=bookmark))
-    return Swept(bookmark, total, is_one_instant)
+    return Swept(bookmark, page.total, is_one_instant, is_short)
 
 
-def verify(bookmark: Bookmark) -> Steps[Bookmark]:
-    """Look at every page once more, after the load, and queue whatever does not agree.
+def _after_sweep(bookmark: Bookmark, is_one_instant: bool, is_short: bool) -> Bookmark:
+    if is_short:
+        return replace(bookmark, load_page=1)
+    if is_one_instant:
+        # One answer is one instant: there is nothing that it can have missed.
+        return replace(bookmark, proven_at=bookmark.opened_at, opened_at=None, load_page=None)
+    return replace(bookmark, load_page=None, verify_page=0 if bookmark.is_sorted else None)
 
-    Unknown ids land and are queued; a landed id that stands strictly between two that were
-    listed, and was not listed itself, is queued to be looked at: only a 404 makes it a tombstone.
+
+def verify(bookmark: Bookmark) -> Steps[tuple[Bookmark, str | None]]:
+    """Look at every page once more, and queue whatever does not agree with the landing.
+
+    Unknown ids land and are queued; a landed id that stands strictly between two that were listed,
+    and was not listed itself, is queued to be looked at: only a 404 makes it a tombstone. After a
+    first load it sets R. Returns the bookmark, and why the landing is still in doubt, if it is.
     """
-    number = (bookmark.verify_page or 0) + 1
+    absent_max = max(GONE_MIN, GONE_SHARE * (yield from ask.count_live()))
+    number, absent_count = (bookmark.verify_page or 0) + 1, 0
     previous: PageSeen | None = None
     while True:
         page = yield from ask.list_page(number, "created_at", "asc")
-        union = (previous.items if previous is not None else ()) + page.items
-        after = union[0].created_at if union and number > 1 else None
-        before = union[-1].created_at if union and not page.is_last else None
-        held = yield from ask.between(after, before)
-        # Without a page before it, the first page read after a restart has an open edge of its own.
-        absent = held - {item.id for item in union}
+        absent = yield from _absent(page, previous)
+        absent_count += len(absent)
+        if absent_count > absent_max:
+            event = Event("mass_deletion", f"{absent_count} records are listed no more")
+            bookmark = replace(bookmark, verify_page=0)
+            yield from ask.commit(Commit(bookmark=bookmark, events=(event,)))
+            return bookmark, "too many records are listed no more to believe that all are deleted"
         differing = yield from ask.differing(page.items)
         bookmark = replace(bookmark, verify_page=number)
         queued = dict.fromkeys(absent, "absent") | dict.fromkeys(differing, "differs")
@@ -103,8 +118,23 @@ def verify(bookmark: Bookmark) -> Steps[Bookmark]:
         previous, number = page, number + 1
     yield from drain()
     bookmark = replace(bookmark, verify_page=None)
+    if bookmark.proven_at is None:
+        bookmark = replace(bookmark, proven_at=bookmark.opened_at, opened_at=None)
     yield from ask.commit(Commit(bookmark=bookmark))
-    return bookmark
+    return bookmark, None
+
+
+def _absent(page: PageSeen, previous: PageSeen | None) -> Steps[frozenset[str]]:
+    """Landed ids that belong on this page, or between it and the one before, and are on neither."""
+    union = (previous.items if previous is not None else ()) + page.items
+    if not union and page.page > 1:
+        return frozenset()
+    after = (
+        union[0].created_at if union and page.page > (2 if previous is not None else 1) else None
+    )
+    before = union[-1].created_at if not page.is_last else None
+    held = yield from ask.between(after, before)
+    return held - {item.id for item in union}
 
 
 def drain() -> Steps[None]:

@@ -14,18 +14,17 @@ they may send while one of ours is on its way.
 
 A window is over at `Reset - Date`, a difference of two values of the server's clock, laid on our
 monotonic one: no clock is compared with another. Whatever the answer says, it is over a minute
-after any answer that it counted. Then one request, the probe, leaves alone and its answer tells
-what the new window holds. So nothing is assumed about its kind: a fixed window shows a full count
-after its reset, a sliding one shows what has left it. (Rejected: never more than `Limit` sends in
-any minute of ours. It suits both kinds too, but wastes up to a minute at the start, and is
-blind to others.)
+after any answer that it counted. What was left then still is, for a reset only adds. If nothing
+was, one request leaves alone: the probe. The first answer tells what the new window holds, so that
+nothing is assumed about its kind: a fixed window shows a full count after its reset, a sliding one
+shows what has left it. (Rejected: never more than `Limit` sends in any minute of ours. It suits
+both kinds too, but wastes up to a minute at the start and is blind to others.)
 
-A 429 closes one gate for everybody: until the reset, or ever longer where none is told. Then again
-one probe, and one more request in flight for each answer. A month that is spent (API 8.2) looks
-like a reset far away, or like 429s with a whole window between them.
+A 429 closes one gate for everybody (`gate.py`). A reset too far away to be the minute's, or 429s
+and nothing else for longer than a window, mean that the month is spent (API 8.2).
 
-Pure: `now` and `sent_at` are seconds of the caller's monotonic clock, chance is an argument. This
-module sends nothing, sleeps nowhere, and does not count the month: `quota` does.
+Pure: `now` is in seconds of the caller's monotonic clock, chance is an argument. This module sends
+nothing, sleeps nowhere, and does not count the month: `quota` does.
 """
 
 from __future__ import annotations
@@ -35,32 +34,16 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Literal
 
-WINDOW_SECONDS = 60.0
-"""A window of the limit "per minute" (API 8.2)."""
+from connector.engine.gate import RESOLUTION_SECONDS, WINDOW_SECONDS, Gate
 
 RESET_SECONDS_MAX = 120.0
 """A reset further away than this is not the minute's. No wait is longer either."""
 
-RESOLUTION_SECONDS = 1.0
-"""`Reset` may be cut to whole seconds. `Date` is too, but that errs towards waiting."""
-
 TIMESTAMP_MIN = 1e9
 """A smaller `Reset` is no Unix timestamp but, as some servers send it, seconds from now."""
 
-BACKOFF_SECONDS_MIN = 15.0
-"""The first wait after a 429 that tells no reset. It doubles up to a whole window."""
-
-JITTER_SECONDS_MAX = 3.0
-"""Added, never subtracted, after a 429, so that several processes do not come back at once."""
-
 UNTOLD_PROBES_MAX = 3
 """Answers without figures that a window may open with before we go on unpaced."""
-
-RAMP_MAX = 32
-"""Requests in flight from which a 429 is forgotten."""
-
-TURN_SECONDS = 0.25
-"""How long to wait for another request's answer before asking again without it."""
 
 WAIT_SECONDS_MIN = 0.001
 """No wait is shorter, so that a caller's clock moves on."""
@@ -84,39 +67,48 @@ class RateHeaders:
 
 
 @dataclass(frozen=True, slots=True)
+class Ticket:
+    """One request that was let go, to be given back once it has ended."""
+
+    sent_at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Go:
     """The request may leave now; it has been counted as sent and in flight."""
+
+    ticket: Ticket
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Ask again after `seconds`, or as soon as another request has ended.
+    """Ask again after `seconds`, or as soon as another request has ended; None: only then.
 
     `reason` is "window" (spent until its reset), "backoff" (after a 429), "probe" (one request is
     out to learn what the window holds), "in_flight" (the rest is taken by requests on their way),
     "ramp" (few at a time after a 429) or "spread" (evenly over the window).
     """
 
-    seconds: float
+    seconds: float | None
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """The month is exhausted: stop. `resets_in_seconds` is None where the server did not say.
+    """The month is exhausted: stop. `resets_at` is the server's Unix time, None where it told none.
 
     Once that time has passed, `ask` lets a probe through again; without it, never.
     """
 
-    resets_in_seconds: float | None
+    resets_at: float | None
 
 
 class Pace:
     """The pace of one API key, shared by all of a process's requests.
 
-    Each `Go` must be followed by exactly one of `heard`, `refused` and `lost`, with the `now` of
-    the `ask` as `sent_at`; a cancelled request is `lost`. `mode` "burst" sends as soon as it may
-    and "spread" evenly; `reserve` requests of each window are left for people, except the probe.
+    Each ticket is given back exactly once: to `heard`, `refused`, `lost` or `unsent`; a cancelled
+    request is `lost`. `mode` "burst" sends as soon as it may and "spread" evenly; `reserve`
+    requests of each window are left for people, except the probe.
     """
 
     def __init__(self, *, mode: Mode = "burst", reserve: int = 0) -> None:
@@ -124,7 +116,7 @@ class Pace:
         assert reserve >= 0, reserve
         self._mode, self._reserve = mode, reserve
         self._window = _Window(opened_at=-math.inf)
-        self._gate = _Gate()
+        self._gate = Gate()
         self._others = _Others()
         self._limit: int | None = None
         self._in_flight = 0
@@ -148,27 +140,27 @@ class Pace:
 
     def ask(self, now: float) -> Go | Wait | Spent:
         """Whether one more request may leave now. `Go` counts it as sent."""
-        if (spent := self._gate.spent(now)) is not None:
-            return spent
+        if self._gate.is_month_spent:
+            if now < self._gate.opens_at:
+                return Spent(self._gate.month_resets_at)
+            self._gate.reopen()
         if now >= self._window.ends_at:
             self._open(now)
         if (wait := self._hindrance(now)) is not None:
-            seconds = min(max(wait.seconds, WAIT_SECONDS_MIN), RESET_SECONDS_MAX)
-            return Wait(seconds, wait.reason)
-        if self._mode == "spread" and (left := self._left()) is not None:
-            free = left - self._in_flight
-            self._next_at = now + (self._window.ends_at - now) / free
+            return wait
+        if self._mode == "spread":
+            self._next_at = now + self._spacing_seconds(now)
         self._in_flight += 1
-        self._window.is_probe_out |= self._window.remaining is None
+        self._window.is_probe_out |= not self._window.is_told
         self._others.sent += 1
-        return Go()
+        return Go(Ticket(now))
 
     def heard(
-        self, now: float, sent_at: float, rate: RateHeaders, server_now: float | None
+        self, now: float, ticket: Ticket, rate: RateHeaders, server_now: float | None
     ) -> None:
         """An answer other than a 429 arrived; `server_now` is its `Date` as a Unix time."""
-        self._end(now, sent_at)
-        self._gate.pass_one(sent_at)
+        sent_at = self._end(now, ticket)
+        self._gate.admit(sent_at)
         window = self._window
         if sent_at < window.opened_at:
             # Its figures are of another window, yet it may have been counted in this one.
@@ -177,12 +169,12 @@ class Pace:
         if rate.limit is not None and rate.limit > 0:
             self._limit = rate.limit
         if rate.remaining is None:
-            window.untold += 1
+            window.untold += not window.is_told
             self._untold.append(now)
             return
         while self._untold and self._untold[0] <= sent_at:
             self._untold.popleft()
-        is_first = window.remaining is None
+        is_first = not window.is_told
         window.learn(rate.remaining, _end_of_window(now, sent_at, rate, server_now))
         window.ends_at = max(window.ends_at, self._gate.opens_at)
         assert window.remaining is not None
@@ -193,48 +185,54 @@ class Pace:
     def refused(
         self,
         now: float,
-        sent_at: float,
+        ticket: Ticket,
         rate: RateHeaders,
         server_now: float | None,
         jitter: float,
     ) -> None:
         """A 429 arrived; `jitter` in [0, 1) is the caller's draw."""
         assert 0 <= jitter < 1, jitter
-        self._end(now, sent_at)
+        sent_at = self._end(now, ticket)
         window, gate = self._window, self._gate
         seconds = _seconds_to_reset(now - sent_at, rate, server_now)
         if seconds is not None and seconds > RESET_SECONDS_MAX:
-            gate.stop(now + seconds)
+            is_timestamp = rate.reset is not None and rate.reset >= TIMESTAMP_MIN
+            told_at = rate.reset if is_timestamp else server_now and server_now + seconds
+            gate.stop(now + seconds, told_at)
         elif sent_at >= window.opened_at:
-            if seconds is None and window.remaining is not None and window.ends_at > now:
+            if seconds is None and now >= gate.opens_at and now < window.ends_at < math.inf:
                 # Headers on successes only: what they told of the window's end still holds.
                 seconds = window.ends_at - now
             gate.close(now, sent_at, seconds, jitter)
         else:
             # Refused in an earlier window, which says nothing about this one.
             return
-        window.remaining, window.reset = 0, None
+        window.is_told, window.remaining, window.reset = True, 0, None
         window.ends_at = gate.opens_at
 
-    def lost(self, now: float, sent_at: float) -> None:
+    def lost(self, now: float, ticket: Ticket) -> None:
         """No answer came; the request may still have been counted."""
-        self._end(now, sent_at)
+        self._end(now, ticket)
         self._untold.append(now)
 
-    def _end(self, now: float, sent_at: float) -> None:
+    def unsent(self, now: float, ticket: Ticket) -> None:
+        """The request never left, so nobody counted it."""
+        self._end(now, ticket)
+        self._others.sent -= 1
+
+    def _end(self, now: float, ticket: Ticket) -> float:
+        sent_at = ticket.sent_at
         assert sent_at <= now, f"sent at {sent_at}, after {now}"
         assert self._in_flight > 0, "more requests ended than were sent"
         self._in_flight -= 1
         self._others.round_trip_seconds = max(self._others.round_trip_seconds, now - sent_at)
         if sent_at >= self._window.opened_at:
             self._window.is_probe_out = False
+        return sent_at
 
     def _open(self, now: float) -> None:
-        # What ended before the probe leaves, the probe's answer has counted.
-        self._window = _Window(opened_at=now)
-        self._untold.clear()
+        self._window = _Window(opened_at=now, remaining=self._window.remaining)
         self._others.fade()
-        self._next_at = -math.inf
 
     def _left(self) -> int | None:
         """What is left for us, before requests in flight; None where nothing is told."""
@@ -243,22 +241,35 @@ class Pace:
         guard = min(self._others.guard(), (self._limit or 0) // 4)
         return self._window.remaining - len(self._untold) - self._reserve - guard
 
+    def _spacing_seconds(self, now: float) -> float:
+        """What lies between two requests that are spread evenly."""
+        left = self._left()
+        if self._window.is_told and left is not None:
+            return (self._window.ends_at - now) / max(1, left - self._in_flight)
+        return WINDOW_SECONDS / self._limit if self._limit is not None else 0.0
+
     def _hindrance(self, now: float) -> Wait | None:
         """Why no request may leave at the moment, if one may not."""
         window, left = self._window, self._left()
-        if left is None:
+        is_free = left is not None and left > self._in_flight
+        if not window.is_told and not is_free:
+            # Nothing is known to be left: one may look, until looking has proved to be in vain.
             if window.untold < UNTOLD_PROBES_MAX:
-                return Wait(TURN_SECONDS, "probe") if window.is_probe_out else None
-        elif left < 1:
+                return Wait(None, "probe") if window.is_probe_out else None
+        elif left is not None and left < 1:
             reason = "backoff" if now < self._gate.opens_at else "window"
-            return Wait(window.ends_at - now, reason)
-        elif left <= self._in_flight:
-            return Wait(min(TURN_SECONDS, window.ends_at - now), "in_flight")
-        elif self._mode == "spread" and now < self._next_at:
-            return Wait(self._next_at - now, "spread")
-        if self._gate.ramp < RAMP_MAX and self._in_flight >= self._gate.ramp:
-            return Wait(TURN_SECONDS, "ramp")
+            return _wait(window.ends_at - now, reason)
+        elif not is_free:
+            return _wait(window.ends_at - now, "in_flight")
+        if self._mode == "spread" and now < self._next_at:
+            return _wait(self._next_at - now, "spread")
+        if self._gate.is_full(self._in_flight):
+            return Wait(None, "ramp")
         return None
+
+
+def _wait(seconds: float, reason: str) -> Wait:
+    return Wait(min(max(seconds, WAIT_SECONDS_MIN), RESET_SECONDS_MAX), reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,10 +285,14 @@ class _WindowEnd:
 
 @dataclass(slots=True)
 class _Window:
-    """What is known since a probe left at `opened_at`."""
+    """What is known of the time since `opened_at`.
+
+    Until it is told, `remaining` is what was left of the window before: not more than there is.
+    """
 
     opened_at: float
     remaining: int | None = None
+    is_told: bool = False
     ends_at: float = math.inf
     reset: float | None = None
     untold: int = 0
@@ -286,7 +301,8 @@ class _Window:
     def learn(self, remaining: int, end: _WindowEnd) -> None:
         """Take in the figures of an answer to a request of this window; `remaining` only falls."""
         remaining = max(0, remaining)
-        if self.remaining is None:
+        if self.remaining is None or not self.is_told:
+            self.is_told = True
             self.remaining, self.ends_at, self.reset = remaining, end.at, end.reset
         elif end.reset is not None and end.reset == self.reset:
             # Every bound on the same moment holds, so the lowest does.
@@ -297,59 +313,6 @@ class _Window:
             self.remaining = remaining
             if end.at >= self.ends_at:
                 self.ends_at, self.reset = end.at, end.reset
-
-
-class _Gate:
-    """What 429s have closed: for everybody until `opens_at`, or for the month."""
-
-    def __init__(self) -> None:
-        self.opens_at = -math.inf
-        self.ramp = RAMP_MAX
-        self._is_month_spent = False
-        self._first_at: float | None = None
-        self._last_at = -math.inf
-        self._refusals = 0
-
-    def spent(self, now: float) -> Spent | None:
-        """Whether the month is known to be spent."""
-        if not self._is_month_spent:
-            return None
-        if not math.isfinite(self.opens_at):
-            return Spent(None)
-        if now < self.opens_at:
-            return Spent(self.opens_at - now)
-        self._is_month_spent, self._first_at, self._refusals = False, None, 0
-        return None
-
-    def stop(self, opens_at: float) -> None:
-        """The month is spent until then."""
-        self._is_month_spent, self.opens_at, self.ramp = True, opens_at, 1
-
-    def close(self, now: float, sent_at: float, seconds: float | None, jitter: float) -> None:
-        """A request was refused until `seconds` from now, or until nobody knows when."""
-        self.ramp = 1
-        # Requests that were on their way together are refused together: that is one refusal.
-        if self._first_at is None or sent_at >= self._last_at:
-            self._refusals += 1
-        self._last_at = now
-        if self._first_at is None:
-            self._first_at = now
-        elif sent_at - self._first_at >= WINDOW_SECONDS:
-            self.stop(math.inf)
-            return
-        doublings = self._refusals - (1 if seconds is None else 2)
-        backoff = min(BACKOFF_SECONDS_MIN * 2.0**doublings, WINDOW_SECONDS)
-        if seconds is not None:
-            # Refused again although it waited as told: the word alone is no longer enough.
-            told = max(0.0, seconds) + RESOLUTION_SECONDS
-            backoff = told if doublings < 0 else max(told, backoff)
-        self.opens_at = max(self.opens_at, now + backoff + jitter * JITTER_SECONDS_MAX)
-
-    def pass_one(self, sent_at: float) -> None:
-        """A request that left at `sent_at` was not refused."""
-        if sent_at >= self._last_at and not self._is_month_spent:
-            self._first_at, self._refusals = None, 0
-            self.ramp = min(self.ramp + 1, RAMP_MAX)
 
 
 @dataclass(slots=True)
@@ -376,7 +339,7 @@ class _Others:
         taken = self._remaining_at_first - remaining - self.sent
         if taken > self._taken:
             self._taken = taken
-            seconds = max(now - self._first_at, self.round_trip_seconds, TURN_SECONDS)
+            seconds = max(now - self._first_at, self.round_trip_seconds, WAIT_SECONDS_MIN)
             self._per_second = max(self._per_second, taken / seconds)
 
     def fade(self) -> None:

@@ -2,7 +2,7 @@
 type's items.
 
     never loaded   sweep, drain, look once more, then walk
-    loaded         drain what is still queued, then walk
+    loaded         drain what is still queued, walk, and look at all pages if the total differs
     unsortable     read whole
 
 A generator that asks (`ask.py`); the first load is in `load.py`, the walk in `walk.py`. Whoever
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from connector.engine import ask, load
 from connector.engine.ask import Bookmark, Commit, Steps
-from connector.engine.walk import Walk
+from connector.engine.walk import Walk, Walked
 from connector.resource import Declaration
 
 
@@ -35,18 +35,22 @@ def pull(resource: Declaration, bookmark: Bookmark) -> Steps[Pulled]:
     """Bring one stream up to date with the fewest requests that prove it."""
     if not resource.sortable:
         return (yield from _pull_whole(resource, bookmark))
-    if bookmark.proven_at is None:
+    if bookmark.proven_at is None and bookmark.verify_page is None:
         swept = yield from load.sweep(bookmark)
         bookmark = swept.bookmark
+        yield from load.drain()
+        if swept.is_short:
+            return Pulled(False, "the list shows fewer records than its total", swept.total)
         if not bookmark.is_sorted:
             yield from ask.commit(Commit(events=(load.unsorted_event(resource),)))
-        if swept.is_one_instant and resource.lists_cursor:
+        elif swept.is_one_instant and resource.lists_cursor:
             # Its only page showed every id and `updated_at` at one instant: that is a walk.
-            yield from load.drain()
             return Pulled(True, None, swept.total)
     yield from load.drain()
     if bookmark.verify_page is not None:
-        bookmark = yield from load.verify(bookmark)
+        bookmark, doubt = yield from load.verify(bookmark)
+        if doubt is not None:
+            return Pulled(False, doubt, (yield from ask.count_live()))
     if not bookmark.is_sorted:
         return (yield from _pull_whole(resource, bookmark))
     is_resumed = bookmark.opened_at is not None
@@ -54,7 +58,20 @@ def pull(resource: Declaration, bookmark: Bookmark) -> Steps[Pulled]:
     if is_resumed and walked.is_proven:
         # The pass cut short is proven as of its own opening; what changed since needs another.
         walked = yield from Walk(resource, walked.bookmark).run()
-    return Pulled(walked.is_proven, walked.reason, walked.total)
+    return (yield from _audit(walked))
+
+
+def _audit(walked: Walked) -> Steps[Pulled]:
+    """Hold the live rows against the total of the walk's own list; if they differ, look at all
+    pages.
+
+    Records that were found gone after that list are in its total and no longer live.
+    """
+    doubt = walked.reason
+    if (yield from ask.count_live()) + walked.gone != walked.total:
+        _, found = yield from load.verify(walked.bookmark)
+        doubt = doubt or found
+    return Pulled(doubt is None, doubt, walked.total)
 
 
 def _pull_whole(resource: Declaration, bookmark: Bookmark) -> Steps[Pulled]:

@@ -53,12 +53,16 @@ _SECOND = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Walked:
-    """How a walk ended. `reason` says why it is not proven; `total` is the last list's."""
+    """How a walk ended. `reason` says why it is not proven; `total` is the last list's.
+
+    `gone` counts the records that were listed and then found to be deleted.
+    """
 
     bookmark: Bookmark
     is_proven: bool
     reason: str | None
     total: int
+    gone: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +146,7 @@ class Walk:
         bookmark = self._close(is_proven)
         events = () if is_proven else (Event("unproven", reason or ""),)
         yield from self._land(bookmark, events)
-        return Walked(bookmark, is_proven, reason, listing.pages[-1].total)
+        return Walked(bookmark, is_proven, reason, listing.pages[-1].total, len(self._dead))
 
     # -- the list --------------------------------------------------------------------------------
 

@@ -59,8 +59,18 @@ class Gate:
         self.is_month_spent, self.month_resets_at = False, None
         self._first_at, self._refusals = None, 0
 
-    def close(self, now: float, sent_at: float, seconds: float | None, jitter: float) -> None:
-        """A request was refused, for `seconds` from now or for nobody knows how long."""
+    def close(
+        self,
+        now: float,
+        sent_at: float,
+        seconds: float | None,
+        freed_seconds: float,
+        jitter: float,
+    ) -> None:
+        """A request was refused, for `seconds` from now or for nobody knows how long.
+
+        In `freed_seconds` something of ours leaves the last minute, if that is not in the past.
+        """
         self.in_flight_max = 1
         # Requests that were on their way together are refused together, which is one refusal.
         is_echo = self._first_at is not None and sent_at < self._last_at
@@ -73,13 +83,13 @@ class Gate:
             self.stop(math.inf, None)
             return
         self._refusals += not is_echo
-        closed = self._backoff_seconds(seconds) + jitter * JITTER_SECONDS_MAX
+        closed = self._backoff_seconds(seconds, freed_seconds) + jitter * JITTER_SECONDS_MAX
         assert closed > 0, closed
         self.opens_at = max(self.opens_at, now + closed)
 
-    def _backoff_seconds(self, told: float | None) -> float:
+    def _backoff_seconds(self, told: float | None, freed_seconds: float) -> float:
         if told is None:
-            return _doubled(self._refusals - 1)
+            return max(_doubled(self._refusals - 1), freed_seconds)
         told = max(0.0, told) + RESOLUTION_SECONDS
         # Refused again after waiting as told: the server's word alone is not enough any more.
         return told if self._refusals < 2 else max(told, _doubled(self._refusals - 2))

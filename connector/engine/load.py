@@ -23,6 +23,9 @@ from connector.resource import Declaration, Resource
 SWEEPS_MAX = 12
 """Sweeps of one first load: more than one only if fewer ids were seen than the list's total."""
 
+VERIFICATIONS_MAX = 3
+"""Times that all pages are looked at again while fewer records are live than the total says."""
+
 GONE_MIN = 20
 GONE_SHARE = 0.02
 """More missing records than both allow are no deletions but a key that lost sight of them."""
@@ -91,11 +94,34 @@ def _after_sweep(bookmark: Bookmark, is_one_instant: bool, is_short: bool) -> Bo
 
 
 def verify(bookmark: Bookmark) -> Steps[tuple[Bookmark, str | None]]:
-    """Look at every page once more, and queue whatever does not agree with the landing.
+    """Look at every page once more, until as many records are live as the list's total says.
+
+    After a first load it sets R. Returns the bookmark, and why the landing is still in doubt, if
+    it is: then R is not set, and the next pull looks again.
+    """
+    for _ in range(VERIFICATIONS_MAX):
+        bookmark, total, doubt = yield from _look_again(bookmark)
+        if doubt is not None:
+            break
+        yield from drain()
+        if (yield from ask.count_live()) >= total:
+            break
+        bookmark = replace(bookmark, verify_page=0)
+        doubt = "the list shows fewer records than its total"
+    if doubt is None:
+        bookmark = replace(bookmark, verify_page=None)
+        if bookmark.proven_at is None:
+            bookmark = replace(bookmark, proven_at=bookmark.opened_at, opened_at=None)
+    yield from ask.commit(Commit(bookmark=bookmark))
+    return bookmark, doubt
+
+
+def _look_again(bookmark: Bookmark) -> Steps[tuple[Bookmark, int, str | None]]:
+    """Read all pages, from the one after the last that was verified, and queue what disagrees.
 
     Unknown ids land and are queued; a landed id that stands strictly between two that were listed,
-    and was not listed itself, is queued to be looked at: only a 404 makes it a tombstone. After a
-    first load it sets R. Returns the bookmark, and why the landing is still in doubt, if it is.
+    and was not listed itself, is queued to be looked at: only a 404 makes it a tombstone. Returns
+    the bookmark, the last total, and a doubt if too much is missing to be believed.
     """
     absent_max = max(GONE_MIN, GONE_SHARE * (yield from ask.count_live()))
     number, absent_count = (bookmark.verify_page or 0) + 1, 0
@@ -108,20 +134,15 @@ def verify(bookmark: Bookmark) -> Steps[tuple[Bookmark, str | None]]:
             event = Event("mass_deletion", f"{absent_count} records are listed no more")
             bookmark = replace(bookmark, verify_page=0)
             yield from ask.commit(Commit(bookmark=bookmark, events=(event,)))
-            return bookmark, "too many records are listed no more to believe that all are deleted"
+            doubt = "too many records are listed no more to believe that all are deleted"
+            return bookmark, page.total, doubt
         differing = yield from ask.differing(page.items)
         bookmark = replace(bookmark, verify_page=number)
         queued = dict.fromkeys(absent, "absent") | dict.fromkeys(differing, "differs")
         yield from ask.commit(Commit(items=page.items, enqueue=queued, bookmark=bookmark))
         if page.is_last:
-            break
+            return bookmark, page.total, None
         previous, number = page, number + 1
-    yield from drain()
-    bookmark = replace(bookmark, verify_page=None)
-    if bookmark.proven_at is None:
-        bookmark = replace(bookmark, proven_at=bookmark.opened_at, opened_at=None)
-    yield from ask.commit(Commit(bookmark=bookmark))
-    return bookmark, None
 
 
 def _absent(page: PageSeen, previous: PageSeen | None) -> Steps[frozenset[str]]:

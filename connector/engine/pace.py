@@ -31,10 +31,11 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from connector.engine.gate import RESOLUTION_SECONDS, WINDOW_SECONDS, Gate
+from connector.engine.usage import Usage
 
 RESET_SECONDS_MAX = 120.0
 """A reset further away than this is not the minute's. No wait is longer either."""
@@ -84,9 +85,9 @@ class Go:
 class Wait:
     """Ask again after `seconds`, or as soon as another request has ended; None: only then.
 
-    `reason` is "window" (spent until its reset), "backoff" (after a 429), "probe" (one request is
-    out to learn what the window holds), "in_flight" (the rest is taken by requests on their way),
-    "ramp" (few at a time after a 429) or "spread" (evenly over the window).
+    `reason` is "window" (spent until its reset), "probe" (one request is out to learn what the
+    window holds), "backoff" (after a 429), "ramp" (few at a time after one) or "spread" (evenly
+    over the window).
     """
 
     seconds: float | None
@@ -117,7 +118,7 @@ class Pace:
         self._mode, self._reserve = mode, reserve
         self._window = _Window(opened_at=-math.inf)
         self._gate = Gate()
-        self._others = _Others()
+        self._usage = Usage()
         self._limit: int | None = None
         self._in_flight = 0
         self._untold: deque[float] = deque(maxlen=UNTOLD_KEPT_MAX)
@@ -146,13 +147,14 @@ class Pace:
             self._gate.reopen()
         if now >= self._window.ends_at:
             self._open(now)
-        if (wait := self._hindrance(now)) is not None:
+        free = self._free(now)
+        if (wait := self._hindrance(now, free)) is not None:
             return wait
         if self._mode == "spread":
-            self._next_at = now + self._spacing_seconds(now)
+            self._next_at = now + self._spacing_seconds(now, free)
         self._in_flight += 1
         self._window.is_probe_out |= not self._window.is_told
-        self._others.sent += 1
+        self._usage.send()
         return Go(Ticket(now))
 
     def heard(
@@ -175,12 +177,12 @@ class Pace:
         while self._untold and self._untold[0] <= sent_at:
             self._untold.popleft()
         is_first = not window.is_told
-        window.learn(rate.remaining, _end_of_window(now, sent_at, rate, server_now))
+        window.learn(rate.remaining, self._limit, _end_of_window(now, sent_at, rate, server_now))
         window.ends_at = max(window.ends_at, self._gate.opens_at)
         assert window.remaining is not None
         if is_first:
-            self._others.begin(now, window.remaining, self._in_flight + len(self._untold))
-        self._others.observe(now, window.remaining)
+            self._usage.begin(now, window.remaining, self._in_flight + len(self._untold))
+        self._usage.compare(now, sent_at, self._limit, rate.remaining, self._in_flight)
 
     def refused(
         self,
@@ -194,6 +196,7 @@ class Pace:
         assert 0 <= jitter < 1, jitter
         sent_at = self._end(now, ticket)
         window, gate = self._window, self._gate
+        self._usage.suspect(now)
         seconds = _seconds_to_reset(now - sent_at, rate, server_now)
         if seconds is not None and seconds > RESET_SECONDS_MAX:
             is_timestamp = rate.reset is not None and rate.reset >= TIMESTAMP_MIN
@@ -203,7 +206,9 @@ class Pace:
             if seconds is None and now >= gate.opens_at and now < window.ends_at < math.inf:
                 # Headers on successes only: what they told of the window's end still holds.
                 seconds = window.ends_at - now
-            gate.close(now, sent_at, seconds, jitter)
+            # A window that is spent holds some of ours, and is over a minute after them.
+            freed_seconds = self._usage.freed_at(now, 1) - now
+            gate.close(now, sent_at, seconds, freed_seconds, jitter)
         else:
             # Refused in an earlier window, which says nothing about this one.
             return
@@ -217,55 +222,102 @@ class Pace:
 
     def unsent(self, now: float, ticket: Ticket) -> None:
         """The request never left, so nobody counted it."""
-        self._end(now, ticket)
-        self._others.sent -= 1
+        self._land(now, ticket)
+        self._usage.take_back()
 
     def _end(self, now: float, ticket: Ticket) -> float:
+        self._usage.end(now, ticket.sent_at)
+        return self._land(now, ticket)
+
+    def _land(self, now: float, ticket: Ticket) -> float:
         sent_at = ticket.sent_at
         assert sent_at <= now, f"sent at {sent_at}, after {now}"
         assert self._in_flight > 0, "more requests ended than were sent"
         self._in_flight -= 1
-        self._others.round_trip_seconds = max(self._others.round_trip_seconds, now - sent_at)
         if sent_at >= self._window.opened_at:
             self._window.is_probe_out = False
         return sent_at
 
     def _open(self, now: float) -> None:
         self._window = _Window(opened_at=now, remaining=self._window.remaining)
-        self._others.fade()
+        self._usage.open()
 
-    def _left(self) -> int | None:
-        """What is left for us, before requests in flight; None where nothing is told."""
+    def _free(self, now: float) -> int | None:
+        """How many may leave now; None where nothing tells.
+
+        Both counts are never more than what is left: the server's, and ours of the last minute.
+        """
+        told = self._told()
+        if self._limit is not None and self._usage.is_alone(now):
+            room = self._usage.room(now, self._limit, self._in_flight)
+            told = room if told is None else max(told, room)
+        if told is None:
+            return None
+        return told - self._kept(now)
+
+    def _kept(self, now: float) -> int:
+        """What is left to people, and to other clients while they are there."""
+        return self._reserve + min(self._usage.guard(now), (self._limit or 0) // 4)
+
+    def _told(self) -> int | None:
+        """What the lowest figure leaves, once all that it may not have counted is taken off."""
         if self._window.remaining is None:
             return None
-        guard = min(self._others.guard(), (self._limit or 0) // 4)
-        return self._window.remaining - len(self._untold) - self._reserve - guard
+        uncounted = len(self._untold) + self._in_flight + self._window.is_late
+        return self._window.remaining - uncounted
 
-    def _spacing_seconds(self, now: float) -> float:
+    def _room_at(self, now: float) -> float:
+        """When our own of the last minute leave room for one more; `inf` if that cannot be said."""
+        if self._limit is None:
+            return math.inf
+        lacking = 1 + self._kept(now) - self._usage.room(now, self._limit, self._in_flight)
+        freed_at = self._usage.freed_at(now, lacking)
+        return freed_at if math.isfinite(freed_at) else math.inf
+
+    def _spacing_seconds(self, now: float, free: int | None) -> float:
         """What lies between two requests that are spread evenly."""
-        left = self._left()
-        if self._window.is_told and left is not None:
-            return (self._window.ends_at - now) / max(1, left - self._in_flight)
-        return WINDOW_SECONDS / self._limit if self._limit is not None else 0.0
+        steady = math.inf if self._limit is None else WINDOW_SECONDS / self._limit
+        if free is None or not self._window.is_told:
+            return steady if math.isfinite(steady) else 0.0
+        left = (self._window.ends_at - now) / max(1, free)
+        return min(left, steady) if self._usage.is_alone(now) else left
 
-    def _hindrance(self, now: float) -> Wait | None:
+    def _hindrance(self, now: float, free: int | None) -> Wait | None:
         """Why no request may leave at the moment, if one may not."""
-        window, left = self._window, self._left()
-        is_free = left is not None and left > self._in_flight
-        if not window.is_told and not is_free:
-            # Nothing is known to be left: one may look, until looking has proved to be in vain.
-            if window.untold < UNTOLD_PROBES_MAX:
-                return Wait(None, "probe") if window.is_probe_out else None
-        elif left is not None and left < 1:
-            reason = "backoff" if now < self._gate.opens_at else "window"
-            return _wait(window.ends_at - now, reason)
-        elif not is_free:
-            return _wait(window.ends_at - now, "in_flight")
+        if now < self._gate.opens_at:
+            return _wait(self._gate.opens_at - now, "backoff")
+        if free is None or free < 1:
+            wait = self._wait_for_end(now) if self._window.is_told else self._wait_for_probe(now)
+            if wait is not None:
+                return wait
         if self._mode == "spread" and now < self._next_at:
             return _wait(self._next_at - now, "spread")
-        if self._gate.is_full(self._in_flight):
-            return Wait(None, "ramp")
-        return None
+        return Wait(None, "ramp") if self._gate.is_full(self._in_flight) else None
+
+    def _wait_for_end(self, now: float) -> Wait:
+        """Nothing is left: until the window's end, or until ours leave room."""
+        room_at = self._room_at(now) if self._usage.is_alone(now) else math.inf
+        return _wait(min(self._window.ends_at, room_at) - now, "window")
+
+    def _wait_for_probe(self, now: float) -> Wait | None:
+        """Nothing is known to be left: one may look, until looking has proved to be in vain."""
+        if self._window.untold >= UNTOLD_PROBES_MAX:
+            room_at = self._room_at(now)
+            return _wait(room_at - now, "window") if room_at < math.inf else None
+        if self._window.is_probe_out:
+            return Wait(None, "probe")
+        if self._usage.is_shared(now) and self._window.untold == 0:
+            # What others leave, others take. Only where ours have left is there sure to be room.
+            sure_at = self._usage.freed_at(now, self._usage.guard(now) + 1)
+        elif (self._told() or 0) < 0:
+            # More are out than the last figures allowed, since ours had left room: they may have
+            # taken what the reset has added.
+            if self._in_flight > 0:
+                return Wait(None, "probe")
+            sure_at = self._room_at(now)
+        else:
+            return None
+        return _wait(sure_at - now, "window") if now < sure_at < math.inf else None
 
 
 def _wait(seconds: float, reason: str) -> Wait:
@@ -293,16 +345,18 @@ class _Window:
     opened_at: float
     remaining: int | None = None
     is_told: bool = False
+    is_late: bool = False
+    """Whether the server's figures lack the very request that they answer, as some servers' do."""
     ends_at: float = math.inf
     reset: float | None = None
     untold: int = 0
     is_probe_out: bool = False
 
-    def learn(self, remaining: int, end: _WindowEnd) -> None:
+    def learn(self, remaining: int, limit: int | None, end: _WindowEnd) -> None:
         """Take in the figures of an answer to a request of this window; `remaining` only falls."""
         remaining = max(0, remaining)
         if self.remaining is None or not self.is_told:
-            self.is_told = True
+            self.is_told, self.is_late = True, remaining == limit
             self.remaining, self.ends_at, self.reset = remaining, end.at, end.reset
         elif end.reset is not None and end.reset == self.reset:
             # Every bound on the same moment holds, so the lowest does.
@@ -313,44 +367,6 @@ class _Window:
             self.remaining = remaining
             if end.at >= self.ends_at:
                 self.ends_at, self.reset = end.at, end.reset
-
-
-@dataclass(slots=True)
-class _Others:
-    """How much other clients of the key take: the fall of `Remaining` that we do not explain.
-
-    Counted so that it is never more than the truth; alone with the key, it is nothing.
-    """
-
-    sent: int = 0
-    round_trip_seconds: float = 0.0
-    _remaining_at_first: int = 0
-    _first_at: float = 0.0
-    _taken: int = 0
-    _per_second: float = field(default=0.0)
-
-    def begin(self, now: float, remaining: int, sent: int) -> None:
-        """A window's first figure; `sent` of our requests may not be counted in it."""
-        self._remaining_at_first, self._first_at = remaining, now
-        self._taken, self.sent = 0, sent
-
-    def observe(self, now: float, remaining: int) -> None:
-        """A later figure of the window."""
-        taken = self._remaining_at_first - remaining - self.sent
-        if taken > self._taken:
-            self._taken = taken
-            seconds = max(now - self._first_at, self.round_trip_seconds, WAIT_SECONDS_MIN)
-            self._per_second = max(self._per_second, taken / seconds)
-
-    def fade(self) -> None:
-        """A window is over: what was seen in it counts half in the next."""
-        self._per_second = self._per_second / 2 if self._per_second > 0.01 else 0.0
-        self.round_trip_seconds /= 2
-
-    def guard(self) -> int:
-        """As many as they send during one round trip of ours, and three deviations more."""
-        expected = self._per_second * self.round_trip_seconds
-        return math.ceil(expected + 3 * math.sqrt(expected))
 
 
 def _seconds_to_reset(

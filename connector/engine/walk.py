@@ -116,6 +116,7 @@ class Walk:
         self._bookmark = bookmark
         self._lateness = timedelta(seconds=bookmark.lateness_seconds)
         self._floor = bookmark.proven_at - self._lateness
+        self._is_resumed = bookmark.opened_at is not None
         self._step = 0
         self._known: dict[str, Known] = {}
         self._readings: dict[str, _Reading] = {}
@@ -167,11 +168,15 @@ class Walk:
             self._remember(item.id, known.get(item.id))
 
     def _remember(self, id: str, known: Known | None) -> None:
-        """Keep what is landed; a row read since T0, by a run that was cut short, counts as read."""
+        """Keep what is landed; a row read since T0, by a run that was cut short, counts as read.
+
+        Only in a pass that is resumed: T0 lies a little before the pass, so in a new one a row that
+        was read just before it would count as read since, and what came after would be missed.
+        """
         if known is None:
             return
         self._known[id] = known
-        opened_at = self._bookmark.opened_at
+        opened_at = self._bookmark.opened_at if self._is_resumed else None
         if opened_at is None or known.read_at is None or known.is_queued:
             return
         # `Date` is cut to the second, so only a reading that is later by one is surely later.

@@ -17,6 +17,12 @@ def missing(world: World, mirror: Mirror) -> set[str]:
     }
 
 
+def ghosts(world: World, mirror: Mirror) -> set[str]:
+    """Rows that pass for live and that the API has no more."""
+    held = world.store.records("candidates")
+    return {id for id, row in mirror.rows.items() if not row.is_deleted and id not in held}
+
+
 def stale(world: World, mirror: Mirror) -> set[str]:
     """Records whose landed fields are not those of the API."""
     held = world.store.records("candidates")

@@ -125,7 +125,7 @@ class World:
 
     def _newest(self, live: list[str], count: int) -> list[str]:
         records = self.store.records("candidates")
-        return sorted(live, key=lambda id: records[id]["updated_at"], reverse=True)[:count]
+        return sorted(live, key=lambda each: records[each]["updated_at"], reverse=True)[:count]
 
     def _touch_top(self, live: list[str]) -> None:
         id = self.chance.choice(self._newest(live, 8))
@@ -185,24 +185,33 @@ class Mirror:
     def _perform(self, wanted: ask.Ask) -> Any:
         match wanted:
             case ask.ListPage(page, sort, order):
-                return self._list(page, sort, order)
+                found: Any = self._list(page, sort, order)
             case ask.ReadRecords(ids):
-                return {id: self._read(id) for id in ids}
-            case ask.Recall(ids):
-                return {id: self._known(id) for id in ids if id in self.rows}
-            case ask.Differing(items):
-                return [item.id for item in items if self._differs(item.raw)]
-            case ask.Between(after, before):
-                return [id for id, row in self.rows.items() if _is_between(row, after, before)]
-            case ask.NextQueued(count, skip):
-                waiting = [id for id in self.queue if id not in skip]
-                waiting.sort(key=lambda id: self.rows[id].created_at, reverse=True)
-                return waiting[:count]
-            case ask.CountLive():
-                return sum(not row.is_deleted for row in self.rows.values())
+                found = {id: self._read(id) for id in ids}
             case Commit():
                 self._may_be_cut_short()
-                return self._commit(wanted)
+                self._commit(wanted)
+                found = None
+            case _:
+                found = self._look(wanted)
+        return found
+
+    def _look(self, wanted: ask.Ask) -> Any:
+        match wanted:
+            case ask.Recall(ids):
+                found: Any = {id: self._known(id) for id in ids if id in self.rows}
+            case ask.Differing(items):
+                found = [item.id for item in items if self._differs(item.raw)]
+            case ask.Between(after, before):
+                found = [id for id, row in self.rows.items() if _is_between(row, after, before)]
+            case ask.NextQueued(count, skip):
+                waiting = [id for id in self.queue if id not in skip]
+                waiting.sort(key=lambda each: self.rows[each].created_at, reverse=True)
+                found = waiting[:count]
+            case _:
+                assert isinstance(wanted, ask.CountLive), wanted
+                found = sum(not row.is_deleted for row in self.rows.values())
+        return found
 
     def _may_be_cut_short(self) -> None:
         world = self._world

@@ -1,0 +1,151 @@
+"""A pull that is cut short loses nothing: killed, starved of disk, or left without a server."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from connector.errors import DiskFull
+from connector.sandbox import Sandbox, Store
+from connector.warehouse import Warehouse
+from tests.pull.landed import differences, published, pulled, rows, settings_of
+
+COUNTS = {"candidates": 230, "jobs": 20, "content_types": 2, "content_items": 8}
+COMMAND = "from connector.cli import main; main(prog_name='connector')"
+
+
+def start_pull(
+    sandbox: Sandbox, folder: Path, before: Callable[[], None] | None = None
+) -> subprocess.Popen[bytes]:
+    """The command itself, as a process of its own."""
+    environ = {
+        **os.environ,
+        "CONNECTOR_BASE_URL": sandbox.base_url,
+        "CONNECTOR_API_KEY": sandbox.key,
+        "CONNECTOR_DATA_DIR": str(folder / "data"),
+    }
+    return subprocess.Popen(
+        [sys.executable, "-c", COMMAND, "pull"],
+        env=environ,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        preexec_fn=before,  # noqa: PLW1509  # no thread of this process holds a lock it needs
+    )
+
+
+def kill_at(sandbox: Sandbox, folder: Path, request: int) -> None:
+    """Start a pull and kill it when its n-th request has reached the server."""
+    served = 0
+    process: subprocess.Popen[bytes] | None = None
+
+    def count(_: Store) -> None:
+        nonlocal served
+        served += 1
+        if served == request and process is not None:
+            process.send_signal(signal.SIGKILL)
+
+    sandbox.between = count
+    process = start_pull(sandbox, folder)
+    process.communicate(timeout=60)
+    sandbox.between = None
+    assert -signal.SIGKILL == process.returncode
+
+
+def test_killed_again_and_again_a_first_load_loses_nothing(tmp_path: Path) -> None:
+    """Killed in the sweep, in the first details, in the second batch and in the second look, the
+    load goes on where it was, reads at most one batch again each time, and ends exact.
+    """
+    with Sandbox(counts=COUNTS) as sandbox:
+        kills = (23, 24, 60, 130, 110, 40)
+        for request in kills:
+            kill_at(sandbox, tmp_path, request)
+        before = len(sandbox.log)
+        report = pulled(sandbox, tmp_path)
+
+        assert "done" == report.outcome, report.as_json()
+        assert [] == differences(sandbox, published(tmp_path))
+        # 230 details, at most one batch of a hundred again for each kill; lists are few.
+        details = [s for s in sandbox.log if s.path.startswith("/api/v1/candidates/")]
+        assert len(details) <= 230 + 100 * len(kills)
+        assert len(sandbox.log) - before == report.requests
+        outcomes = rows(published(tmp_path), "SELECT outcome FROM sync.runs ORDER BY started_at")
+        assert ["interrupted"] * len(kills) == [row["outcome"] for row in outcomes[:-1]]
+
+
+def test_a_server_that_vanishes_ends_the_run_and_keeps_what_landed(tmp_path: Path) -> None:
+    """A connection that cannot be made ends the run by name; the next one goes on."""
+    with Sandbox(counts=COUNTS) as sandbox:
+        served = 0
+        # The server cannot wait for its own end, so another thread does.
+        stopping = threading.Thread(target=sandbox.stop)
+
+        def vanish(_: Store) -> None:
+            nonlocal served
+            served += 1
+            if served == 150:
+                stopping.start()
+
+        sandbox.between = vanish
+        report = pulled(sandbox, tmp_path, "candidates")
+        sandbox.between = None
+        stopping.join()
+
+        assert "failed" == report.outcome
+        assert report.error is not None
+        assert not published(tmp_path).exists()
+
+        sandbox.start()
+        again = pulled(sandbox, tmp_path)
+
+        assert "done" == again.outcome, again.as_json()
+        assert again.resources["candidates"].details < 230
+        assert [] == differences(sandbox, published(tmp_path))
+
+
+def test_a_disk_that_fills_up_is_named_and_the_old_copy_stays(tmp_path: Path) -> None:
+    """With no room left to write, the run ends with a sentence and no traceback, the published
+    file stays as it was, and the next run is exact.
+    """
+    with Sandbox(counts=COUNTS) as sandbox:
+        pulled(sandbox, tmp_path, "jobs")
+        before = published(tmp_path).read_bytes()
+        size = Warehouse(tmp_path / "data").work.stat().st_size
+
+        def starve() -> None:
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, size // 2))
+
+        process = start_pull(sandbox, tmp_path, starve)
+        _, said = process.communicate(timeout=60)
+
+        assert 1 == process.returncode, said.decode()
+        assert b"Traceback" not in said
+        assert b"no room left" in said, said.decode()
+        assert before == published(tmp_path).read_bytes()
+
+        assert "done" == pulled(sandbox, tmp_path).outcome
+        assert [] == differences(sandbox, published(tmp_path))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_publishing_onto_a_full_disk_is_named(tmp_path: Path) -> None:
+    """A copy that finds no room raises `DiskFull` and leaves nothing behind."""
+    with Sandbox(counts={"jobs": 3}) as sandbox:
+        pulled(sandbox, tmp_path, "jobs")
+    warehouse = Warehouse(settings_of(sandbox, tmp_path).folder)
+    temporary = warehouse.published.with_name(warehouse.published.name + ".publishing")
+    temporary.symlink_to("/dev/full")
+
+    with pytest.raises(DiskFull, match="no room left"):
+        warehouse.publish()
+
+    assert not temporary.is_symlink()
+    assert 3 == len(rows(warehouse.published, "FROM landing.jobs"))

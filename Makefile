@@ -33,7 +33,7 @@ $(STAMP): requirements.txt pyproject.toml
 	@$(BIN)/python -m pip check --disable-pip-version-check
 	@touch $(STAMP)
 
-demo: install  ## a small agency, pulled, pushed to and reported on, on this machine alone
+demo: install  ## pull a made-up agency through Dagster, on this machine alone
 	$(BIN)/connector demo
 
 test: install  ## run the tests, on every core

@@ -16,6 +16,12 @@ from connector.resource import Resource
 from connector.wire import Answer, Order, Request
 
 R = TypeVar("R", bound=Resource)
+R_co = TypeVar("R_co", bound=Resource, covariant=True)
+I_co = TypeVar("I_co", covariant=True)
+S_contra = TypeVar("S_contra", contravariant=True)
+F_contra = TypeVar("F_contra", contravariant=True)
+C_contra = TypeVar("C_contra", contravariant=True)
+U_contra = TypeVar("U_contra", contravariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +40,7 @@ class Sender(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Page(Generic[R]):
+class Page(Generic[I_co]):
     """One page of a list (API 4.1).
 
     `items` have the list shape: what lists do not show raises `AttributeError`. `per_page` is
@@ -42,7 +48,7 @@ class Page(Generic[R]):
     `Date`.
     """
 
-    items: tuple[R, ...]
+    items: tuple[I_co, ...]
     page: int
     per_page: int
     total: int
@@ -57,19 +63,76 @@ class Page(Generic[R]):
 
 
 @dataclass(frozen=True, slots=True)
-class Written(Generic[R]):
+class Written(Generic[R_co]):
     """The answer to a create, update or convert: the record as echoed, and the API's message.
 
     An echo can show fewer fields than a detail (API 4.7); convert adds fields of its own (API 4.6).
     """
 
-    record: R
+    record: R_co
     message: str | None
+
+
+class Readable(Protocol[R_co, I_co, S_contra, F_contra]):
+    """A resource that can be listed and read, as type checkers see it; `Endpoint` says the rest."""
+
+    async def list(
+        self,
+        *,
+        page: int = 1,
+        per_page: int = wire.PER_PAGE_MAX,
+        sort: S_contra | None = None,
+        order: Order | None = None,
+        search: str | None = None,
+        filters: F_contra | None = None,
+    ) -> Page[I_co]:
+        """One page, 1 being the first, of at most 100 items."""
+
+    def iterate(
+        self,
+        *,
+        sort: S_contra | None = None,
+        order: Order | None = None,
+        search: str | None = None,
+        filters: F_contra | None = None,
+    ) -> AsyncIterator[I_co]:
+        """Every list item, page after page."""
+
+    async def get(self, id: str) -> R_co:
+        """The record with all its fields."""
+
+
+class Changeable(
+    Readable[R_co, I_co, S_contra, F_contra],
+    Protocol[R_co, I_co, S_contra, F_contra, C_contra, U_contra],
+):
+    """A resource that can be created, updated and deleted as well."""
+
+    async def create(self, fields: C_contra) -> Written[R_co]:
+        """Create a record."""
+
+    async def update(self, id: str, fields: U_contra) -> Written[R_co]:
+        """Change the fields that are given, and no others."""
+
+    async def delete(self, id: str) -> str | None:
+        """Delete the record; the API's message, if it gave one."""
+
+
+class Convertible(
+    Changeable[R_co, I_co, S_contra, F_contra, C_contra, U_contra],
+    Protocol[R_co, I_co, S_contra, F_contra, C_contra, U_contra],
+):
+    """A resource whose records can be converted as well: a lead."""
+
+    async def convert(self, id: str) -> Written[R_co]:
+        """Convert a lead into an active customer (API 4.6). It cannot be undone."""
 
 
 class Endpoint(Generic[R]):
     """The operations of one resource; those that it does not have raise `UnknownName`.
 
+    By declaration: sorts, filters and bodies are checked when they are used. The client offers
+    the same under types that know the resource: `Readable`, `Changeable`, `Convertible`.
     All of them raise the errors of `connector.errors`: what the API refused, what could not be
     reached, and `InDoubt` for a write whose fate is unknown.
     """

@@ -22,6 +22,10 @@ COMMANDS: Mapping[str, str] = {
 """Every command with its one line of help; `connector/cli/NAME.py` holds the command NAME."""
 
 
+INTERRUPTED = 130
+"""The exit status after Ctrl-C, as shells have it."""
+
+
 class _Commands(click.Group):
     """A group whose commands are imported when they are asked for."""
 
@@ -37,6 +41,14 @@ class _Commands(click.Group):
         assert isinstance(found, click.Command)
         return found
 
+    def invoke(self, ctx: click.Context) -> object:
+        """Call the command; Ctrl-C while it is still being imported is no mistake either."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("Interrupted.", err=True)
+            raise SystemExit(INTERRUPTED) from None
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing any of them."""
         with formatter.section("Commands"):
@@ -46,9 +58,9 @@ class _Commands(click.Group):
 @click.group(
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="'connector COMMAND --help' has each command's options and examples. Exit status: 0 done, "
-    "1 failed, 2 wrong usage or settings, 3 done in part, 4 stopped at a limit (run again to "
-    "continue).",
+    epilog="'connector COMMAND --help' has each command's options and examples. Exit status: 0"
+    " done, 1 failed, 2 wrong usage or settings, 3 done in part, 4 stopped at a limit (run again to"
+    " continue).",
 )
 @click.version_option(package_name="recruitment-connector", prog_name="connector")
 def main() -> None:

@@ -6,17 +6,19 @@ Parses, calls, prints. What is read, and why, is the run's own affair (`connecto
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import logging
 
 import click
 
-from connector.catalog import CATALOG, declaration
+from connector.cli.ending import closing, reasons
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Meter, Terminal
-from connector.errors import advice
+from connector.errors import Stopped
 from connector.outcome import PullReport
 from connector.run import pull as run_pull
 from connector.warehouse import ResourceRun
+
+_LOGGER = logging.getLogger(__name__)
 
 COLUMNS = (
     "resource",
@@ -39,18 +41,17 @@ class Follower:
 
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
-        self._resource = ""
         # Steps of the resources before, and of this one.
         self._before = self._read = 0
 
     def began(self, resource: str) -> None:
         """The resource's turn has come."""
         self._before, self._read = self._before + self._read, 0
-        self._resource = resource
         self._meter.tell(resource)
 
     def moved(self, resource: str, read: int, pending: int, requests: int) -> None:
         """Show how many records are read, of those known of so far."""
+        _LOGGER.debug(f"{resource}: {read} read, {pending} pending, {requests} requests")
         self._meter.tell(f"{resource}, {requests} requests")
         self._meter.expect(self._before + read + pending)
         self._meter.advance(read - self._read)
@@ -58,11 +59,13 @@ class Follower:
 
     def ended(self, done: ResourceRun) -> None:
         """The resource has ended; the table will say how."""
+        _LOGGER.debug(f"{done.resource}: {done.outcome}, {done.requests} requests")
 
 
 @click.command(
     cls=Command,
     examples=("connector pull", "connector pull jobs candidates", "connector pull --json | jq ."),
+    if_interrupted="What has landed is kept; run the same command again to continue.",
 )
 @click.argument("resources", nargs=-1, metavar="[RESOURCE]...")
 def pull(session: Session, *, resources: tuple[str, ...]) -> int:
@@ -84,8 +87,13 @@ def print_report(terminal: Terminal, report: PullReport) -> None:
     """The table, a line for each resource that did not end well, and a closing sentence."""
     if terminal.is_json:
         terminal.print_object(report.as_json())
-    rows = [[getattr(each, name) for name in COLUMNS] for each in report.resources.values()]
+    started = [each for each in report.resources.values() if each.outcome != "not_started"]
+    rows = [[getattr(each, name) for name in COLUMNS] for each in started]
     terminal.print_table(COLUMNS, rows)
     for line in reasons(report):
         terminal.warn(line)
+    error = report.error
+    # With --json the object has the error already, and there must be no second one.
+    if error is not None and not isinstance(error, Stopped) and not terminal.is_json:
+        terminal.fail(error)
     terminal.say(closing(report))

@@ -18,12 +18,10 @@ from typing import Any, NoReturn
 
 import click
 
+from connector.cli import INTERRUPTED
 from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError
 from connector.settings import Settings, load_settings
-
-INTERRUPTED = 130
-"""The exit status after Ctrl-C, as shells have it."""
 
 _LOGGER = logging.getLogger(__name__)
 _MASK = "[key]"
@@ -42,15 +40,20 @@ class Command(click.Command):
     """A command with `--account`, `--json` and `--debug`, that ends with a sentence.
 
     Its callback is given a `Session` first, and its own parameters; it returns an exit status.
-    `examples` are lines to type, shown by `--help`; `is_for_account` says whether the command
-    works on a configured account.
+    `examples` are lines to type, shown by `--help`; `if_interrupted` is what Ctrl-C leaves;
+    `is_for_account` says whether the command works on a configured account.
     """
 
     def __init__(
-        self, *args: Any, examples: tuple[str, ...], is_for_account: bool = True, **options: Any
+        self,
+        *args: Any,
+        examples: tuple[str, ...],
+        if_interrupted: str = "",
+        is_for_account: bool = True,
+        **options: Any,
     ) -> None:
         super().__init__(*args, **options)
-        self.examples = examples
+        self.examples, self.if_interrupted = examples, if_interrupted
         account = click.Option(
             ["--account"], metavar="NAME", help="A configured account; without: the unnamed one."
         )
@@ -74,7 +77,8 @@ class Command(click.Command):
         terminal = Terminal(sys.stdout, sys.stderr, os.environ, is_json=is_json)
         session = Session(terminal, is_debug, partial(_load, terminal, account, is_debug))
         assert self.callback is not None
-        raise SystemExit(_perform(session, partial(self.callback, session, **ctx.params)))
+        call = partial(self.callback, session, **ctx.params)
+        raise SystemExit(_perform(session, call, self.if_interrupted))
 
 
 def write_examples(formatter: click.HelpFormatter, examples: tuple[str, ...]) -> None:
@@ -84,7 +88,7 @@ def write_examples(formatter: click.HelpFormatter, examples: tuple[str, ...]) ->
             formatter.write(f"{'':>{formatter.current_indent}}{each}\n")
 
 
-def _perform(session: Session, call: Callable[[], int]) -> int:
+def _perform(session: Session, call: Callable[[], int], if_interrupted: str) -> int:
     """The exit status of the call, whatever happens in it."""
     terminal = session.terminal
     try:
@@ -93,12 +97,12 @@ def _perform(session: Session, call: Callable[[], int]) -> int:
         _LOGGER.debug("the command failed", exc_info=True)
         return terminal.fail(error)
     except KeyboardInterrupt:
-        return _interrupt(terminal)
+        return _interrupt(terminal, f"Interrupted. {if_interrupted}".rstrip())
     except BrokenPipeError:
         # Whoever read the output has left, as `head` does. Nothing more can be said to them.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except Exception as error:  # noqa: BLE001 # a mistake of ours is told in a sentence as well
+    except Exception as error:  # a mistake of ours is told in a sentence as well
         _LOGGER.debug("the command failed", exc_info=True)
         return terminal.fail(ConnectorError(f"an unexpected error: {_place(error)}"))
 
@@ -111,11 +115,12 @@ def _load(terminal: Terminal, account: str | None, is_debug: bool) -> Settings:
     if is_debug:
         key = settings.api_key.value
         show_log(terminal, None if key is None else key.get_secret_value())
+        for name, value, origin in settings.rows():
+            _LOGGER.debug(f"{name} is {value!r}, from {origin}")
     return settings
 
 
-def _interrupt(terminal: Terminal) -> int:
-    said = "Interrupted: what has landed is kept; run the same command again to continue."
+def _interrupt(terminal: Terminal, said: str) -> int:
     if terminal.is_json:
         error = {"code": "interrupted", "message": said, "exit_status": INTERRUPTED}
         terminal.print_object({"error": error})
@@ -171,4 +176,3 @@ def show_log(terminal: Terminal, secret: str | None) -> None:
     logger.handlers = [speaker]
     logger.setLevel(logging.DEBUG)
     logger.propagate = False
-

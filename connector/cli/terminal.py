@@ -11,8 +11,9 @@ import json
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol, TextIO
+from typing import Any, Literal, Protocol, TextIO
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -149,9 +150,12 @@ class Terminal:
         if not self._has_rich_tables:
             self._write(self._out, _align([list(columns), *cells]))
             return
-        table = Table(header_style="bold")
-        for column in columns:
-            table.add_column(Text(column))
+        # Few lines and no frame: eleven columns must fit where a frame would cut the names short.
+        table = Table(header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+        for number, column in enumerate(columns):
+            is_figures = bool(cells) and all(_is_figure(row[number]) for row in cells)
+            justify: Literal["left", "right"] = "right" if is_figures else "left"
+            table.add_column(Text(column), justify=justify, no_wrap=number == 0)
         for row in cells:
             table.add_row(*(Text(cell) for cell in row))
         self._console_out.print(table)
@@ -240,6 +244,11 @@ def _cell(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return str(value)
+
+
+def _is_figure(cell: str) -> bool:
+    """Whether a cell is a number, or empty."""
+    return not cell or cell.replace(",", "").replace(".", "", 1).isdigit()
 
 
 def _align(rows: list[list[str]]) -> str:

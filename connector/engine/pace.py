@@ -8,17 +8,17 @@ answer's `Remaining` has counted every request that was answered before its own 
 
 is never more than what is really left, whatever the order in which answers arrive. A request
 "ended untold" if no answer came, or none with figures of this window: it may have been counted
-behind the back of the lowest figure, until an answer to a later request settles it. While others
-use the key as well, their share of the fall is measured, and so many requests are left to them as
-they may send while one of ours is on its way.
+behind the back of the lowest figure, until an answer to a later request settles it. Where nobody
+else uses the key, `Limit` less ours of the last 60 seconds is left as well, and the larger counts
+(`usage.py`). Where others do, as many are left to them as they may send meanwhile.
 
 A window is over at `Reset - Date`, a difference of two values of the server's clock, laid on our
 monotonic one: no clock is compared with another. Whatever the answer says, it is over a minute
 after any answer that it counted. What was left then still is, for a reset only adds. If nothing
 was, one request leaves alone: the probe. The first answer tells what the new window holds, so that
 nothing is assumed about its kind: a fixed window shows a full count after its reset, a sliding one
-shows what has left it. (Rejected: never more than `Limit` sends in any minute of ours. It suits
-both kinds too, but wastes up to a minute at the start and is blind to others.)
+shows what has left it. (Rejected: nothing but never more than `Limit` sends in a minute of ours.
+It suits both kinds too, but wastes up to a minute at the start and is blind to others.)
 
 A 429 closes one gate for everybody (`gate.py`). A reset too far away to be the minute's, or 429s
 and nothing else for longer than a window, mean that the month is spent (API 8.2).
@@ -194,7 +194,7 @@ class Pace:
     ) -> None:
         """A 429 arrived; `jitter` in [0, 1) is the caller's draw."""
         assert 0 <= jitter < 1, jitter
-        sent_at = self._end(now, ticket)
+        sent_at = self._land(now, ticket)
         window, gate = self._window, self._gate
         self._usage.suspect(now)
         seconds = _seconds_to_reset(now - sent_at, rate, server_now)
@@ -226,10 +226,12 @@ class Pace:
         self._usage.take_back()
 
     def _end(self, now: float, ticket: Ticket) -> float:
+        """Take back the ticket of a request that may have been counted."""
         self._usage.end(now, ticket.sent_at)
         return self._land(now, ticket)
 
     def _land(self, now: float, ticket: Ticket) -> float:
+        """Take back a ticket. Says when its request left."""
         sent_at = ticket.sent_at
         assert sent_at <= now, f"sent at {sent_at}, after {now}"
         assert self._in_flight > 0, "more requests ended than were sent"
@@ -239,7 +241,8 @@ class Pace:
         return sent_at
 
     def _open(self, now: float) -> None:
-        self._window = _Window(opened_at=now, remaining=self._window.remaining)
+        is_retry = self._window.ends_at == self._gate.opens_at
+        self._window = _Window(now, self._window.remaining, is_retry=is_retry)
         self._usage.open()
 
     def _free(self, now: float) -> int | None:
@@ -251,9 +254,7 @@ class Pace:
         if self._limit is not None and self._usage.is_alone(now):
             room = self._usage.room(now, self._limit, self._in_flight)
             told = room if told is None else max(told, room)
-        if told is None:
-            return None
-        return told - self._kept(now)
+        return None if told is None else told - self._kept(now)
 
     def _kept(self, now: float) -> int:
         """What is left to people, and to other clients while they are there."""
@@ -276,11 +277,11 @@ class Pace:
 
     def _spacing_seconds(self, now: float, free: int | None) -> float:
         """What lies between two requests that are spread evenly."""
-        steady = math.inf if self._limit is None else WINDOW_SECONDS / self._limit
+        steady = WINDOW_SECONDS / self._limit if self._limit is not None else 0.0
         if free is None or not self._window.is_told:
-            return steady if math.isfinite(steady) else 0.0
+            return steady
         left = (self._window.ends_at - now) / max(1, free)
-        return min(left, steady) if self._usage.is_alone(now) else left
+        return min(left, steady) if steady > 0 and self._usage.is_alone(now) else left
 
     def _hindrance(self, now: float, free: int | None) -> Wait | None:
         """Why no request may leave at the moment, if one may not."""
@@ -306,7 +307,7 @@ class Pace:
             return _wait(room_at - now, "window") if room_at < math.inf else None
         if self._window.is_probe_out:
             return Wait(None, "probe")
-        if self._usage.is_shared(now) and self._window.untold == 0:
+        if self._usage.is_shared(now) and self._window.untold == 0 and not self._window.is_retry:
             # What others leave, others take. Only where ours have left is there sure to be room.
             sure_at = self._usage.freed_at(now, self._usage.guard(now) + 1)
         elif (self._told() or 0) < 0:
@@ -351,6 +352,8 @@ class _Window:
     reset: float | None = None
     untold: int = 0
     is_probe_out: bool = False
+    is_retry: bool = False
+    """Whether it was opened by the end of a 429's wait, which is the time to ask."""
 
     def learn(self, remaining: int, limit: int | None, end: _WindowEnd) -> None:
         """Take in the figures of an answer to a request of this window; `remaining` only falls."""
@@ -375,12 +378,10 @@ def _seconds_to_reset(
     """Seconds from the answer to the reset that it tells; None where it tells none to believe."""
     if rate.reset is None or not math.isfinite(rate.reset):
         return None
-    if rate.reset < TIMESTAMP_MIN:
-        seconds = rate.reset
-    elif server_now is None:
+    origin = 0.0 if rate.reset < TIMESTAMP_MIN else server_now
+    if origin is None:
         return None
-    else:
-        seconds = rate.reset - server_now
+    seconds = rate.reset - origin
     # A slow answer may carry figures of when the request came in, and the Date of when it left.
     # A reset further back than that explains is stale.
     return seconds if seconds >= -round_trip_seconds - RESOLUTION_SECONDS else None
@@ -389,11 +390,12 @@ def _seconds_to_reset(
 def _end_of_window(
     now: float, sent_at: float, rate: RateHeaders, server_now: float | None
 ) -> _WindowEnd:
+    """What an answer says of its window's end."""
     seconds = _seconds_to_reset(now - sent_at, rate, server_now)
     is_timestamp = rate.reset is not None and rate.reset >= TIMESTAMP_MIN
     if seconds is None:
-        is_unplaced = is_timestamp and server_now is None
-        return _WindowEnd(now + WINDOW_SECONDS, rate.reset if is_unplaced else None)
+        is_name, seconds = is_timestamp and server_now is None, WINDOW_SECONDS
+    else:
+        is_name = is_timestamp and seconds <= RESET_SECONDS_MAX
     end = now + min(seconds + RESOLUTION_SECONDS, WINDOW_SECONDS)
-    is_minute = seconds <= RESET_SECONDS_MAX
-    return _WindowEnd(end, rate.reset if is_timestamp and is_minute else None)
+    return _WindowEnd(end, rate.reset if is_name else None)

@@ -110,7 +110,9 @@ class Usage:
         self._told_at, self._begun_at = now, min(self._begun_at, now)
         if limit is not None:
             ours = self.count_since(sent_at - WINDOW_SECONDS - SLACK_SECONDS) + in_flight
-            if limit - remaining > ours:
+            # What was there before us proves nothing: it may have been ourselves a minute ago.
+            is_settled = sent_at >= self._begun_at + WINDOW_SECONDS
+            if is_settled and limit - remaining > ours:
                 self._others_seen_at = now
         taken = self._first_remaining - remaining - self._sent
         if taken > 0:

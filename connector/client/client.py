@@ -1,0 +1,221 @@
+"""`Client`: the resources of one workspace, each with the operations and the types that it has."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Never, Self
+
+from pydantic import SecretStr
+
+from connector.address import read_address
+from connector.catalog import (
+    Booking,
+    Candidate,
+    Company,
+    ContentItem,
+    ContentType,
+    Job,
+    Lead,
+)
+from connector.client.connection import Connections
+from connector.client.sending import Limits, Observer, Sending, Unobserved
+from connector.endpoint import Changeable, Convertible, Endpoint, Exchange, Readable
+from connector.engine.pace import Pace, RateHeaders
+from connector.errors import SettingsError
+from connector.key import read_key
+from connector.wire import Request
+
+if TYPE_CHECKING:
+    from connector import shapes
+
+
+class Client:
+    """A client for one workspace with one key.
+
+    `connections` requests are under way at once, at most; `reserve` requests of each minute are
+    left for people. `pace` may be shared by several clients of one key. `ca_file` adds a
+    certificate authority; nothing turns verification off. Raises `SettingsError` for an address,
+    a key or a file that cannot be right.
+    """
+
+    base_url: str = "no address yet"
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str | SecretStr,
+        *,
+        connections: int = 4,
+        reserve: int = 0,
+        pace: Pace | None = None,
+        limits: Limits | None = None,
+        observer: Observer | None = None,
+        ca_file: Path | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Coroutine[Any, Any, None]] = asyncio.sleep,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        secret = api_key if isinstance(api_key, SecretStr) else SecretStr(api_key)
+        del api_key  # A report that shows local variables must not show the key.
+        self.base_url = _address(base_url)
+        self.pace = pace or Pace(reserve=reserve)
+        self.limits = limits or Limits()
+        self._connections = Connections(
+            self.base_url,
+            _key(secret),
+            count=connections,
+            deadline_seconds=self.limits.deadline_seconds,
+            body_bytes_max=self.limits.body_bytes_max,
+            ca_file=ca_file,
+        )
+        self._sending = Sending(
+            self._connections,
+            count=connections,
+            pace=self.pace,
+            limits=self.limits,
+            observer=observer or Unobserved(),
+            clock=clock,
+            sleep=sleep,
+            chance=chance,
+        )
+
+    def __repr__(self) -> str:
+        return f"<Client of {self.base_url}>"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections. A closed client cannot be used again."""
+        await self._connections.aclose()
+
+    @property
+    def rate(self) -> RateHeaders | None:
+        """The limit as the last answer that spoke of it told it (API 8.3); None before that."""
+        return self._sending.rate
+
+    async def send(self, request: Request) -> Exchange:
+        """Send one request and return the answer of a success; every other end is raised.
+
+        A read is repeated while it may succeed; a write only if it was certainly not applied.
+        """
+        return await self._sending.send(request)
+
+    # -- resources --------------------------------------------------------------------------------
+
+    @property
+    def jobs(
+        self,
+    ) -> Changeable[
+        Job,
+        shapes.JobItem,
+        shapes.JobSort,
+        shapes.JobFilters,
+        shapes.JobCreate,
+        shapes.JobUpdate,
+    ]:
+        """Jobs (API 4.2)."""
+        return Endpoint(self, Job)
+
+    @property
+    def candidates(
+        self,
+    ) -> Changeable[
+        Candidate,
+        shapes.CandidateItem,
+        shapes.CandidateSort,
+        shapes.CandidateFilters,
+        shapes.CandidateCreate,
+        shapes.CandidateUpdate,
+    ]:
+        """Candidates (API 4.3)."""
+        return Endpoint(self, Candidate)
+
+    @property
+    def companies(
+        self,
+    ) -> Changeable[
+        Company,
+        shapes.CompanyItem,
+        shapes.CompanySort,
+        shapes.CompanyFilters,
+        shapes.CompanyCreate,
+        shapes.CompanyUpdate,
+    ]:
+        """Companies (API 4.4)."""
+        return Endpoint(self, Company)
+
+    @property
+    def bookings(
+        self,
+    ) -> Changeable[
+        Booking,
+        shapes.BookingItem,
+        shapes.BookingSort,
+        shapes.BookingFilters,
+        shapes.BookingCreate,
+        shapes.BookingUpdate,
+    ]:
+        """Bookings (API 4.5)."""
+        return Endpoint(self, Booking)
+
+    @property
+    def leads(
+        self,
+    ) -> Convertible[
+        Lead,
+        shapes.LeadItem,
+        shapes.LeadSort,
+        shapes.LeadFilters,
+        shapes.LeadCreate,
+        shapes.LeadUpdate,
+    ]:
+        """Leads, which can be converted (API 4.6)."""
+        return Endpoint(self, Lead)
+
+    @property
+    def content_types(
+        self,
+    ) -> Readable[ContentType, shapes.ContentTypeItem, Never, shapes.ContentTypeFilters]:
+        """Content types, which can only be read and are not sorted (API 4.7)."""
+        return Endpoint(self, ContentType)
+
+    def content_items(
+        self, type: str
+    ) -> Changeable[
+        ContentItem,
+        shapes.ContentItemItem,
+        shapes.ContentItemSort,
+        shapes.ContentItemFilters,
+        shapes.ContentItemCreate,
+        shapes.ContentItemUpdate,
+    ]:
+        """The items of one content type, by its slug or id (API 4.7)."""
+        return Endpoint(self, ContentItem, type)
+
+
+def _address(base_url: str) -> str:
+    try:
+        return read_address(base_url)
+    except ValueError as error:
+        raise SettingsError(f"the base address must be {error}") from None
+
+
+def _key(secret: SecretStr) -> SecretStr:
+    try:
+        return read_key(secret.get_secret_value())
+    except ValueError as error:
+        raise SettingsError(f"the API key {error}") from None

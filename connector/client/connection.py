@@ -1,0 +1,239 @@
+"""The connections to one workspace: one attempt at one request, within its bounds, over httpx.
+
+Nothing is repeated here. What an attempt raises says whether the request can have been applied.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+import ssl
+from collections.abc import Generator
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from pathlib import Path
+from urllib.parse import quote
+
+import httpx
+from pydantic import SecretStr
+
+from connector.errors import (
+    AnswerTooLarge,
+    ConnectorError,
+    InDoubt,
+    Misused,
+    NoAnswer,
+    NotTheApi,
+    SettingsError,
+    Unreachable,
+    UnreadableAnswer,
+)
+from connector.wire import Answer, Request, in_doubt
+from connector.wire.body import Unpacked
+
+IDLE_SECONDS_MAX = 5.0
+"""A connection idle for longer is not used again: the server may be closing it, which puts a
+write in doubt.
+"""
+
+CONNECT_SECONDS_MAX = 10.0
+"""For making a connection, of the deadline: where nobody is, more patience finds nobody."""
+
+HEADERS_MAX = 200
+"""More header lines than this are not an answer of this API."""
+
+
+class Connections:
+    """The connections to one workspace, as many as may be open at once.
+
+    `deadline_seconds` is for an attempt from its first byte to its last, `body_bytes_max` for an
+    answer unpacked. `ca_file` adds a certificate authority; nothing turns verification off.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        key: SecretStr,
+        *,
+        count: int,
+        deadline_seconds: float,
+        body_bytes_max: int,
+        ca_file: Path | None,
+    ) -> None:
+        self._base_url = base_url
+        self._deadline_seconds, self._body_bytes_max = deadline_seconds, body_bytes_max
+        self._bearer = _Bearer(key)
+        self._http = httpx.AsyncClient(
+            base_url=base_url,
+            auth=self._bearer,
+            headers={
+                "Accept": "application/json",
+                "Accept-Encoding": "gzip",
+                "Content-Type": "application/json",  # With every request (API 5.1).
+                "User-Agent": "recruitment-connector",
+            },
+            # Nobody's cookies are taken: a session would outlive the key that was meant.
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
+            verify=_trust(ca_file),
+            trust_env=False,
+            follow_redirects=False,
+            timeout=httpx.Timeout(
+                deadline_seconds, connect=min(CONNECT_SECONDS_MAX, deadline_seconds)
+            ),
+            limits=httpx.Limits(
+                max_connections=count,
+                max_keepalive_connections=count,
+                keepalive_expiry=IDLE_SECONDS_MAX,
+            ),
+        )
+
+    async def aclose(self) -> None:
+        """Close them. They cannot be used again."""
+        await self._http.aclose()
+
+    async def exchange(self, request: Request) -> Answer:
+        """One attempt: the answer, whatever its status.
+
+        Raises `Unreachable` or `Misused` where nothing was sent. Where no whole answer came, a read
+        raises `NoAnswer` or `NotTheApi`, and a write `InDoubt`.
+        """
+        if self._http.is_closed:
+            raise Misused(f"{request.where} was not sent: the client is closed")
+        departure = _Departure()
+        try:
+            async with asyncio.timeout(self._deadline_seconds):
+                return await self._stream(request, departure)
+        except httpx.LocalProtocolError as error:
+            raise Misused(f"{request.where} cannot be sent: {self._reason(error)}") from None
+        except (httpx.HTTPError, TimeoutError) as error:
+            reason = self._reason(error)
+            if isinstance(error, TimeoutError | httpx.TimeoutException):
+                reason = f"no whole answer within {self._deadline_seconds:g} s"
+            if not departure.has_begun:
+                raise self._unreachable(error) from None
+            raise _lost(request, reason) from None
+        except NotTheApi as error:
+            if request.is_read:
+                raise
+            raise in_doubt(request, error) from None
+
+    async def _stream(self, request: Request, departure: _Departure) -> Answer:
+        """Send, and read the answer no further than the cap."""
+        async with self._http.stream(
+            request.method,
+            request.path,
+            params=dict(request.query),
+            content=request.body,
+            extensions={"trace": departure.trace},
+        ) as response:
+            if len(response.headers.raw) > HEADERS_MAX:
+                raise AnswerTooLarge(
+                    f"{request.where} was answered with more than {HEADERS_MAX} headers"
+                )
+            headers = {name.lower(): value for name, value in response.headers.items()}
+            body = await self._body(request, response)
+        return self._bearer.without_key(Answer(response.status_code, headers, body))
+
+    async def _body(self, request: Request, response: httpx.Response) -> bytes:
+        # httpx would unpack a whole part before its size could be looked at.
+        try:
+            body = Unpacked(response.headers.get("content-encoding", ""), self._body_bytes_max)
+            async for part in response.aiter_raw():
+                body.add(part)
+            return body.whole()
+        except OverflowError:
+            raise AnswerTooLarge(
+                f"{request.where} was answered with more than {self._body_bytes_max} bytes"
+            ) from None
+        except ValueError as error:
+            raise UnreadableAnswer(f"{request.where} was answered with {error}") from None
+
+    def _unreachable(self, error: Exception) -> Unreachable:
+        message = f"{self._base_url} cannot be reached: {self._reason(error)}"
+        if "CERTIFICATE_VERIFY_FAILED" not in message:
+            return Unreachable(message)
+        return Unreachable(
+            message,
+            action="Check CONNECTOR_BASE_URL; a server whose certificate is not publicly trusted "
+            "needs the file of its authority, and nothing turns verification off.",
+        )
+
+    def _reason(self, error: Exception) -> str:
+        """The error in a few words: its own, or its name where it has none."""
+        return self._bearer.hide(str(error)) or type(error).__name__
+
+
+def _lost(request: Request, reason: str) -> ConnectorError:
+    if request.is_read:
+        return NoAnswer(f"{request.where} was not answered: {reason}")
+    return InDoubt(request.where, reason)
+
+
+class _Departure:
+    """Notes whether a request's first byte may have left; until then it was certainly not sent."""
+
+    def __init__(self) -> None:
+        self.has_begun = False
+
+    async def trace(self, event: str, info: object) -> None:
+        """Called by httpcore before and after each of its steps."""
+        self.has_begun |= event.endswith("send_request_headers.started")
+
+
+class _Bearer(httpx.Auth):
+    """Puts the key into the header (API 5.1), on its way out, and lets it come back nowhere."""
+
+    def __init__(self, key: SecretStr) -> None:
+        self._key = key
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        request.headers["Authorization"] = f"Bearer {self._key.get_secret_value()}"
+        yield request
+
+    def hide(self, text: str) -> str:
+        """The text without the key, as it is or in the forms that JSON and addresses give it."""
+        key = self._key.get_secret_value()
+        quoted = json.dumps(key)[1:-1]
+        for form in (key, quoted, quoted.replace("/", "\\/"), quote(key, safe="")):
+            text = text.replace(form, "(the key)")
+        return text
+
+    def without_key(self, answer: Answer) -> Answer:
+        """The answer; an error that quotes the key back is cleaned of it, since errors are told."""
+        if 200 <= answer.status < 300:
+            return answer
+        headers = {name: self.hide(value) for name, value in answer.headers.items()}
+        # Latin-1 keeps every byte as it is.
+        body = self.hide(answer.body.decode("latin-1")).encode("latin-1")
+        return Answer(answer.status, headers, body)
+
+
+def _trust(ca_file: Path | None) -> ssl.SSLContext:
+    """The authorities that are trusted: the usual ones, and the file's."""
+    context = httpx.create_ssl_context(trust_env=False)
+    if ca_file is not None:
+        try:
+            context.load_verify_locations(cafile=ca_file)
+        except (OSError, ssl.SSLError) as error:
+            raise SettingsError(f"{ca_file} cannot be read as certificates: {error}") from None
+    return context
+
+
+class _WithoutData(logging.Filter):
+    """Keeps the logs of httpx and httpcore to what is not secret and not personal, should somebody
+    switch them on: no query of an address, and nothing of what a server sent back.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if isinstance(record.args, tuple):
+            record.args = tuple(
+                each.copy_with(query=None) if isinstance(each, httpx.URL) else each
+                for each in record.args
+            )
+        record.msg = re.split(" return_value=| exception=", str(record.msg), maxsplit=1)[0]
+        return True
+
+
+for _name in ("httpx", "httpcore.connection", "httpcore.http11"):
+    logging.getLogger(_name).addFilter(_WithoutData())

@@ -1,0 +1,129 @@
+"""Bodies, both ways: written plainly as JSON; unpacked and read strictly, within bounds."""
+
+from __future__ import annotations
+
+import json
+import math
+import zlib
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from typing import Any
+
+from connector.errors import Misused
+
+DEPTH_MAX = 64
+"""The deepest nesting that an answer may have; the API's own answers have five levels."""
+
+_GZIP = 16 + zlib.MAX_WBITS
+
+
+def as_body(fields: Mapping[str, Any]) -> bytes:
+    """A JSON body, with dates and datetimes as the API writes them (API, conventions).
+
+    Raises `Misused` for a value that JSON does not have, and for a datetime without a time zone,
+    whose moment would be a guess. The error names the type and never the value.
+    """
+    try:
+        text = json.dumps(dict(fields), default=_plain, ensure_ascii=False, allow_nan=False)
+        return text.encode()
+    except TypeError as error:
+        reason = str(error)
+    except UnicodeEncodeError:
+        reason = "a text that is not Unicode"
+    except (ValueError, RecursionError):
+        reason = "a number that is not finite, or values without end"
+    raise Misused(
+        f"{reason} cannot be sent as JSON",
+        action="Send text, finite numbers, booleans, dates, datetimes with a time zone and null.",
+    )
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, datetime):
+        if value.utcoffset() is None:
+            raise TypeError("a datetime without a time zone")
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, date):
+        return value.isoformat()
+    raise TypeError(f"a value of the type {type(value).__name__}")
+
+
+def parse(body: bytes) -> Any:
+    """A body as JSON. Where an object repeats a key, the last value holds.
+
+    Raises `ValueError`, whose text says what the body is instead: not JSON, nested too deeply, or
+    with numbers that JSON does not have.
+    """
+    if body.lstrip()[:1] == b"<":
+        raise ValueError("a page of HTML or XML instead of JSON")
+    try:
+        document = json.loads(body, parse_constant=_refuse_constant, parse_float=_finite)
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    except ValueError:
+        raise ValueError("something that is not JSON" if body else "an empty body") from None
+    if not _is_shallow(document):
+        raise ValueError(_TOO_DEEP)
+    return document
+
+
+_TOO_DEEP = f"JSON nested deeper than {DEPTH_MAX} levels"
+
+
+def _is_shallow(document: Any) -> bool:
+    """Whether no more than `DEPTH_MAX` levels hold one another; counted level by level."""
+    level = [document]
+    for _ in range(DEPTH_MAX + 1):
+        level = [each for each in level if isinstance(each, dict | list)]
+        if not level:
+            return True
+        level = [
+            child for each in level for child in (each.values() if isinstance(each, dict) else each)
+        ]
+    return False
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(name)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
+
+
+class Unpacked:
+    """A body as it arrives in parts, unpacked on the way: never more than `bytes_max` are held.
+
+    `encoding` is the answer's `Content-Encoding`. Raises `ValueError` for one other than gzip,
+    which is all that requests ask for.
+    """
+
+    def __init__(self, encoding: str, bytes_max: int) -> None:
+        if encoding not in ("", "identity", "gzip"):
+            raise ValueError("a body packed in a way that was not asked for")
+        self._packed = zlib.decompressobj(_GZIP) if encoding == "gzip" else None
+        self._bytes_max = bytes_max
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def add(self, part: bytes) -> None:
+        """Take in a part. Raises `OverflowError` beyond the cap, `ValueError` for a broken gzip."""
+        if self._packed is not None:
+            try:
+                # One byte more than may be held is enough to know: a bomb is never unpacked.
+                part = self._packed.decompress(part, self._bytes_max - self._size + 1)
+            except zlib.error:
+                raise ValueError("a broken gzip") from None
+        self._size += len(part)
+        if self._size > self._bytes_max:
+            raise OverflowError
+        self._parts.append(part)
+
+    def whole(self) -> bytes:
+        """The body. Raises `ValueError` where a gzip ended too early."""
+        if self._packed is not None and self._parts and not self._packed.eof:
+            raise ValueError("half a gzip")
+        return b"".join(self._parts)

@@ -1,0 +1,86 @@
+"""Calling the command against a sandbox: in this process, or as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner
+
+from connector.cli import main
+
+ROOT = Path(__file__).parents[2]
+RUN = "from connector.cli import main; main(prog_name='connector')"
+
+COUNTS = {
+    "jobs": 6,
+    "candidates": 12,
+    "companies": 3,
+    "bookings": 8,
+    "leads": 5,
+    "content_types": 2,
+    "content_items": 4,
+}
+"""A very small agency: one page of each resource."""
+
+KEY = "planted-key-5f0c1e"
+"""A key that is looked for wherever it must not be."""
+
+
+@dataclass(frozen=True)
+class Called:
+    """What a call came to."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def object(self) -> dict[str, Any]:
+        """The one JSON object on standard output."""
+        found = json.loads(self.out)
+        assert isinstance(found, dict)
+        return found
+
+    def row(self, name: str) -> list[str]:
+        """The cells of the row that begins with the name."""
+        (line,) = (line for line in self.out.splitlines() if line.startswith(f"{name}\t"))
+        return line.replace("\t", " ").split()
+
+
+def variables(base_url: str | None, folder: Path, key: str | None = KEY) -> dict[str, str]:
+    """The settings of a call, as the environment gives them; None leaves one out."""
+    given = {
+        "CONNECTOR_BASE_URL": base_url,
+        "CONNECTOR_API_KEY": key,
+        "CONNECTOR_DATA_DIR": str(folder),
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def call(arguments: Sequence[str], environ: Mapping[str, str]) -> Called:
+    """Call the command in this process, with no setting but those given."""
+    cleared = {name: None for name in os.environ if name.startswith("CONNECTOR_")}
+    result = CliRunner(env={**cleared, **environ}).invoke(main, list(arguments))
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Called(result.exit_code, result.stdout, result.stderr)
+
+
+def start(arguments: Sequence[str], environ: Mapping[str, str]) -> subprocess.Popen[str]:
+    """Start the command as a process, with no setting but those given; warnings are errors."""
+    kept = {name: v for name, v in os.environ.items() if not name.startswith("CONNECTOR_")}
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", RUN, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env={**kept, **environ},
+    )

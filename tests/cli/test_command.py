@@ -1,0 +1,116 @@
+"""The command itself: its commands, their help and their examples, and how mistakes are told."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+import subprocess
+import sys
+
+import click
+import pytest
+
+from connector.cli import COMMANDS, main
+from connector.cli.session import Command, Session, show_log
+from connector.cli.terminal import Terminal
+from tests.cli.calling import ROOT, call
+
+
+def command(name: str) -> click.Command:
+    """The command of that name."""
+    found = main.get_command(click.Context(main), name)
+    assert found is not None
+    return found
+
+
+def test_help_lists_every_command_and_imports_none() -> None:
+    """`--help` has a line for each command, and loads neither DuckDB nor httpx nor Dagster."""
+    program = (
+        "import sys; from connector.cli import main\n"
+        "try: main(['--help'], prog_name='connector')\n"
+        "finally: print(sorted({'duckdb', 'httpx', 'dagster', 'rich'} & set(sys.modules)))"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+
+    assert list(COMMANDS) == [
+        line.split()[0]
+        for line in shown.splitlines()
+        if line[:2] == "  " and line.split()[0] in COMMANDS
+    ]
+    assert "[]" == shown.splitlines()[-1]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_an_example(name: str) -> None:
+    """`--help` says what the command is for, and shows a line to type that parses."""
+    called = call([name, "--help"], {})
+
+    assert 0 == called.status
+    assert COMMANDS[name].rstrip(".").split()[0] in called.out
+    assert f"connector {name}" in called.out
+    found = command(name)
+    if isinstance(found, Command):
+        for example in found.examples:
+            words = shlex.split(example.partition(" |")[0])
+            assert ["connector", name] == words[:2]
+            found.make_context(name, words[2:])
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "sandbox"])
+def test_every_command_speaks_json_and_debugs(name: str) -> None:
+    """Each command takes --json and --debug; those that work on an account take --account."""
+    options = {option for each in command(name).params for option in each.opts}
+
+    assert {"--json", "--debug"} <= options
+    assert (name != "demo") == ("--account" in options)
+
+
+@pytest.mark.parametrize("arguments", [["pul"], ["pull", "--jsno"], ["status", "jobs"]])
+def test_wrong_usage_is_exit_2(arguments: list[str]) -> None:
+    """A command, an option or an argument that does not exist is named, with exit 2."""
+    called = call(arguments, {})
+
+    assert (2, "") == (called.status, called.out)
+    assert arguments[-1] in called.err
+
+
+def test_mistake_of_ours_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    """An error that nobody expected is told by its kind and place, and never by its text."""
+
+    @click.command(cls=Command, examples=())
+    def broken(session: Session) -> int:
+        raise ZeroDivisionError("jane@example.com")
+
+    with pytest.raises(SystemExit) as ended:
+        broken.main([], standalone_mode=False)
+    shown = capsys.readouterr()
+
+    assert 1 == ended.value.code
+    assert "an unexpected error: ZeroDivisionError in test_command.py, line " in shown.err
+    assert "jane@example.com" not in shown.err
+    assert "Traceback" not in shown.err
+
+
+def test_log_is_shown_with_the_key_masked(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever is logged, in a message, an argument or a traceback, shows a mask for the key."""
+    secret = "planted-key-77"
+    logger = logging.getLogger("connector.somewhere")
+    root = logging.getLogger("connector")
+    before = root.handlers, root.level, root.propagate
+    terminal = Terminal(sys.stdout, sys.stderr, {})
+    try:
+        show_log(terminal, secret)
+        logger.debug("sent %s", secret)
+        try:
+            raise ValueError(f"refused {secret}")
+        except ValueError:
+            logger.debug("it failed", exc_info=True)
+    finally:
+        root.handlers, root.level, root.propagate = before
+    shown = capsys.readouterr()
+
+    assert "sent [key]" in shown.err
+    assert "ValueError: refused [key]" in shown.err
+    assert secret not in shown.out + shown.err

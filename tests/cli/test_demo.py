@@ -1,0 +1,135 @@
+"""`connector demo`: what it shows, what it leaves, what it never replaces, and that it ends."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from connector.demo import COUNTS, MARKER, QUESTIONS, make_folder, serving_twin
+from connector.errors import SettingsError
+from connector.warehouse.query import query
+from tests.cli.calling import ROOT, call, start
+
+END_SECONDS_MAX = 20
+
+
+def listens(base_url: str) -> bool:
+    """Whether anybody listens at the address."""
+    parts = urlsplit(base_url)
+    with socket.socket() as caller:
+        return caller.connect_ex((str(parts.hostname), parts.port or 0)) == 0
+
+
+def test_demo_pulls_asks_and_ends(tmp_path: Path) -> None:
+    """Everything made up lands through Dagster and is queried; Ctrl-C ends the kept sandbox."""
+    folder = tmp_path / "demo"
+    with start(["demo", "--keep", "--json", "--data-dir", str(folder)], {}) as process:
+        try:
+            assert process.stderr is not None
+            said = ""
+            while not (ready := re.search(r"keeps listening at (http://\S+), key", said)):
+                line = process.stderr.readline()
+                assert line, said
+                said += line
+            assert listens(ready[1])
+            process.send_signal(signal.SIGINT)
+            out, _ = process.communicate(timeout=60)
+        finally:
+            process.kill()
+
+    shown = json.loads(out)
+    assert 0 == process.returncode
+    assert not listens(ready[1])
+    assert COUNTS == {name: each["live"] for name, each in shown["resources"].items()}
+    assert [len(QUESTIONS), True] == [
+        len(shown["answers"]),
+        all(a["rows"] for a in shown["answers"]),
+    ]
+    landed = query(Path(shown["published"]), "SELECT count(*) FROM landing.candidates").rows
+    assert ((COUNTS["candidates"],),) == landed
+    assert (folder / "dagster" / "dagster.yaml").is_file()
+    make_folder(folder)
+    assert [MARKER] == [path.name for path in folder.iterdir()]
+
+
+def test_twin_ends_with_the_block() -> None:
+    """The sandbox listens within the block and not after it."""
+    with serving_twin() as base_url:
+        assert listens(base_url)
+
+    assert not listens(base_url)
+
+
+def test_twin_does_not_outlive_a_killed_parent() -> None:
+    """When the process that started it is killed outright, the sandbox ends by itself."""
+    program = (
+        "import os, signal\n"
+        "from connector.demo import serving_twin\n"
+        "with serving_twin() as base_url:\n"
+        "    print(base_url, flush=True)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    killed = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False
+    )
+    base_url = killed.stdout.strip()
+
+    assert -signal.SIGKILL == killed.returncode
+    until = time.monotonic() + END_SECONDS_MAX
+    while listens(base_url):
+        assert time.monotonic() < until, "the sandbox is still there"
+
+
+def test_folder_of_an_earlier_demo_is_replaced(tmp_path: Path) -> None:
+    """A folder that a demo made is made anew, without what it held."""
+    folder = tmp_path / "demo"
+    make_folder(folder)
+    (folder / "work.duckdb").write_text("old")
+
+    make_folder(folder)
+
+    assert [MARKER] == [path.name for path in folder.iterdir()]
+    assert 0o700 == folder.stat().st_mode & 0o777
+
+
+def make_other(path: Path) -> None:
+    """A folder with something in it."""
+    path.mkdir()
+    (path / "thesis.txt").write_text("years of work")
+
+
+def make_file(path: Path) -> None:
+    """A file."""
+    path.write_text("years of work")
+
+
+def make_link(path: Path) -> None:
+    """A link to a folder that a demo made."""
+    make_folder(path.with_name("elsewhere"))
+    path.symlink_to(path.with_name("elsewhere"))
+
+
+@pytest.mark.parametrize("make", [make_other, make_file, make_link])
+def test_nothing_of_somebody_else_is_replaced(tmp_path: Path, make: object) -> None:
+    """A folder that no demo made, a file or a link is refused with exit 2, and left as it is."""
+    assert callable(make)
+    folder = tmp_path / "precious"
+    make(folder)
+    before = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*"))
+
+    called = call(["demo", "--data-dir", str(folder)], {})
+
+    assert 2 == called.status
+    assert "--data-dir" in called.err
+    assert before == sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*"))
+    with pytest.raises(SettingsError):
+        make_folder(folder)

@@ -1,0 +1,129 @@
+"""`connector doctor`: what it finds well, what it finds wrong, and what it says to do."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from connector.sandbox import Sandbox
+from connector.sandbox.faults import HtmlPage, RateHeaders
+from tests.cli.calling import COUNTS, KEY, Called, call, variables
+
+SCOPES = ("jobs", "candidates", "companies", "bookings", "leads", "content")
+
+
+def states(called: Called) -> dict[str, str]:
+    """Each check with its state."""
+    return {check["name"]: check["state"] for check in called.object["checks"]}
+
+
+def test_all_is_well(tmp_path: Path) -> None:
+    """With a working account every check is ok, for a request each scope; no folder is made."""
+    folder = tmp_path / "data"
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}, rate_limit=500) as sandbox:
+        environ = variables(sandbox.base_url, folder)
+        called, shown = call(["doctor", "--json"], environ), call(["doctor"], environ)
+        spent = [served.path for served in sandbox.log]
+
+    assert (0, 0) == (called.status, shown.status)
+    assert {"ok"} == set(states(called).values())
+    assert [f"scope {scope}.read" for scope in SCOPES] == [n for n in states(called) if "." in n]
+    assert 2 * len(SCOPES) == len(spent)
+    assert 6 == called.object["requests"]
+    assert "500 requests a minute" in shown.out
+    assert "Well: 'connector pull' can work" in shown.err
+    assert not folder.exists()
+
+
+def test_settings_are_shown_with_their_origins(tmp_path: Path) -> None:
+    """Every setting is shown with where it came from, and the key as set."""
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        environ = variables(sandbox.base_url, tmp_path)
+        called = call(["doctor"], environ)
+
+    assert ["base_url", sandbox.base_url, "CONNECTOR_BASE_URL"] == called.row("base_url")
+    assert ["api_key", "set", "CONNECTOR_API_KEY"] == called.row("api_key")
+    assert ["billing_day", "1", "default"] == called.row("billing_day")
+
+
+def test_missing_scope_is_a_warning(tmp_path: Path) -> None:
+    """A scope that the key lacks is a warning with what to do; a pull can work without it."""
+    with Sandbox(counts=COUNTS, keys={KEY: ("jobs.read",)}) as sandbox:
+        called = call(["doctor", "--json"], variables(sandbox.base_url, tmp_path))
+
+    assert 0 == called.status
+    assert "ok" == states(called)["scope jobs.read"]
+    assert "warning" == states(called)["scope content.read"]
+    actions = {check["name"]: check["action"] for check in called.object["checks"]}
+    assert "Give the key the scope 'leads.read'" in actions["scope leads.read"]
+
+
+def test_key_that_is_refused(tmp_path: Path) -> None:
+    """A wrong key fails its own check, the address stays well, and nothing more is asked."""
+    with Sandbox(counts=COUNTS, keys={"another": ("*",)}) as sandbox:
+        called = call(["doctor", "--json"], variables(sandbox.base_url, tmp_path))
+
+    assert (1, 1) == (called.status, called.object["requests"])
+    assert ("ok", "failed") == (states(called)["address"], states(called)["key"])
+
+
+def test_nothing_is_set(tmp_path: Path) -> None:
+    """Without an address and a key the settings fail, with exit 2, and the rest is not checked."""
+    called = call(["doctor", "--json"], variables(None, tmp_path, None))
+
+    assert 2 == called.status
+    assert ("failed", "not checked") == (states(called)["settings"], states(called)["address"])
+    assert "ok" == states(called)["data folder"]
+
+
+def test_nobody_listens(tmp_path: Path) -> None:
+    """An address where nobody listens fails, and the key is not judged."""
+    called = call(["doctor", "--json"], variables("http://127.0.0.1:9", tmp_path))
+
+    assert 1 == called.status
+    assert ("failed", "not checked") == (states(called)["address"], states(called)["key"])
+
+
+def test_page_of_a_website(tmp_path: Path) -> None:
+    """An address that answers with a page of HTML fails."""
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        sandbox.faults.add(HtmlPage(status=200), times=None)
+        called = call(["doctor", "--json"], variables(sandbox.base_url, tmp_path))
+
+    assert (1, "failed") == (called.status, states(called)["address"])
+
+
+def test_clock_that_differs_is_told(tmp_path: Path) -> None:
+    """A difference between the clocks is a warning with its size and direction."""
+    with Sandbox(
+        counts=COUNTS,
+        keys={KEY: ("*",)},
+        clock=lambda: datetime.now(UTC) + timedelta(minutes=10),
+    ) as sandbox:
+        called = call(["doctor", "--json"], variables(sandbox.base_url, tmp_path))
+
+    (clock,) = (check for check in called.object["checks"] if check["name"] == "clock")
+    assert (0, "warning") == (called.status, clock["state"])
+    assert "behind the API" in clock["found"]
+
+
+def test_limit_that_is_not_told(tmp_path: Path) -> None:
+    """Answers without rate headers are a warning."""
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        sandbox.faults.add(RateHeaders(), times=None)
+        called = call(["doctor", "--json"], variables(sandbox.base_url, tmp_path))
+
+    assert (0, "warning") == (called.status, states(called)["limits"])
+
+
+def test_data_folder_that_is_a_file(tmp_path: Path) -> None:
+    """A data folder that is a file fails, and is named."""
+    folder = tmp_path / "data"
+    folder.write_text("")
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        called = call(["doctor", "--json"], variables(sandbox.base_url, folder))
+
+    assert 1 == called.status
+    found = {check["name"]: check["found"] for check in called.object["checks"]}
+    assert "failed" == states(called)["data folder"]
+    assert str(folder) in found["data folder"]

@@ -1,0 +1,222 @@
+"""`connector pull` against a sandbox: what it prints, what it lands, and every way it can end."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event
+
+import duckdb
+import pytest
+
+from connector.catalog import CATALOG
+from connector.sandbox import Sandbox, Store
+from connector.sandbox.faults import HtmlPage
+from connector.warehouse import Warehouse
+from connector.warehouse.query import query
+from tests.cli.calling import COUNTS, KEY, call, start, variables
+
+NO_LEADS = tuple(f"{each}.read" for each in ("jobs", "candidates", "companies", "bookings"))
+
+
+def test_pull_lands_all_and_the_next_has_nothing_to_do(tmp_path: Path) -> None:
+    """Every record lands and is published; a second pull says in words that nothing changed."""
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        environ = variables(sandbox.base_url, tmp_path)
+        first, second = call(["pull"], environ), call(["pull"], environ)
+
+    assert (0, 0) == (first.status, second.status)
+    for name, count in COUNTS.items():
+        row = first.row(name)
+        assert ["done", "yes", str(count), str(count)] == [row[1], row[2], row[4], row[8]]
+        landed = query(Warehouse(tmp_path).published, f"SELECT count(*) FROM landing.{name}").rows
+        assert ((count,),) == landed
+    assert f"Done: {sum(COUNTS.values())} new, 0 changed, 0 deleted (" in first.err
+    assert "Nothing to do: nothing has changed since the last pull (" in second.err
+
+
+def test_pull_takes_the_resources_that_are_named(tmp_path: Path) -> None:
+    """Only the resources named are pulled, each once, in the API's order."""
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        called = call(["pull", "leads", "jobs", "leads"], variables(sandbox.base_url, tmp_path))
+        paths = {served.path.split("/")[3] for served in sandbox.log}
+
+    assert ["jobs", "leads"] == [line.split("\t")[0] for line in called.out.splitlines()[1:]]
+    assert {"jobs", "leads"} == paths
+
+
+def test_json_is_one_object_with_the_report(tmp_path: Path) -> None:
+    """`--json` prints one object on stdout: outcome, run, cost, and every resource's counts."""
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        called = call(["pull", "--json"], variables(sandbox.base_url, tmp_path))
+        requests = len(sandbox.log)
+
+    assert 0 == called.status
+    assert ("done", requests) == (called.object["outcome"], called.object["requests"])
+    assert list(CATALOG) == list(called.object["resources"])
+    assert COUNTS == {name: each["live"] for name, each in called.object["resources"].items()}
+    (run,) = Warehouse(tmp_path).runs(9)
+    assert (run.run_id, "pull") == (called.object["run_id"], run.command)
+
+
+def test_key_without_a_scope_leaves_that_resource_out(tmp_path: Path) -> None:
+    """A missing scope skips its resource, is named with what to do, and ends with 3."""
+    with Sandbox(counts=COUNTS, keys={KEY: (*NO_LEADS, "content.read")}) as sandbox:
+        called = call(["pull"], variables(sandbox.base_url, tmp_path))
+
+    assert 3 == called.status
+    assert ["leads", "skipped", "no"] == called.row("leads")[:3]
+    assert ["bookings", "done", "yes"] == called.row("bookings")[:3]
+    assert "Give the key the scope 'leads.read', or leave this resource out." in called.err
+    assert "Done in part, 6 of 7 resources: " in called.err
+
+
+def test_spent_month_stops_and_the_next_pull_goes_on(tmp_path: Path) -> None:
+    """At the end of the month's allowance a pull ends with 4, and says how much is left to read."""
+    with Sandbox(
+        counts=COUNTS, keys={KEY: ("*",)}, monthly_limit=12, behaviours={"month_reset": "month"}
+    ) as sandbox:
+        environ = variables(sandbox.base_url, tmp_path)
+        stopped = call(["pull", "candidates"], environ)
+        sandbox.limits.per_month = None
+        resumed = call(["pull", "candidates"], environ)
+
+    assert (4, 0) == (stopped.status, resumed.status)
+    assert ["candidates", "stopped", "no"] == stopped.row("candidates")[:3]
+    assert "Stopped: " in stopped.err
+    assert " still to be read. " in stopped.err
+    assert "Error" not in stopped.err
+    assert "12" == resumed.row("candidates")[8]
+
+
+def test_rows_that_differ_from_the_total_are_told(tmp_path: Path) -> None:
+    """Where jobs are deleted all through a pull, the difference that remains is said by name."""
+    with Sandbox(counts={"jobs": 30}, keys={KEY: ("*",)}) as sandbox:
+        environ = variables(sandbox.base_url, tmp_path)
+        call(["pull", "jobs"], environ)
+        sandbox.between = lambda store: store.remove("jobs", next(iter(store.records("jobs"))))
+        call(["pull", "jobs"], environ)
+        called = call(["pull", "jobs", "--json"], environ)
+
+    each = called.object["resources"]["jobs"]
+    assert each["live"] != each["total"]
+    said = f"landing.jobs has {each['live']} live rows and the API counts {each['total']}: "
+    assert said in called.err
+
+
+BAD_INPUTS: dict[str, tuple[list[str], dict[str, str], tuple[int, str, str]]] = {
+    "no key": ([], {"API_KEY": ""}, (2, "settings", "CONNECTOR_API_KEY")),
+    "no address": ([], {"BASE_URL": ""}, (2, "settings", "CONNECTOR_BASE_URL")),
+    "key of three words": ([], {"API_KEY": "a wrong key"}, (2, "settings", "must be one word")),
+    "wrong key": ([], {"API_KEY": "wrong"}, (1, "unauthorized", "generate a new key")),
+    "no such scheme": ([], {"BASE_URL": "ftp://[::1]"}, (2, "settings", "https://acme.example")),
+    "nobody there": ([], {"BASE_URL": "http://[::1]:9"}, (1, "unreachable", "the network")),
+    "resource": (["candidate"], {}, (2, "unknown_name", "Did you mean 'candidates'?")),
+    "account": (["--account", "acme corp"], {}, (2, "settings", "--account")),
+}
+"""Arguments, settings that differ, and what is to be answered: status, code, and some words."""
+
+
+@pytest.mark.parametrize("is_json", [False, True], ids=["text", "json"])
+@pytest.mark.parametrize("case", BAD_INPUTS)
+def test_bad_input_is_a_sentence(tmp_path: Path, case: str, *, is_json: bool) -> None:
+    """What is wrong is named with what to do, on stderr and with `--json` as one object."""
+    arguments, changed, (status, code, said) = BAD_INPUTS[case]
+    with Sandbox(counts={"jobs": 1}, keys={KEY: ("*",)}) as sandbox:
+        environ = variables(sandbox.base_url, tmp_path)
+        environ |= {f"CONNECTOR_{name}": value for name, value in changed.items()}
+        given = {name: value for name, value in environ.items() if value}
+        called = call(["pull", *arguments, *(["--json"] if is_json else [])], given)
+
+    assert status == called.status
+    assert "Traceback" not in called.err
+    assert KEY not in called.out + called.err
+    if is_json:
+        error = called.object["error"]
+        assert code == error["code"]
+        assert said in f"{error['message']} {error['action']}"
+    else:
+        assert f"[{code}]" in called.err
+        assert said in called.err
+
+
+def test_page_of_a_website_is_not_taken_for_the_api(tmp_path: Path) -> None:
+    """An address that answers with a page of HTML is named as such, and nothing is landed."""
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        sandbox.faults.add(HtmlPage(status=200), times=None)
+        called = call(["pull"], variables(sandbox.base_url, tmp_path))
+
+    assert 1 == called.status
+    assert "[unreadable_answer]" in called.err
+    assert "the address before '/api/v1'" in called.err
+    assert not Warehouse(tmp_path).published.exists()
+
+
+def write_text(path: Path) -> None:
+    """A file that is no database."""
+    path.write_text("Dear reader, " * 1000)
+
+
+def write_foreign(path: Path) -> None:
+    """Somebody else's database."""
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE sales AS SELECT 42 AS amount")
+
+
+@pytest.mark.parametrize("command", ["pull", "status", "doctor"])
+@pytest.mark.parametrize(
+    ("write", "said"),
+    [(write_text, "not a DuckDB database"), (write_foreign, "did not make")],
+    ids=["text", "database"],
+)
+def test_file_of_somebody_else_is_left_alone(
+    tmp_path: Path, command: str, write: Callable[[Path], None], said: str
+) -> None:
+    """A `work.duckdb` that is not ours is refused by every command, and stays as it was."""
+    work = tmp_path / "work.duckdb"
+    write(work)
+    before = work.read_bytes()
+    with Sandbox(counts={"jobs": 1}, keys={KEY: ("*",)}) as sandbox:
+        called = call([command], variables(sandbox.base_url, tmp_path))
+
+    assert 1 == called.status
+    assert said in called.out + called.err
+    assert "Move the file away" in called.err
+    assert before == work.read_bytes()
+
+
+def test_data_folder_that_is_a_file_is_named(tmp_path: Path) -> None:
+    """A data folder that is a file ends with a sentence that names it and the setting."""
+    folder = tmp_path / "data"
+    folder.write_text("")
+    with Sandbox(counts={"jobs": 1}, keys={KEY: ("*",)}) as sandbox:
+        called = call(["pull"], variables(sandbox.base_url, folder))
+
+    assert 1 == called.status
+    assert str(folder) in called.err
+    assert "CONNECTOR_DATA_DIR" in called.err
+
+
+def test_interrupt_keeps_what_has_landed(tmp_path: Path) -> None:
+    """Ctrl-C ends a pull with 130 and one line; the next pull goes on from what had landed."""
+    reached, go_on = Event(), Event()
+
+    def between(store: Store) -> None:
+        if len(sandbox.log) > 20 and not reached.is_set():
+            reached.set()
+            go_on.wait(20)
+
+    with Sandbox(counts={"candidates": 150}, keys={KEY: ("*",)}, between=between) as sandbox:
+        environ = {**variables(sandbox.base_url, tmp_path), "CONNECTOR_CONNECTIONS": "1"}
+        with start(["pull", "candidates"], environ) as process:
+            assert reached.wait(30)
+            process.send_signal(signal.SIGINT)
+            go_on.set()
+            out, err = process.communicate(timeout=30)
+        resumed = call(["pull", "candidates", "--json"], environ)
+
+    said = "Interrupted. What has landed is kept; run the same command again to continue.\n"
+    assert (130, "", said) == (process.returncode, out, err)
+    assert (0, 150) == (resumed.status, resumed.object["resources"]["candidates"]["live"])
+    assert 0 < resumed.object["resources"]["candidates"]["new"] < 150

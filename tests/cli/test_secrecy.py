@@ -1,0 +1,50 @@
+"""The key appears in no output, log, file or process list, whatever the commands are asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from connector.sandbox import Sandbox, Store
+from tests.cli.calling import COUNTS, KEY, start, variables
+
+
+def command_lines() -> str:
+    """The command lines of every process, as anybody on this machine may read them."""
+    lines = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            lines.append(path.read_bytes().decode("utf-8", "replace"))
+        except OSError:
+            continue
+    return "\n".join(lines)
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="there is no /proc here")
+@pytest.mark.parametrize("command", ["doctor", "pull", "status"])
+@pytest.mark.parametrize("is_accepted", [True, False], ids=["accepted", "refused"])
+def test_key_is_nowhere(tmp_path: Path, command: str, *, is_accepted: bool) -> None:
+    """With --debug, a key that is accepted or refused is shown by nothing that can be read."""
+    seen = []
+
+    def between(store: Store) -> None:
+        seen.append(command_lines())
+
+    keys = {KEY if is_accepted else "another": ("*",)}
+    with Sandbox(counts=COUNTS, keys=keys, between=between) as sandbox:
+        environ = variables(sandbox.base_url, tmp_path)
+        with start(["pull", "jobs", "--debug"], environ) as process:
+            landed = process.communicate(timeout=60)
+        with start([command, "--debug"], environ) as process:
+            shown = process.communicate(timeout=60)
+        with start([command, "--debug", "--json"], environ) as process:
+            told = process.communicate(timeout=60)
+
+    assert is_accepted == bool(seen)
+    assert "api_key is 'set', from CONNECTOR_API_KEY" in landed[1] + shown[1]
+    texts = [*landed, *shown, *told, *seen]
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert files
+    assert [] == [text for text in texts if KEY in text]
+    assert [] == [path for path in files if KEY.encode() in path.read_bytes()]

@@ -1,0 +1,91 @@
+"""`connector status`: what it shows before, after and while records land, and that it is free."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from connector.cli.status import age, shown
+from connector.sandbox import Sandbox, Store
+from tests.cli.calling import COUNTS, KEY, Called, call, start, variables
+
+
+def test_status_before_anything_landed_says_what_to_do(tmp_path: Path) -> None:
+    """Where nothing was ever landed, nothing is made, and the next step is named."""
+    folder = tmp_path / "data"
+    environ = variables(None, folder, None)
+
+    called, told = call(["status"], environ), call(["status", "--json"], environ)
+
+    assert (0, 0, "") == (called.status, told.status, called.out)
+    assert "run 'connector pull'" in called.err
+    assert {} == told.object["resources"]
+    assert not folder.exists()
+
+
+def test_status_shows_where_each_resource_stands(tmp_path: Path) -> None:
+    """After a pull: rows, how far they are proven, the runs and the published file; no request."""
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        environ = variables(sandbox.base_url, tmp_path)
+        run_id = call(["pull", "--json"], environ).object["run_id"]
+        spent = len(sandbox.log)
+        called, told = call(["status"], environ), call(["status", "--json"], environ)
+
+    assert spent == len(sandbox.log)
+    for name, count in COUNTS.items():
+        assert [str(count), "0", "0", "0", str(count)] == called.row(name)[1:6]
+        each = told.object["resources"][name]
+        assert (count, 0, "done") == (each["live"], each["pending"], each["last"]["outcome"])
+        assert datetime.fromisoformat(each["proven_at"]) <= datetime.now(UTC)
+    assert [run_id, "pull"] == called.row(run_id)[:2]
+    assert [run_id] == [run["run_id"] for run in told.object["runs"]]
+    assert f"ago: {tmp_path / 'recruitment.duckdb'}" in called.out
+    assert told.object["published"]["age_seconds"] < 60
+
+
+def test_status_says_why_a_resource_is_behind(tmp_path: Path) -> None:
+    """A resource that was left out is shown with its reason and what to do."""
+    with Sandbox(counts=COUNTS, keys={KEY: ("jobs.read",)}) as sandbox:
+        environ = variables(sandbox.base_url, tmp_path)
+        call(["pull", "jobs", "leads"], environ)
+        called = call(["status"], environ)
+
+    assert "skipped" == called.row("leads")[-1]
+    assert "Give the key the scope 'leads.read'" in called.err
+
+
+def test_status_works_while_a_pull_runs(tmp_path: Path) -> None:
+    """In the middle of a pull, status answers with what has landed so far."""
+    seen: list[Called] = []
+
+    def between(store: Store) -> None:
+        if len(sandbox.log) == 15:
+            with start(["status", "--json"], variables(None, tmp_path, None)) as process:
+                out, err = process.communicate(timeout=30)
+                seen.append(Called(process.returncode, out, err))
+
+    with Sandbox(counts={"candidates": 150}, keys={KEY: ("*",)}, between=between) as sandbox:
+        call(["pull", "candidates"], variables(sandbox.base_url, tmp_path))
+
+    (met,) = seen
+    assert 0 == met.status, met.err
+    assert 0 < met.object["resources"]["candidates"]["live"] <= 150
+    assert "under way" == met.object["runs"][0]["outcome"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [(-5, "0 s"), (59, "59 s"), (90, "2 min"), (7200, "2 h"), (200_000, "2 d")],
+)
+def test_age_is_in_its_largest_unit(seconds: int, expected: str) -> None:
+    """An age is told in one unit; a clock that went back makes it zero."""
+    assert expected == age(timedelta(seconds=seconds))
+
+
+def test_moments_are_shown_in_utc() -> None:
+    """A moment of any zone is shown in UTC, and says so."""
+    moment = datetime.fromisoformat("2026-03-04T01:02:03.5+01:00")
+
+    assert "2026-03-04 00:02:03Z" == shown(moment)

@@ -1,0 +1,79 @@
+"""A client to test with: a clock that only waiting moves, no chance, and one call per operation."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from connector.client import Client
+from connector.wire import Request
+
+KEY = "planted/key+of=the~tests"
+"""A key with characters that JSON and addresses write in another way."""
+
+ID = "5d1c"
+
+Call = Callable[[Client], Awaitable[Any]]
+
+READS: Mapping[str, Call] = {
+    "list": lambda client: client.jobs.list(search="anna@example.com"),
+    "get": lambda client: client.candidates.get(ID),
+}
+WRITES: Mapping[str, Call] = {
+    "create": lambda client: client.companies.create({"name": "A", "email": "anna@example.com"}),
+    "update": lambda client: client.jobs.update(ID, {"title": "B"}),
+    "delete": lambda client: client.content_items("news").delete(ID),
+    "convert": lambda client: client.leads.convert(ID),
+}
+
+
+class Clock:
+    """Seconds that pass only while somebody waits; `waits` are those waits."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.waits: list[float] = []
+
+    def __call__(self) -> float:
+        """The time."""
+        return self.now
+
+    async def wait(self, seconds: float) -> None:
+        """Let that much time pass, at once."""
+        self.waits.append(seconds)
+        self.now += seconds
+        await asyncio.sleep(0)
+
+
+class Diary:
+    """An observer that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.sent: list[Request] = []
+        self.statuses: list[int | None] = []
+        self.waits: list[str] = []
+
+    def before_send(self, request: Request) -> None:
+        """Keep it."""
+        self.sent.append(request)
+
+    def answered(self, request: Request, status: int | None, seconds: float) -> None:
+        """Keep it."""
+        self.statuses.append(status)
+
+    def waited(self, seconds: float, why: str) -> None:
+        """Keep it."""
+        self.waits.append(why)
+
+
+def client_of(base_url: str, clock: Clock | None = None, **options: Any) -> Client:
+    """A client whose waits take no time."""
+    clock = clock or Clock()
+    terms: dict[str, Any] = {
+        "clock": clock,
+        "sleep": clock.wait,
+        "chance": lambda: 0.0,
+        **options,
+    }
+    return Client(base_url, KEY, **terms)

@@ -1,0 +1,174 @@
+"""A server of one line of script: it does with each request what the test says, on a real socket.
+
+For what the sandbox, which speaks proper HTTP, cannot do: half headers, endless bodies, silence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Self
+
+Reply = Callable[[asyncio.StreamWriter], Awaitable[None]]
+"""What the server does once it has read a request; the connection is kept if it returns."""
+
+PARTS_MAX = 10_000
+"""As many parts of 64 KiB an endless body has, should nobody stop it."""
+
+
+@dataclass(frozen=True)
+class Received:
+    """One request as it came; header names in lower case."""
+
+    method: str
+    target: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Peer:
+    """Listens while its `async with` block lasts; the last reply serves all further requests."""
+
+    def __init__(self, *replies: Reply, tls: ssl.SSLContext | None = None) -> None:
+        self.requests: list[Received] = []
+        self.is_asked = asyncio.Event()
+        self.port = 0
+        self.under_way = self.under_way_max = 0
+        self._replies, self._tls = list(replies), tls
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def base_url(self) -> str:
+        """The address before `/api/v1`."""
+        return f"{'http' if self._tls is None else 'https'}://127.0.0.1:{self.port}"
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(
+            self._accept, "127.0.0.1", self.port, ssl=self._tls
+        )
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        assert self._server is not None
+        self._server.close()
+        for each in self._tasks:
+            each.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._server.wait_closed()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            while True:
+                self.requests.append(await _read(reader))
+                self.is_asked.set()
+                reply = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
+                self.under_way += 1
+                self.under_way_max = max(self.under_way_max, self.under_way)
+                try:
+                    await reply(writer)
+                    await writer.drain()
+                finally:
+                    self.under_way -= 1
+                if writer.is_closing():
+                    break
+        writer.transport.abort()
+        self._tasks.discard(task)
+
+
+async def _read(reader: asyncio.StreamReader) -> Received:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+    method, target, _ = head[0].split(" ")
+    pairs = (line.split(": ", 1) for line in head[1:] if line)
+    headers = {name.lower(): value for name, value in pairs}
+    body = await reader.readexactly(int(headers.get("content-length", 0)))
+    return Received(method, target, headers, body)
+
+
+# -- replies -------------------------------------------------------------------------------------
+
+
+def sends(data: bytes) -> Reply:
+    """Send these bytes and keep the connection."""
+
+    async def reply(writer: asyncio.StreamWriter) -> None:
+        writer.write(data)
+
+    return reply
+
+
+def breaks_off(data: bytes = b"") -> Reply:
+    """Send these bytes, then close the connection."""
+
+    async def reply(writer: asyncio.StreamWriter) -> None:
+        writer.write(data)
+        await writer.drain()
+        writer.close()
+
+    return reply
+
+
+def endless(head: bytes) -> Reply:
+    """Send a head, and parts of a body for as long as somebody listens."""
+
+    async def reply(writer: asyncio.StreamWriter) -> None:
+        writer.write(head)
+        for _ in range(PARTS_MAX):
+            writer.write(b" " * 65_536)
+            await writer.drain()
+
+    return reply
+
+
+async def silent(writer: asyncio.StreamWriter) -> None:
+    """Say nothing, and keep the connection open."""
+    await asyncio.Event().wait()
+
+
+def waits_for(event: asyncio.Event, then: Reply) -> Reply:
+    """Reply once the event has come."""
+
+    async def reply(writer: asyncio.StreamWriter) -> None:
+        await event.wait()
+        await then(writer)
+
+    return reply
+
+
+def http(
+    status: int, body: bytes = b"", headers: Mapping[str, str] | None = None, *, cut: int = 0
+) -> bytes:
+    """An answer; `cut` bytes are announced and left out."""
+    fields = {"Content-Type": "application/json", "Content-Length": str(len(body))}
+    if status == 204:
+        fields = {}
+    lines = [f"{name}: {value}" for name, value in {**fields, **(headers or {})}.items()]
+    head = "\r\n".join([f"HTTP/1.1 {status} Words", *lines]).encode("latin-1")
+    return head + b"\r\n\r\n" + body[: len(body) - cut]
+
+
+def answers(status: int, document: Any, headers: Mapping[str, str] | None = None) -> Reply:
+    """Send an answer with a JSON body."""
+    return sends(http(status, json.dumps(document).encode(), headers))
+
+
+def envelope(items: list[dict[str, Any]], **pagination: int) -> dict[str, Any]:
+    """A list's answer (API 4.1), of one page unless told otherwise."""
+    numbers = {"page": 1, "per_page": 100, "total": len(items), "total_pages": 1}
+    return {"data": items, "pagination": {**numbers, **pagination}}
+
+
+RECORD = {"id": "5d1c", "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-02T00:00:00Z"}
+"""The least that a record's answer holds."""
+
+found = answers(200, {"data": RECORD})
+created = answers(201, {"data": RECORD, "message": "Made."})
+listed = answers(200, envelope([RECORD]))

@@ -1,0 +1,215 @@
+"""One pace for all requests of a client: who waits for what, and that nobody waits for ever."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from connector.client import Client
+from connector.engine.pace import Pace
+from connector.errors import BudgetSpent, QuotaSpent
+from connector.sandbox import Sandbox
+from connector.wire import Request
+from tests.client.calls import KEY, Clock, Diary, client_of
+from tests.client.peer import RECORD, Peer, Reply, answers, found, silent, waits_for
+
+DEADLINE_SECONDS = 20
+START = datetime(2026, 3, 4, 5, 6, 0, tzinfo=UTC)
+
+
+async def get(client: Client) -> None:
+    """One request, which ends well within a test's patience."""
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        await client.jobs.get("5d1c")
+
+
+@pytest.mark.parametrize("connections", [1, 3])
+def test_no_more_are_under_way_than_connections(connections: int) -> None:
+    """Of many concurrent requests as many as `connections` are under way, and never more."""
+
+    async def act() -> None:
+        told = {"X-RateLimit-Limit": "1000", "X-RateLimit-Remaining": "900"}
+        reply = answers(200, {"data": RECORD}, {**told, "X-RateLimit-Reset": "50"})
+        are_under_way = asyncio.Event()
+        # The first is answered at once: before it, the pace knows nothing and sends but one.
+        async with Peer(reply, meets(connections, are_under_way, reply)) as peer:
+            async with client_of(peer.base_url, connections=connections) as client:
+                await get(client)
+                await asyncio.gather(*(get(client) for _ in range(20)))
+            assert are_under_way.is_set()
+            assert connections == peer.under_way_max
+            assert 21 == len(peer.requests)
+
+    asyncio.run(act())
+
+
+def meets(count: int, met: asyncio.Event, then: Reply) -> Reply:
+    """Reply once so many requests have been under way together."""
+    waiting = 0
+
+    async def reply(writer: asyncio.StreamWriter) -> None:
+        nonlocal waiting
+        waiting += 1
+        if waiting == count:
+            met.set()
+        await met.wait()
+        await then(writer)
+
+    return reply
+
+
+def test_concurrent_requests_share_one_pace() -> None:
+    """Forty requests at once against ten a minute: all are answered and none is refused."""
+    clock = Clock()
+
+    def now() -> datetime:
+        return START + timedelta(seconds=clock.now - 1000)
+
+    with Sandbox(counts={"jobs": 1}, keys={KEY: ("*",)}, rate_limit=10, clock=now) as sandbox:
+        id = next(iter(sandbox.store.records("jobs")))
+
+        async def act() -> None:
+            async with client_of(sandbox.base_url, clock, connections=4) as client:
+                async with asyncio.timeout(DEADLINE_SECONDS):
+                    await asyncio.gather(*(client.jobs.get(id) for _ in range(40)))
+
+        asyncio.run(act())
+        assert [200] * 40 == [each.status for each in sandbox.log]
+        assert sum(clock.waits) >= 3 * 60
+
+
+def test_clients_may_share_a_pace() -> None:
+    """A second client of the same key waits for what the first one's answers told."""
+    told = {"X-RateLimit-Limit": "1", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "40"}
+
+    async def act() -> None:
+        clock, pace = Clock(), Pace()
+        diaries = Diary(), Diary()
+        async with Peer(answers(200, {"data": {"id": "5d1c"}}, told)) as peer:
+            for diary in diaries:
+                async with client_of(peer.base_url, clock, pace=pace, observer=diary) as client:
+                    await get(client)
+        assert [] == diaries[0].waits
+        assert ["window"] == diaries[1].waits
+        assert 40 <= sum(clock.waits) <= 120
+
+    asyncio.run(act())
+
+
+def test_a_client_does_not_wait_for_ever_for_anothers_answer() -> None:
+    """The probe of one client holds another back until it has ended, and no longer."""
+
+    async def act() -> None:
+        pace, gate = Pace(), asyncio.Event()
+        async with Peer(waits_for(gate, found), found) as peer:
+            async with (
+                client_of(peer.base_url, pace=pace) as one,
+                client_of(peer.base_url, pace=pace) as other,
+            ):
+                first = asyncio.create_task(get(one))
+                await peer.is_asked.wait()
+                second = asyncio.create_task(get(other))
+                await asyncio.sleep(0)
+                gate.set()
+                await asyncio.gather(first, second)
+            assert 2 == len(peer.requests)
+
+    asyncio.run(act())
+
+
+def test_a_cancelled_request_leaves_nothing_taken() -> None:
+    """A request that is cancelled under way gives back its connection and its turn."""
+
+    async def act() -> None:
+        async with Peer(silent, found) as peer:
+            async with client_of(peer.base_url, connections=1) as client:
+                task = asyncio.create_task(get(client))
+                await peer.is_asked.wait()
+                # The next would wait for the first's answer as long as the pace expects one.
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+                await get(client)
+                await get(client)
+            assert 3 == len(peer.requests)
+
+    asyncio.run(act())
+
+
+def test_a_request_cancelled_while_it_waits_leaves_nothing_taken() -> None:
+    """A request that is cancelled before it left gives back its turn as well."""
+
+    async def act() -> None:
+        gate = asyncio.Event()
+        async with Peer(waits_for(gate, found), found) as peer:
+            async with client_of(peer.base_url, connections=2) as client:
+                first = asyncio.create_task(get(client))
+                await peer.is_asked.wait()
+                waiting = asyncio.create_task(get(client))
+                await asyncio.sleep(0)
+                waiting.cancel()
+                await asyncio.gather(waiting, return_exceptions=True)
+                gate.set()
+                await first
+                await asyncio.gather(get(client), get(client))
+            assert 3 == len(peer.requests)
+
+    asyncio.run(act())
+
+
+def test_a_budget_stops_a_request_before_it_leaves() -> None:
+    """An observer that raises stops the request: nothing is sent, told or left taken."""
+
+    class Budget(Diary):
+        def before_send(self, request: Request) -> None:
+            if self.sent:
+                raise BudgetSpent("the budget of 1 request is spent")
+            super().before_send(request)
+
+    async def act() -> None:
+        budget = Budget()
+        async with Peer(found) as peer:
+            async with client_of(peer.base_url, observer=budget, connections=1) as client:
+                await get(client)
+                for _ in range(3):
+                    with pytest.raises(BudgetSpent):
+                        await get(client)
+                budget.sent.clear()
+                await get(client)
+            assert 2 == len(peer.requests)
+        assert [200, 200] == budget.statuses
+
+    asyncio.run(act())
+
+
+@pytest.mark.parametrize("reset", ["999999999999999999", "4102444800"])
+def test_a_spent_month_stops_at_once(reset: str) -> None:
+    """A 429 whose reset is far ahead stops that request and all after it, with when it ends."""
+    headers = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": reset}
+    date = {"Date": "Wed, 04 Mar 2026 05:06:07 GMT"}
+
+    async def act() -> None:
+        async with Peer(answers(429, {}, {**headers, **date})) as peer:
+            async with client_of(peer.base_url) as client:
+                for _ in range(3):
+                    with pytest.raises(QuotaSpent) as caught:
+                        await get(client)
+            assert 1 == len(peer.requests)
+        expected = "2100-01-01T00:00:00+00:00" if reset == "4102444800" else None
+        assert expected == caught.value.resets_at
+
+    asyncio.run(act())
+
+
+@pytest.mark.parametrize("reset", ["1e18", "soon", ""])
+def test_a_reset_that_is_garbage_is_none(reset: str) -> None:
+    """A 429 that tells no readable reset is waited out, and the request succeeds."""
+
+    async def act() -> None:
+        async with Peer(answers(429, {}, {"X-RateLimit-Reset": reset}), found) as peer:
+            async with client_of(peer.base_url) as client:
+                await get(client)
+            assert 2 == len(peer.requests)
+
+    asyncio.run(act())

@@ -1,0 +1,150 @@
+"""Whom the client talks to: the address that was meant, over TLS that is proven, and no other."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from pathlib import Path
+
+import pytest
+
+from connector.client import Client
+from connector.errors import Redirected, SettingsError, Unreachable
+from tests.client.calls import KEY, READS, WRITES, client_of
+from tests.client.peer import Peer, found, http, listed, sends
+
+PEM = Path(__file__).with_name("loopback.pem")
+
+
+def tls() -> ssl.SSLContext:
+    """A server's context with a certificate for 127.0.0.1 that nobody vouches for."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(PEM)
+    return context
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("call", [*READS, *WRITES])
+def test_no_redirect_is_followed(status: int, call: str) -> None:
+    """A redirect is named and not followed: the other server is never connected to."""
+
+    async def act() -> str:
+        async with Peer(found) as other:
+            target = f"{other.base_url}/api/v1/jobs?token=1"
+            async with Peer(sends(http(status, b"", {"Location": target}))) as peer:
+                async with client_of(peer.base_url) as client:
+                    with pytest.raises(Exception, match="redirect to http://127") as caught:
+                        await {**READS, **WRITES}[call](client)
+                assert 1 == len(peer.requests)
+            assert [] == other.requests
+            assert f"{other.base_url}/api/v1/jobs" in str(caught.value)
+            assert "token" not in str(caught.value)
+            return type(caught.value).__name__
+
+    assert (Redirected.__name__ if call in READS else "InDoubt") == asyncio.run(act())
+
+
+def test_a_certificate_that_nobody_vouches_for_is_refused() -> None:
+    """A self-signed server is not spoken to, and the error says what would make it trusted."""
+
+    async def act() -> None:
+        async with Peer(found, tls=tls()) as peer:
+            async with client_of(peer.base_url) as client:
+                with pytest.raises(Unreachable, match="CERTIFICATE_VERIFY_FAILED") as caught:
+                    await client.jobs.get("5d1c")
+            assert "authority" in caught.value.action
+            assert [] == peer.requests
+
+    asyncio.run(act())
+
+
+def test_a_certificate_of_a_named_authority_is_accepted() -> None:
+    """With the authority's file the same server is trusted."""
+
+    async def act() -> None:
+        async with Peer(found, tls=tls()) as peer:
+            async with client_of(peer.base_url, ca_file=PEM) as client:
+                assert "5d1c" == (await client.jobs.get("5d1c")).id
+            assert 1 == len(peer.requests)
+
+    asyncio.run(act())
+
+
+def test_a_certificate_of_another_host_is_refused() -> None:
+    """A trusted authority does not vouch for a host that its certificate does not name."""
+
+    async def act() -> None:
+        async with Peer(found, tls=tls()) as peer:
+            address = peer.base_url.replace("127.0.0.1", "localhost")
+            async with client_of(address, ca_file=PEM) as client:
+                with pytest.raises(Unreachable, match="CERTIFICATE_VERIFY_FAILED"):
+                    await client.jobs.get("5d1c")
+            assert [] == peer.requests
+
+    asyncio.run(act())
+
+
+@pytest.mark.parametrize("name", ["missing.pem", "empty.pem"])
+def test_a_file_without_certificates_is_a_wrong_setting(tmp_path: Path, name: str) -> None:
+    """An authority's file that cannot be read is named before anything is sent."""
+    (tmp_path / "empty.pem").write_text("nothing", encoding="utf-8")
+    with pytest.raises(SettingsError, match=name):
+        Client("https://acme.example", KEY, ca_file=tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["http://acme.example", "ftp://acme.example", "acme.example", "https://a@b.example", ""],
+)
+def test_an_address_that_would_show_the_key_is_refused(address: str) -> None:
+    """Without TLS only this machine is spoken to, and only an address of the API is one."""
+    with pytest.raises(SettingsError, match="the base address must be"):
+        Client(address, KEY)
+
+
+def test_the_environments_proxies_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy that the environment names is never connected to."""
+
+    async def act() -> None:
+        async with Peer(found) as proxy, Peer(found) as peer:
+            for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+                monkeypatch.setenv(name, proxy.base_url)
+                monkeypatch.setenv(name.lower(), proxy.base_url)
+            for name in ("NO_PROXY", "no_proxy"):
+                monkeypatch.delenv(name, raising=False)
+            async with client_of(peer.base_url) as client:
+                await client.jobs.get("5d1c")
+            assert [] == proxy.requests
+            assert 1 == len(peer.requests)
+
+    asyncio.run(act())
+
+
+def test_cookies_are_not_kept() -> None:
+    """A cookie that the server sets is not sent back: the key alone says who asks."""
+    cookie = {"Set-Cookie": "session=abc; Path=/", "X-More": "1"}
+
+    async def act() -> None:
+        body = b'{"data": {"id": "5d1c"}}'
+        peer = Peer(sends(http(200, body, cookie)))
+        async with peer, client_of(peer.base_url) as client:
+            await client.jobs.get("5d1c")
+            await client.jobs.get("5d1c")
+        assert 2 == len(peer.requests)
+        assert not any("cookie" in each.headers for each in peer.requests)
+
+    asyncio.run(act())
+
+
+@pytest.mark.parametrize("path", ["", "/", "/tenant", "/tenant/", "/tenant/api/v1/", "/api/v1"])
+def test_every_request_stays_below_the_base_address(path: str) -> None:
+    """A base address may have a path, with or without the API's own; requests go below it."""
+
+    async def act() -> None:
+        async with Peer(listed) as peer, client_of(peer.base_url + path) as client:
+            await client.jobs.list(search="a&b=c#d")
+            target = peer.requests[0].target
+        tenant = "/tenant" if "tenant" in path else ""
+        assert f"{tenant}/api/v1/jobs?page=1&per_page=100&search=a%26b%3Dc%23d" == target
+
+    asyncio.run(act())

@@ -1,0 +1,166 @@
+"""How servers count requests: fixed windows, windows begun by a request, sliding ones, a month.
+
+Independent of the sandbox and of the pace: a mistake that they shared would cancel out. Times are
+seconds of the server's steady clock; a clock that is wrong is the world's affair.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+MINUTE = 60.0
+
+
+class Counter(Protocol):
+    """A limit of requests a minute."""
+
+    limit: int
+    busiest: int
+
+    def spend(self, now: float) -> bool:
+        """Count one request, if one is left."""
+
+    def left(self, now: float) -> int:
+        """How many are left."""
+
+    def reset_at(self, now: float) -> float:
+        """When the limit resets, as the server would say it."""
+
+
+@dataclass
+class Fixed:
+    """A new count every minute; windows begin `phase` seconds after the full minute."""
+
+    limit: int
+    phase: float = 0.0
+    busiest: int = 0
+    _window: float = -math.inf
+    _spent: int = 0
+
+    def _turn(self, now: float) -> None:
+        window = math.floor((now - self.phase) / MINUTE)
+        if window != self._window:
+            self._window, self._spent = window, 0
+
+    def spend(self, now: float) -> bool:
+        """Count one request, if one is left."""
+        self._turn(now)
+        if self._spent >= self.limit:
+            return False
+        self._spent += 1
+        self.busiest = max(self.busiest, self._spent)
+        return True
+
+    def left(self, now: float) -> int:
+        """What is left of this minute."""
+        self._turn(now)
+        return self.limit - self._spent
+
+    def reset_at(self, now: float) -> float:
+        """The end of this minute."""
+        self._turn(now)
+        return (self._window + 1) * MINUTE + self.phase
+
+
+@dataclass
+class Begun:
+    """A window begins with the first request after the last one has ended."""
+
+    limit: int
+    busiest: int = 0
+    _ends_at: float = -math.inf
+    _spent: int = 0
+
+    def spend(self, now: float) -> bool:
+        """Count one request, if one is left."""
+        if now >= self._ends_at:
+            self._ends_at, self._spent = now + MINUTE, 0
+        if self._spent >= self.limit:
+            return False
+        self._spent += 1
+        self.busiest = max(self.busiest, self._spent)
+        return True
+
+    def left(self, now: float) -> int:
+        """What is left of the window, or of the next one."""
+        return self.limit - (self._spent if now < self._ends_at else 0)
+
+    def reset_at(self, now: float) -> float:
+        """The window's end."""
+        return self._ends_at if now < self._ends_at else now + MINUTE
+
+
+@dataclass
+class Sliding:
+    """The last 60 seconds, at any moment; it resets when `reset` is free again: one, or all."""
+
+    limit: int
+    reset: Literal["one", "all"] = "one"
+    busiest: int = 0
+    _counted: deque[float] = field(default_factory=deque)
+
+    def _slide(self, now: float) -> None:
+        while self._counted and self._counted[0] <= now - MINUTE:
+            self._counted.popleft()
+
+    def spend(self, now: float) -> bool:
+        """Count one request, if one is left."""
+        self._slide(now)
+        if len(self._counted) >= self.limit:
+            return False
+        self._counted.append(now)
+        self.busiest = max(self.busiest, len(self._counted))
+        return True
+
+    def left(self, now: float) -> int:
+        """What is left of the last minute."""
+        self._slide(now)
+        return self.limit - len(self._counted)
+
+    def reset_at(self, now: float) -> float:
+        """When the oldest request leaves the minute, or the newest."""
+        self._slide(now)
+        if not self._counted:
+            return now + MINUTE
+        return (self._counted[0] if self.reset == "one" else self._counted[-1]) + MINUTE
+
+
+@dataclass
+class Month:
+    """A fixed minute within a month of `month_limit` requests, which ends at `month_ends_at`.
+
+    When it is spent, the reset shown is the month's or, on some servers, the minute's.
+    """
+
+    limit: int
+    month_limit: int
+    month_ends_at: float
+    shows: Literal["month", "minute"] = "month"
+    busiest: int = 0
+    _spent: int = 0
+
+    def __post_init__(self) -> None:
+        self._minute = Fixed(self.limit)
+
+    def _is_spent(self, now: float) -> bool:
+        return self._spent >= self.month_limit and now < self.month_ends_at
+
+    def spend(self, now: float) -> bool:
+        """Count one request in both, if both have one left."""
+        if self._is_spent(now) or not self._minute.spend(now):
+            return False
+        self._spent += 1
+        self.busiest = self._minute.busiest
+        return True
+
+    def left(self, now: float) -> int:
+        """What is left of the minute, or nothing."""
+        return 0 if self._is_spent(now) else self._minute.left(now)
+
+    def reset_at(self, now: float) -> float:
+        """The end of the minute, or of the month."""
+        is_shown = self._is_spent(now) and self.shows == "month"
+        return self.month_ends_at if is_shown else self._minute.reset_at(now)

@@ -1,0 +1,253 @@
+"""The pace in worlds of its own: never refused alone, never slower than the windows allow.
+
+The worlds are drawn from seeds; a failure names the seed. The single rules are in
+test_pace_rules.py.
+"""
+
+from __future__ import annotations
+
+import math
+import pickle
+import random
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+
+from connector.engine.pace import Go, Pace, RateHeaders, Spent
+from tests.engine.pace_counters import MINUTE, Begun, Counter, Fixed, Month, Sliding
+from tests.engine.pace_world import EPOCH, Face, Network, Outcome, World
+
+KINDS: dict[str, Callable[[int, float], Counter]] = {
+    "fixed": Fixed,
+    "begun": lambda limit, phase: Begun(limit),
+    "sliding to the oldest": lambda limit, phase: Sliding(limit, "one"),
+    "sliding to the newest": lambda limit, phase: Sliding(limit, "all"),
+}
+ROUNDINGS: tuple[Callable[[float], float], ...] = (math.floor, math.ceil, round, float)
+
+
+def draw_face(chance: random.Random, *, is_dated: bool | None = None) -> Face:
+    """A server that shows its figures in one of all the ways, with a clock that is wrong."""
+    skew, step, step_at = (chance.uniform(-600, 600) for _ in range(3))
+    return Face(
+        rounding=chance.choice(ROUNDINGS),
+        is_in_seconds=chance.random() < 0.3,
+        has_date=chance.random() < 0.8 if is_dated is None else is_dated,
+        is_stamped_on_arrival=chance.random() < 0.5,
+        clock=lambda now: EPOCH + now + skew + (step if now > step_at else 0),
+    )
+
+
+def arrivals(chance: random.Random, per_minute: float, minutes: float) -> list[float]:
+    """When somebody else's requests arrive, at random."""
+    moments = [chance.expovariate(per_minute / MINUTE)]
+    while moments[-1] < minutes * MINUTE:
+        moments.append(moments[-1] + chance.expovariate(per_minute / MINUTE))
+    return moments
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("mode", ["burst", "spread"])
+def test_a_sole_client_is_never_refused(kind: str, mode: str) -> None:
+    """However the server counts, shows and dates, and whatever is lost: no 429, and all is done."""
+    for seed in range(40):
+        chance = random.Random(f"{kind} {mode} {seed}")
+        limit = chance.choice([1, 2, 7, 60, 300])
+        counter = KINDS[kind](limit, chance.uniform(0, MINUTE))
+        # With fewer, two lost answers to the first requests may already have spent the window.
+        loss = chance.choice([0, 0, 0.02, 0.2]) if limit >= 7 else 0
+        world = World(
+            Pace(mode="burst" if mode == "burst" else "spread"),
+            counter,
+            requests=int(limit * chance.uniform(2, 4)) + 1,
+            seed=seed,
+            workers=chance.choice([1, 2, 4, 16]),
+            network=Network(chance.choice([0.001, 0.02, 0.1, 1.0]), loss, deadline_seconds=30),
+            face=draw_face(chance),
+        )
+
+        outcome = world.run()
+
+        assert [] == outcome.refused_at, seed
+        assert None is outcome.spent, seed
+        assert world.requests == outcome.answered, seed
+        assert counter.busiest <= limit, seed
+
+
+def ideal_seconds(counter: Counter, requests: int, workers: int, round_trip: float) -> float:
+    """When the last answer can come at the earliest, by the windows and by the workers."""
+    first = counter.reset_at(EPOCH) - EPOCH if isinstance(counter, Fixed) else MINUTE
+    windows = math.ceil((requests - counter.limit) / counter.limit)
+    last = requests - windows * counter.limit
+    return first + (windows - 1) * MINUTE + round_trip * max(1, last / workers)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("is_in_seconds", [False, True])
+def test_windows_are_used_whole(kind: str, is_in_seconds: bool) -> None:
+    """Five windows or more take at most 3 % longer than the server allows, on every kind."""
+    for seed in range(6):
+        chance = random.Random(f"{kind} {is_in_seconds} {seed}")
+        limit, workers = chance.choice([60, 300]), chance.choice([4, 16])
+        # What is left of the first window is long enough to spend its limit in.
+        counter = KINDS[kind](limit, (EPOCH + chance.uniform(20, MINUTE)) % MINUTE)
+        requests = int(limit * chance.uniform(5, 7))
+        face = Face(chance.choice(ROUNDINGS), is_in_seconds, clock=lambda now: EPOCH + now + 432.1)
+        network = Network(chance.choice([0.01, 0.05]))
+
+        outcome = World(
+            Pace(),
+            counter,
+            requests=requests,
+            seed=seed,
+            workers=workers,
+            network=network,
+            face=face,
+        ).run()
+
+        ideal = ideal_seconds(counter, requests, workers, 2 * network.seconds)
+        assert [] == outcome.refused_at
+        assert ideal >= 0.97 * outcome.ended_at, (seed, ideal, outcome.ended_at)
+
+
+@pytest.mark.parametrize("kind", ["fixed", "begun", "sliding to the newest"])
+def test_others_are_given_way(kind: str) -> None:
+    """While another client asks for half of the limit, at most 2 of 10,000 requests are refused."""
+    refused = 0
+    for seed in range(2):
+        chance = random.Random(f"{kind} {seed}")
+        others = arrivals(chance, 150, minutes=80)
+        outcome = World(
+            Pace(), KINDS[kind](300, 0), requests=5_000, seed=seed, workers=4, others=others
+        ).run()
+        assert 5_000 == outcome.answered
+        refused += len(outcome.refused_at)
+
+    assert refused <= 2
+
+
+def test_others_are_given_way_where_the_minute_slides() -> None:
+    """Freed one by one, each place is contested: a few more are refused, and never a stampede."""
+    chance = random.Random(1)
+    others = arrivals(chance, 150, minutes=160)
+    outcome = World(
+        Pace(), Sliding(300, "one"), requests=10_000, seed=1, workers=4, others=others
+    ).run()
+
+    assert 10_000 == outcome.answered
+    assert len(outcome.refused_at) <= 6
+
+
+def run_with(change: Callable[[RateHeaders], RateHeaders], *, workers: int = 4) -> Outcome:
+    """Five windows of 60 with a server that shows its figures through `change`."""
+    face = Face(change=change)
+    return World(Pace(), Fixed(60), requests=300, seed=3, workers=workers, face=face).run()
+
+
+def test_without_figures_only_refusals_set_the_pace() -> None:
+    """Each window ends with the refusal of what was on its way, and no further one."""
+    outcome = run_with(lambda rate: RateHeaders(), workers=4)
+
+    assert 300 == outcome.answered
+    assert 4 == outcome.in_flight_max
+    assert 4 <= len(outcome.refused_at) <= 4 * 4
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda rate: RateHeaders(rate.limit, None, None),
+        lambda rate: RateHeaders(rate.limit, rate.remaining, None),
+        lambda rate: RateHeaders(None, rate.remaining, rate.reset),
+        lambda rate: RateHeaders(rate.limit, rate.remaining, rate.reset - 3600),
+        lambda rate: RateHeaders(rate.limit, min(60, rate.remaining + 1), rate.reset),
+    ],
+    ids=["limit only", "no reset", "no limit", "reset long past", "own request not counted"],
+)
+def test_half_told_is_enough(change: Callable[[RateHeaders], RateHeaders]) -> None:
+    """A sole client is not refused either if a figure is missing, stale, or one too high."""
+    outcome = run_with(change)
+
+    assert [] == outcome.refused_at
+    assert 300 == outcome.answered
+
+
+def test_skew_of_the_servers_clock_changes_nothing() -> None:
+    """Ten minutes either way, every request leaves at the very same moment."""
+    sent = []
+    for skew in (0.0, -600.0, 600.0):
+        face = Face(clock=lambda now, skew=skew: EPOCH + now + skew)  # type: ignore[misc]
+        sent.append(World(Pace(), Fixed(60), requests=300, seed=4, face=face).run().sent_at)
+
+    assert sent[0] == sent[1]
+    assert sent[0] == sent[2]
+
+
+def test_garbage_brings_nothing_to_a_halt() -> None:
+    """With figures drawn at random each run comes to an end, and no wait is senseless."""
+    numbers = [-1, 0, 1, 59, 60, 61, 10**9, 10**15]
+    moments = [*numbers, -math.inf, math.inf, math.nan, 1e300, EPOCH, EPOCH + 9, EPOCH - 1e6]
+
+    def garble(rate: RateHeaders) -> RateHeaders:
+        if chance.random() < 0.5:
+            return rate
+        limit, remaining = (chance.choice([None, *numbers]) for _ in range(2))
+        return RateHeaders(limit, remaining, chance.choice([None, *moments]))
+
+    for seed in range(40):
+        chance = random.Random(seed)
+        face = Face(change=garble, has_date=chance.random() < 0.5)
+        world = World(Pace(), Fixed(60), requests=200, seed=seed, face=face)
+
+        outcome = world.run()
+
+        assert 200 == outcome.answered or outcome.spent is not None, seed
+
+
+@pytest.mark.parametrize("workers", [1, 4, 16])
+@pytest.mark.parametrize("shows", ["month", "minute"])
+def test_a_spent_month_stops_everybody(workers: int, shows: str) -> None:
+    """The month is spent to the last request; then all stop, told of its end if the server does."""
+    ends_at = EPOCH + 86_400
+    month = Month(60, 150, ends_at, "month" if shows == "month" else "minute")
+    world = World(Pace(), month, requests=1_000, seed=5, workers=workers)
+
+    outcome = world.run()
+
+    assert 150 == outcome.answered
+    assert Spent(ends_at if shows == "month" else None) == outcome.spent
+    # Those on their way are refused together; where the minute's reset is shown, two probes more.
+    assert len(outcome.refused_at) <= workers + 2
+    last_answer_at = outcome.ended_at
+    assert outcome.spent_at - last_answer_at <= (61 if shows == "month" else 3 * 64)
+    assert isinstance(world.pace.ask(86_399), Spent)
+    assert (shows == "month") == isinstance(world.pace.ask(86_402), Go)
+
+
+def test_requests_are_spread_evenly() -> None:
+    """In spread mode no gap of a window is much longer than its share of the minute."""
+    world = World(Pace(mode="spread"), Fixed(60, 20.0), requests=180, seed=6, workers=2)
+
+    outcome = world.run()
+
+    assert [] == outcome.refused_at
+    steady = [at for at in outcome.sent_at if at > 65]
+    gaps = [after - before for before, after in pairwise(steady)]
+    assert max(gaps) <= 2.5
+    assert 0.8 <= sorted(gaps)[len(gaps) // 2] <= 1.2
+
+
+@pytest.mark.parametrize("rate", [RateHeaders(), RateHeaders(10**6, 10**6 - 1, 30.0)])
+def test_memory_is_bounded(rate: RateHeaders) -> None:
+    """A pace of a hundred thousand requests is no larger than one of fifty thousand."""
+    pace, sizes = Pace(), []
+    for number in range(100_001):
+        now = number / 100
+        went = pace.ask(now)
+        assert isinstance(went, Go)
+        pace.heard(now, went.ticket, rate, None)
+        if number % 50_000 == 0:
+            sizes.append(len(pickle.dumps(pace)))
+
+    assert sizes[2] <= 1.5 * sizes[1]

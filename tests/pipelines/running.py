@@ -1,0 +1,93 @@
+"""Running the definitions against a sandbox, in this process, and what Dagster recorded of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import dagster as dg
+
+from pipelines.connections import Account
+from pipelines.landing import KEYS, landing
+
+COUNTS = {
+    "jobs": 4,
+    "candidates": 7,
+    "companies": 2,
+    "bookings": 5,
+    "leads": 3,
+    "content_types": 2,
+    "content_items": 4,
+}
+"""A very small agency: one page of each resource."""
+
+KEY = "planted-key-91d3b7"
+"""A key that is looked for wherever it must not be."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A run that has ended, by what its event log says."""
+
+    success: bool
+    materialized: dict[str, dg.AssetMaterialization]
+    checks: dict[str, dg.AssetCheckEvaluation]
+    failure: dg.DagsterEvent | None
+
+    @property
+    def reason(self) -> str:
+        """Why it failed, as its log says."""
+        assert self.failure is not None
+        told = self.failure.step_failure_data.user_failure_data
+        assert told is not None
+        return str(told.description)
+
+
+@contextmanager
+def instance_in(home: Path) -> Iterator[dg.DagsterInstance]:
+    """A Dagster instance that keeps everything in the folder."""
+    home.mkdir(exist_ok=True)
+    (home / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        yield instance
+
+
+def account(base_url: str, folder: Path, key: str = KEY) -> Account:
+    """The account of a sandbox, with its files in the folder."""
+    environ = {
+        "CONNECTOR_BASE_URL": base_url,
+        "CONNECTOR_API_KEY": key,
+        "CONNECTOR_DATA_DIR": str(folder),
+    }
+    return Account(environ=environ, cwd=folder)
+
+
+def run(
+    account: Account,
+    names: Sequence[str] = (),
+    *,
+    selection: dg.AssetSelection | None = None,
+    instance: dg.DagsterInstance | None = None,
+) -> Ran:
+    """Materialize the named resources, or all, or a selection; nothing is raised."""
+    chosen = [KEYS[name] for name in names] or None
+    result = dg.materialize(
+        [landing],
+        selection=selection if selection is not None else chosen,
+        resources={"account": account},
+        instance=instance,
+        raise_on_error=False,
+    )
+    landed = [
+        event.step_materialization_data.materialization
+        for event in result.get_asset_materialization_events()
+    ]
+    failures = result.get_step_failure_events()
+    return Ran(
+        success=result.success,
+        materialized={each.asset_key.path[-1]: each for each in landed},
+        checks={each.asset_key.path[-1]: each for each in result.get_asset_check_evaluations()},
+        failure=failures[0] if failures else None,
+    )

@@ -1,0 +1,121 @@
+"""The definitions load by themselves, without settings or warnings, and hold what they should."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import dagster as dg
+
+from connector import CATALOG
+from pipelines.definitions import definitions
+from pipelines.landing import KEYS
+from pipelines.schedules import nightly_pull, pull_job
+from tests.pipelines.running import instance_in
+
+ROOT = Path(__file__).parents[2]
+
+
+def without_settings() -> dict[str, str]:
+    """The environment without any setting of the connector."""
+    return {name: v for name, v in os.environ.items() if not name.startswith("CONNECTOR_")}
+
+
+def test_definitions_load_without_settings_and_without_warnings() -> None:
+    """With nothing set and warnings as errors, everything loads and resolves."""
+    program = (
+        "from pipelines.definitions import definitions\n"
+        "definitions.resolve_job_def('pull')\n"
+        "print(len(definitions.resolve_all_asset_specs()))"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        cwd=ROOT,
+        env=without_settings(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (0, f"{len(CATALOG)}\n", "") == (loaded.returncode, loaded.stdout, loaded.stderr)
+
+
+def test_every_resource_is_an_asset_with_a_check() -> None:
+    """Each resource of the catalog has an asset under `landing`, described, and one check."""
+    specs = {spec.key: spec for spec in definitions.resolve_all_asset_specs()}
+    checked = {key.asset_key for key in definitions.resolve_asset_graph().asset_check_keys}
+
+    assert {dg.AssetKey(["landing", name]) for name in CATALOG} == set(specs) == checked
+    for name, resource in CATALOG.items():
+        assert resource.about == specs[KEYS[name]].description
+        assert {"duckdb"} == specs[KEYS[name]].kinds
+
+
+def test_workspace_leads_to_the_definitions(tmp_path: Path) -> None:
+    """From the project's folder, Dagster finds the definitions by itself and takes them."""
+    validated = subprocess.run(
+        [sys.executable, "-m", "dagster", "definitions", "validate"],
+        cwd=ROOT,
+        env={**without_settings(), "DAGSTER_HOME": str(tmp_path), "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert 0 == validated.returncode, validated.stderr
+    shown = validated.stdout + validated.stderr
+    assert "Validation successful for code location pipelines.definitions" in shown
+
+
+def test_instance_of_the_project_is_valid_and_sends_nothing(tmp_path: Path) -> None:
+    """The project's `dagster.yaml` is one that Dagster takes, without telemetry or dialogs."""
+    (tmp_path / "dagster.yaml").write_text((ROOT / "dagster.yaml").read_text(encoding="utf-8"))
+    program = (
+        "import dagster as dg, sys\n"
+        "with dg.DagsterInstance.from_config(sys.argv[1]) as instance:\n"
+        "    print(instance.telemetry_enabled, instance.nux_enabled)"
+    )
+
+    shown = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+    assert ["False", "False"] == shown.split()
+    assert (tmp_path / ".dagster" / "storage" / "history" / "runs.db").is_file()
+
+
+def test_nightly_schedule_is_off_and_has_a_time_zone() -> None:
+    """The schedule waits to be switched on, and its hour is that of a named zone."""
+    assert dg.DefaultScheduleStatus.STOPPED == nightly_pull.default_status
+    assert "UTC" == nightly_pull.execution_timezone
+    assert "15 2 * * *" == nightly_pull.cron_schedule
+
+
+def evaluate(instance: dg.DagsterInstance) -> dg.RunRequest | dg.SkipReason:
+    """What the schedule asks for now."""
+    with dg.build_schedule_context(instance=instance) as context:
+        asked = nightly_pull(context)
+    assert isinstance(asked, dg.RunRequest | dg.SkipReason)
+    return asked
+
+
+def test_schedule_skips_while_a_pull_is_under_way(tmp_path: Path) -> None:
+    """The schedule asks for a run, and while one is queued or running it says which instead."""
+    job = definitions.resolve_job_def(pull_job.name)
+    with instance_in(tmp_path) as instance:
+        asked = evaluate(instance)
+        first = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
+        skipped = evaluate(instance)
+        instance.report_run_canceled(first)
+        again = evaluate(instance)
+
+    assert isinstance(asked, dg.RunRequest)
+    assert isinstance(skipped, dg.SkipReason)
+    assert first.run_id in str(skipped.skip_message)
+    assert isinstance(again, dg.RunRequest)

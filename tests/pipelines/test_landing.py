@@ -1,0 +1,182 @@
+"""The landed assets, run for real: what lands, what is recorded, and how a run fails."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import dagster as dg
+
+from connector import CATALOG, Warehouse, columns
+from connector.sandbox import Sandbox
+from connector.warehouse.query import query
+from pipelines.checks import NAME
+from pipelines.landing import KEYS, landing
+from tests.pipelines.running import COUNTS, KEY, account, run
+
+CHECK_ALONE = dg.AssetSelection.checks(dg.AssetCheckKey(KEYS["jobs"], NAME))
+
+
+def test_every_asset_is_materialized_with_what_landed(tmp_path: Path) -> None:
+    """All resources land, are published, and each records its rows, cost and bookmark."""
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        ran = run(account(sandbox.base_url, tmp_path))
+        requests = len(sandbox.log)
+
+    assert ran.success
+    assert COUNTS == {n: m.metadata["dagster/row_count"].value for n, m in ran.materialized.items()}
+    assert requests == sum(
+        int(str(m.metadata["requests"].value)) for m in ran.materialized.values()
+    )
+    for name, count in COUNTS.items():
+        told = ran.materialized[name].metadata
+        counts = ("new", "changed", "deleted", "live", "total", "pending")
+        assert [count, 0, 0, count, count, 0] == [told[each].value for each in counts]
+        assert ("done", True) == (told["outcome"].value, told["proven"].value)
+        moment = datetime.fromtimestamp(float(str(told["bookmark"].value)), UTC)
+        assert moment <= datetime.now(UTC)
+        landed = query(Warehouse(tmp_path).published, f"SELECT count(*) FROM landing.{name}")
+        assert ((count,),) == landed.rows
+    assert dict.fromkeys(COUNTS, True) == {n: c.passed for n, c in ran.checks.items()}
+
+
+def test_second_run_records_that_nothing_changed(tmp_path: Path) -> None:
+    """Run again, an asset records no new or changed rows, and the same row count."""
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        run(account(sandbox.base_url, tmp_path), ["jobs"])
+        told = run(account(sandbox.base_url, tmp_path), ["jobs"]).materialized["jobs"].metadata
+
+    counts = ("new", "changed", "deleted", "dagster/row_count", "requests")
+    assert [0, 0, 0, COUNTS["jobs"], 2] == [told[each].value for each in counts]
+
+
+def test_preview_counts_by_status_and_shows_nobody(tmp_path: Path) -> None:
+    """The preview has the number of rows of each status, and no value of any other field."""
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        ran = run(account(sandbox.base_url, tmp_path))
+        people = sandbox.store.records("candidates").values()
+        statuses = [record["status"] for record in people]
+        names = {str(r[f]) for r in people for f in ("first_name", "last_name", "email", "phone")}
+
+    preview = str(ran.materialized["candidates"].metadata["preview"].value)
+    for status in set(statuses):
+        assert f"| `{status}` | {statuses.count(status)} |" in preview
+    assert [] == [name for name in names - {"None", ""} if name in preview]
+    assert "preview" not in ran.materialized["content_types"].metadata
+
+
+def test_subset_pulls_what_is_selected(tmp_path: Path) -> None:
+    """A selection pulls and records its own resources, and asks the API for no other."""
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        ran = run(account(sandbox.base_url, tmp_path), ["leads", "companies"])
+        paths = {served.path.split("/")[3] for served in sandbox.log}
+
+    assert {"leads", "companies"} == set(ran.materialized) == set(ran.checks) == paths
+
+
+def test_check_can_be_run_alone(tmp_path: Path) -> None:
+    """A check that is selected without its asset looks again, and materializes nothing."""
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        ran = run(account(sandbox.base_url, tmp_path), selection=CHECK_ALONE)
+
+    assert ran.success
+    assert ({"jobs"}, set()) == (set(ran.checks), set(ran.materialized))
+
+
+def test_asset_can_be_run_without_its_check(tmp_path: Path) -> None:
+    """An asset that is selected without its check is materialized, and nothing is checked."""
+    alone = dg.AssetSelection.assets(KEYS["jobs"]).without_checks()
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        ran = run(account(sandbox.base_url, tmp_path), selection=alone)
+
+    assert ran.success
+    assert (set(), {"jobs"}) == (set(ran.checks), set(ran.materialized))
+
+
+def test_missing_scope_fails_after_the_others_landed(tmp_path: Path) -> None:
+    """Without leads.read six assets are recorded, and the run fails naming the seventh and why."""
+    scopes = [f"{each.scope}.read" for each in CATALOG.values() if each.name != "leads"]
+    with Sandbox(counts=COUNTS, keys={KEY: scopes}) as sandbox:
+        ran = run(account(sandbox.base_url, tmp_path))
+
+    assert not ran.success
+    assert set(COUNTS) - {"leads"} == set(ran.materialized) == set(ran.checks)
+    assert ran.reason.startswith("The pull did not land leads. leads: skipped: ")
+    assert "Give the key the scope 'leads.read', or leave this resource out." in ran.reason
+
+
+def test_wrong_key_fails_with_what_to_do(tmp_path: Path) -> None:
+    """A key that is refused ends the run at once, with a sentence and nothing recorded."""
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        ran = run(account(sandbox.base_url, tmp_path, "another-key"))
+
+    assert (False, {}) == (ran.success, ran.materialized)
+    assert "generate a new key" in ran.reason
+
+
+def test_spent_month_is_said_to_have_stopped_the_run(tmp_path: Path) -> None:
+    """A quota that is spent fails the run as stopped; what landed before it is recorded."""
+    with Sandbox(
+        counts=COUNTS, keys={KEY: ("*",)}, monthly_limit=12, behaviours={"month_reset": "month"}
+    ) as sandbox:
+        ran = run(account(sandbox.base_url, tmp_path))
+
+    assert not ran.success
+    assert {"jobs"} == set(ran.materialized)
+    assert ran.reason.startswith("The pull stopped before ")
+    assert "Run the same command again" in ran.reason
+
+
+def test_missing_settings_fail_with_what_to_set(tmp_path: Path) -> None:
+    """Without an address the run fails with the variable to set, and no traceback to read first."""
+    nothing = account("", tmp_path)
+    environ = {k: v for k, v in nothing.environ.items() if k != "CONNECTOR_BASE_URL"}
+
+    ran = run(type(nothing)(environ=environ, cwd=tmp_path))
+
+    assert not ran.success
+    assert "base_url is not set. Set CONNECTOR_BASE_URL" in ran.reason
+
+
+def test_check_fails_where_rows_and_total_differ(tmp_path: Path) -> None:
+    """Jobs that are deleted all through a run fail their check, with both numbers, and no other."""
+    with Sandbox(counts={"jobs": 30, "leads": 3}, keys={KEY: ("*",)}) as sandbox:
+        run(account(sandbox.base_url, tmp_path))
+        sandbox.between = lambda store: store.remove("jobs", next(iter(store.records("jobs"))))
+        run(account(sandbox.base_url, tmp_path), ["jobs"])
+        ran = run(account(sandbox.base_url, tmp_path), ["jobs", "leads"])
+
+    assert {"jobs": False, "leads": True} == {n: c.passed for n, c in ran.checks.items()}
+    live, total = (ran.checks["jobs"].metadata[name].value for name in ("live", "total"))
+    assert live != total
+    assert f"{live} live rows and the API counts {total}" in str(ran.checks["jobs"].description)
+
+
+def test_deleted_record_leaves_the_row_count(tmp_path: Path) -> None:
+    """A record that was deleted behind the landing's back counts as deleted, and not as live."""
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        run(account(sandbox.base_url, tmp_path), ["jobs"])
+        sandbox.store.remove("jobs", next(iter(sandbox.store.records("jobs"))))
+        ran = run(account(sandbox.base_url, tmp_path), ["jobs"])
+
+    told = ran.materialized["jobs"].metadata
+    counts = tuple(told[each].value for each in ("deleted", "live", "total", "dagster/row_count"))
+    assert (1, 3, 3, 3) == counts
+    assert ran.checks["jobs"].passed
+
+
+def test_columns_are_those_of_the_landing_table(tmp_path: Path) -> None:
+    """The columns that Dagster shows are the published table's, with the declared descriptions."""
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        run(account(sandbox.base_url, tmp_path), ["bookings"])
+    found = query(
+        Warehouse(tmp_path).published,
+        "SELECT column_name, comment FROM duckdb_columns() "
+        "WHERE schema_name = 'landing' AND table_name = 'bookings' ORDER BY column_index",
+    )
+    (spec,) = (s for s in landing.specs if s.key == KEYS["bookings"])
+    schema = spec.metadata["dagster/column_schema"]
+
+    assert [(each.name, each.description) for each in schema.columns] == list(found.rows)
+    assert len(schema.columns) == len(columns(CATALOG["bookings"]))
+    assert "landing.bookings" == spec.metadata["dagster/table_name"]

@@ -1,0 +1,63 @@
+"""The key never enters what Dagster stores or shows of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from connector.sandbox import Sandbox
+from pipelines.connections import Account
+from pipelines.execution import execute
+from tests.pipelines.running import COUNTS, KEY, account, instance_in, run
+
+
+def files_with(secret: str, folder: Path) -> list[Path]:
+    """The files below the folder that hold the secret."""
+    return [p for p in folder.rglob("*") if p.is_file() and secret.encode() in p.read_bytes()]
+
+
+@pytest.mark.parametrize("is_accepted", [True, False], ids=["accepted", "refused"])
+def test_key_is_nowhere_in_what_dagster_keeps(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], *, is_accepted: bool
+) -> None:
+    """Run config, tags, events, logs and the whole DAGSTER_HOME are free of the key."""
+    home, data = tmp_path / "home", tmp_path / "data"
+    data.mkdir()
+    keys = {KEY if is_accepted else "another-key": ("*",)}
+    with Sandbox(counts=COUNTS, keys=keys) as sandbox, instance_in(home) as instance:
+        ran = run(account(sandbox.base_url, data), instance=instance)
+        (kept,) = instance.get_run_records()
+        events = [str(entry) for entry in instance.all_logs(kept.dagster_run.run_id)]
+    shown = capfd.readouterr()
+
+    assert is_accepted == ran.success
+    assert len(events) > 5
+    assert "done" in shown.err or not is_accepted
+    assert [] == [text for text in (*events, str(kept), shown.out, shown.err) if KEY in text]
+    assert [] == files_with(KEY, tmp_path)
+    assert [home / "dagster.yaml"] == files_with("telemetry", home)
+
+
+def test_account_does_not_show_its_environment(tmp_path: Path) -> None:
+    """The resource's own text shows none of the variables that it reads."""
+    assert KEY not in repr(account("http://127.0.0.1:1", tmp_path))
+    assert KEY not in repr(Account(environ={"CONNECTOR_API_KEY": KEY}).settings())
+
+
+def test_execution_keeps_its_run_in_the_home_that_is_named(tmp_path: Path) -> None:
+    """A run from the command line is kept for the web page, with telemetry off and no key."""
+    home, data = tmp_path / "home", tmp_path / "data"
+    data.mkdir()
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        executed = execute(account(sandbox.base_url, data), home)
+    with Sandbox(counts=COUNTS, keys={"another-key": ("*",)}) as sandbox:
+        refused = execute(account(sandbox.base_url, data), home)
+
+    assert executed.failure is None
+    assert refused.failure is not None
+    assert "generate a new key" in refused.failure
+    with instance_in(home) as instance:
+        assert {executed.run_id, refused.run_id} == {r.run_id for r in instance.get_runs()}
+        assert not instance.telemetry_enabled
+    assert [] == files_with(KEY, tmp_path)

@@ -1,0 +1,124 @@
+"""The README's commands do what it shows."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from connector.catalog import CATALOG
+from connector.sandbox import Sandbox
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+BIN = Path(sys.executable).parent
+
+# Run by the tests of the demo and of the pipelines, or needing what the shell has already.
+ELSEWHERE = ("make demo", "source .venv/bin/activate", "dagster dev")
+
+
+def blocks(language: str) -> list[str]:
+    """The README's code blocks of a language."""
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def session(block: str) -> tuple[list[str], list[str]]:
+    """The commands of a block, and the lines that it shows as their output."""
+    lines = block.splitlines()
+    commands = [line[2:] for line in lines if line.startswith("$ ")]
+    return commands, [line for line in lines if not line.startswith("$ ")]
+
+
+def run(commands: list[str], folder: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run commands as one bash session in the folder, both outputs together."""
+    ours = {k: v for k, v in os.environ.items() if not k.startswith("CONNECTOR_")}
+    return subprocess.run(
+        ["bash", "-c", "set -m\n" + "\n".join(commands)],  # noqa: S607  # as a reader's shell
+        cwd=folder,
+        env={**ours, "PATH": f"{BIN}:{os.environ['PATH']}", **environ},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def shown(text: str) -> Iterator[list[str]]:
+    """The words of each line, without what a table is drawn with; durations are not compared."""
+    for line in text.splitlines():
+        if words := re.sub(r"in [\d.]+ s", "in N s", line.replace("─", " ")).split():
+            yield words
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def test_the_first_session_prints_what_it_shows(tmp_path: Path) -> None:
+    """Typed into a shell, the README's session gives the lines that it is shown with."""
+    commands, expected = session(blocks("console")[0])
+    port = str(free_port())
+    typed = [c.replace("8000", port) for c in commands if c not in ELSEWHERE]
+    wait = "until grep -q ready sandbox.log; do :; done; cat sandbox.log"
+    typed[0] = typed[0].removesuffix("&") + "> sandbox.log 2>&1 &\n" + wait
+    done = run(typed, tmp_path)
+
+    assert 0 == done.returncode, done.stdout
+    printed = list(shown(done.stdout))
+    for words in shown("\n".join(expected).replace("8000", port)):
+        assert words in printed, done.stdout
+
+
+def test_the_session_with_an_account_runs(tmp_path: Path) -> None:
+    """With the address of a running API and a key file, the second session succeeds."""
+    (tmp_path / "acme.key").touch(mode=0o600)
+    with Sandbox(counts={"jobs": 3}) as sandbox:
+        (tmp_path / "acme.key").write_text(sandbox.key + "\n")
+        commands, _ = session(blocks("console")[1])
+        typed = [c.replace("https://acme.example", sandbox.base_url) for c in commands]
+        done = run(["set -e", *typed], tmp_path)
+
+    assert 0 == done.returncode, done.stdout
+    assert "Traceback" not in done.stdout
+
+
+def test_every_other_command_is_run_elsewhere() -> None:
+    """No command stands in the README that no test runs."""
+    sessions = [session(block)[0] for block in blocks("console")]
+    known = {*sessions[0], *sessions[1], *ELSEWHERE}
+
+    assert set() == {command for each in sessions for command in each} - known
+
+
+def test_the_library_example_runs(tmp_path: Path) -> None:
+    """The Python example prints one line for each of the three jobs."""
+    (example,) = blocks("python")
+    (tmp_path / "example.py").write_text(example)
+    with Sandbox(counts={"jobs": 5}) as sandbox:
+        done = run(
+            ["python example.py"],
+            tmp_path,
+            CONNECTOR_BASE_URL=sandbox.base_url,
+            CONNECTOR_API_KEY=sandbox.key,
+        )
+
+    assert 0 == done.returncode, done.stdout
+    assert 3 == len(done.stdout.splitlines())
+
+
+def test_every_room_is_there_and_every_resource_is_named_in_the_document() -> None:
+    """The map leads somewhere."""
+    rooms = re.findall(r"`((?:connector/|pipelines|benchmarks)\w*)`", README)
+
+    assert all((ROOT / room).is_dir() for room in rooms), rooms
+    document = (ROOT / "docs" / "API.md").read_text()
+    assert all(each.path in document for each in CATALOG.values())

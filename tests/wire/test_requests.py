@@ -1,0 +1,259 @@
+"""Requests: built from the declarations, and refused where they would mean something else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connector import wire
+from connector.catalog import CATALOG
+from connector.errors import Misused, UnknownName
+from connector.resource import Declaration, Operation
+from tests.catalog.document import API_DOCUMENT, read_tables
+
+ID, SLUG = "5d1c-02", "news_items"
+
+NAMES = tuple(CATALOG)
+
+
+def parent_of(resource: Declaration) -> str | None:
+    """The slug of a parent, for a resource that has one."""
+    return None if resource.parent is None else SLUG
+
+
+def builders(resource: Declaration) -> dict[Operation, Callable[[], wire.Request]]:
+    """How one request for each operation is built, whether the resource has it or not."""
+    parent = parent_of(resource)
+    return {
+        "list": lambda: wire.list_request(resource, parent),
+        "get": lambda: wire.get_request(resource, ID, parent),
+        "create": lambda: wire.create_request(resource, {"title": "A"}, parent),
+        "update": lambda: wire.update_request(resource, ID, {"title": "A"}, parent),
+        "delete": lambda: wire.delete_request(resource, ID, parent),
+        "convert": lambda: wire.convert_request(resource, ID),
+    }
+
+
+def requests_of(resource: Declaration) -> dict[Operation, wire.Request]:
+    """One request for each operation that the resource has."""
+    return {
+        operation: build()
+        for operation, build in builders(resource).items()
+        if operation in resource.operations
+    }
+
+
+def documented() -> set[tuple[str, str, str]]:
+    """Method, path and scope of every endpoint of the API's own tables (API 4.2 to 4.7)."""
+    tables = read_tables(API_DOCUMENT.read_text(encoding="utf-8"))
+    rows = [row for table in tables if "Path" in table.header for row in table.records()]
+    names = ("Method", "Path", "Scope")
+    return {
+        (method, path, scope)
+        for method, path, scope in ((row[name].strip("`") for name in names) for row in rows)
+    }
+
+
+def test_every_endpoint_of_the_api_is_asked_as_documented() -> None:
+    """The requests of all resources are the API's endpoints: method, path and scope; no other."""
+    asked = {
+        (each.method, each.path.replace(ID, "{id}").replace(SLUG, "{type}"), each.scope)
+        for resource in CATALOG.values()
+        for each in requests_of(resource).values()
+    }
+
+    assert documented() == asked
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_only_writes_with_fields_have_a_body(name: str) -> None:
+    """Create and update carry JSON, nothing else carries a body, and only GET counts as a read."""
+    for operation, request in requests_of(CATALOG[name]).items():
+        assert (operation in ("create", "update")) == (request.body is not None)
+        assert (operation in ("list", "get")) == request.is_read
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_operations_that_a_resource_lacks_are_refused(name: str) -> None:
+    """An operation that a resource does not have raises with those that it has."""
+    resource = CATALOG[name]
+    for operation, build in builders(resource).items():
+        if operation not in resource.operations:
+            with pytest.raises(UnknownName) as caught:
+                build()
+            assert tuple(sorted(resource.operations)) == caught.value.allowed
+
+
+def test_a_list_is_asked_for_with_all_that_was_given() -> None:
+    """Page, size, sort, order, search and filters are in the query, dates as the API has them."""
+    request = wire.list_request(
+        CATALOG["bookings"],
+        page=3,
+        per_page=50,
+        sort="start_datetime",
+        order="asc",
+        search="x & y",
+        filters={"status": "draft", "start_date": date(2026, 3, 4), "end_date": "2026-03-05"},
+    )
+
+    assert {
+        "page": "3",
+        "per_page": "50",
+        "sort": "start_datetime",
+        "order": "asc",
+        "search": "x & y",
+        "status": "draft",
+        "start_date": "2026-03-04",
+        "end_date": "2026-03-05",
+    } == request.query
+
+
+def test_a_sort_says_its_order_and_an_order_may_stand_alone() -> None:
+    """The order that is meant is always sent: `desc` with a sort; alone for the default sort."""
+    jobs = CATALOG["jobs"]
+
+    assert "desc" == wire.list_request(jobs, sort="title").query["order"]
+    assert {"page": "1", "per_page": "100", "order": "asc"} == wire.list_request(
+        jobs, order="asc"
+    ).query
+
+
+@pytest.mark.parametrize(
+    ("name", "terms", "named"),
+    [
+        ("jobs", {"sort": "titel"}, "Did you mean 'title'"),
+        ("jobs", {"sort": "updated_at", "order": "up"}, "'up' is not a order of jobs"),
+        ("jobs", {"filters": {"stats": "draft"}}, "Did you mean 'status'"),
+        ("jobs", {"filters": {"status": "publishd"}}, "Did you mean 'published'"),
+        ("content_types", {"sort": "created_at"}, "'sort' is not a parameter of content_types"),
+        ("content_types", {"order": "asc"}, "'order' is not a parameter of content_types"),
+        ("content_types", {"search": "a"}, "parameter of content_types"),
+        ("content_types", {"filters": {"status": "draft"}}, "filter of content_types"),
+    ],
+)
+def test_names_that_a_list_does_not_take_are_refused(
+    name: str, terms: dict[str, Any], named: str
+) -> None:
+    """A sort, order, filter or value that the API does not list raises by name, unsent."""
+    with pytest.raises(UnknownName, match=named):
+        wire.list_request(CATALOG[name], **terms)
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        {"page": 0},
+        {"per_page": 0},
+        {"per_page": 101},
+        {"filters": {"status": ""}},
+        {"filters": {"status": None}},
+        {"filters": {"start_date": datetime(2026, 1, 1, tzinfo=UTC)}},
+    ],
+)
+def test_values_that_cannot_be_meant_are_refused(terms: dict[str, Any]) -> None:
+    """What the API would read as something else, such as an empty filter, raises `Misused`."""
+    with pytest.raises(Misused) as caught:
+        wire.list_request(CATALOG["bookings"], **terms)
+
+    assert caught.value.action.startswith(("Use ", "Give "))
+
+
+@pytest.mark.parametrize(
+    "segment",
+    [
+        *("../x", "..", ".", "a/../b", "%2e%2e", "?a=b", "", "a/b", "a b", "a\n", "a#b", "a\\b"),
+        *("anna@example.com", "\u00e9", "a" * 201, None, 7, ".hidden"),
+    ],
+)
+def test_what_could_lead_elsewhere_is_no_segment(segment: Any) -> None:
+    """An id or a slug that could change the address is refused, and never shown in the error."""
+    builds: tuple[Callable[[], wire.Request], ...] = (
+        lambda: wire.get_request(CATALOG["jobs"], segment),
+        lambda: wire.delete_request(CATALOG["content_items"], segment, SLUG),
+        lambda: wire.list_request(CATALOG["content_items"], segment),
+        lambda: wire.convert_request(CATALOG["leads"], segment),
+    )
+    for build in builds:
+        with pytest.raises(Misused) as caught:
+            build()
+        assert "anna" not in str(caught.value)
+        assert "example" not in str(caught.value) + caught.value.action
+
+
+@pytest.mark.parametrize("segment", ["5", "A-b_c.d", "_news", "-", "x" * 200])
+def test_ids_and_slugs_stand_in_the_path_as_they_are(segment: str) -> None:
+    """Letters, digits, hyphens, underscores and single dots make a segment."""
+    assert f"/api/v1/jobs/{segment}" == wire.get_request(CATALOG["jobs"], segment).path
+
+
+@given(st.text(max_size=30))
+def test_no_text_leaves_its_segment(text: str) -> None:
+    """Whatever is given as an id, the path has the same number of segments, or is refused."""
+    try:
+        path = wire.get_request(CATALOG["jobs"], text).path
+    except Misused:
+        return
+
+    assert 4 == path.count("/")
+    assert set("?#%\\ ").isdisjoint(path)
+    assert ".." not in path
+
+
+def test_fields_are_sent_as_they_are() -> None:
+    """Fields keep their names and values; null stays null; moments are sent in UTC."""
+    paris = timezone(timedelta(hours=1))
+    fields = {
+        "title": 'Zoë "\n🙂',
+        "salary_min": 1234.5,
+        "department": None,
+        "show_salary": True,
+        "start_date": date(2026, 3, 4),
+        "published_at": datetime(2026, 3, 4, 13, 5, 6, 789, paris),
+    }
+    body = wire.create_request(CATALOG["jobs"], fields).body
+
+    assert {
+        **fields,
+        "start_date": "2026-03-04",
+        "published_at": "2026-03-04T12:05:06.000789Z",
+    } == json.loads(body or b"")
+
+
+def endless() -> dict[str, Any]:
+    """A value that holds itself."""
+    value: dict[str, Any] = {}
+    value["value"] = value
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [
+        (float("nan"), "not finite"),
+        (float("inf"), "not finite"),
+        ("\ud800", "not Unicode"),
+        (b"x", "type bytes"),
+        ({"x"}, "type set"),
+        (datetime(2026, 3, 4), "without a time zone"),
+        (endless(), "without end"),
+    ],
+)
+def test_what_json_does_not_have_is_refused(value: Any, named: str) -> None:
+    """A value that cannot be sent raises with its type, and never shows the value."""
+    with pytest.raises(Misused, match=named):
+        wire.update_request(CATALOG["jobs"], ID, {"title": value})
+
+
+def test_requests_do_not_show_what_they_carry() -> None:
+    """The repr and the name of a request hold no query and no body, which can be personal."""
+    searching = wire.list_request(CATALOG["leads"], search="anna@example.com")
+    creating = wire.create_request(CATALOG["leads"], {"email": "anna@example.com"})
+
+    assert "GET /api/v1/leads" == searching.where
+    assert "anna" not in repr(searching) + repr(creating)

@@ -137,11 +137,13 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    """Import a public name from its home."""
-    for home, names in _HOMES.items():
-        if name in names:
-            found = getattr(import_module(f"{__name__}.{home}"), name)
-            globals()[name] = found
-            return found
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # A checker would take any name whatever to be here.
+
+    def __getattr__(name: str) -> object:
+        """Import a public name from its home."""
+        for home, names in _HOMES.items():
+            if name in names:
+                found = getattr(import_module(f"{__name__}.{home}"), name)
+                globals()[name] = found
+                return found
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -105,14 +105,11 @@ class Connections:
             async with asyncio.timeout(self._deadline_seconds):
                 return await self._stream(request, departure)
         except httpx.LocalProtocolError as error:
-            raise Misused(f"{request.where} cannot be sent: {self._reason(error)}") from None
+            raise Misused(f"{request.where} cannot be sent: {self._reason(error, '')}") from None
         except (httpx.HTTPError, TimeoutError) as error:
-            reason = self._reason(error)
-            if isinstance(error, TimeoutError | httpx.TimeoutException):
-                reason = f"no whole answer within {self._deadline_seconds:g} s"
             if not departure.has_begun:
-                raise self._unreachable(error) from None
-            raise _lost(request, reason) from None
+                raise self._unreachable(self._reason(error, "no connection")) from None
+            raise _lost(request, self._reason(error, "no whole answer")) from None
         except NotTheApi as error:
             if request.is_read:
                 raise
@@ -149,9 +146,9 @@ class Connections:
         except ValueError as error:
             raise UnreadableAnswer(f"{request.where} was answered with {error}") from None
 
-    def _unreachable(self, error: Exception) -> Unreachable:
-        message = f"{self._base_url} cannot be reached: {self._reason(error)}"
-        if "CERTIFICATE_VERIFY_FAILED" not in message:
+    def _unreachable(self, reason: str) -> Unreachable:
+        message = f"{self._base_url} cannot be reached: {reason}"
+        if "CERTIFICATE_VERIFY_FAILED" not in reason:
             return Unreachable(message)
         return Unreachable(
             message,
@@ -159,8 +156,10 @@ class Connections:
             "needs the file of its authority, and nothing turns verification off.",
         )
 
-    def _reason(self, error: Exception) -> str:
-        """The error in a few words: its own, or its name where it has none."""
+    def _reason(self, error: Exception, missing: str) -> str:
+        """The error in a few words: what was missing in time, its own, or its name."""
+        if isinstance(error, TimeoutError | httpx.TimeoutException):
+            return f"{missing} in time, of {self._deadline_seconds:g} s"
         return self._bearer.hide(str(error)) or type(error).__name__
 
 

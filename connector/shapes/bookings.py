@@ -3,8 +3,6 @@
 Generated from `connector.catalog` by `python -m connector.shapes.generate`; not to be edited.
 """
 
-from __future__ import annotations
-
 from datetime import date, datetime
 from typing import Literal, Protocol, Required, TypedDict
 

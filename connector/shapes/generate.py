@@ -60,7 +60,7 @@ def _resource_text(resource: Declaration) -> str:
     head = (
         f'"""The shapes of {resource.name} for type checkers.\n\n'
         f"Generated from `connector.catalog` by `{_COMMAND}`; not to be edited.\n"
-        '"""\n\nfrom __future__ import annotations\n\n'
+        '"""\n\n'
     ) + _imports("\n".join([aliases, *classes]))
     return "\n\n\n".join([f"{head}\n\n{aliases}" if aliases else head, *classes]) + "\n"
 

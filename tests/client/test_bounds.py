@@ -10,7 +10,7 @@ import tracemalloc
 import pytest
 
 from connector.client import Limits
-from connector.errors import AnswerTooLarge, InDoubt, NoAnswer, NotTheApi
+from connector.errors import AnswerTooLarge, InDoubt, NoAnswer, NotTheApi, Unreachable
 from connector.sandbox import Sandbox
 from connector.sandbox.faults import Drip
 from tests.client.calls import KEY, WRITES, Diary, client_of
@@ -37,7 +37,7 @@ def test_a_slow_drip_ends_at_the_deadline() -> None:
         async def act() -> None:
             limits = Limits(deadline_seconds=0.6, attempts_max=1)
             async with client_of(sandbox.base_url, limits=limits, observer=diary) as client:
-                with pytest.raises(NoAnswer, match=r"no whole answer within 0\.6 s"):
+                with pytest.raises(NoAnswer, match=r"no whole answer in time, of 0\.6 s"):
                     await client.jobs.get(id)
 
         asyncio.run(act())
@@ -52,8 +52,23 @@ def test_silence_leaves_a_write_in_doubt_at_the_deadline(call: str) -> None:
     async def act() -> None:
         limits = Limits(deadline_seconds=0.2)
         async with Peer(silent) as peer, client_of(peer.base_url, limits=limits) as client:
-            with pytest.raises(InDoubt, match=r"no whole answer within 0\.2 s"):
+            with pytest.raises(InDoubt, match=r"no whole answer in time, of 0\.2 s"):
                 await WRITES[call](client)
+
+    asyncio.run(act())
+
+
+@pytest.mark.parametrize("call", WRITES)
+def test_a_deadline_before_anything_was_sent_is_no_doubt(call: str) -> None:
+    """A server that takes the connection and never ends its handshake was sent no write."""
+
+    async def act() -> None:
+        limits = Limits(deadline_seconds=0.1)
+        async with Peer(silent) as peer:
+            address = peer.base_url.replace("http:", "https:")
+            async with client_of(address, limits=limits) as client:
+                with pytest.raises(Unreachable, match=r"no connection in time, of 0\.1 s"):
+                    await WRITES[call](client)
 
     asyncio.run(act())
 

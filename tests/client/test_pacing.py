@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from connector.client import Client
+from connector.client import Client, Limits
 from connector.engine.pace import Pace
 from connector.errors import BudgetSpent, QuotaSpent
 from connector.sandbox import Sandbox
@@ -94,6 +94,24 @@ def test_clients_may_share_a_pace() -> None:
         assert [] == diaries[0].waits
         assert ["window"] == diaries[1].waits
         assert 40 <= sum(clock.waits) <= 120
+
+    asyncio.run(act())
+
+
+def test_waiting_in_the_queue_forbids_no_repeat() -> None:
+    """Only what passes after a request first left counts against the bound of its repeats."""
+    told = {"X-RateLimit-Limit": "9", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "50"}
+
+    async def act() -> None:
+        clock = Clock()
+        last = answers(200, {"data": RECORD}, told)
+        async with Peer(last, answers(500, {}, {}), found) as peer:
+            limits = Limits(retry_seconds_max=10.0)
+            async with client_of(peer.base_url, clock, limits=limits) as client:
+                await get(client)
+                await get(client)
+            assert 3 == len(peer.requests)
+        assert sum(clock.waits) >= 50
 
     asyncio.run(act())
 

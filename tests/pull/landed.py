@@ -88,7 +88,7 @@ def _differences(sandbox: Sandbox, path: Path, name: str) -> Iterator[str]:
         for field in CATALOG[name].detail_fields:
             expected = held[id].get(field.name)
             if field.kind == "array":
-                yield from _part_differences(path, id, expected)
+                yield from _part_differences(path, id, expected or [])
             elif not _is_same(field.kind, expected, landed[id][field.name]):
                 yield f"{name} {id} {field.name}: {expected!r}, landed {landed[id][field.name]!r}"
         if json.loads(landed[id]["_record"]) != held[id]:

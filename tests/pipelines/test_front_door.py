@@ -1,0 +1,39 @@
+"""The public names: each opens, is what its home holds, and loads no more than it needs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import connector
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("name", connector.__all__)
+def test_every_public_name_opens(name: str) -> None:
+    """Each name that the front door lists is there, and never a module of the same name."""
+    assert type(connector) is not type(getattr(connector, name))
+
+
+def test_other_names_are_refused() -> None:
+    """A name that is not public is an `AttributeError` that says so."""
+    with pytest.raises(AttributeError, match="no attribute 'pul'"):
+        _ = connector.pul  # type: ignore[attr-defined] # the point of the test
+
+
+def test_settings_load_without_the_warehouse() -> None:
+    """Asking for the settings alone loads neither DuckDB nor httpx."""
+    program = (
+        "import sys; from connector import Settings, load_settings\n"
+        "print(sorted({'duckdb', 'httpx', 'pyarrow'} & set(sys.modules)))"
+    )
+
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+
+    assert "[]\n" == loaded.stdout

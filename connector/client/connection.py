@@ -10,11 +10,13 @@ import json
 import logging
 import re
 import ssl
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
+import httpcore
 import httpx
 from pydantic import SecretStr
 
@@ -114,6 +116,8 @@ class Connections:
             if request.is_read:
                 raise
             raise in_doubt(request, error) from None
+        finally:
+            await departure.end()
 
     async def _stream(self, request: Request, departure: _Departure) -> Answer:
         """Send, and read the answer no further than the cap."""
@@ -174,10 +178,19 @@ class _Departure:
 
     def __init__(self) -> None:
         self.has_begun = False
+        self._unproven: httpcore.AsyncNetworkStream | None = None
 
-    async def trace(self, event: str, info: object) -> None:
+    async def trace(self, event: str, info: Mapping[str, Any]) -> None:
         """Called by httpcore before and after each of its steps."""
-        self.has_begun |= event.endswith("send_request_headers.started")
+        if event == "connection.connect_tcp.complete":
+            self._unproven = info["return_value"]
+        elif event.endswith("send_request_headers.started"):
+            self.has_begun, self._unproven = True, None
+
+    async def end(self) -> None:
+        """Close a connection whose handshake was broken off; httpcore would leave it open."""
+        if self._unproven is not None:
+            await self._unproven.aclose()
 
 
 class _Bearer(httpx.Auth):

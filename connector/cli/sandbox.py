@@ -135,7 +135,7 @@ def sandbox(
     behaviours: tuple[str, ...],
     **counts: int | None,
 ) -> None:
-    r"""Serve a complete twin of the API, with a made-up agency in it.
+    """Serve a complete twin of the API, with a made-up agency in it.
 
     Prints `ready http://HOST:PORT` when it listens, and serves until Ctrl-C. It needs no network
     and no account, and whatever is written to it stays on this machine.
@@ -143,7 +143,7 @@ def sandbox(
     \b
     Example:
       connector sandbox --port 0 --candidates 5000 --rate-limit 60 --behaviour delete=message
-    """
+    """  # noqa: D301  # click wants the character itself, not its name
     try:
         keys = read_keys(api_keys)
         served = Sandbox(

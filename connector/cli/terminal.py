@@ -101,6 +101,9 @@ class _Bar:
         self._progress.update(self._task, description=neutralise(doing))
 
 
+_TABLE_COLUMNS_MAX = 10_000
+
+
 class Terminal:
     """Two streams, and who is watching them.
 
@@ -114,6 +117,7 @@ class Terminal:
         self, out: TextIO, err: TextIO, environ: Mapping[str, str], *, is_json: bool = False
     ) -> None:
         self.is_json = is_json
+        self._environ = environ
         self._out, self._err = out, err
         self.has_watcher = _is_watched(err, environ)
         self._has_rich_tables = _is_watched(out, environ)
@@ -123,9 +127,12 @@ class Terminal:
         self._console_err = self._console(err, environ, no_colour)
 
     @staticmethod
-    def _console(stream: TextIO, environ: Mapping[str, str], no_colour: bool) -> Console:
+    def _console(
+        stream: TextIO, environ: Mapping[str, str], no_colour: bool, width: int | None = None
+    ) -> Console:
         return Console(
             file=stream,
+            width=width,
             no_color=no_colour,
             markup=False,
             emoji=False,
@@ -155,10 +162,16 @@ class Terminal:
         for number, column in enumerate(columns):
             is_figures = bool(cells) and all(_is_figure(row[number]) for row in cells)
             justify: Literal["left", "right"] = "right" if is_figures else "left"
-            table.add_column(Text(column), justify=justify, no_wrap=number == 0)
+            table.add_column(Text(column), justify=justify, no_wrap=True)
         for row in cells:
             table.add_row(*(Text(cell) for cell in row))
-        self._console_out.print(table)
+        # A narrow terminal wraps a wide table, which loses nothing; cut cells would.
+        unbounded = self._console_out.options.update(width=_TABLE_COLUMNS_MAX)
+        width = self._console_out.measure(table, options=unbounded).maximum
+        console = self._console_out
+        if width > console.width:
+            console = self._console(self._out, self._environ, console.no_color, width)
+        console.print(table, crop=False)
 
     def print_line(self, text: str) -> None:
         """Print one line of data on standard output; nothing with `is_json`."""

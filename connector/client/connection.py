@@ -13,10 +13,9 @@ import ssl
 from collections.abc import Generator, Mapping
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-import httpcore
 import httpx
 from pydantic import SecretStr
 
@@ -33,6 +32,9 @@ from connector.errors import (
 )
 from connector.wire import Answer, Request, in_doubt
 from connector.wire.body import Unpacked
+
+if TYPE_CHECKING:
+    import httpcore
 
 IDLE_SECONDS_MAX = 5.0
 """A connection idle for longer is not used again: the server may be closing it, which puts a

@@ -17,8 +17,8 @@ monotonic one: no clock is compared with another. Whatever the answer says, it i
 after any answer that it counted. What was left then still is, for a reset only adds. If nothing
 was, one request leaves alone: the probe. The first answer tells what the new window holds, so that
 nothing is assumed about its kind: a fixed window shows a full count after its reset, a sliding one
-shows what has left it. (Rejected: nothing but never more than `Limit` sends in a minute of ours.
-It suits both kinds too, but wastes up to a minute at the start and is blind to others.)
+what has left it. (Rejected: only to keep any minute of ours below `Limit`. It suits both kinds,
+but wastes up to a minute at the start and is blind to others.)
 
 A 429 closes one gate for everybody (`gate.py`). A reset too far away to be the minute's, or 429s
 and nothing else for longer than a window, mean that the month is spent (API 8.2).
@@ -50,7 +50,7 @@ WAIT_SECONDS_MIN = 0.001
 """No wait is shorter, so that a caller's clock moves on."""
 
 UNTOLD_KEPT_MAX = 10_000
-"""Ends kept that told nothing. Only a server without figures can have more, and needs none."""
+"""Ends kept that told nothing; only a server without figures can have more."""
 
 Mode = Literal["burst", "spread"]
 
@@ -179,9 +179,8 @@ class Pace:
         is_first = not window.is_told
         window.learn(rate.remaining, self._limit, _end_of_window(now, sent_at, rate, server_now))
         window.ends_at = max(window.ends_at, self._gate.opens_at)
-        assert window.remaining is not None
         if is_first:
-            self._usage.begin(now, window.remaining, self._in_flight + len(self._untold))
+            self._usage.begin(now, rate.remaining, self._in_flight + len(self._untold))
         self._usage.compare(now, sent_at, self._limit, rate.remaining, self._in_flight)
 
     def refused(
@@ -347,7 +346,7 @@ class _Window:
     remaining: int | None = None
     is_told: bool = False
     is_late: bool = False
-    """Whether the server's figures lack the very request that they answer, as some servers' do."""
+    """Whether the figures lack the very request that they answer, as some servers' do."""
     ends_at: float = math.inf
     reset: float | None = None
     untold: int = 0

@@ -213,7 +213,8 @@ def last_resource_run(connection: duckdb.DuckDBPyConnection, resource: str) -> R
     )
     rows = connection.execute(
         f"SELECT {names} FROM sync.run_resources AS r JOIN sync.runs USING (run_id) "
-        "WHERE r.resource = ? ORDER BY started_at DESC, run_id DESC LIMIT 1",
+        "WHERE r.resource = ? AND r.outcome <> 'not_started' "
+        "ORDER BY started_at DESC, run_id DESC LIMIT 1",
         [resource],
     ).fetchall()
     if not rows:

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 _UNCOMMITTED = frozenset(
     (".git", ".venv", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis")
 )
-_UNCOMMITTED_AT_TOP = frozenset(("data", "dist", ".dagster"))
+_UNCOMMITTED_AT_TOP = frozenset(("data", "demo-data", "dist", ".dagster"))
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from connector import wire
 from connector.resource import Resource
 from connector.wire import Answer, Order, Request
 
+# Of a resource: its Record, list Item, Sorts, Filters, and the bodies of Create and Update.
 R = TypeVar("R", bound=Resource)
 R_co = TypeVar("R_co", bound=Resource, covariant=True)
 I_co = TypeVar("I_co", covariant=True)

@@ -1,0 +1,172 @@
+"""Landing on a real file: whatever an answer holds, it is kept, and what is odd is told once."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from connector.catalog import CATALOG, Candidate, Job
+from connector.engine.ask import Bookmark, Commit, Event, Found, Gone, Stream
+from connector.errors import NotAWarehouse, WarehouseBusy
+from connector.warehouse import Landed, Warehouse
+from connector.warehouse.file import opened
+from tests.pull.landed import rows
+
+CANDIDATES = Stream(CATALOG["candidates"])
+JOBS = Stream(CATALOG["jobs"])
+NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Warehouse:
+    """A prepared warehouse in a folder of its own."""
+    prepared = Warehouse(tmp_path)
+    prepared.prepare()
+    return prepared
+
+
+def candidate(id: str, **fields: Any) -> Found:
+    """A candidate as a detail answer shows it."""
+    stamps = {"created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-02T00:00:00Z"}
+    return Found(Candidate({"id": id, **stamps, **fields}), NOW)
+
+
+def land(warehouse: Warehouse, *found: Found, **rest: Any) -> Landed:
+    """Commit these records."""
+    return warehouse.commit(CANDIDATES, Commit(records=found, **rest), "run-1", NOW)
+
+
+def test_whatever_text_holds_is_landed_as_it_came(warehouse: Warehouse) -> None:
+    """Quotes, line breaks, NUL, emoji, half a surrogate pair and empty strings survive."""
+    texts = ["", "a 'b' \"c\"", "x\r\ny\tz", "nul \x00 inside", "👩🏽‍💻 Zoë", "half \ud83d pair"]
+    land(warehouse, *(candidate(str(n), notes=text) for n, text in enumerate(texts)))
+    landed = rows(warehouse.work, "SELECT notes, _record FROM landing.candidates ORDER BY id")
+
+    assert [*texts[:-1], "half ? pair"] == [row["notes"] for row in landed]
+    assert texts == [json.loads(row["_record"])["notes"] for row in landed]
+
+
+def test_odd_values_are_kept_and_told_once(warehouse: Warehouse) -> None:
+    """An unknown field, an unknown choice and a value of the wrong type stay in `_record`; each is
+    one event, however many records show it, and no event holds a person's data.
+    """
+    odd = {"status": "on_mars", "rating": "five", "shoe_size": 44, "first_name": "Ada"}
+    land(warehouse, candidate("1", **odd), candidate("2", **odd))
+    land(warehouse, candidate("3", **odd))
+    landed = rows(warehouse.work, "SELECT status, rating, _record FROM landing.candidates")
+    events = rows(warehouse.work, "SELECT kind, detail FROM sync.events ORDER BY kind")
+
+    assert [("on_mars", None)] * 3 == [(row["status"], row["rating"]) for row in landed]
+    assert all("five" in row["_record"] and "shoe_size" in row["_record"] for row in landed)
+    assert [
+        {"kind": "unknown_field", "detail": "shoe_size"},
+        {"kind": "unknown_value", "detail": "status 'on_mars' is not a documented value"},
+        {"kind": "unreadable_value", "detail": "rating is not of the type integer"},
+    ] == events
+
+
+def test_fates_are_counted_and_an_id_is_one_row(warehouse: Warehouse) -> None:
+    """New, changed, unchanged and deleted add up, and landing twice leaves one row."""
+    assert Landed(new=2) == land(warehouse, candidate("1"), candidate("2"))
+    again = land(warehouse, candidate("1"), candidate("2", city="Bath"), candidate("3"))
+
+    assert Landed(new=1, changed=1, unchanged=1) == again
+    assert Landed(deleted=1) == land(warehouse, gone={"1": Gone(NOW), "unknown": Gone(NOW)})
+    assert Landed() == land(warehouse, gone={"1": Gone(NOW)})
+    assert 3 == len(rows(warehouse.work, "FROM landing.candidates"))
+    assert 2 == warehouse.count_live(CANDIDATES)
+    # A record that is read again after it was held for deleted lives again.
+    assert Landed(changed=1) == land(warehouse, candidate("1"))
+    assert 3 == warehouse.count_live(CANDIDATES)
+
+
+def test_listed_rows_are_queued_until_their_details_land(warehouse: Warehouse) -> None:
+    """A list item lands at once, waits in the queue newest first, and a detail takes it out."""
+    items = tuple(
+        Job(
+            {"id": f"j{n}", "title": f"T{n}", "created_at": f"2026-01-0{n}T00:00:00Z"}, is_item=True
+        )
+        for n in (1, 2, 3)
+    )
+    fates = warehouse.commit(JOBS, Commit(items=items), "run-1", NOW)
+
+    assert Landed(listed=3) == fates
+    assert ("j3", "j2") == warehouse.next_queued(JOBS, 2, frozenset())
+    assert ("j2", "j1") == warehouse.next_queued(JOBS, 5, frozenset({"j3"}))
+    assert frozenset({"j2"}) == warehouse.between(JOBS, items[0].created_at, items[2].created_at)
+    detail = Found(Job({**items[2].raw, "description": "d"}), NOW)
+    assert Landed(new=1) == warehouse.commit(JOBS, Commit(records=(detail,)), "run-2", NOW)
+    assert 2 == warehouse.count_pending(JOBS)
+
+
+def test_a_commit_is_whole_or_nothing(warehouse: Warehouse) -> None:
+    """A bookmark that would move back takes everything committed with it out again."""
+    land(warehouse, bookmark=Bookmark(proven_at=NOW))
+    earlier = Bookmark(proven_at=NOW.replace(year=2025))
+    with pytest.raises(AssertionError, match="moved back"):
+        land(warehouse, candidate("1"), events=(Event("test", "lost"),), bookmark=earlier)
+
+    assert [] == rows(warehouse.work, "FROM landing.candidates")
+    assert [] == rows(warehouse.work, "FROM sync.events")
+    assert NOW == warehouse.bookmark(CANDIDATES).proven_at
+
+
+def test_a_file_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    """Neither a file that is no database nor another's tables are touched."""
+    foreign = Warehouse(tmp_path / "foreign")
+    foreign.folder.mkdir()
+    with duckdb.connect(str(foreign.work)) as connection:
+        connection.execute("CREATE TABLE theirs AS SELECT 42 AS answer")
+    with pytest.raises(NotAWarehouse, match="did not make"):
+        foreign.prepare()
+    garbage = Warehouse(tmp_path / "garbage")
+    garbage.folder.mkdir()
+    garbage.work.write_bytes(b"not a database" * 500)
+    with pytest.raises(NotAWarehouse, match="not a DuckDB database"):
+        garbage.prepare()
+
+    assert [{"answer": 42}] == rows(foreign.work, "FROM theirs")
+    assert garbage.work.read_bytes().startswith(b"not a database")
+
+
+def test_a_column_that_a_declaration_gained_is_added(warehouse: Warehouse) -> None:
+    """A file of an earlier version gets the column, with its comment, and keeps its rows."""
+    land(warehouse, candidate("1", city="Bath"))
+    with opened(warehouse.work) as connection:
+        connection.execute("ALTER TABLE landing.candidates DROP COLUMN languages")
+    warehouse.prepare()
+    land(warehouse, candidate("2", languages="Welsh"))
+    landed = rows(warehouse.work, "SELECT city, languages FROM landing.candidates ORDER BY id")
+
+    expected = [{"city": "Bath", "languages": None}, {"city": None, "languages": "Welsh"}]
+    assert expected == landed
+
+
+def test_whoever_holds_the_file_is_named(warehouse: Warehouse) -> None:
+    """Another process that keeps the work file open is named by its number, after a deadline."""
+    hold = (
+        "import duckdb, sys; held = duckdb.connect(sys.argv[1]); "
+        "print('held', flush=True); sys.stdin.read()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", hold, str(warehouse.work)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert b"held\n" == process.stdout.readline()
+    with (
+        pytest.raises(WarehouseBusy, match=f"process {process.pid}"),
+        opened(warehouse.work, wait_seconds=0.2),
+    ):
+        pass
+    process.communicate()
+
+    assert 0 == warehouse.count_live(JOBS)

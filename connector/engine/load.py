@@ -17,7 +17,7 @@ from itertools import pairwise
 
 from connector.engine import ask
 from connector.engine.ask import Bookmark, Commit, Event, Found, Gone, Known, PageSeen, Steps
-from connector.engine.walk import BATCH_RECORDS_MAX, opening
+from connector.engine.walk import BATCH_RECORDS_MAX, gone_max, opening
 from connector.resource import Declaration, Resource
 
 SWEEPS_MAX = 12
@@ -25,10 +25,6 @@ SWEEPS_MAX = 12
 
 VERIFICATIONS_MAX = 3
 """Times that all pages are looked at again while fewer records are live than the total says."""
-
-GONE_MIN = 20
-GONE_SHARE = 0.02
-"""More missing records than both allow are no deletions but a key that lost sight of them."""
 
 DETAILS_REREAD_HOURS = 24
 """Age at which the details of an unsorted list are read again: nothing else can show their
@@ -123,7 +119,7 @@ def _look_again(bookmark: Bookmark) -> Steps[tuple[Bookmark, int, str | None]]:
     and was not listed itself, is queued to be looked at: only a 404 makes it a tombstone. Returns
     the bookmark, the last total, and a doubt if too much is missing to be believed.
     """
-    absent_max = max(GONE_MIN, GONE_SHARE * (yield from ask.count_live()))
+    absent_max = gone_max((yield from ask.count_live()))
     number, absent_count = (bookmark.verify_page or 0) + 1, 0
     previous: PageSeen | None = None
     while True:

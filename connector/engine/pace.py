@@ -178,7 +178,6 @@ class Pace:
             self._untold.popleft()
         is_first = not window.is_told
         window.learn(rate.remaining, self._limit, _end_of_window(now, sent_at, rate, server_now))
-        window.ends_at = max(window.ends_at, self._gate.opens_at)
         if is_first:
             self._usage.begin(now, rate.remaining, self._in_flight + len(self._untold))
         self._usage.compare(now, sent_at, self._limit, rate.remaining, self._in_flight)
@@ -222,7 +221,6 @@ class Pace:
     def unsent(self, now: float, ticket: Ticket) -> None:
         """The request never left, so nobody counted it."""
         self._land(now, ticket)
-        self._usage.take_back()
 
     def _end(self, now: float, ticket: Ticket) -> float:
         """Take back the ticket of a request that may have been counted."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from connector.engine import ask, load
 from connector.engine.ask import Bookmark, Commit, Steps
-from connector.engine.walk import Walk, Walked
+from connector.engine.walk import Walk, Walked, gone_max
 from connector.resource import Declaration
 
 
@@ -68,7 +68,9 @@ def _audit(walked: Walked) -> Steps[Pulled]:
     Records that were found gone after that list are in its total and no longer live.
     """
     doubt = walked.reason
-    if (yield from ask.count_live()) + walked.gone != walked.total:
+    live = yield from ask.count_live()
+    is_believable = live - walked.total <= gone_max(live)
+    if live + walked.gone != walked.total and is_believable:
         _, found = yield from load.verify(walked.bookmark)
         doubt = doubt or found
     return Pulled(doubt is None, doubt, walked.total)

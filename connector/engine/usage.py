@@ -61,10 +61,6 @@ class Usage:
             del self._ended[: max(old, len(self._ended) - KEPT_MAX)]
         self._round_trip_seconds = max(self._round_trip_seconds, now - sent_at)
 
-    def take_back(self) -> None:
-        """One of ours did not leave after all."""
-        self._sent -= 1
-
     def count_since(self, moment: float) -> int:
         """How many of ours have ended after `moment`."""
         return len(self._ended) - bisect_right(self._ended, moment)

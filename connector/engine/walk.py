@@ -48,7 +48,15 @@ read.
 BATCH_RECORDS_MAX = 100
 """Records read between two commits, which bounds what a crash costs."""
 
+GONE_MIN = 20
+GONE_SHARE = 0.02
+
 _SECOND = timedelta(seconds=1)
+
+
+def gone_max(live: int) -> float:
+    """More missing records than this are no deletions but a key that lost sight of them."""
+    return max(GONE_MIN, GONE_SHARE * live)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +152,15 @@ class Walk:
             reason = "the list changed faster than it could be read"
         if self._order_is_broken(listing):
             is_proven, reason = False, "the list is not sorted by updated_at"
+        total = listing.pages[-1].total
+        live = yield from ask.count_live()
+        if live - total > gone_max(live):
+            # What cannot be seen cannot be said to be unchanged, so R must not move either.
+            is_proven, reason = False, f"the list shows {total} records where {live} are landed"
         bookmark = self._close(is_proven)
         events = () if is_proven else (Event("unproven", reason or ""),)
         yield from self._land(bookmark, events)
-        return Walked(bookmark, is_proven, reason, listing.pages[-1].total, len(self._dead))
+        return Walked(bookmark, is_proven, reason, total, len(self._dead))
 
     # -- the list --------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ once.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -29,6 +30,7 @@ _ARROW = {
     "TIMESTAMPTZ": pa.timestamp("us", tz="UTC"),
 }
 _VALUE_CHARACTERS_MAX = 60
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,24 +88,16 @@ class Rows:
 
 
 def as_json(value: Any) -> str:
-    """JSON as received: same keys, same order, same characters."""
+    """JSON as received: same keys, same order, same characters, but for half surrogate pairs."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    # Half of a surrogate pair is legal in JSON and has no UTF-8; escaped, it survives.
-    return text if is_storable(text) else json.dumps(value, separators=(",", ":"), allow_nan=False)
-
-
-def is_storable(text: str) -> bool:
-    """Whether the text can be written as UTF-8."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return storable(text)
 
 
 def storable(text: str) -> str:
-    """The text with half surrogate pairs replaced, since no column can hold them."""
-    return text if is_storable(text) else text.encode("utf-8", "replace").decode()
+    """The text with half surrogate pairs replaced: JSON may have them, and UTF-8 has no form for
+    them, so no column can hold one.
+    """
+    return _HALF_PAIR.sub("\ufffd", text)
 
 
 def ids_table(ids: Iterable[str]) -> pa.Table:

@@ -1,4 +1,7 @@
-"""The pace's single rules, each played by hand: what is asked, what is answered, what follows."""
+"""The pace's single rules: what is asked, what is answered, what follows.
+
+Those on 429s are in test_pace_refusals.py.
+"""
 
 from __future__ import annotations
 
@@ -6,57 +9,8 @@ import math
 
 import pytest
 
-from connector.engine.pace import Go, Mode, Pace, RateHeaders, Spent, Ticket, Wait
-
-NOW = 1_700_000_000.0
-"""The server's Unix time at our moment 0."""
-
-
-class Hand:
-    """A pace, played by hand at moments that are given; the server's clock runs with ours."""
-
-    def __init__(self, *, mode: Mode = "burst", reserve: int = 0) -> None:
-        self.pace = Pace(mode=mode, reserve=reserve)
-
-    def seconds(self, now: float) -> float:
-        """Ask for one that must wait for a while."""
-        seconds = self.wait(now).seconds
-        assert seconds is not None
-        return seconds
-
-    def go(self, now: float) -> Ticket:
-        """Send one that must be let go."""
-        went = self.pace.ask(now)
-        assert isinstance(went, Go), went
-        return went.ticket
-
-    def go_all(self, now: float) -> list[Ticket]:
-        """Send all that are let go."""
-        tickets = []
-        while isinstance(went := self.pace.ask(now), Go):
-            tickets.append(went.ticket)
-        return tickets
-
-    def wait(self, now: float) -> Wait:
-        """Ask for one that must wait."""
-        wait = self.pace.ask(now)
-        assert isinstance(wait, Wait), wait
-        return wait
-
-    def heard(
-        self, now: float, ticket: Ticket, remaining: int | None, reset: float | None = 50, /
-    ) -> None:
-        """Answer with a `Remaining` of 10; `reset` is in seconds of our clock."""
-        moment = None if reset is None else NOW + reset
-        rate = RateHeaders(10 if remaining is not None else None, remaining, moment)
-        self.pace.heard(now, ticket, rate, NOW + now)
-
-    def refused(
-        self, now: float, ticket: Ticket, reset: float | None = None, /, *, jitter: float = 0
-    ) -> None:
-        """Answer with a 429; without a `reset`, it has no figures."""
-        rate = RateHeaders() if reset is None else RateHeaders(10, 0, NOW + reset)
-        self.pace.refused(now, ticket, rate, NOW + now, jitter)
+from connector.engine.pace import Go, RateHeaders, Wait
+from tests.engine.pace_hand import NOW, Hand
 
 
 def test_one_goes_first() -> None:
@@ -107,18 +61,6 @@ def test_an_answer_of_an_earlier_window_says_nothing() -> None:
     assert 8 == hand.pace.remaining
     # It may have been counted behind the back of that 8.
     assert 7 == len(hand.go_all(54))
-
-
-def test_a_late_refusal_closes_nothing() -> None:
-    """A 429 to a request of an earlier window is no reason to wait in this one."""
-    hand = Hand()
-    hand.heard(1, hand.go(0), 9)
-    late = hand.go(1)
-    hand.heard(53, hand.go(52), 8, 110)
-
-    hand.refused(54, late, 56)
-
-    assert 8 == len(hand.go_all(54))
 
 
 @pytest.mark.parametrize(
@@ -211,119 +153,6 @@ def test_a_later_answer_settles_what_was_lost() -> None:
     assert 4 == len(hand.go_all(4))
 
 
-@pytest.mark.parametrize("jitter", [0.0, 0.5, 0.99])
-def test_a_refusal_closes_the_gate_for_everybody(jitter: float) -> None:
-    """Until the reset that it tells, and chance only lengthens that; then one may try."""
-    hand = Hand()
-    hand.heard(1, hand.go(0), 9)
-    hand.refused(2, hand.go(1), 30, jitter=jitter)
-
-    assert "backoff" == hand.wait(2).reason
-    assert pytest.approx(29 + 3 * jitter) == hand.seconds(2)
-    opens_at = 2 + hand.seconds(2)
-    hand.go(opens_at)
-    assert Wait(None, "probe") == hand.wait(opens_at)
-
-
-def test_after_a_refusal_the_number_in_flight_grows_slowly() -> None:
-    """One, then two, then one more with each answer."""
-    hand = Hand()
-    first = hand.go(0)
-    hand.refused(1, first, 30)
-    hand.heard(33, hand.go(33), 9, 90)
-
-    tickets = hand.go_all(33)
-    assert 2 == len(tickets)
-    assert Wait(None, "ramp") == hand.wait(33)
-
-    hand.heard(34, tickets[0], 8, 90)
-    assert 2 == len(hand.go_all(34))
-
-
-def test_untold_refusals_make_longer_and_longer_waits() -> None:
-    """15, 30 and 60 seconds; refused again after more than a window, the month is spent."""
-    hand, now = Hand(), 0.0
-    waits = []
-    for _ in range(3):
-        hand.refused(now, hand.go(now))
-        waits.append(hand.seconds(now))
-        now += waits[-1]
-
-    assert [15, 30, 60] == waits
-    hand.refused(now, hand.go(now))
-    assert Spent(None) == hand.pace.ask(now)
-    assert Spent(None) == hand.pace.ask(now + 1e7)
-
-
-def test_requests_refused_together_are_one_refusal() -> None:
-    """Sixteen in flight when the window ends do not make sixteen doublings."""
-    hand = Hand()
-    hand.heard(1, hand.go(0), 9, None)
-    tickets = hand.go_all(1)
-    for number, ticket in enumerate(tickets):
-        hand.refused(2 + number / 100, ticket, 20)
-
-    assert 9 == len(tickets)
-    assert "backoff" == hand.wait(2.08).reason
-    assert pytest.approx(19 - 0.08) == hand.seconds(2.08)
-
-
-def test_a_refusal_after_waiting_as_told_is_believed_less() -> None:
-    """A reset that is told anew each time, a second away, is not asked every second."""
-    hand, now = Hand(), 0.0
-    waits = []
-    for _ in range(4):
-        hand.refused(now, hand.go(now), now)
-        waits.append(hand.seconds(now))
-        now += waits[-1]
-
-    assert [1, 15, 30, 60] == waits
-
-
-def test_a_refusal_without_figures_keeps_what_was_told() -> None:
-    """Where only successes carry figures, their end of the window holds for the 429 too."""
-    hand = Hand()
-    hand.heard(1, hand.go(0), 9)
-
-    hand.refused(2, hand.go(1))
-
-    # 50 - 1 and the second of resolution of either answer.
-    assert Wait(50.0, "backoff") == hand.wait(2)
-
-
-def test_success_between_refusals_is_no_spent_month() -> None:
-    """However often the minute's limit is met, as long as something passes in between."""
-    hand = Hand()
-    for minute in range(0, 6000, 100):
-        hand.refused(minute, hand.go(minute), minute + 30)
-        hand.heard(minute + 40, hand.go(minute + 40), 9, minute + 90)
-        hand.heard(minute + 99, hand.go(minute + 99), 9, minute + 99)
-
-    assert isinstance(hand.pace.ask(6000), Go)
-
-
-@pytest.mark.parametrize("reset", [NOW + 2400, 2400.0])
-def test_a_reset_far_away_is_the_months(reset: float) -> None:
-    """Forty minutes are not the minute's: stop, and say until when; then one may try again."""
-    hand = Hand()
-    hand.pace.refused(1, hand.go(0), RateHeaders(10, 0, reset), NOW, 0.5)
-
-    assert Spent(NOW + 2400) == hand.pace.ask(1)
-    assert Spent(NOW + 2400) == hand.pace.ask(2399)
-    probe = hand.go(2402)
-    assert Wait(None, "probe") == hand.wait(2402)
-    hand.heard(2403, probe, 9, 2450)
-    assert 2 == len(hand.go_all(2403))
-
-
-def test_two_minutes_are_no_month() -> None:
-    """Up to 120 s a 429's reset is waited for."""
-    hand = Hand()
-    hand.refused(1, hand.go(0), 120)
-
-    assert Wait(120.0, "backoff") == hand.wait(1)
-
-
 def test_others_are_left_what_they_may_take_meanwhile() -> None:
     """If Remaining falls by more than ours, the last ones are not fought for."""
     hand, remaining = Hand(), 9
@@ -360,3 +189,66 @@ def test_what_is_given_back_twice_is_noticed() -> None:
 
     with pytest.raises(AssertionError, match="more requests ended"):
         hand.pace.lost(2, ticket)
+
+
+def test_an_answer_without_figures_may_have_been_counted() -> None:
+    """It takes one off what was told, until a later answer settles it."""
+    hand = Hand()
+    hand.heard(1, hand.go(0), 5)
+    hand.heard(2, hand.go(1), None, None)
+
+    assert 4 == len(hand.go_all(2))
+
+
+def test_answers_of_one_window_agree_on_its_end() -> None:
+    """Each bounds the same moment, a `Date` that has just ticked most closely."""
+    hand = Hand()
+    first = hand.go(0)
+    hand.pace.heard(1.9, first, RateHeaders(10, 9, NOW + 50), NOW + 1)
+    second, third = hand.go(1.9), hand.go(1.9)
+    hand.pace.heard(2.0, second, RateHeaders(10, 8, NOW + 50), NOW + 2)
+    hand.pace.heard(2.8, third, RateHeaders(10, 7, NOW + 50), NOW + 2)
+
+    assert 51.0 == 2.8 + (hand.pace.resets_in(2.8) or 0)
+
+
+def test_what_others_took_before_us_is_believed() -> None:
+    """A first figure lower than ours explain is not put right by our own count."""
+    hand = Hand()
+    hand.heard(1, hand.go(0), 9)
+    hand.heard(71, hand.go(70), 2, 120)
+
+    assert 2 == len(hand.go_all(71))
+
+
+def test_where_others_take_part_the_probe_waits_for_ours_to_leave() -> None:
+    """In a minute that slides, a place is sure only a minute after we took it ourselves."""
+    hand = Hand()
+    first = hand.go(0)
+    hand.heard(1, first, 9)
+    for ticket in hand.go_all(49)[:8]:
+        hand.heard(49.5, ticket, 1)
+    hand.heard(53, hand.go(52), 9, 110)
+    hand.heard(54, hand.go(53), 0, 110)
+
+    wait = hand.wait(112)
+
+    assert "window" == wait.reason
+    assert isinstance(hand.pace.ask(114.1), Go)
+
+
+def test_others_are_forgotten_in_time() -> None:
+    """Some windows after they have gone, nothing is left to them any more."""
+    hand = Hand()
+    hand.pace.heard(1, hand.go(0), RateHeaders(1000, 900, NOW + 50), NOW + 1)
+    hand.pace.heard(3, hand.go(2), RateHeaders(1000, 700, NOW + 50), NOW + 3)
+    assert len(hand.go_all(3)) < 700
+
+    hand = Hand()
+    hand.pace.heard(1, hand.go(0), RateHeaders(1000, 900, NOW + 50), NOW + 1)
+    hand.pace.heard(3, hand.go(2), RateHeaders(1000, 700, NOW + 50), NOW + 3)
+    for start in range(60, 1500, 60):
+        rate = RateHeaders(1000, 999, NOW + start + 50)
+        hand.pace.heard(start + 1, hand.go(start), rate, NOW + start + 1)
+
+    assert 999 == len(hand.go_all(start + 1))

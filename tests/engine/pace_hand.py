@@ -1,0 +1,55 @@
+"""The pace played by hand, for tests of single rules."""
+
+from __future__ import annotations
+
+from connector.engine.pace import Go, Mode, Pace, RateHeaders, Ticket, Wait
+
+NOW = 1_700_000_000.0
+"""The server's Unix time at our moment 0."""
+
+
+class Hand:
+    """A pace, played by hand at moments that are given; the server's clock runs with ours."""
+
+    def __init__(self, *, mode: Mode = "burst", reserve: int = 0) -> None:
+        self.pace = Pace(mode=mode, reserve=reserve)
+
+    def seconds(self, now: float) -> float:
+        """Ask for one that must wait for a while."""
+        seconds = self.wait(now).seconds
+        assert seconds is not None
+        return seconds
+
+    def go(self, now: float) -> Ticket:
+        """Send one that must be let go."""
+        went = self.pace.ask(now)
+        assert isinstance(went, Go), went
+        return went.ticket
+
+    def go_all(self, now: float) -> list[Ticket]:
+        """Send all that are let go."""
+        tickets = []
+        while isinstance(went := self.pace.ask(now), Go):
+            tickets.append(went.ticket)
+        return tickets
+
+    def wait(self, now: float) -> Wait:
+        """Ask for one that must wait."""
+        wait = self.pace.ask(now)
+        assert isinstance(wait, Wait), wait
+        return wait
+
+    def heard(
+        self, now: float, ticket: Ticket, remaining: int | None, reset: float | None = 50, /
+    ) -> None:
+        """Answer with a `Remaining` of 10; `reset` is in seconds of our clock."""
+        moment = None if reset is None else NOW + reset
+        rate = RateHeaders(10 if remaining is not None else None, remaining, moment)
+        self.pace.heard(now, ticket, rate, NOW + now)
+
+    def refused(
+        self, now: float, ticket: Ticket, reset: float | None = None, /, *, jitter: float = 0
+    ) -> None:
+        """Answer with a 429; without a `reset`, it has no figures."""
+        rate = RateHeaders() if reset is None else RateHeaders(10, 0, NOW + reset)
+        self.pace.refused(now, ticket, rate, NOW + now, jitter)

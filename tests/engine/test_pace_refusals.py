@@ -1,0 +1,194 @@
+"""The pace's rules on 429s: one gate for all, longer and longer waits, and the month's end."""
+
+from __future__ import annotations
+
+import pytest
+
+from connector.engine.pace import Go, RateHeaders, Spent, Wait
+from tests.engine.pace_hand import NOW, Hand
+
+
+def test_a_late_refusal_closes_nothing() -> None:
+    """A 429 to a request of an earlier window is no reason to wait in this one."""
+    hand = Hand()
+    hand.heard(1, hand.go(0), 9)
+    late = hand.go(1)
+    hand.heard(53, hand.go(52), 8, 110)
+
+    hand.refused(54, late, 56)
+
+    assert 8 == len(hand.go_all(54))
+
+
+@pytest.mark.parametrize("jitter", [0.0, 0.5, 0.99])
+def test_a_refusal_closes_the_gate_for_everybody(jitter: float) -> None:
+    """Until the reset that it tells, and chance only lengthens that; then one may try."""
+    hand = Hand()
+    hand.heard(1, hand.go(0), 9)
+    hand.refused(2, hand.go(1), 30, jitter=jitter)
+
+    assert "backoff" == hand.wait(2).reason
+    assert pytest.approx(29 + 3 * jitter) == hand.seconds(2)
+    opens_at = 2 + hand.seconds(2)
+    hand.go(opens_at)
+    assert Wait(None, "probe") == hand.wait(opens_at)
+
+
+def test_after_a_refusal_the_number_in_flight_grows_slowly() -> None:
+    """One, then two, then one more with each answer."""
+    hand = Hand()
+    first = hand.go(0)
+    hand.refused(1, first, 30)
+    hand.heard(33, hand.go(33), 9, 90)
+
+    tickets = hand.go_all(33)
+    assert 2 == len(tickets)
+    assert Wait(None, "ramp") == hand.wait(33)
+
+    hand.heard(34, tickets[0], 8, 90)
+    assert 2 == len(hand.go_all(34))
+
+
+def test_untold_refusals_make_longer_and_longer_waits() -> None:
+    """15, 30 and 60 seconds; refused again after more than a window, the month is spent."""
+    hand, now = Hand(), 0.0
+    waits = []
+    for _ in range(3):
+        hand.refused(now, hand.go(now))
+        waits.append(hand.seconds(now))
+        now += waits[-1]
+
+    assert [15, 30, 60] == waits
+    hand.refused(now, hand.go(now))
+    assert Spent(None) == hand.pace.ask(now)
+    assert Spent(None) == hand.pace.ask(now + 1e7)
+
+
+def test_requests_refused_together_are_one_refusal() -> None:
+    """Sixteen in flight when the window ends do not make sixteen doublings."""
+    hand = Hand()
+    hand.heard(1, hand.go(0), 9, None)
+    tickets = hand.go_all(1)
+    for number, ticket in enumerate(tickets):
+        hand.refused(2 + number / 100, ticket, 20)
+
+    assert 9 == len(tickets)
+    assert "backoff" == hand.wait(2.08).reason
+    assert pytest.approx(19 - 0.08) == hand.seconds(2.08)
+
+
+def test_a_refusal_after_waiting_as_told_is_believed_less() -> None:
+    """A reset that is told anew each time, a second away, is not asked every second."""
+    hand, now = Hand(), 0.0
+    waits = []
+    for _ in range(4):
+        hand.refused(now, hand.go(now), now)
+        waits.append(hand.seconds(now))
+        now += waits[-1]
+
+    assert [1, 15, 30, 60] == waits
+
+
+def test_a_refusal_without_figures_keeps_what_was_told() -> None:
+    """Where only successes carry figures, their end of the window holds for the 429 too."""
+    hand = Hand()
+    hand.heard(1, hand.go(0), 9)
+
+    hand.refused(2, hand.go(1))
+
+    # 50 - 1 and the second of resolution of either answer.
+    assert Wait(50.0, "backoff") == hand.wait(2)
+
+
+def test_success_between_refusals_is_no_spent_month() -> None:
+    """However often the minute's limit is met, as long as something passes in between."""
+    hand = Hand()
+    for minute in range(0, 6000, 100):
+        hand.refused(minute, hand.go(minute), minute + 30)
+        hand.heard(minute + 40, hand.go(minute + 40), 9, minute + 90)
+        hand.heard(minute + 99, hand.go(minute + 99), 9, minute + 99)
+
+    assert isinstance(hand.pace.ask(6000), Go)
+
+
+@pytest.mark.parametrize("reset", [NOW + 2400, 2400.0])
+def test_a_reset_far_away_is_the_months(reset: float) -> None:
+    """Forty minutes are not the minute's: stop, and say until when; then one may try again."""
+    hand = Hand()
+    hand.pace.refused(1, hand.go(0), RateHeaders(10, 0, reset), NOW, 0.5)
+
+    assert Spent(NOW + 2400) == hand.pace.ask(1)
+    assert Spent(NOW + 2400) == hand.pace.ask(2399)
+    probe = hand.go(2402)
+    assert Wait(None, "probe") == hand.wait(2402)
+    hand.heard(2403, probe, 9, 2450)
+    assert 2 == len(hand.go_all(2403))
+
+
+def test_two_minutes_are_no_month() -> None:
+    """Up to 120 s a 429's reset is waited for."""
+    hand = Hand()
+    hand.refused(1, hand.go(0), 120)
+
+    assert Wait(120.0, "backoff") == hand.wait(1)
+
+
+def test_a_later_word_does_not_open_the_gate() -> None:
+    """Of several refusals the one with the longest wait counts; no figures, no change."""
+    hand = Hand()
+    hand.heard(1, hand.go(0), 9)
+    tickets = hand.go_all(1)
+    hand.refused(2, tickets[0], 40)
+    hand.refused(3, tickets[1], 20)
+    hand.refused(4, tickets[2], jitter=0.9)
+    hand.heard(5, tickets[3], 0, 20)
+
+    assert Wait(41.0 - 5, "backoff") == hand.wait(5)
+
+
+def test_what_was_under_way_proves_nothing_about_a_refusal() -> None:
+    """An answer to a request that left before it neither forgives it nor speeds the way back."""
+    hand = Hand()
+    hand.heard(1, hand.go(0), 9)
+    tickets = hand.go_all(1)
+    hand.refused(2, tickets[0], 30)
+    for ticket in tickets[1:]:
+        hand.heard(3, ticket, 0, 30)
+
+    hand.heard(32, hand.go(32), 9, 90)
+
+    assert 2 == len(hand.go_all(32))
+
+
+def test_after_a_refusal_our_own_count_is_not_trusted() -> None:
+    """Somebody must have taken what we thought was left, so one asks first."""
+    hand = Hand()
+    hand.heard(1, hand.go(0), 9)
+    hand.heard(71, hand.go(70), 9, 120)
+    hand.refused(72, hand.go(71), 80)
+
+    assert 1 == len(hand.go_all(82))
+
+
+def test_a_spent_month_stays_spent() -> None:
+    """What is refused with the minute's reset meanwhile does not change that."""
+    hand = Hand()
+    hand.heard(1, hand.go(0), 9)
+    tickets = hand.go_all(1)
+    hand.refused(2, tickets[0], 86_400)
+    hand.refused(3, tickets[1], 50)
+    hand.heard(4, tickets[2], 5)
+
+    assert Spent(NOW + 86_400) == hand.pace.ask(60)
+
+
+def test_a_new_month_forgets_the_old() -> None:
+    """The first refusal of the new month is the minute's again."""
+    hand = Hand()
+    hand.refused(1, hand.go(0), 30)
+    hand.refused(33, hand.go(32), 2_000)
+    assert Spent(NOW + 2_000) == hand.pace.ask(34)
+
+    hand.refused(2_002, hand.go(2_002), 2_030)
+
+    assert Wait(29.0, "backoff") == hand.wait(2_002)

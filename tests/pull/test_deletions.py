@@ -1,0 +1,63 @@
+"""Deletions are found, with evidence, and never many at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from connector.sandbox import Sandbox
+from tests.pull.landed import differences, published, pulled, rows
+
+COUNTS = {"candidates": 130, "jobs": 8}
+
+
+def delete(sandbox: Sandbox, count: int) -> list[str]:
+    """Delete the first candidates by id, as somebody else would."""
+    ids = sorted(sandbox.store.records("candidates"))[:count]
+    for id in ids:
+        sandbox.store.delete("candidates", id)
+    return ids
+
+
+def test_deleted_records_become_tombstones(tmp_path: Path) -> None:
+    """Five deletions are found by the total, confirmed by five 404s and kept as tombstones."""
+    with Sandbox(counts=COUNTS) as sandbox:
+        pulled(sandbox, tmp_path)
+        gone = delete(sandbox, 5)
+        report = pulled(sandbox, tmp_path)
+
+        assert ("done", 5) == (report.outcome, report.resources["candidates"].deleted)
+        assert [] == differences(sandbox, published(tmp_path))
+        # One list and one detail, all pages once more, and one 404 for each.
+        assert report.resources["candidates"].requests <= 2 + 2 + 5
+        query = "SELECT id FROM landing.candidates WHERE _deleted_at IS NOT NULL ORDER BY id"
+        assert gone == [row["id"] for row in rows(published(tmp_path), query)]
+        evidence = rows(published(tmp_path), "FROM sync.events WHERE kind = 'deleted'")
+        assert 5 == len(evidence)
+        assert all("404" in each["detail"] for each in evidence)
+
+
+def test_a_list_that_loses_most_of_its_records_deletes_none(tmp_path: Path) -> None:
+    """A key that lost sight of most records makes no tombstone, moves no bookmark, spends one list
+    and one detail, and says why.
+    """
+    with Sandbox(counts=COUNTS) as sandbox:
+        before = pulled(sandbox, tmp_path).resources["candidates"]
+        delete(sandbox, 60)
+        report = pulled(sandbox, tmp_path)
+        after = report.resources["candidates"]
+
+        assert ("partial", False, 0) == (report.outcome, after.proven, after.deleted)
+        assert 130 == after.live
+        assert before.bookmark_after == after.bookmark_after
+        assert after.requests <= 2
+        assert "70 records where 130 are landed" in str(after.message)
+
+
+def test_an_empty_list_deletes_nothing(tmp_path: Path) -> None:
+    """A list that is suddenly empty is one request, and nothing is believed of it."""
+    with Sandbox(counts=COUNTS) as sandbox:
+        pulled(sandbox, tmp_path)
+        delete(sandbox, 130)
+        after = pulled(sandbox, tmp_path).resources["candidates"]
+
+        assert (False, 0, 130, 1) == (after.proven, after.deleted, after.live, after.requests)

@@ -120,8 +120,8 @@ class Sending:
 
     def _seconds_to_repeat(self, course: _Course, error: TryAgain) -> float | None:
         """How long to wait before the next attempt; None: there is to be none."""
-        if not (course.request.is_read or isinstance(error, RateLimited | Unreachable)):
-            return None
+        # Whatever else befalls a write leaves it in doubt, and is never `TryAgain`.
+        assert course.request.is_read or isinstance(error, RateLimited | Unreachable), error
         attempts_max = self._limits.attempts_max
         if isinstance(error, Unreachable):
             # Nobody there now is seldom somebody there in ten seconds.

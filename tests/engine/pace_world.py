@@ -12,6 +12,7 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from connector.engine.pace import Go, Pace, RateHeaders, Spent, Ticket, Wait
 from tests.engine.pace_counters import Counter
@@ -108,7 +109,7 @@ class World:
         for moment in others:
             self._at(moment, self._meddle)
         for worker in range(workers):
-            self._at(0.0, lambda now, worker=worker: self._ask(now, worker))
+            self._at(0.0, partial(self._ask, worker=worker))
 
     def run(self) -> Outcome:
         """Let everything happen, in the order of its moments."""

@@ -188,7 +188,10 @@ class _Pull:
 
     async def _bookmark(self, stream: Stream) -> Bookmark:
         bookmark = await asyncio.to_thread(self._warehouse.bookmark, stream)
-        lateness = max(bookmark.lateness_seconds, self._lateness_seconds)
+        lateness = self._lateness_seconds
+        if bookmark != Bookmark():
+            # What was once allowed for is not taken back: R was proven with it.
+            lateness = max(bookmark.lateness_seconds, lateness)
         return replace(bookmark, lateness_seconds=lateness)
 
     async def _proven_at(self, streams: tuple[Stream, ...]) -> datetime | None:

@@ -31,7 +31,7 @@ from connector.errors import (
     UnreadableAnswer,
 )
 from connector.wire import Answer, Request, in_doubt
-from connector.wire.body import Unpacked
+from connector.wire.body import Unpacked, parse
 
 if TYPE_CHECKING:
     import httpcore
@@ -208,8 +208,7 @@ class _Bearer(httpx.Auth):
     def hide(self, text: str) -> str:
         """The text without the key, as it is or in the forms that JSON and addresses give it."""
         key = self._key.get_secret_value()
-        quoted = json.dumps(key)[1:-1]
-        for form in (key, quoted, quoted.replace("/", "\\/"), quote(key, safe="")):
+        for form in (key, json.dumps(key)[1:-1], quote(key), quote(key, safe="")):
             text = text.replace(form, "(the key)")
         return text
 
@@ -218,8 +217,11 @@ class _Bearer(httpx.Auth):
         if 200 <= answer.status < 300:
             return answer
         headers = {name: self.hide(value) for name, value in answer.headers.items()}
-        # Latin-1 keeps every byte as it is.
-        body = self.hide(answer.body.decode("latin-1")).encode("latin-1")
+        try:
+            # Written anew, so that no escape can hide the key. What is not JSON is never told.
+            body = self.hide(json.dumps(parse(answer.body))).encode()
+        except ValueError:
+            body = answer.body
         return Answer(answer.status, headers, body)
 
 

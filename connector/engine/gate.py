@@ -75,7 +75,7 @@ class Gate:
         # Requests that were on their way together are refused together, which is one refusal.
         is_echo = self._first_at is not None and sent_at < self._last_at
         self._last_at = now
-        if self.is_month_spent or (is_echo and seconds is None):
+        if is_echo and seconds is None:
             return
         if self._first_at is None:
             self._first_at = now

@@ -305,8 +305,9 @@ class Pace:
         if self._window.is_probe_out:
             return Wait(None, "probe")
         if self._usage.is_shared(now) and self._window.untold == 0 and not self._window.is_retry:
-            # What others leave, others take. Only where ours have left is there sure to be room.
-            sure_at = self._usage.freed_at(now, self._usage.guard(now) + 1)
+            # Places that become free one by one are contested. When the last of ours has become
+            # free, those of a whole burst are, in a minute that slides and in one that jumps.
+            sure_at = self._usage.gone_at()
         elif (self._told() or 0) < 0:
             # More are out than the last figures allowed, since ours had left room: they may have
             # taken what the reset has added.

@@ -77,6 +77,10 @@ class Usage:
         last = min(first + count, len(self._ended)) - 1
         return self._ended[last] + WINDOW_SECONDS + SLACK_SECONDS
 
+    def gone_at(self) -> float:
+        """When all of ours will have left the last minute; `-inf` if none was ever there."""
+        return self._ended[-1] + WINDOW_SECONDS + SLACK_SECONDS if self._ended else -math.inf
+
     def is_shared(self, now: float) -> bool:
         """Whether somebody else has shown himself within some minutes."""
         return now < self._others_seen_at + ALONE_SECONDS

@@ -35,14 +35,26 @@ def test_no_more_are_under_way_than_connections(connections: int) -> None:
         are_under_way = asyncio.Event()
         # The first is answered at once: before it, the pace knows nothing and sends but one.
         async with Peer(reply, meets(connections, are_under_way, reply)) as peer:
-            async with client_of(peer.base_url, connections=connections) as client:
+            abroad = Abroad()
+            async with client_of(peer.base_url, connections=connections, observer=abroad) as client:
                 await get(client)
                 await asyncio.gather(*(get(client) for _ in range(20)))
             assert are_under_way.is_set()
-            assert connections == peer.under_way_max
+            assert connections == peer.under_way_max == abroad.at_once_max
             assert 21 == len(peer.requests)
 
     asyncio.run(act())
+
+
+class Abroad(Diary):
+    """Counts the requests that have been sent and not been answered."""
+
+    at_once_max = 0
+
+    def before_send(self, request: Request) -> None:
+        """One more."""
+        super().before_send(request)
+        self.at_once_max = max(self.at_once_max, len(self.sent) - len(self.statuses))
 
 
 def meets(count: int, met: asyncio.Event, then: Reply) -> Reply:
@@ -216,6 +228,21 @@ def test_a_spent_month_stops_at_once(reset: str) -> None:
             assert 1 == len(peer.requests)
         expected = "2100-01-01T00:00:00+00:00" if reset == "4102444800" else None
         assert expected == caught.value.resets_at
+
+    asyncio.run(act())
+
+
+def test_a_month_that_is_spent_without_a_word_ends_as_well() -> None:
+    """429 after 429, over more than a window and without a reset, is the month's: it stops."""
+
+    async def act() -> None:
+        limits = Limits(attempts_max=100, retry_seconds_max=1e6)
+        async with Peer(answers(429, {})) as peer:
+            async with client_of(peer.base_url, limits=limits) as client:
+                with pytest.raises(QuotaSpent, match="GET /api/v1/jobs/5d1c") as caught:
+                    await get(client)
+            assert 2 <= len(peer.requests) < 20
+        assert None is caught.value.resets_at
 
     asyncio.run(act())
 

@@ -24,6 +24,7 @@ from tests.client.peer import Peer, Reply, answers, breaks_off, found, http, lis
 FORMS = (
     KEY,
     json.dumps(KEY)[1:-1].replace("/", "\\/"),
+    quote(KEY),
     quote(KEY, safe=""),
     base64.b64encode(KEY.encode()).decode(),
 )
@@ -46,9 +47,12 @@ def leaks(text: str) -> list[str]:
 def echo(status: int) -> Reply:
     """An error that quotes the whole request's key back, in its message and by field."""
     said = f"The key {KEY} (Bearer {KEY}) is wrong for anna@example.com."
-    document = {"error": KEY, "message": said, "errors": {"key": [said, KEY], KEY: [quote(KEY)]}}
-    body = json.dumps(document).replace("/", "\\/").encode()
-    return sends(http(status, body, {"Location": f"https://other.example/{quote(KEY)}/{KEY}"}))
+    document = {"error": KEY, "message": said, "errors": {"key": [said, *FORMS[2:4]], KEY: said}}
+    # As careful as servers can be: slashes escaped, and a letter written as its number.
+    body = json.dumps(document).replace("/", "\\/").replace("planted", "plante\\u0064").encode()
+    return sends(
+        http(status, body, {"Location": "https://other.example/" + "/".join((KEY, *FORMS[2:4]))})
+    )
 
 
 FAULTS: dict[str, Reply] = {

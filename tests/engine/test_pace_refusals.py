@@ -160,14 +160,17 @@ def test_what_was_under_way_proves_nothing_about_a_refusal() -> None:
     assert 2 == len(hand.go_all(32))
 
 
-def test_after_a_refusal_our_own_count_is_not_trusted() -> None:
-    """Somebody must have taken what we thought was left, so one asks first."""
+def test_a_refusal_that_ours_do_not_explain_shows_others() -> None:
+    """Even if all figures fit afterwards, the next probe waits until ours have left the minute."""
     hand = Hand()
     hand.heard(1, hand.go(0), 9)
     hand.heard(71, hand.go(70), 9, 120)
     hand.refused(72, hand.go(71), 80)
+    for second in range(9):
+        hand.heard(83 + second, hand.go(82 + second), 8 - second, 130)
 
-    assert 1 == len(hand.go_all(82))
+    assert pytest.approx(91 + 60.05 - 131.5) == hand.seconds(131.5)
+    assert isinstance(hand.pace.ask(91 + 60.1), Go)
 
 
 def test_a_spent_month_stays_spent() -> None:

@@ -186,14 +186,13 @@ class Commit:
 
     `items` land as rows that were only listed, unless the row is there; `records` replace the
     rows and leave the queue; `gone` become tombstones and leave the queue; `enqueue` maps ids to
-    reasons; `dequeue` leaves the queue; `bookmark`, where given, replaces the stream's.
+    reasons; `bookmark`, where given, replaces the stream's.
     """
 
     items: tuple[Resource, ...] = ()
     records: tuple[Found, ...] = ()
     gone: Mapping[str, Gone] = field(default_factory=dict)
     enqueue: Mapping[str, str] = field(default_factory=dict)
-    dequeue: tuple[str, ...] = ()
     bookmark: Bookmark | None = None
     events: tuple[Event, ...] = ()
 

@@ -148,7 +148,6 @@ class Table:
         records, more = self._land_records(what.records, run_id)
         deleted, tombstones = self._bury(what.gone, run_id)
         self._enqueue(what.enqueue)
-        self._dequeue(what.dequeue)
         fates = Landed(listed=listed, deleted=deleted) + records
         return fates, (*events, *more, *tombstones, *what.events)
 

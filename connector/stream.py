@@ -81,24 +81,7 @@ class Drive:
             case Commit():
                 return await self._commit(wanted)
             case _:
-                return await asyncio.to_thread(self._look, wanted)
-
-    def _look(self, wanted: ask.Ask) -> Any:
-        """Answer what the warehouse alone can answer."""
-        held, stream = self._world.warehouse, self._stream
-        match wanted:
-            case ask.Recall(ids):
-                found: Any = held.recall(stream, ids)
-            case ask.Differing(items):
-                found = held.differing(stream, items)
-            case ask.Between(after, before):
-                found = held.between(stream, after, before)
-            case ask.NextQueued(count, skip):
-                found = held.next_queued(stream, count, skip)
-            case _:
-                assert isinstance(wanted, ask.CountLive), wanted
-                found = held.count_live(stream)
-        return found
+                return await asyncio.to_thread(self._world.warehouse.look, self._stream, wanted)
 
     async def _commit(self, what: Commit) -> None:
         world = self._world

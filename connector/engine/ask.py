@@ -48,7 +48,8 @@ class Bookmark:
     of a pass that has begun and not ended; it becomes R once the pass is proven. `load_page`
     counts the pages that the opening sweep of a first load has landed, and `verify_page` those
     that its second look has; both are None outside of that phase. `is_sorted` turns false for
-    good once the server was seen not to sort.
+    good once the server was seen not to sort. `scrubbed_to` is the `created_at` up to which the
+    list scrub has come in its round, None at a round's beginning.
     """
 
     proven_at: datetime | None = None
@@ -57,6 +58,7 @@ class Bookmark:
     load_page: int | None = None
     verify_page: int | None = None
     is_sorted: bool = True
+    scrubbed_to: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,9 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Differing:
-    """Which of these list items show other values than the landed rows. Answered with their ids."""
+    """Which of these answers, list items or details, show other values than the rows whose details
+    are landed. Answered with their ids.
+    """
 
     items: tuple[Resource, ...]
 
@@ -154,6 +158,32 @@ class Between:
 
     after: datetime | None
     before: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class BetweenUpdated:
+    """Live landed ids, not queued, whose `updated_at` lies strictly between two moments."""
+
+    after: datetime
+    before: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CountBefore:
+    """How many live rows were created before each moment (None: before the end of time). Answered
+    with as many integers.
+    """
+
+    moments: tuple[datetime | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LeastRecent:
+    """Live landed ids, not queued, whose details were read longest ago. Answered with at most
+    `count`, the oldest first.
+    """
+
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +227,19 @@ class Commit:
     events: tuple[Event, ...] = ()
 
 
-Ask = ListPage | ReadRecords | Recall | Differing | Between | NextQueued | CountLive | Commit
+Look = (
+    Recall
+    | Differing
+    | Between
+    | BetweenUpdated
+    | CountBefore
+    | LeastRecent
+    | NextQueued
+    | CountLive
+)
+"""What the warehouse alone can answer."""
+
+Ask = ListPage | ReadRecords | Look | Commit
 
 T = TypeVar("T")
 Steps = Generator[Ask, Any, T]
@@ -235,6 +277,25 @@ def between(after: datetime | None, before: datetime | None) -> Steps[frozenset[
     """Live landed ids created strictly between the two moments."""
     ids = yield Between(after, before)
     return frozenset(ids)
+
+
+def between_updated(after: datetime, before: datetime) -> Steps[frozenset[str]]:
+    """Live landed ids last written strictly between the two moments."""
+    ids = yield BetweenUpdated(after, before)
+    return frozenset(ids)
+
+
+def count_before(moments: tuple[datetime | None, ...]) -> Steps[tuple[int, ...]]:
+    """Live rows created before each of the moments."""
+    counts = tuple((yield CountBefore(moments)))
+    assert len(counts) == len(moments)
+    return counts
+
+
+def least_recent(count: int) -> Steps[tuple[str, ...]]:
+    """The live ids whose details were read longest ago."""
+    ids = yield LeastRecent(count)
+    return tuple(ids)
 
 
 def next_queued(count: int, skip: frozenset[str]) -> Steps[tuple[str, ...]]:

@@ -18,6 +18,7 @@ from connector.field import Field
 from connector.resource import Declaration
 from connector.value import Kind
 from connector.warehouse.file import transaction
+from connector.warehouse.migrations import MIGRATIONS
 
 TYPES = {
     Kind.STRING: "VARCHAR",
@@ -96,39 +97,6 @@ def landing_tables() -> dict[str, tuple[Column, ...]]:
         if any(each.kind is Kind.PARTS for each in resource.detail_fields):
             tables[PARTS_TABLE] = part_columns()
     return tables
-
-
-_SYNC = """
-CREATE TABLE sync.runs (
-    run_id VARCHAR, command VARCHAR, started_at TIMESTAMPTZ, ended_at TIMESTAMPTZ, outcome VARCHAR,
-    seconds DOUBLE, waited_seconds DOUBLE, requests BIGINT, rate_limited BIGINT,
-    error_code VARCHAR, message VARCHAR
-);
-CREATE TABLE sync.run_resources (
-    run_id VARCHAR, resource VARCHAR, outcome VARCHAR, proven BOOLEAN, requests BIGINT, lists
-    BIGINT, details BIGINT, "new" BIGINT, changed BIGINT, unchanged BIGINT, deleted BIGINT, live
-    BIGINT, total BIGINT, pending BIGINT, bookmark_before TIMESTAMPTZ, bookmark_after TIMESTAMPTZ,
-    error_code VARCHAR, message VARCHAR
-);
-CREATE TABLE sync.bookmarks (
-    resource VARCHAR, parent VARCHAR, proven_at TIMESTAMPTZ, lateness_seconds DOUBLE,
-    opened_at TIMESTAMPTZ, load_page BIGINT, verify_page BIGINT, is_sorted BOOLEAN, run_id VARCHAR
-);
-CREATE TABLE sync.queue (
-    resource VARCHAR, parent VARCHAR, id VARCHAR, reason VARCHAR, created_at TIMESTAMPTZ
-);
-CREATE TABLE sync.events (
-    run_id VARCHAR, seen_at TIMESTAMPTZ, resource VARCHAR, parent VARCHAR, id VARCHAR, kind VARCHAR,
-    detail VARCHAR
-); COMMENT ON TABLE sync.runs IS 'One row per run: how it ended, what it cost.'; COMMENT ON TABLE
-sync.run_resources IS 'One row per run and resource: rows by fate, requests by kind.'; COMMENT ON
-TABLE sync.bookmarks IS 'Per stream, up to which server time the landing is proven.'; COMMENT ON
-TABLE sync.queue IS 'Records that must be read, or read again, and why.'; COMMENT ON TABLE
-sync.events IS 'Deletions, unknown fields and values, and anything else to look up.';
-"""
-
-MIGRATIONS: tuple[tuple[int, str, str], ...] = ((1, "bookkeeping of runs and streams", _SYNC),)
-"""Numbered, in order; each commits with its record, and none is ever changed once released."""
 
 
 def migrate(connection: duckdb.DuckDBPyConnection, path: str) -> None:

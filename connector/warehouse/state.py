@@ -81,12 +81,12 @@ def read_bookmark(connection: duckdb.DuckDBPyConnection, stream: Stream) -> Book
     """The stream's bookmark; a fresh one where there is none."""
     rows = connection.execute(
         "SELECT epoch_us(proven_at), lateness_seconds, epoch_us(opened_at), load_page, verify_page,"
-        " is_sorted FROM sync.bookmarks WHERE resource = ? AND parent = ?",
+        " is_sorted, epoch_us(scrubbed_to) FROM sync.bookmarks WHERE resource = ? AND parent = ?",
         [stream.resource.name, stream.parent or ""],
     ).fetchall()
     if not rows:
         return Bookmark()
-    proven_at, lateness, opened_at, load_page, verify_page, is_sorted = rows[0]
+    proven_at, lateness, opened_at, load_page, verify_page, is_sorted, scrubbed_to = rows[0]
     return Bookmark(
         proven_at=from_microseconds(proven_at),
         lateness_seconds=lateness,
@@ -94,6 +94,7 @@ def read_bookmark(connection: duckdb.DuckDBPyConnection, stream: Stream) -> Book
         load_page=load_page,
         verify_page=verify_page,
         is_sorted=is_sorted,
+        scrubbed_to=from_microseconds(scrubbed_to),
     )
 
 
@@ -109,8 +110,8 @@ def write_bookmark(
     connection.execute("DELETE FROM sync.bookmarks WHERE resource = ? AND parent = ?", key)
     connection.execute(
         "INSERT INTO sync.bookmarks (resource, parent, proven_at, lateness_seconds, opened_at, "
-        "load_page, verify_page, is_sorted, run_id) "
-        "VALUES (?, ?, ?::TIMESTAMPTZ, ?, ?::TIMESTAMPTZ, ?, ?, ?, ?)",
+        "load_page, verify_page, is_sorted, scrubbed_to, run_id) "
+        "VALUES (?, ?, ?::TIMESTAMPTZ, ?, ?::TIMESTAMPTZ, ?, ?, ?, ?::TIMESTAMPTZ, ?)",
         [
             *key,
             _iso(bookmark.proven_at),
@@ -119,6 +120,7 @@ def write_bookmark(
             bookmark.load_page,
             bookmark.verify_page,
             bookmark.is_sorted,
+            _iso(bookmark.scrubbed_to),
             run_id,
         ],
     )

@@ -10,15 +10,17 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
 from connector.catalog import CATALOG
-from connector.engine.ask import Bookmark, Commit, Known, Stream
-from connector.resource import Resource
+from connector.engine import ask
+from connector.engine.ask import Bookmark, Commit, Stream
 from connector.warehouse import state
 from connector.warehouse.file import make_folder, naming_errors, opened, transaction
 from connector.warehouse.landing import Landed, Table
+from connector.warehouse.looks import Looks
 from connector.warehouse.publish import publish
 from connector.warehouse.schema import migrate
 from connector.warehouse.state import ResourceRun, Run, StreamState
@@ -85,7 +87,7 @@ class Warehouse:
     def live_ids(self, stream: Stream) -> tuple[str, ...]:
         """Ids of the live landed records of a stream, in order of creation."""
         with self._reading() as connection:
-            return Table(connection, stream).live_ids()
+            return Looks(connection, stream).live_ids()
 
     def commit(self, stream: Stream, what: Commit, run_id: str, at: datetime) -> Landed:
         """Carry out a commit in one transaction, bookmark and all; tells the rows' fates."""
@@ -96,37 +98,10 @@ class Warehouse:
                 state.write_bookmark(connection, stream, what.bookmark, run_id)
         return fates
 
-    def recall(self, stream: Stream, ids: tuple[str, ...]) -> dict[str, Known]:
-        """What is landed under the ids; unknown ids are left out."""
+    def look(self, stream: Stream, wanted: ask.Look) -> Any:
+        """Answer what an engine asks of the stream's rows, as `engine/ask.py` describes it."""
         with self._reading() as connection:
-            return Table(connection, stream).recall(ids)
-
-    def differing(self, stream: Stream, items: tuple[Resource, ...]) -> frozenset[str]:
-        """Ids of list items that show other values than the landed rows."""
-        with self._reading() as connection:
-            return Table(connection, stream).differing(items)
-
-    def between(
-        self, stream: Stream, after: datetime | None, before: datetime | None
-    ) -> frozenset[str]:
-        """Live ids created strictly between two moments."""
-        with self._reading() as connection:
-            return Table(connection, stream).between(after, before)
-
-    def next_queued(self, stream: Stream, count: int, skip: frozenset[str]) -> tuple[str, ...]:
-        """The next ids to read, newest first."""
-        with self._reading() as connection:
-            return Table(connection, stream).next_queued(count, skip)
-
-    def count_live(self, stream: Stream) -> int:
-        """Rows not known to be deleted."""
-        with self._reading() as connection:
-            return Table(connection, stream).count_live()
-
-    def count_pending(self, stream: Stream) -> int:
-        """Ids that wait to be read."""
-        with self._reading() as connection:
-            return Table(connection, stream).count_pending()
+            return Looks(connection, stream).answer(wanted)
 
     def standing_of(self, resource: str) -> StreamState:
         """Where one resource stands."""

@@ -13,6 +13,7 @@ import duckdb
 import pytest
 
 from connector.catalog import CATALOG, Candidate, Job
+from connector.engine import ask
 from connector.engine.ask import Bookmark, Commit, Event, Found, Gone, Stream
 from connector.errors import NotAWarehouse, WarehouseBusy
 from connector.warehouse import Landed, Warehouse
@@ -84,10 +85,10 @@ def test_fates_are_counted_and_an_id_is_one_row(warehouse: Warehouse) -> None:
     assert Landed(deleted=1) == land(warehouse, gone={"1": Gone(NOW), "unknown": Gone(NOW)})
     assert Landed() == land(warehouse, gone={"1": Gone(NOW)})
     assert 3 == len(rows(warehouse.work, "FROM landing.candidates"))
-    assert 2 == warehouse.count_live(CANDIDATES)
+    assert 2 == warehouse.look(CANDIDATES, ask.CountLive())
     # A record that is read again after it was held for deleted lives again.
     assert Landed(changed=1) == land(warehouse, candidate("1"))
-    assert 3 == warehouse.count_live(CANDIDATES)
+    assert 3 == warehouse.look(CANDIDATES, ask.CountLive())
 
 
 def test_listed_rows_are_queued_until_their_details_land(warehouse: Warehouse) -> None:
@@ -101,12 +102,13 @@ def test_listed_rows_are_queued_until_their_details_land(warehouse: Warehouse) -
     fates = warehouse.commit(JOBS, Commit(items=items), "run-1", NOW)
 
     assert Landed(listed=3) == fates
-    assert ("j3", "j2") == warehouse.next_queued(JOBS, 2, frozenset())
-    assert ("j2", "j1") == warehouse.next_queued(JOBS, 5, frozenset({"j3"}))
-    assert frozenset({"j2"}) == warehouse.between(JOBS, items[0].created_at, items[2].created_at)
+    assert ("j3", "j2") == warehouse.look(JOBS, ask.NextQueued(2))
+    assert ("j2", "j1") == warehouse.look(JOBS, ask.NextQueued(5, frozenset({"j3"})))
+    between = ask.Between(items[0].created_at, items[2].created_at)
+    assert frozenset({"j2"}) == warehouse.look(JOBS, between)
     detail = Found(Job({**items[2].raw, "description": "d"}), NOW)
     assert Landed(new=1) == warehouse.commit(JOBS, Commit(records=(detail,)), "run-2", NOW)
-    assert 2 == warehouse.count_pending(JOBS)
+    assert 2 == warehouse.standing_of("jobs").pending
 
 
 def test_a_commit_is_whole_or_nothing(warehouse: Warehouse) -> None:
@@ -172,4 +174,4 @@ def test_whoever_holds_the_file_is_named(warehouse: Warehouse) -> None:
         pass
     process.communicate()
 
-    assert 0 == warehouse.count_live(JOBS)
+    assert 0 == warehouse.look(JOBS, ask.CountLive())

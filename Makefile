@@ -8,7 +8,7 @@ STAMP := $(VENV)/installed
 LOCK_TOOL := uv>=0.9,<1
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check lock shapes bench clean
+.PHONY: help install demo test simulate check lock shapes bench clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,14 @@ demo: install  ## pull a made-up agency through Dagster, on this machine alone
 
 test: install  ## run the tests, on every core
 	$(BIN)/python -m pytest -n auto
+
+# RUNS=10000 SCENARIO=A-F plays so many; SCENARIO=F SEED=87 TRACE=1 replays one and tells it.
+# TINY=all DEPTH=3 PULLS=2 plays every run of every tiny world; a shape and TAPE=0.3.1, one run.
+simulate: install  ## play the pull in simulated worlds; RUNS, SCENARIO, SEED, TRACE
+	$(BIN)/python -m tests.simulation $(if $(RUNS),--runs $(RUNS)) \
+	  $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(SEED),--seed $(SEED)) $(if $(TRACE),--trace) \
+	  $(if $(TINY),--tiny $(TINY)) $(if $(DEPTH),--depth $(DEPTH)) $(if $(PULLS),--pulls $(PULLS)) \
+	  $(if $(TAPE),--tape $(TAPE))
 
 check: install  ## format, lint and types, as they must be before a commit
 	$(BIN)/ruff format --check .

@@ -1,7 +1,8 @@
 """What could keep a pull from working, looked at one thing at a time, from the settings outwards.
 
 At most one request for each scope is spent, and nothing is written but a file in the data folder
-that is taken away again. No check ever shows the key.
+that is taken away again, and the count of the requests. No check ever shows the key. Only a repair
+that was asked for changes anything: it sets a damaged log aside, and keeps it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from connector.client import Client, Limits
 from connector.endpoint import Endpoint
 from connector.errors import (
     ConnectorError,
+    DamagedLog,
     Forbidden,
     RateLimited,
     ServerFailed,
@@ -29,9 +31,11 @@ from connector.errors import (
     Unauthorized,
     WarehouseError,
 )
+from connector.ledger import Ledger, Purse, Spender, terms_of
 from connector.resource import Declaration, Resource
 from connector.settings import Settings
 from connector.warehouse import Warehouse
+from connector.warehouse.repair import set_logs_aside
 
 SKEW_SECONDS_MAX = 60.0
 """A difference between the two clocks that is worth a warning."""
@@ -40,6 +44,8 @@ _LIMITS = Limits(deadline_seconds=20.0, attempts_max=2, retry_seconds_max=30.0)
 _UNTOLD = (
     "Pulls begin carefully and slow down when the API refuses a request; nothing need be done."
 )
+
+_REPAIRED = "Run 'connector pull': it reads again what was in the log and has changed since."
 
 State = Literal["ok", "warning", "failed", "not checked"]
 
@@ -84,18 +90,30 @@ class Examination:
 
 
 async def examine(
-    settings: Settings, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    settings: Settings,
+    *,
+    repairs: bool = False,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Examination:
-    """Look at everything that a pull needs. Whatever is found is told, and nothing is raised."""
+    """Look at everything that a pull needs. Whatever is found is told, and nothing is raised.
+
+    With `repairs`, a damaged log of the work file is set aside first, and that is told too.
+    """
     checks = [_settings(settings), _folder(settings.folder)]
+    if repairs:
+        checks.append(await asyncio.to_thread(_repair, settings.folder, now))
     checks.append(await asyncio.to_thread(_warehouse, settings.folder))
     requests = 0
     if checks[0].state == "failed":
         checks += [Check(n, "not checked", "the settings come first") for n in ("address", "key")]
     else:
-        visit = _Visit(settings, now)
-        checks += await visit.examine()
-        requests = visit.requests
+        with Ledger(settings.folder) as ledger:
+            check, purse = await asyncio.to_thread(_count, settings, ledger, now)
+            visit = _Visit(settings, now, purse)
+            checks += [check, *await visit.examine()]
+            requests = visit.requests
+            if purse is not None:
+                await purse.settle()
     return Examination(tuple(settings.rows()), tuple(checks), requests)
 
 
@@ -127,6 +145,39 @@ def _folder(folder: Path) -> Check:
     return Check("data folder", "ok", f"{folder} can be written to")
 
 
+def _repair(folder: Path, now: Callable[[], datetime]) -> Check:
+    """The work file's log can be read back, or is set aside and kept."""
+    warehouse = Warehouse(folder)
+    try:
+        if not warehouse.exists:
+            return Check("repair", "ok", "nothing is landed yet, so nothing can be damaged")
+        warehouse.prepare()
+    except DamagedLog as damage:
+        try:
+            moved = set_logs_aside(warehouse.work, now())
+            warehouse.prepare()
+        except ConnectorError as error:
+            return _failed("repair", error)
+        kept = " and ".join(str(each) for each in moved)
+        found = f"{damage}; it was moved to {kept}, and nothing was deleted. {_standing(warehouse)}"
+        return Check("repair", "ok", found, _REPAIRED)
+    except ConnectorError as error:
+        return _failed("repair", error)
+    return Check("repair", "ok", "the log is whole, so nothing was changed")
+
+
+def _standing(warehouse: Warehouse) -> str:
+    """Up to when each resource of a file that lost its log is proven now."""
+    standing = [
+        f"{each.resource} {each.proven_at:%Y-%m-%d %H:%M:%S}"
+        for each in warehouse.standing()
+        if each.proven_at is not None
+    ]
+    if not standing:
+        return "No resource is proven any more: the next pull loads them."
+    return f"Proven are still (UTC): {', '.join(standing)}."
+
+
 def _warehouse(folder: Path) -> Check:
     """The work file is one of ours and can be read."""
     warehouse = Warehouse(folder)
@@ -140,6 +191,27 @@ def _warehouse(folder: Path) -> Check:
     return Check("warehouse", "ok", f"{warehouse.work} holds {live:,} live records")
 
 
+def _count(
+    settings: Settings, ledger: Ledger, now: Callable[[], datetime]
+) -> tuple[Check, Purse | None]:
+    """The month's requests can be counted; with the purse that pays for those of the look.
+
+    A person asks, so the reserve may be spent, and a month that the API called spent is looked at.
+    """
+    if not settings.folder.is_dir():
+        return Check("requests", "ok", "none is counted yet; the first pull begins to"), None
+    terms = terms_of(settings)
+    try:
+        month = ledger.standing(terms, now()).month
+    except ConnectorError as error:
+        return _failed("requests", error), None
+    found = f"{month.used:,} counted since {month.period.begins}"
+    if month.limit is not None:
+        found += f", of {month.limit:,} until {month.period.ends}"
+    spender = Spender("doctor", "doctor", terms, keeps_reserve=False, asks_anyway=True)
+    return Check("requests", "ok", found), Purse(ledger, spender, now=now)
+
+
 # -- the API --------------------------------------------------------------------------------------
 
 
@@ -149,12 +221,14 @@ class _Visit:
     What has a parent has its parent's scope, and no list of its own to ask for (API 4.7).
     """
 
-    def __init__(self, settings: Settings, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, settings: Settings, now: Callable[[], datetime], purse: Purse | None
+    ) -> None:
         connection = settings.connection()
         self._now = now
         self._base_url = connection.base_url
         self._client = Client(
-            connection.base_url, connection.api_key, limits=_LIMITS, observer=self
+            connection.base_url, connection.api_key, limits=_LIMITS, observer=self, toll=purse
         )
         self._skew_seconds: float | None = None
         self.requests = 0

@@ -5,12 +5,14 @@ Nothing here acts; `run.py` and `stream.py` fill it in.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from datetime import date
 from typing import Any, Literal, Protocol
 
-from connector.engine.ask import Commit
+from connector.engine.ask import Commit, Purpose
 from connector.engine.pull import Pulled
+from connector.engine.quota import Month
 from connector.errors import ConnectorError
 from connector.warehouse import Landed, ResourceRun
 from connector.wire import Request
@@ -47,18 +49,25 @@ class Unwatched:
 
 @dataclass(slots=True)
 class Tally:
-    """Counts what leaves, by resource and kind, and what is waited for; the client's observer."""
+    """Counts what leaves, by resource and kind, and what is waited for; the client's observer.
+
+    Whoever drives an engine sets `purpose` to "sweep" or "scrub" for as long as it does that.
+    """
 
     requests: int = 0
     rate_limited: int = 0
     waited_seconds: float = 0.0
     by_kind: dict[tuple[str, str], int] = field(default_factory=dict)
+    by_purpose: dict[tuple[str, str], int] = field(default_factory=dict)
+    purpose: Purpose = "pull"
 
     def before_send(self, request: Request) -> None:
         """One more request leaves."""
         self.requests += 1
-        key = (request.resource, request.operation)
-        self.by_kind[key] = self.by_kind.get(key, 0) + 1
+        kind = (request.resource, request.operation)
+        self.by_kind[kind] = self.by_kind.get(kind, 0) + 1
+        purpose = (request.resource, self.purpose)
+        self.by_purpose[purpose] = self.by_purpose.get(purpose, 0) + 1
 
     def answered(self, request: Request, status: int | None, seconds: float) -> None:
         """Count refusals for going too fast."""
@@ -80,10 +89,16 @@ class Tally:
         """Detail requests spent on the resource."""
         return self.by_kind.get((resource, "get"), 0)
 
+    def towards(self, resource: str, purpose: Purpose) -> int:
+        """Requests spent on the resource for one purpose."""
+        return self.by_purpose.get((resource, purpose), 0)
+
 
 @dataclass(frozen=True, slots=True)
 class PullReport:
-    """How a pull ended. `error` is what ended it early, if anything did."""
+    """How a pull ended. `error` is what ended it early, if anything did; `month` is what the
+    month's requests had come to, None where that could not be read.
+    """
 
     outcome: RunOutcome
     run_id: str
@@ -93,6 +108,7 @@ class PullReport:
     rate_limited: int
     resources: dict[str, ResourceRun]
     error: ConnectorError | None = None
+    month: Month | None = None
 
     @property
     def exit_status(self) -> int:
@@ -106,9 +122,7 @@ class PullReport:
         resources = {}
         for name, each in self.resources.items():
             values = {k: v for k, v in asdict(each).items() if k != "resource"}
-            resources[name] = {
-                k: v.isoformat() if isinstance(v, datetime) else v for k, v in values.items()
-            }
+            resources[name] = plain(values)
         shown = {
             "outcome": self.outcome,
             "run_id": self.run_id,
@@ -118,6 +132,8 @@ class PullReport:
             "rate_limited": self.rate_limited,
             "resources": resources,
         }
+        if self.month is not None:
+            shown["month"] = plain(asdict(self.month))
         if self.error is not None:
             shown["error"] = {
                 "code": self.error.code,
@@ -125,6 +141,15 @@ class PullReport:
                 "action": self.error.action,
             }
         return shown
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON has it: moments and days as ISO 8601, through mappings and sequences."""
+    if isinstance(value, Mapping):
+        return {name: plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    return value.isoformat() if isinstance(value, date) else value
 
 
 class Progress:

@@ -7,19 +7,23 @@ the engine's decision (`engine/pull.py`), and doing it is `stream.py`'s.
 from __future__ import annotations
 
 import asyncio
-import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from connector.catalog import CATALOG, declaration
 from connector.client import Client
-from connector.engine.ask import Bookmark, Stream
-from connector.engine.pull import Pulled
+from connector.engine import ask
+from connector.engine import pull as engine
+from connector.engine.ask import Stream
+from connector.engine.pull import Manner, Pulled
+from connector.engine.quota import Month
 from connector.errors import (
     ConnectorError,
     Forbidden,
+    Misused,
     NotTheApi,
     Stopped,
     Unauthorized,
@@ -31,63 +35,60 @@ from connector.outcome import (
     PullReport,
     ResourceOutcome,
     RunOutcome,
-    Tally,
-    Unwatched,
     Watch,
 )
 from connector.resource import Declaration
 from connector.settings import Settings
-from connector.stream import Drive, World
-from connector.warehouse import ResourceRun, Run, StreamState, Warehouse
+from connector.stream import Drive
+from connector.visit import Visit, visiting
+from connector.warehouse import ResourceRun, StreamState
 
 # Errors that every further request would meet as well.
 _FATAL = (Unauthorized, Stopped, Unreachable, WarehouseError, NotTheApi)
+
+_THE_LEAST = Manner()
 
 
 async def pull(
     settings: Settings,
     resources: Sequence[str] = (),
     *,
+    manner: Manner = _THE_LEAST,
+    ids: Sequence[str] = (),
+    budget: int | None = None,
+    asks_anyway: bool = False,
     watch: Watch | None = None,
     command: str = "pull",
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    connect: Callable[..., Client] = Client,
 ) -> PullReport:
     """Bring the landing of the resources (default: all) up to date and publish it.
 
-    Raises `UnknownName` for a resource that does not exist, `SettingsError` for a missing address
-    or key, and `WarehouseError` where nothing could be recorded; every other end is in the
-    report.
+    `manner` asks for more than the least; its `scrub_requests` are shared out among the resources
+    by their size. `ids` reads those records of one resource and nothing else. At most `budget`
+    requests are sent, retries among them. `asks_anyway` asks the API even where it said that the
+    month is spent. `connect` makes the client; another may have a clock, waits and limits of its
+    own.
+
+    Raises `UnknownName` for a resource that does not exist, `Misused` for a budget of nothing and
+    for ids of no single resource, `SettingsError` for a missing address or key, `LeaseHeld` while
+    another pull of the account is under way, and `WarehouseError` where nothing could be recorded;
+    every other end is in the report.
     """
     names = select(resources)
-    connection = settings.connection()
-    warehouse = Warehouse(settings.folder)
-    await asyncio.to_thread(warehouse.prepare)
-    tally = Tally()
-    client = Client(
-        connection.base_url,
-        connection.api_key,
-        connections=settings.connections.value,
-        reserve=settings.reserve_requests.value,
-        observer=tally,
-    )
-    started_at = now()
-    run = Run(
-        run_id=f"{started_at:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}",
-        command=command,
-        started_at=started_at,
-    )
-    world = World(
-        client=client,
-        connections=settings.connections.value,
-        warehouse=warehouse,
-        run_id=run.run_id,
-        tally=tally,
-        watch=watch or Unwatched(),
+    if ids and len(names) != 1:
+        raise Misused("ids were given, and not the one resource that they belong to")
+    visit = visiting(
+        settings,
+        command,
+        budget=budget,
+        asks_anyway=asks_anyway,
+        watch=watch,
         now=now,
+        connect=connect,
     )
-    async with client:
-        with warehouse.keeping():
-            return await _Pull(world, run, float(settings.lateness_seconds.value)).through(names)
+    async with visit as visited:
+        return await _Pull(visited, manner, tuple(dict.fromkeys(ids))).through(names)
 
 
 def select(resources: Sequence[str]) -> tuple[str, ...]:
@@ -99,62 +100,94 @@ def select(resources: Sequence[str]) -> tuple[str, ...]:
 class _Pull:
     """One pull under way."""
 
-    def __init__(self, world: World, run: Run, lateness_seconds: float) -> None:
-        self._world, self._warehouse, self._run = world, world.warehouse, run
-        self._lateness_seconds = lateness_seconds
+    def __init__(self, visit: Visit, manner: Manner, ids: tuple[str, ...]) -> None:
+        self._world, self._turn, self._run = visit.world, visit.turn, visit.run
+        self._warehouse = visit.world.warehouse
+        self._manner, self._ids = manner, ids
+        self._scrubs: dict[str, int] = {}
         self._started = time.monotonic()
+        # What was counted before the resource whose turn it is.
+        self._before = replace(self._world.tally)
 
     async def through(self, names: tuple[str, ...]) -> PullReport:
-        """Pull the resources one after another; end, record and publish."""
+        """Pull the resources one after another; record the end and publish."""
         await asyncio.to_thread(self._warehouse.begin, self._run)
         done: dict[str, ResourceRun] = {}
         fatal: ConnectorError | None = None
-        for name in names:
+        standing = {
+            each.resource: each for each in await asyncio.to_thread(self._warehouse.standing)
+        }
+        self._scrubs = _shares(self._manner.scrub_requests, {n: standing[n].live for n in names})
+        for name in _most_in_need_first(names, standing):
             self._world.watch.began(name)
+            self._before = replace(self._world.tally)
             if fatal is None:
                 done[name], fatal = await self._resource(name)
             else:
                 done[name] = await self._ended(name, None, "not_started", None, Progress())
             self._world.watch.ended(done[name])
-        outcome = self._outcome(done, fatal)
+        month = await self._settle()
+        outcome, fatal = await self._end(self._outcome(done, fatal), fatal)
         if outcome != "failed":
+            # What is published shows how the run ended.
             try:
                 await asyncio.to_thread(self._warehouse.publish)
             except WarehouseError as error:
-                outcome, fatal = "failed", error
-        return await self._report(outcome, done, fatal)
+                outcome, fatal = await self._end("failed", error)
+        tally = self._world.tally
+        return PullReport(
+            outcome=outcome,
+            run_id=self._run.run_id,
+            seconds=time.monotonic() - self._started,
+            waited_seconds=tally.waited_seconds,
+            requests=tally.requests,
+            rate_limited=tally.rate_limited,
+            resources={name: done[name] for name in names},
+            error=fatal,
+            month=month,
+        )
 
-    async def _report(
-        self, outcome: RunOutcome, done: dict[str, ResourceRun], fatal: ConnectorError | None
-    ) -> PullReport:
-        seconds = time.monotonic() - self._started
+    async def _settle(self) -> Month | None:
+        """Write down what was spent, and copy it for analysts; None where that failed, which is
+        no reason to call the pull a failure.
+        """
+        purse, ledger, terms = self._turn.purse, self._turn.ledger, self._turn.spender.terms
+        purse.limit_per_minute = self._world.client.pace.limit
+        try:
+            await purse.settle()
+            day = terms.billing_day
+            await asyncio.to_thread(self._warehouse.copy_quota, ledger.uses, day)
+            return await asyncio.to_thread(ledger.month, terms, purse.today)
+        except WarehouseError:
+            return None
+
+    async def _end(
+        self, outcome: RunOutcome, fatal: ConnectorError | None
+    ) -> tuple[RunOutcome, ConnectorError | None]:
+        """Record how the run ended, and return it; it ended even if that cannot be recorded."""
         tally = self._world.tally
         ended = replace(
             self._run,
             ended_at=self._world.now(),
             outcome=outcome,
-            seconds=seconds,
+            seconds=time.monotonic() - self._started,
             waited_seconds=tally.waited_seconds,
             requests=tally.requests,
             rate_limited=tally.rate_limited,
             error_code=fatal.code if fatal else None,
             message=str(fatal) if fatal else None,
+            month_share=self._share(tally.requests),
         )
         try:
             await asyncio.to_thread(self._warehouse.end, ended)
         except WarehouseError as error:
-            # The run ended even though its end could not be written down.
-            outcome, fatal = "failed", fatal or error
-        return PullReport(
-            outcome=outcome,
-            run_id=self._run.run_id,
-            seconds=seconds,
-            waited_seconds=tally.waited_seconds,
-            requests=tally.requests,
-            rate_limited=tally.rate_limited,
-            resources=done,
-            error=fatal,
-        )
+            return "failed", fatal or error
+        return outcome, fatal
+
+    def _share(self, requests: int) -> float | None:
+        """The requests as a part of the month's, where the plan's figure is known."""
+        allowance = self._turn.spender.terms.monthly_requests
+        return None if allowance is None else requests / allowance
 
     async def _resource(self, name: str) -> tuple[ResourceRun, ConnectorError | None]:
         """Pull one resource; the error is one that ends the run."""
@@ -165,38 +198,44 @@ class _Pull:
         try:
             streams = await self._streams(declaration(name))
             before = await self._proven_at(streams)
+            shares = _shares(self._scrubs.get(name, 0), {each.name: 1 for each in streams})
             for stream in streams:
-                progress.add(await self._stream(stream, progress))
+                if self._ids:
+                    progress.add(await self._records(stream, progress))
+                else:
+                    progress.add(await self._stream(stream, progress, shares[stream.name]))
         except ConnectorError as raised:
             error, outcome = raised, _named(raised)
         done = await self._ended(name, before, outcome, error, progress)
         return done, error if isinstance(error, _FATAL) else None
 
     async def _streams(self, resource: Declaration) -> tuple[Stream, ...]:
-        """The streams of a resource: itself, or one per landed record of its parent."""
-        if resource.parent is None:
-            return (Stream(resource),)
-        parents = Stream(declaration(resource.parent))
-        if (await self._bookmark(parents)).proven_at is None:
-            await self._stream(parents, Progress())
-        ids = await asyncio.to_thread(self._warehouse.live_ids, parents)
-        return tuple(Stream(resource, id) for id in ids)
+        """The streams of a resource; its parents are pulled first if they never were."""
+        if resource.parent is not None:
+            parents = Stream(declaration(resource.parent))
+            if (await self._world.bookmark(parents)).proven_at is None:
+                await self._stream(parents, Progress(), 0)
+        return await self._world.streams(resource)
 
-    async def _stream(self, stream: Stream, progress: Progress) -> Pulled:
-        bookmark = await self._bookmark(stream)
-        return await Drive(self._world, stream, progress).to_its_end(bookmark)
+    async def _stream(self, stream: Stream, progress: Progress, scrubs: int) -> Pulled:
+        bookmark = await self._world.bookmark(stream)
+        manner = replace(self._manner, scrub_requests=scrubs)
+        steps = engine.pull(stream.resource, bookmark, manner)
+        return await Drive(self._world, stream, progress).to_its_end(steps)
 
-    async def _bookmark(self, stream: Stream) -> Bookmark:
-        bookmark = await asyncio.to_thread(self._warehouse.bookmark, stream)
-        lateness = self._lateness_seconds
-        if bookmark != Bookmark():
-            # What was once allowed for is not taken back: R was proven with it.
-            lateness = max(bookmark.lateness_seconds, lateness)
-        return replace(bookmark, lateness_seconds=lateness)
+    async def _records(self, stream: Stream, progress: Progress) -> Pulled:
+        """Read those of the ids that are landed in this stream, or all if it has no siblings."""
+        ids = self._ids
+        if stream.parent is not None:
+            looked = ask.Between(None, None)
+            held = await asyncio.to_thread(self._warehouse.look, stream, looked)
+            ids = tuple(id for id in ids if id in held)
+        steps = engine.pull_ids(await self._world.bookmark(stream), ids)
+        return await Drive(self._world, stream, progress).to_its_end(steps)
 
     async def _proven_at(self, streams: tuple[Stream, ...]) -> datetime | None:
         """The least of the streams' bookmarks; None if one was never loaded."""
-        moments = [(await self._bookmark(stream)).proven_at for stream in streams]
+        moments = [(await self._world.bookmark(stream)).proven_at for stream in streams]
         known = [each for each in moments if each is not None]
         return min(known) if known and len(known) == len(moments) else None
 
@@ -228,12 +267,19 @@ class _Pull:
             bookmark_after=before,
             error_code=error.code if error else None,
             message=str(error) if error else progress.reason,
+            sweeps=tally.towards(name, "sweep"),
+            scrubs=tally.towards(name, "scrub"),
+            waited_seconds=tally.waited_seconds - self._before.waited_seconds,
+            rate_limited=tally.rate_limited - self._before.rate_limited,
+            month_share=self._share(tally.of(name)),
         )
         try:
             done = _with_standing(done, await asyncio.to_thread(self._warehouse.standing_of, name))
-            if outcome == "done":
+            if outcome == "done" and not self._ids:
                 done = _judged(done, progress.is_proven)
-            await asyncio.to_thread(self._warehouse.end_resource, self._run.run_id, done)
+            elif outcome == "done" and progress.reason != engine.ONLY_THESE:
+                done = replace(done, outcome="partial")
+            done = await asyncio.to_thread(self._warehouse.end_resource, self._run.run_id, done)
         except WarehouseError:
             if error is None:
                 raise
@@ -262,6 +308,8 @@ def _with_standing(done: ResourceRun, standing: StreamState) -> ResourceRun:
         live=standing.live,
         pending=standing.pending,
         bookmark_after=standing.proven_at,
+        lateness_seconds=standing.lateness_seconds,
+        oldest_read_at=standing.oldest_read_at,
     )
 
 
@@ -273,3 +321,36 @@ def _judged(done: ResourceRun, is_proven: bool) -> ResourceRun:
     if done.pending and message is None:
         message = f"{done.pending} records could not be read and stay queued"
     return replace(done, outcome="partial", message=message)
+
+
+def _most_in_need_first(
+    names: tuple[str, ...], standing: Mapping[str, StreamState]
+) -> tuple[str, ...]:
+    """The names, those first that were proven longest ago, or never; parents before children.
+
+    So a budget too small for all of them is not spent on the same ones each time.
+    """
+
+    def need(name: str) -> datetime:
+        return standing[name].proven_at or datetime.min.replace(tzinfo=UTC)
+
+    ordered: list[str] = []
+    for name in sorted(names, key=need):
+        parent = CATALOG[name].parent
+        if parent in names and parent not in ordered:
+            ordered.append(parent)
+        if name not in ordered:
+            ordered.append(name)
+    return tuple(ordered)
+
+
+K = TypeVar("K")
+
+
+def _shares(whole: int, sizes: Mapping[K, int]) -> dict[K, int]:
+    """The whole dealt out by size, to the last one; everything is 0 where there are no sizes."""
+    left, size_left, shares = whole, sum(sizes.values()), {}
+    for each, size in sizes.items():
+        shares[each] = round(left * size / size_left) if size_left else 0
+        left, size_left = left - shares[each], size_left - size
+    return shares

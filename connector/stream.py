@@ -9,26 +9,29 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
+from connector.catalog import declaration
 from connector.client import Client
 from connector.endpoint import Endpoint
 from connector.engine import ask
 from connector.engine.ask import Bookmark, Commit, Found, Gone, Outcome, PageSeen, Stream, Unread
-from connector.engine.pull import Pulled, pull
 from connector.errors import (
     ConnectorError,
     NoAnswer,
     NotFound,
     ServerFailed,
+    Stopped,
     UnreadableAnswer,
     WarehouseError,
 )
 from connector.outcome import Progress, Tally, Watch
-from connector.resource import Resource
+from connector.resource import Declaration, Resource
 from connector.warehouse import Warehouse
+
+T = TypeVar("T")
 
 UNREAD_MAX = 5
 """Details of one batch that may fail before the resource is given up for this run."""
@@ -45,6 +48,24 @@ class World:
     tally: Tally
     watch: Watch
     now: Callable[[], datetime]
+    lateness_seconds: float
+
+    async def bookmark(self, stream: Stream) -> Bookmark:
+        """The stream's bookmark, with at least the lateness that is set."""
+        bookmark = await asyncio.to_thread(self.warehouse.bookmark, stream)
+        lateness = self.lateness_seconds
+        if bookmark != Bookmark():
+            # What was once allowed for is not taken back: R was proven with it.
+            lateness = max(bookmark.lateness_seconds, lateness)
+        return replace(bookmark, lateness_seconds=lateness)
+
+    async def streams(self, resource: Declaration) -> tuple[Stream, ...]:
+        """The landed streams of a resource: itself, or one per landed record of its parent."""
+        if resource.parent is None:
+            return (Stream(resource),)
+        parents = Stream(declaration(resource.parent))
+        ids = await asyncio.to_thread(self.warehouse.live_ids, parents)
+        return tuple(Stream(resource, id) for id in ids)
 
 
 class Drive:
@@ -56,16 +77,16 @@ class Drive:
             world.client, stream.resource.record, stream.parent
         )
 
-    async def to_its_end(self, bookmark: Bookmark) -> Pulled:
+    async def to_its_end(self, steps: ask.Steps[T]) -> T:
         """Perform ask after ask until the engine is done. Every error is raised as it comes."""
-        steps = pull(self._stream.resource, bookmark)
+        self._world.tally.purpose = "pull"
         try:
             wanted = next(steps)
             while True:
                 wanted = steps.send(await self._perform(wanted))
         except StopIteration as ended:
-            pulled: Pulled = ended.value
-            return pulled
+            result: T = ended.value
+            return result
         finally:
             steps.close()
 
@@ -80,6 +101,9 @@ class Drive:
                 return await self._read(ids)
             case Commit():
                 return await self._commit(wanted)
+            case ask.TurnTo(purpose):
+                self._world.tally.purpose = purpose
+                return None
             case _:
                 return await asyncio.to_thread(self._world.warehouse.look, self._stream, wanted)
 
@@ -105,6 +129,7 @@ class Drive:
             served_at=listed.served_at or self._world.now(),
             round_trip_seconds=listed.round_trip_seconds,
             is_server_clock=listed.served_at is not None,
+            heard_at=self._world.now(),
         )
 
     async def _read(self, ids: tuple[str, ...]) -> dict[str, Outcome]:
@@ -122,9 +147,11 @@ class Drive:
         workers = [asyncio.ensure_future(work()) for _ in range(self._world.connections)]
         try:
             await asyncio.gather(*workers)
-        except BaseException:
-            for each in workers:
-                each.cancel()
+        except BaseException as ended:
+            if not isinstance(ended, Stopped):
+                for each in workers:
+                    each.cancel()
+            # At a limit nothing more leaves, and what is under way was paid for.
             await asyncio.gather(*workers, return_exceptions=True)
             # These answers were paid for, whatever ended the run.
             found = tuple(each for each in outcomes.values() if isinstance(each, Found))
@@ -139,7 +166,7 @@ class Drive:
         except NotFound as error:
             # Only the API's own words prove that a record is gone; a proxy's page proves nothing.
             if error.is_api_error:
-                return Gone(self._world.now())
+                return Gone(error.served_at or self._world.now())
             raise
         except (ServerFailed, NoAnswer, UnreadableAnswer) as error:
             failures.append(error)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from connector import ConnectorError, Settings, Watch, explain, load_settings
+from connector import ConnectorError, Settings, TryAgain, Watch, explain, load_settings
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,12 @@ class Account:
 
 
 def failure_of(error: ConnectorError) -> dg.Failure:
-    """The error as Dagster shows it: what happened, what to do, and no traceback to read first."""
+    """The error as Dagster shows it: what happened, what to do, and no traceback to read first.
+
+    It is worth a retry where nobody need do anything first: another pull may be under way.
+    """
     return dg.Failure(
         description=explain(error),
         metadata={"code": error.code, "action": error.action},
-        allow_retries=False,
+        allow_retries=isinstance(error, TryAgain),
     )

@@ -17,6 +17,9 @@ COMMANDS: Mapping[str, str] = {
     "sandbox": "Serve a complete twin of the API, with a made-up agency in it.",
     "doctor": "Check settings, data folder, address, key, scopes, clock and limits.",
     "pull": "Bring the landed copy up to date with the API, and publish it.",
+    "plan": "Say what a pull would cost, and a schedule of pulls by the month's end.",
+    "sweep": "Pull, and compare every page of the lists for what is deleted or missing.",
+    "verify": "Compare everything with the API, and change nothing.",
     "status": "Show what is landed, how far it is proven, and the last runs.",
 }
 """Every command with its one line of help; `connector/cli/NAME.py` holds the command NAME."""

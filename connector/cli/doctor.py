@@ -14,15 +14,29 @@ from connector.cli.terminal import Terminal
 from connector.doctor import Examination, examine
 
 
-@click.command(cls=Command, examples=("connector doctor", "connector doctor --account acme --json"))
-def doctor(session: Session) -> int:
+@click.command(
+    cls=Command,
+    examples=(
+        "connector doctor",
+        "connector doctor --account acme --json",
+        "connector doctor --repair",
+    ),
+)
+@click.option(
+    "--repair",
+    "repairs",
+    is_flag=True,
+    help="Set a damaged log of the work file aside, and keep it.",
+)
+def doctor(session: Session, *, repairs: bool) -> int:
     """Check settings, data folder, address, key, scopes, clock and limits.
 
-    It spends one request for each scope, and shows the key as "set" and in no other way.
+    It spends one request for each scope, and shows the key as "set" and in no other way. It
+    changes nothing, unless --repair asks for it.
     """
     settings = session.load()
     with session.terminal.progress("examine"):
-        found = asyncio.run(examine(settings))
+        found = asyncio.run(examine(settings, repairs=repairs))
     print_examination(session.terminal, found)
     return found.exit_status
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from connector.advice import difference, explain
+from connector.engine.ask import PER_PAGE
+from connector.engine.quota import requests_left
 from connector.errors import Stopped
 from connector.outcome import PullReport
 
@@ -42,9 +44,7 @@ def closing(report: PullReport) -> str:
         cost += f", {report.waited_seconds:,.0f} s of waiting for the rate limit among them"
     brought = f"{new:,} new, {changed:,} changed, {deleted:,} deleted ({cost})."
     if isinstance(report.error, Stopped):
-        pending = sum(e.pending for e in each)
-        left = f"{counted(pending, 'record')} still to be read. " if pending else ""
-        return f"Stopped: {brought} {left}{explain(report.error)}"
+        return f"Stopped: {brought} {_left(report)}{explain(report.error)}"
     if report.outcome == "failed":
         return f"Failed: {brought}"
     if report.outcome == "partial":
@@ -53,6 +53,33 @@ def closing(report: PullReport) -> str:
     if not new + changed + deleted:
         return f"Nothing to do: nothing has changed since the last pull ({cost})."
     return f"Done: {brought}"
+
+
+def _left(report: PullReport) -> str:
+    """What a stopped pull leaves to be read, and what that costs; nothing where nothing waits."""
+    begun = [each for each in report.resources.values() if each.outcome != "not_started"]
+    pending = sum(each.pending for each in begun)
+    if not pending:
+        return ""
+    requests = sum(
+        requests_left(
+            pending=each.pending,
+            live=each.live,
+            is_loaded=each.bookmark_after is not None,
+            per_page=PER_PAGE,
+        )
+        for each in begun
+        if each.pending
+    )
+    # A list that was not read to its end may hold more, and so may one that was not begun.
+    is_known = len(begun) == len(report.resources) and all(e.bookmark_after for e in begun)
+    cost = f"{'about' if is_known else 'at least'} {counted(requests, 'request')}"
+    return f"{counted(pending, 'record')} still to be read, for {cost}{_share(requests, report)}. "
+
+
+def _share(requests: int, report: PullReport) -> str:
+    limit = report.month.limit if report.month is not None else None
+    return "" if limit is None else f" ({requests / limit:.1%} of the month's)"
 
 
 def counted(number: int, noun: str) -> str:

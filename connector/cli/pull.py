@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import Any
 
 import click
 
 from connector.cli.ending import closing, reasons
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Meter, Terminal
+from connector.engine.pull import Manner
 from connector.errors import Stopped
 from connector.outcome import PullReport
 from connector.run import pull as run_pull
@@ -64,23 +66,88 @@ class Follower:
 
 @click.command(
     cls=Command,
-    examples=("connector pull", "connector pull jobs candidates", "connector pull --json | jq ."),
+    examples=(
+        "connector pull",
+        "connector pull jobs candidates",
+        "connector pull --budget 500",
+        "connector pull --scrub 200",
+        "connector pull candidates --full",
+        "connector pull --json | jq .",
+    ),
     if_interrupted="What has landed is kept; run the same command again to continue.",
 )
 @click.argument("resources", nargs=-1, metavar="[RESOURCE]...")
-def pull(session: Session, *, resources: tuple[str, ...]) -> int:
+@click.option(
+    "--budget",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Send at most N requests, retries among them, and end with 4 if that is not enough.",
+)
+@click.option(
+    "--full", "is_full", is_flag=True, help="Read every record again, whatever is proven."
+)
+@click.option(
+    "--scrub",
+    "scrub_requests",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Spend N requests more on looking again at what was verified longest ago.",
+)
+@click.option(
+    "--ids",
+    metavar="ID,...",
+    help="Read these records of one RESOURCE again, and nothing else.",
+)
+@click.option(
+    "--accept-deletes",
+    "accepts_deletes",
+    is_flag=True,
+    help="Believe all deletions, however many: you have looked, and they are meant.",
+)
+@click.option(
+    "--ask-anyway",
+    "asks_anyway",
+    is_flag=True,
+    help="Ask the API although it said that the month is spent: the plan was enlarged, say.",
+)
+def pull(
+    session: Session,
+    *,
+    resources: tuple[str, ...],
+    ids: str | None,
+    budget: int | None,
+    asks_anyway: bool,
+    **manner: Any,
+) -> int:
     """Bring the landed copy up to date with the API, and publish it.
 
     Reads what is new or has changed since the last pull, finds what was deleted, and publishes
     recruitment.duckdb for analysts. Without a RESOURCE it pulls all of them. It may be stopped at
-    any moment: what has landed is kept, and the next pull goes on from there.
+    any moment: what has landed is kept, and the next pull goes on from there. One pull of an
+    account runs at a time; another one says who is at it, and sends nothing.
     """
     settings = session.load()
     terminal = session.terminal
     with terminal.progress("pull") as meter:
-        report = asyncio.run(run_pull(settings, resources, watch=Follower(meter)))
+        report = asyncio.run(
+            run_pull(
+                settings,
+                resources,
+                manner=Manner(**manner),
+                ids=_ids(ids),
+                budget=budget,
+                asks_anyway=asks_anyway,
+                watch=Follower(meter),
+            )
+        )
     print_report(terminal, report)
     return report.exit_status
+
+
+def _ids(asked: str | None) -> tuple[str, ...]:
+    """The ids of `--ids`, parted by commas."""
+    return tuple(filter(None, (each.strip() for each in (asked or "").split(","))))
 
 
 def print_report(terminal: Terminal, report: PullReport) -> None:

@@ -5,65 +5,94 @@ Parses, asks the warehouse, prints.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import click
 
 from connector.advice import explain
-from connector.cli.ending import counted
+from connector.cli import account
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
+from connector.ledger import Ledger, Standing, terms_of
+from connector.outcome import plain
+from connector.settings import Settings
 from connector.warehouse import Run, StreamState, Warehouse
 
 RESOURCE_COLUMNS = (
     *("resource", "live", "listed only", "deleted", "pending", "total at last list"),
-    *("proven up to", "age", "last outcome"),
+    *("proven up to", "age", "oldest read", "last outcome"),
 )
 RUN_COLUMNS = ("run", "command", "started", "outcome", "seconds", "requests", "rate limited")
 RUNS_SHOWN = 5
 
 UNDER_WAY = "under way"
-"""The outcome shown for a run that has not ended; one that was cut off is named by the next."""
+"""The outcome shown for a run that has not ended."""
+
+CUT_OFF = "cut off"
+"""The outcome shown for a run whose process is gone; the next run names it `interrupted`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the files say at the moment `now`; `published_at` is None where nothing is published."""
+    """What the files say at the moment `now`; `published_at` is None where nothing is published,
+    and `standing` where no request was ever counted.
+    """
 
     warehouse: Warehouse
     resources: tuple[StreamState, ...]
     runs: tuple[Run, ...]
     published_at: datetime | None
+    standing: Standing | None
     now: datetime
+
+    @property
+    def left(self) -> account.Left | None:
+        """What is still to be read; None where nothing is."""
+        return account.left(self.resources, self.runs, self.standing, self.now)
+
+    def outcome_of(self, run: Run) -> str:
+        """How the run ended, if it did."""
+        if run.outcome is not None:
+            return run.outcome
+        turns = account.under_way(self.standing, self.now)
+        return UNDER_WAY if run.run_id in {each.owner.run_id for each in turns} else CUT_OFF
 
 
 @click.command(cls=Command, examples=("connector status", "connector status --account acme --json"))
 def status(session: Session) -> int:
-    """Show what is landed, how far it is proven, and the last runs.
+    """Show what is landed, how far it is proven, the last runs, and what the month has cost.
 
-    It spends no request, and works while a pull runs.
+    It says what is still to be read, how long that takes and what it costs, and who pulls at the
+    moment. It spends no request, and works while a pull runs.
     """
-    warehouse = Warehouse(session.load().folder)
+    settings = session.load()
+    warehouse = Warehouse(settings.folder)
     if not warehouse.exists:
         _tell_empty(session.terminal, warehouse)
         return 0
     # Refuses a file that is somebody else's, and does nothing to one that is up to date.
     warehouse.prepare()
+    now = datetime.now(UTC)
     found = Found(
         warehouse,
         warehouse.standing(),
         warehouse.runs(RUNS_SHOWN),
         _changed_at(warehouse),
-        datetime.now(UTC),
+        _standing(settings, now),
+        now,
     )
     if session.terminal.is_json:
         session.terminal.print_object(_as_json(found))
     else:
         _print(session.terminal, found)
     return 0
+
+
+def _standing(settings: Settings, now: datetime) -> Standing | None:
+    with Ledger(settings.folder) as ledger:
+        return ledger.standing(terms_of(settings), now) if ledger.exists else None
 
 
 def _tell_empty(terminal: Terminal, warehouse: Warehouse) -> None:
@@ -90,32 +119,55 @@ def _print(terminal: Terminal, found: Found) -> None:
         if each.last is not None and each.last.message is not None:
             terminal.warn(f"{each.resource}: {explain(each.last)}")
     terminal.print_line("")
-    terminal.print_table(RUN_COLUMNS, [_run_row(each) for each in found.runs])
+    terminal.print_table(
+        RUN_COLUMNS, [_run_row(each, found.outcome_of(each)) for each in found.runs]
+    )
     terminal.print_line("")
     published = found.warehouse.published
     if found.published_at is None:
         terminal.say("Nothing is published yet: the first pull that succeeds will do it.")
     else:
         terminal.print_line(f"Published {age(found.now - found.published_at)} ago: {published}")
-    pending = sum(each.pending for each in found.resources)
-    if pending:
-        terminal.say(f"Still to be read: {counted(pending, 'record')}. Run 'connector pull'.")
+    if found.standing is not None:
+        for line in account.lines(found.standing, found.now):
+            terminal.print_line(line)
+    for line in (*account.first_loads(found.resources), *_next(found)):
+        terminal.say(line)
+
+
+def _next(found: Found) -> Iterator[str]:
+    """What is left to do, or that nothing is."""
+    what = found.left
+    is_at_work = any(account.under_way(found.standing, found.now))
+    if what is not None:
+        yield account.remaining(what) + ("" if is_at_work else " Run 'connector pull'.")
+        return
+    if is_at_work:
+        return
+    pulled = [each for each in found.resources if each.last is not None]
+    proven = [each.proven_at for each in pulled if each.proven_at is not None]
+    if proven and len(proven) == len(pulled):
+        since = age(found.now - min(proven))
+        yield f"Nothing to do: everything that was listed is read, and was proven {since} ago."
+    never = [each.resource for each in found.resources if each.last is None]
+    if never and pulled:
+        yield f"Never pulled: {', '.join(never)}."
 
 
 def _resource_row(each: StreamState, now: datetime) -> Sequence[object]:
-    proven_at, last = each.proven_at, each.last
+    proven_at, oldest, last = each.proven_at, each.oldest_read_at, each.last
     return (
         *(each.resource, each.live, each.listed_only, each.deleted, each.pending),
         None if last is None else last.total,
         None if proven_at is None else shown(proven_at),
         None if proven_at is None else age(now - proven_at),
+        None if oldest is None else age(now - oldest),
         None if last is None else last.outcome,
     )
 
 
-def _run_row(run: Run) -> Sequence[object]:
+def _run_row(run: Run, outcome: str) -> Sequence[object]:
     seconds = None if run.seconds is None else f"{run.seconds:.1f}"
-    outcome = run.outcome or UNDER_WAY
     started = shown(run.started_at)
     return (run.run_id, run.command, started, outcome, seconds, run.requests, run.rate_limited)
 
@@ -127,21 +179,17 @@ def _as_json(found: Found) -> dict[str, object]:
         "published_at": at,
         "age_seconds": None if at is None else (found.now - at).total_seconds(),
     }
-    return {
+    what = found.left
+    told: dict[str, object] = {
         "folder": str(found.warehouse.folder),
-        "published": _plain(published),
-        "resources": {each.resource: _plain(asdict(each)) for each in found.resources},
-        "runs": [
-            _plain({**asdict(run), "outcome": run.outcome or UNDER_WAY}) for run in found.runs
-        ],
+        "published": published,
+        "resources": {each.resource: asdict(each) for each in found.resources},
+        "runs": [{**asdict(run), "outcome": found.outcome_of(run)} for run in found.runs],
+        "left": None if what is None else {**asdict(what), "minutes": what.minutes},
     }
-
-
-def _plain(value: Any) -> Any:
-    """The value with moments as ISO 8601."""
-    if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
-    return value.isoformat() if isinstance(value, datetime) else value
+    if found.standing is not None:
+        told |= account.as_json(found.standing, found.now)
+    return {name: plain(value) for name, value in told.items()}
 
 
 def shown(moment: datetime) -> str:

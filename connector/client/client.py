@@ -23,7 +23,7 @@ from connector.catalog import (
     Lead,
 )
 from connector.client.connection import Connections
-from connector.client.sending import Limits, Observer, Sending, Unobserved
+from connector.client.sending import Limits, Observer, Sending, Toll, Unobserved, Untolled
 from connector.endpoint import Changeable, Convertible, Endpoint, Exchange, Readable
 from connector.engine.pace import Pace, RateHeaders
 from connector.errors import SettingsError
@@ -38,9 +38,9 @@ class Client:
     """A client for one workspace with one key.
 
     `connections` requests are under way at once, at most; `reserve` requests of each minute are
-    left for people. `pace` may be shared by several clients of one key. `ca_file` adds a
-    certificate authority; nothing turns verification off. Raises `SettingsError` for an address,
-    a key or a file that cannot be right.
+    left for people. `pace` may be shared by several clients of one key. `toll` is paid for every
+    attempt. `ca_file` adds a certificate authority; nothing turns verification off. Raises
+    `SettingsError` for an address, a key or a file that cannot be right.
     """
 
     base_url: str = "no address yet"
@@ -55,6 +55,7 @@ class Client:
         pace: Pace | None = None,
         limits: Limits | None = None,
         observer: Observer | None = None,
+        toll: Toll | None = None,
         ca_file: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Coroutine[Any, Any, None]] = asyncio.sleep,
@@ -79,6 +80,7 @@ class Client:
             pace=self.pace,
             limits=self.limits,
             observer=observer or Unobserved(),
+            toll=toll or Untolled(),
             clock=clock,
             sleep=sleep,
             chance=chance,

@@ -56,6 +56,38 @@ class Unobserved:
         """Ignore it."""
 
 
+class Toll(Protocol):
+    """Paid for every attempt that is about to leave, by whoever counts the month's requests."""
+
+    async def pay(self, request: Request) -> None:
+        """The attempt may leave once this returns; raising (a budget, a quota) keeps it here."""
+
+    def heard(self, status: int, served_at: datetime | None) -> None:
+        """An answer came; `served_at` is the server's clock, None where it told no time."""
+
+    def spent(self, request: Request, resets_at: float | None) -> QuotaSpent:
+        """The API said that the month is spent, until a Unix time where it told one; returns the
+        error to raise.
+        """
+
+
+class Untolled:
+    """Nobody counts the month's requests."""
+
+    async def pay(self, request: Request) -> None:
+        """Let it go."""
+
+    def heard(self, status: int, served_at: datetime | None) -> None:
+        """Ignore it."""
+
+    def spent(self, request: Request, resets_at: float | None) -> QuotaSpent:
+        """The error as the answer alone words it."""
+        return QuotaSpent(
+            f"{request.where} was not sent: the month's allowance is spent",
+            resets_at=_shown(resets_at),
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The client's own bounds: `deadline_seconds` for one attempt from first byte to last,
@@ -92,6 +124,7 @@ class Sending:
         pace: Pace,
         limits: Limits,
         observer: Observer,
+        toll: Toll,
         clock: Callable[[], float],
         sleep: Callable[[float], Coroutine[Any, Any, None]],
         chance: Callable[[], float],
@@ -99,6 +132,7 @@ class Sending:
         self.rate: RateHeaders | None = None
         self._connections, self._slots = connections, asyncio.Semaphore(count)
         self._pace, self._limits, self._observer = pace, limits, observer
+        self._toll = toll
         self._clock, self._sleep, self._chance = clock, sleep, chance
         self._answered = asyncio.Event()
 
@@ -137,13 +171,14 @@ class Sending:
         request = course.request
         async with self._slots:
             ticket = await self._leave_to_go(request)
-            sent_at = self._clock()
-            # What was spent in the queue before the first attempt forbids no second one.
-            course.begun_at = sent_at if course.attempts == 0 else course.begun_at
-            course.attempts += 1
             answer: Answer | None = None
             has_left = False
             try:
+                await self._toll.pay(request)
+                sent_at = self._clock()
+                # What was spent in the queue before the first attempt forbids no second one.
+                course.begun_at = sent_at if course.attempts == 0 else course.begun_at
+                course.attempts += 1
                 self._observer.before_send(request)
                 has_left = True
                 try:
@@ -169,6 +204,7 @@ class Sending:
             fate(now, ticket)
         else:
             moment = served_at(answer)
+            self._toll.heard(answer.status, moment)
             server_now = moment.timestamp() if moment is not None else None
             rate = rate_headers(answer)
             if rate != RateHeaders():
@@ -188,10 +224,7 @@ class Sending:
                 case Go(ticket):
                     return ticket
                 case Spent(resets_at):
-                    raise QuotaSpent(
-                        f"{request.where} was not sent: the month's allowance is spent",
-                        resets_at=_shown(resets_at),
-                    )
+                    raise self._toll.spent(request, resets_at)
                 case Wait(seconds, reason):
                     await self._wait(seconds, reason)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import pairwise
 from typing import Any, Literal, TypeVar
 
 from connector.resource import Declaration, Resource
@@ -25,6 +26,7 @@ LATENESS_UNTIMED_SECONDS = 3600.0
 """L while the server's clock is unknown, because its answers carry no `Date`."""
 
 Order = Literal["asc", "desc"]
+Purpose = Literal["pull", "sweep", "scrub"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,14 @@ class Bookmark:
     counts the pages that the opening sweep of a first load has landed, and `verify_page` those
     that its second look has; both are None outside of that phase. `is_sorted` turns false for
     good once the server was seen not to sort. `scrubbed_to` is the `created_at` up to which the
-    list scrub has come in its round, None at a round's beginning.
+    list scrub has come in its round, None at a round's beginning. `total_offset` is by how many
+    the live records exceed the API's own total, where every page was compared and it stayed so.
+
+    `closed_by` is the record whose clean reading closed the last proven walk, `closed_floor` the
+    floor of that walk. Without the former the latter says that the walk is not trusted any more,
+    and that the next one must reach down to that floor again. `clock_ahead_seconds` is how far the
+    server's clock was ahead of ours when R was set. `alarms` counts the walks in a row that found
+    the list out of order, and `late_seconds_seen` is the latest that a write was ever seen to be.
     """
 
     proven_at: datetime | None = None
@@ -59,6 +68,12 @@ class Bookmark:
     verify_page: int | None = None
     is_sorted: bool = True
     scrubbed_to: datetime | None = None
+    total_offset: int = 0
+    closed_by: str | None = None
+    closed_floor: datetime | None = None
+    clock_ahead_seconds: float | None = None
+    alarms: int = 0
+    late_seconds_seen: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +92,7 @@ class PageSeen:
     """One page as listed: one instant for its rows; its `total` may come from another (API 4.1).
 
     `served_at` is the server's clock, or ours where `is_server_clock` is false. `per_page` is
-    what the server says that it applied.
+    what the server says that it applied. `heard_at` is our own clock when the answer came.
     """
 
     items: tuple[Resource, ...]
@@ -87,11 +102,27 @@ class PageSeen:
     served_at: datetime
     round_trip_seconds: float
     is_server_clock: bool = True
+    heard_at: datetime | None = None
 
     @property
     def is_last(self) -> bool:
         """Whether no page follows, by the rows and by the total of this very answer."""
         return len(self.items) < self.per_page or self.page * self.per_page >= self.total
+
+    @property
+    def count(self) -> int:
+        """How many records the list has: by its rows, which are of one instant, where it ends on
+        this page; else by the total, which may be of another.
+        """
+        if len(self.items) < self.per_page:
+            return (self.page - 1) * self.per_page + len(self.items)
+        return self.total
+
+    @property
+    def is_ascending(self) -> bool:
+        """Whether the items are in order of creation, as far as they say when they were created."""
+        created = [item.created_at for item in self.items if item.created_at is not None]
+        return all(earlier <= later for earlier, later in pairwise(created))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +184,15 @@ class Differing:
 
 
 @dataclass(frozen=True, slots=True)
+class Differences:
+    """In which fields these details differ from the rows whose details are landed. Answered with a
+    mapping of ids to names, that lacks what is landed as it is and what is not landed.
+    """
+
+    records: tuple[Resource, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Between:
     """Live landed ids whose `created_at` lies strictly between two moments (None: no bound)."""
 
@@ -187,6 +227,15 @@ class LeastRecent:
 
 
 @dataclass(frozen=True, slots=True)
+class Undated:
+    """Live landed ids that were read and have no `updated_at`, or one after the moment: nothing
+    dates their changes.
+    """
+
+    after: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class NextQueued:
     """The next ids that must be read, newest first, leaving out `skip`. Answered with at most
     `count`.
@@ -199,6 +248,18 @@ class NextQueued:
 @dataclass(frozen=True, slots=True)
 class CountLive:
     """How many rows are landed and not known to be deleted. Answered with an integer."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountQueued:
+    """How many ids wait to be read. Answered with an integer."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnTo:
+    """What the requests from here on are for, so that their cost is told. Answered with None."""
+
+    purpose: Purpose
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,16 +291,19 @@ class Commit:
 Look = (
     Recall
     | Differing
+    | Differences
     | Between
     | BetweenUpdated
     | CountBefore
     | LeastRecent
+    | Undated
     | NextQueued
     | CountLive
+    | CountQueued
 )
 """What the warehouse alone can answer."""
 
-Ask = ListPage | ReadRecords | Look | Commit
+Ask = ListPage | ReadRecords | Look | Commit | TurnTo
 
 T = TypeVar("T")
 Steps = Generator[Ask, Any, T]
@@ -263,7 +327,12 @@ def read_records(ids: tuple[str, ...]) -> Steps[dict[str, Outcome]]:
 
 def recall(items: tuple[Resource, ...]) -> Steps[dict[str, Known]]:
     """What is landed of these list items."""
-    known = yield Recall(tuple(str(item.id) for item in items))
+    return (yield from recall_ids(tuple(str(item.id) for item in items)))
+
+
+def recall_ids(ids: tuple[str, ...]) -> Steps[dict[str, Known]]:
+    """What is landed under these ids."""
+    known = yield Recall(ids)
     return dict(known)
 
 
@@ -273,13 +342,19 @@ def differing(items: tuple[Resource, ...]) -> Steps[frozenset[str]]:
     return frozenset(ids)
 
 
+def differences(records: tuple[Resource, ...]) -> Steps[dict[str, tuple[str, ...]]]:
+    """The names of the fields in which details differ from what is landed, by id."""
+    names = yield Differences(records)
+    return dict(names)
+
+
 def between(after: datetime | None, before: datetime | None) -> Steps[frozenset[str]]:
     """Live landed ids created strictly between the two moments."""
     ids = yield Between(after, before)
     return frozenset(ids)
 
 
-def between_updated(after: datetime, before: datetime) -> Steps[frozenset[str]]:
+def updated_between(after: datetime, before: datetime) -> Steps[frozenset[str]]:
     """Live landed ids last written strictly between the two moments."""
     ids = yield BetweenUpdated(after, before)
     return frozenset(ids)
@@ -298,6 +373,12 @@ def least_recent(count: int) -> Steps[tuple[str, ...]]:
     return tuple(ids)
 
 
+def undated(after: datetime) -> Steps[tuple[str, ...]]:
+    """The live ids without `updated_at`, or with one after the moment."""
+    ids = yield Undated(after)
+    return tuple(ids)
+
+
 def next_queued(count: int, skip: frozenset[str]) -> Steps[tuple[str, ...]]:
     """The next ids to read, newest first."""
     ids = yield NextQueued(count, skip)
@@ -309,6 +390,18 @@ def count_live() -> Steps[int]:
     count = yield CountLive()
     assert isinstance(count, int)
     return count
+
+
+def count_queued() -> Steps[int]:
+    """Ids that wait to be read."""
+    count = yield CountQueued()
+    assert isinstance(count, int)
+    return count
+
+
+def turn_to(purpose: Purpose) -> Steps[None]:
+    """Say what the requests from here on are for."""
+    yield TurnTo(purpose)
 
 
 def commit(everything: Commit) -> Steps[None]:

@@ -13,11 +13,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import pairwise
 
 from connector.engine import ask
-from connector.engine.ask import Bookmark, Commit, Event, Found, Gone, Known, PageSeen, Steps
-from connector.engine.walk import BATCH_RECORDS_MAX, gone_max, opening
+from connector.engine.ask import Bookmark, Commit, Event, Known, PageSeen, Steps
+from connector.engine.examine import bury, drain
+from connector.engine.guard import Guard
+from connector.engine.listing import opening
+from connector.engine.scrub import read_windows
+from connector.engine.walk import timed
 from connector.resource import Declaration, Resource
 
 SWEEPS_MAX = 12
@@ -71,7 +74,7 @@ def sweep(bookmark: Bookmark) -> Steps[Swept]:
                 break
             number += 1
         live = yield from ask.count_live()
-        is_short = live < page.total
+        is_short = live < page.count
         if not is_short:
             break
     is_one_instant = requests == 1 and page.page == 1
@@ -89,90 +92,48 @@ def _after_sweep(bookmark: Bookmark, is_one_instant: bool, is_short: bool) -> Bo
     return replace(bookmark, load_page=None, verify_page=0 if bookmark.is_sorted else None)
 
 
-def verify(bookmark: Bookmark) -> Steps[tuple[Bookmark, str | None]]:
-    """Look at every page once more, until as many records are live as the list's total says.
+def verify(
+    bookmark: Bookmark, guard: Guard, *, reads_all: bool = False
+) -> Steps[tuple[Bookmark, str | None]]:
+    """Look at every page once more, until as many records are live as the list has.
 
-    After a first load it sets R. Returns the bookmark, and why the landing is still in doubt, if
-    it is: then R is not set, and the next pull looks again.
+    After a first load it sets R. With `reads_all`, every record is read again as well. Returns the
+    bookmark, and why the landing is still in doubt, if it is: then R is not set, and the next pull
+    looks again.
     """
+    doubt: str | None = None
     for _ in range(VERIFICATIONS_MAX):
-        bookmark, total, doubt = yield from _look_again(bookmark)
-        if doubt is not None:
+        done = yield from read_windows(bookmark, guard, reads_all=reads_all)
+        bookmark, reads_all = done.bookmark, False
+        if guard.refused is None:
+            yield from bury(guard, is_absent=True)
+            yield from drain(guard)
+            yield from bury(guard)
+        if guard.refused is not None:
+            return bookmark, guard.refused
+        live = yield from ask.count_live()
+        if live >= done.count:
+            doubt = None
             break
-        yield from drain()
-        if (yield from ask.count_live()) >= total:
-            break
-        bookmark = replace(bookmark, verify_page=0)
-        doubt = "the list shows fewer records than its total"
+        doubt = "fewer records could be found than the list has"
     if doubt is None:
         bookmark = replace(bookmark, verify_page=None)
+        if done.is_steady and live == done.count:
+            bookmark = replace(bookmark, total_offset=live - done.total)
         if bookmark.proven_at is None:
             bookmark = replace(bookmark, proven_at=bookmark.opened_at, opened_at=None)
     yield from ask.commit(Commit(bookmark=bookmark))
     return bookmark, doubt
 
 
-def _look_again(bookmark: Bookmark) -> Steps[tuple[Bookmark, int, str | None]]:
-    """Read all pages, from the one after the last that was verified, and queue what disagrees.
-
-    Unknown ids land and are queued; a landed id that stands strictly between two that were listed,
-    and was not listed itself, is queued to be looked at: only a 404 makes it a tombstone. Returns
-    the bookmark, the last total, and a doubt if too much is missing to be believed.
-    """
-    absent_max = gone_max((yield from ask.count_live()))
-    number, absent_count = (bookmark.verify_page or 0) + 1, 0
-    previous: PageSeen | None = None
-    while True:
-        page = yield from ask.list_page(number, "created_at", "asc")
-        absent = yield from _absent(page, previous)
-        absent_count += len(absent)
-        if absent_count > absent_max:
-            event = Event("mass_deletion", f"{absent_count} records are listed no more")
-            bookmark = replace(bookmark, verify_page=0)
-            yield from ask.commit(Commit(bookmark=bookmark, events=(event,)))
-            doubt = "too many records are listed no more to believe that all are deleted"
-            return bookmark, page.total, doubt
-        differing = yield from ask.differing(page.items)
-        bookmark = replace(bookmark, verify_page=number)
-        queued = dict.fromkeys(absent, "absent") | dict.fromkeys(differing, "differs")
-        yield from ask.commit(Commit(items=page.items, enqueue=queued, bookmark=bookmark))
-        if page.is_last:
-            return bookmark, page.total, None
-        previous, number = page, number + 1
-
-
-def _absent(page: PageSeen, previous: PageSeen | None) -> Steps[frozenset[str]]:
-    """Landed ids that belong on this page, or between it and the one before, and are on neither."""
-    union = (previous.items if previous is not None else ()) + page.items
-    if not union and page.page > 1:
-        return frozenset()
-    after = (
-        union[0].created_at if union and page.page > (2 if previous is not None else 1) else None
-    )
-    before = union[-1].created_at if not page.is_last else None
-    held = yield from ask.between(after, before)
-    return held - {item.id for item in union}
-
-
-def drain() -> Steps[None]:
-    """Read everything queued, newest first, committing each batch; what cannot be read stays
-    queued.
-    """
-    unread: set[str] = set()
-    while ids := (yield from ask.next_queued(BATCH_RECORDS_MAX, frozenset(unread))):
-        outcomes = yield from ask.read_records(ids)
-        found = tuple(each for each in outcomes.values() if isinstance(each, Found))
-        gone = {id: each for id, each in outcomes.items() if isinstance(each, Gone)}
-        unread |= outcomes.keys() - gone.keys() - {each.record.id for each in found}
-        yield from ask.commit(Commit(records=found, gone=gone))
-
-
-def read_whole(resource: Declaration, bookmark: Bookmark) -> Steps[tuple[Bookmark, bool, int]]:
+def read_whole(
+    resource: Declaration, bookmark: Bookmark, guard: Guard, *, reads_all: bool = False
+) -> Steps[tuple[Bookmark, bool, int]]:
     """Read a list that cannot be sorted: every page, and the details that seem to need it.
 
     A detail is read when the record is new, when its list item shows other values, and when it
-    was last read more than `DETAILS_REREAD_HOURS` ago. Returns the bookmark, whether the list was
-    certainly seen whole, and its total.
+    was last read more than `DETAILS_REREAD_HOURS` ago; with `reads_all`, always. Returns the
+    bookmark, whether the list was certainly seen whole, and its total.
     """
     sort = "created_at" if resource.sortable else None
     listed: set[str] = set()
@@ -184,39 +145,48 @@ def read_whole(resource: Declaration, bookmark: Bookmark) -> Steps[tuple[Bookmar
         bookmark = _open(page, bookmark)
         known = yield from ask.recall(page.items)
         differing = yield from ask.differing(page.items)
-        stale = _stale(page.items, known, bookmark.opened_at)
+        hours = 0 if reads_all else DETAILS_REREAD_HOURS
+        stale = _stale(page.items, known, bookmark.opened_at, hours)
         queued = dict.fromkeys(stale, "stale") | dict.fromkeys(differing, "differs")
         yield from ask.commit(Commit(items=page.items, enqueue=queued, bookmark=bookmark))
         listed.update(item.id for item in page.items)
         if page.is_last:
             break
         number += 1
-    is_whole = not has_shifted and len(listed) == total
-    if is_whole:
-        held = yield from ask.between(None, None)
+    held = yield from ask.between(None, None)
+    is_whole = not has_shifted and len(listed) == page.count
+    if is_whole and guard.allows_list(len(held), len(held & listed)):
         yield from ask.commit(Commit(enqueue=dict.fromkeys(held - listed, "absent")))
-    yield from drain()
-    proven_at = bookmark.opened_at if is_whole else bookmark.proven_at
+    if guard.refused is None:
+        yield from drain(guard)
+        yield from bury(guard)
+    is_whole &= guard.refused is None
+    proven_at = bookmark.proven_at
+    if is_whole and not resource.sortable:
+        # Where lists ought to be sorted and are not, nothing tells what changed: R stays.
+        assert bookmark.opened_at is not None
+        proven_at = max(proven_at or bookmark.opened_at, bookmark.opened_at)
     bookmark = replace(bookmark, proven_at=proven_at, opened_at=None, load_page=None)
     yield from ask.commit(Commit(bookmark=bookmark))
     return bookmark, is_whole, total
 
 
 def _stale(
-    items: tuple[Resource, ...], known: dict[str, Known], opened_at: datetime | None
+    items: tuple[Resource, ...],
+    known: dict[str, Known],
+    opened_at: datetime | None,
+    hours: int,
 ) -> list[str]:
     """The listed ids whose details were last read too long ago."""
     assert opened_at is not None
-    limit = opened_at - timedelta(hours=DETAILS_REREAD_HOURS)
+    limit = opened_at - timedelta(hours=hours)
     read = {id: each.read_at for id, each in known.items()}
     return [item.id for item in items if (at := read.get(item.id)) is not None and at < limit]
 
 
 def _open(page: PageSeen, bookmark: Bookmark) -> Bookmark:
     """Set T0 by the pass's first answer, and the lateness that its clock calls for."""
-    if not page.is_server_clock:
-        lateness = max(bookmark.lateness_seconds, ask.LATENESS_UNTIMED_SECONDS)
-        bookmark = replace(bookmark, lateness_seconds=lateness)
+    bookmark = timed(page, bookmark)
     return bookmark if bookmark.opened_at else replace(bookmark, opened_at=opening(page))
 
 
@@ -224,12 +194,10 @@ def _note(page: PageSeen, bookmark: Bookmark) -> Bookmark:
     """The bookmark after one page of a sweep: where it stands, and whether the server sorts at
     all.
     """
-    created = [item.created_at for item in page.items if item.created_at is not None]
-    is_sorted = all(earlier <= later for earlier, later in pairwise(created))
     return replace(
         _open(page, bookmark),
         load_page=page.page,
-        is_sorted=bookmark.is_sorted and is_sorted,
+        is_sorted=bookmark.is_sorted and page.is_ascending,
     )
 
 

@@ -35,6 +35,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from connector.engine.gate import RESOLUTION_SECONDS, WINDOW_SECONDS, Gate
+from connector.engine.others import Others
 from connector.engine.usage import Usage
 
 RESET_SECONDS_MAX = 120.0
@@ -119,6 +120,7 @@ class Pace:
         self._window = _Window(opened_at=-math.inf)
         self._gate = Gate()
         self._usage = Usage()
+        self._others = Others(self._usage)
         self._limit: int | None = None
         self._in_flight = 0
         self._untold: deque[float] = deque(maxlen=UNTOLD_KEPT_MAX)
@@ -154,7 +156,7 @@ class Pace:
             self._next_at = now + self._spacing_seconds(now, free)
         self._in_flight += 1
         self._window.is_probe_out |= not self._window.is_told
-        self._usage.send()
+        self._usage.sent += 1
         return Go(Ticket(now))
 
     def heard(
@@ -179,8 +181,8 @@ class Pace:
         is_first = not window.is_told
         window.learn(rate.remaining, self._limit, _end_of_window(now, sent_at, rate, server_now))
         if is_first:
-            self._usage.begin(now, rate.remaining, self._in_flight + len(self._untold))
-        self._usage.compare(now, sent_at, self._limit, rate.remaining, self._in_flight)
+            self._others.begin(now, rate.remaining, self._in_flight + len(self._untold))
+        self._others.compare(now, sent_at, self._limit, rate.remaining, self._in_flight)
 
     def refused(
         self,
@@ -194,7 +196,7 @@ class Pace:
         assert 0 <= jitter < 1, jitter
         sent_at = self._land(now, ticket)
         window, gate = self._window, self._gate
-        self._usage.suspect(now)
+        self._others.suspect(now, self._told() or 0)
         seconds = _seconds_to_reset(now - sent_at, rate, server_now)
         if seconds is not None and seconds > RESET_SECONDS_MAX:
             is_timestamp = rate.reset is not None and rate.reset >= TIMESTAMP_MIN
@@ -224,7 +226,7 @@ class Pace:
 
     def _end(self, now: float, ticket: Ticket) -> float:
         """Take back the ticket of a request that may have been counted."""
-        self._usage.end(now, ticket.sent_at)
+        self._usage.end(now)
         return self._land(now, ticket)
 
     def _land(self, now: float, ticket: Ticket) -> float:
@@ -240,7 +242,7 @@ class Pace:
     def _open(self, now: float) -> None:
         is_retry = self._window.ends_at == self._gate.opens_at
         self._window = _Window(now, self._window.remaining, is_retry=is_retry)
-        self._usage.open()
+        self._others.open()
 
     def _free(self, now: float) -> int | None:
         """How many may leave now; None where nothing tells.
@@ -248,14 +250,14 @@ class Pace:
         Both counts are never more than what is left: the server's, and ours of the last minute.
         """
         told = self._told()
-        if self._limit is not None and self._usage.is_alone(now):
+        if self._limit is not None and self._others.is_absent(now):
             room = self._usage.room(now, self._limit, self._in_flight)
             told = room if told is None else max(told, room)
         return None if told is None else told - self._kept(now)
 
     def _kept(self, now: float) -> int:
         """What is left to people, and to other clients while they are there."""
-        return self._reserve + min(self._usage.guard(now), (self._limit or 0) // 4)
+        return self._reserve + min(self._others.guard(now), (self._limit or 0) // 4)
 
     def _told(self) -> int | None:
         """What the lowest figure leaves, once all that it may not have counted is taken off."""
@@ -278,7 +280,7 @@ class Pace:
         if free is None or not self._window.is_told:
             return steady
         left = (self._window.ends_at - now) / max(1, free)
-        return min(left, steady) if steady > 0 and self._usage.is_alone(now) else left
+        return min(left, steady) if steady > 0 and self._others.is_absent(now) else left
 
     def _hindrance(self, now: float, free: int | None) -> Wait | None:
         """Why no request may leave at the moment, if one may not."""
@@ -294,7 +296,7 @@ class Pace:
 
     def _wait_for_end(self, now: float) -> Wait:
         """Nothing is left: until the window's end, or until ours leave room."""
-        room_at = self._room_at(now) if self._usage.is_alone(now) else math.inf
+        room_at = self._room_at(now) if self._others.is_absent(now) else math.inf
         return _wait(min(self._window.ends_at, room_at) - now, "window")
 
     def _wait_for_probe(self, now: float) -> Wait | None:
@@ -304,7 +306,7 @@ class Pace:
             return _wait(room_at - now, "window") if room_at < math.inf else None
         if self._window.is_probe_out:
             return Wait(None, "probe")
-        if self._usage.is_shared(now) and self._window.untold == 0 and not self._window.is_retry:
+        if self._others.is_seen(now) and self._window.untold == 0 and not self._window.is_retry:
             # Places that become free one by one are contested. When the last of ours has become
             # free, those of a whole burst are, in a minute that slides and in one that jumps.
             sure_at = self._usage.gone_at()

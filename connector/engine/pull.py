@@ -2,21 +2,44 @@
 type's items.
 
     never loaded   sweep, drain, look once more, then walk
-    loaded         drain what is still queued, walk, and look at all pages if the total differs
+    loaded         drain what is still queued, walk, look at what the list made suspect, audit
     unsortable     read whole
 
-A generator that asks (`ask.py`); the first load is in `load.py`, the walk in `walk.py`. Whoever
-drives it may stop at any ask: all that was committed stays, and the next pull goes on from there.
+The audit holds the live rows against the list's own total; where they differ, the deleted and the
+missing are searched for. A scrub follows where it was asked for.
+
+A generator that asks (`ask.py`). Whoever drives it may stop at any ask: all that was committed
+stays, and the next pull goes on from there.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from connector.engine import ask, load
-from connector.engine.ask import Bookmark, Commit, Steps
-from connector.engine.walk import Walk, Walked, gone_max
+from connector.engine.ask import Bookmark, Commit, Event, Steps
+from connector.engine.examine import bury, drain, examine
+from connector.engine.guard import Guard
+from connector.engine.reconcile import Reconcile
+from connector.engine.scrub import read_windows, scrub
+from connector.engine.walk import OUT_OF_ORDER, Walk, Walked
 from connector.resource import Declaration
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """What is asked of a pull beyond the fewest requests that prove it.
+
+    `is_full` reads every record again; `sweeps` compares every page of the list, and reads what
+    differs or is absent. `accepts_deletes` is a person's word that deletions are
+    meant, however many they are. `scrub_requests` are to be spent on looking again at what is taken
+    to be proven.
+    """
+
+    is_full: bool = False
+    sweeps: bool = False
+    accepts_deletes: bool = False
+    scrub_requests: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,54 +54,178 @@ class Pulled:
     total: int
 
 
-def pull(resource: Declaration, bookmark: Bookmark) -> Steps[Pulled]:
+_THE_LEAST = Manner()
+
+ONLY_THESE = "only the records asked for were read"
+"""Why a pull of some records proves nothing of the others."""
+
+
+def pull(resource: Declaration, bookmark: Bookmark, manner: Manner = _THE_LEAST) -> Steps[Pulled]:
     """Bring one stream up to date with the fewest requests that prove it."""
-    if not resource.sortable:
-        return (yield from _pull_whole(resource, bookmark))
+    if not resource.sortable or not (bookmark.is_sorted or manner.is_full):
+        return (yield from _pull_whole(resource, bookmark, manner))
+    # A person who asks for everything may have set the server right: it is found out anew.
+    bookmark = replace(bookmark, is_sorted=True)
+    swept: load.Swept | None = None
+    yield from ask.turn_to("sweep")
     if bookmark.proven_at is None and bookmark.verify_page is None:
         swept = yield from load.sweep(bookmark)
         bookmark = swept.bookmark
-        yield from load.drain()
+    live = yield from ask.count_live()
+    guard = Guard(live, accepts=manner.accepts_deletes)
+    yield from ask.turn_to("pull")
+    yield from drain(guard)
+    bookmark, ended = yield from _load(resource, bookmark, swept, guard, manner)
+    if guard.refused is not None:
+        return (yield from _refused(guard, live))
+    if ended is not None:
+        yield from bury(guard)
+        return ended
+    if not bookmark.is_sorted:
+        return (yield from _pull_whole(resource, bookmark, manner))
+    return (yield from _walk(resource, bookmark, guard, manner))
+
+
+def _load(
+    resource: Declaration,
+    bookmark: Bookmark,
+    swept: load.Swept | None,
+    guard: Guard,
+    manner: Manner,
+) -> Steps[tuple[Bookmark, Pulled | None]]:
+    """What a first load and a full pull do besides; tells how the pull ended, if it has."""
+    if swept is not None:
         if swept.is_short:
-            return Pulled(False, "the list shows fewer records than its total", swept.total)
+            reason = "fewer records could be found than the list has"
+            return bookmark, Pulled(False, reason, swept.total)
         if not bookmark.is_sorted:
             yield from ask.commit(Commit(events=(load.unsorted_event(resource),)))
         elif swept.is_one_instant and resource.lists_cursor:
             # Its only page showed every id and `updated_at` at one instant: that is a walk.
-            return Pulled(True, None, swept.total)
-    yield from load.drain()
+            return bookmark, Pulled(True, None, swept.total)
+    if (manner.is_full or manner.sweeps) and swept is None:
+        bookmark = replace(bookmark, verify_page=0, scrubbed_to=None)
     if bookmark.verify_page is not None:
-        bookmark, doubt = yield from load.verify(bookmark)
+        yield from ask.turn_to("sweep")
+        bookmark, doubt = yield from load.verify(bookmark, guard, reads_all=manner.is_full)
         if doubt is not None:
-            return Pulled(False, doubt, (yield from ask.count_live()))
-    if not bookmark.is_sorted:
-        return (yield from _pull_whole(resource, bookmark))
+            return bookmark, Pulled(False, doubt, (yield from ask.count_live()))
+    return bookmark, None
+
+
+def pull_ids(bookmark: Bookmark, ids: tuple[str, ...]) -> Steps[Pulled]:
+    """Read these records and no others. What the API says is gone becomes a tombstone: a person
+    named it.
+    """
+    live = yield from ask.count_live()
+    guard = Guard(live, accepts=True)
+    examined = yield from examine(ids, bookmark, guard)
+    known = yield from ask.recall_ids(ids)
+    absent = [id for id in ids if id not in known]
+    reason = ONLY_THESE
+    if absent:
+        reason = f"the API has no record {', '.join(absent)}"
+    elif examined.gone:
+        reason = f"gone from the API: {', '.join(sorted(examined.gone))}"
+    return Pulled(False, reason, live)
+
+
+def _walk(resource: Declaration, bookmark: Bookmark, guard: Guard, manner: Manner) -> Steps[Pulled]:
+    """Walk, look at what the list made suspect, audit, and scrub if that was asked for."""
+    yield from ask.turn_to("pull")
     is_resumed = bookmark.opened_at is not None
-    walked = yield from Walk(resource, bookmark).run()
+    walked = yield from Walk(resource, bookmark, guard).run()
     if is_resumed and walked.is_proven:
         # The pass cut short is proven as of its own opening; what changed since needs another.
-        walked = yield from Walk(resource, walked.bookmark).run()
-    return (yield from _audit(walked))
-
-
-def _audit(walked: Walked) -> Steps[Pulled]:
-    """Hold the live rows against the total of the walk's own list; if they differ, look at all
-    pages.
-
-    Records that were found gone after that list are in its total and no longer live.
-    """
+        walked = yield from Walk(resource, walked.bookmark, guard).run()
+    bookmark = walked.bookmark
+    if walked.reason == OUT_OF_ORDER and guard.refused is None:
+        event = () if bookmark.is_sorted else (load.unsorted_event(resource),)
+        yield from ask.commit(Commit(events=event))
+        return (yield from _pull_whole(resource, bookmark, manner))
     doubt = walked.reason
-    live = yield from ask.count_live()
-    is_believable = live - walked.total <= gone_max(live)
-    if live + walked.gone != walked.total and is_believable:
-        _, found = yield from load.verify(walked.bookmark)
+    if guard.refused is None:
+        yield from ask.commit(Commit(enqueue=walked.suspects))
+        examined = yield from examine(walked.suspects, bookmark, guard, is_absent=True)
+        bookmark, found = yield from _audit(walked, examined.bookmark, guard)
         doubt = doubt or found
-    return Pulled(doubt is None, doubt, walked.total)
+    if guard.refused is not None:
+        return (yield from _refused(guard, walked.total))
+    if manner.scrub_requests:
+        yield from ask.turn_to("scrub")
+        bookmark = yield from scrub(bookmark, manner.scrub_requests, guard)
+        yield from drain(guard)
+        yield from bury(guard)
+    return Pulled(doubt is None, doubt or guard.refused, walked.total)
 
 
-def _pull_whole(resource: Declaration, bookmark: Bookmark) -> Steps[Pulled]:
+def _audit(walked: Walked, bookmark: Bookmark, guard: Guard) -> Steps[tuple[Bookmark, str | None]]:
+    """Hold the live rows against the total of the walk's own list; search where they differ.
+
+    Records that were found gone after that list are in its total and no longer live. Returns the
+    bookmark, and what remains unexplained.
+    """
+    total = walked.total + bookmark.total_offset - walked.gone
+    if (yield from ask.count_live()) == total:
+        return bookmark, None
+    yield from ask.turn_to("sweep")
+    search = Reconcile(total, walked.per_page, guard)
+    absent = yield from search.run()
+    examined = yield from examine(absent, bookmark, guard, is_absent=True)
+    bookmark = examined.bookmark
+    if not search.is_sorted:
+        return replace(bookmark, is_sorted=False), "the list is not sorted by created_at"
+    if guard.refused is not None:
+        return bookmark, guard.refused
+    yield from drain(guard)
+    yield from bury(guard)
+    live = yield from ask.count_live()
+    if not search.totals or live == search.totals[-1] + bookmark.total_offset:
+        return bookmark, None
+    if set(search.totals) != {walked.total}:
+        return bookmark, None  # It changes as it is read; the next pull's audit will see.
+    return (yield from _explain(bookmark, guard))
+
+
+def _explain(bookmark: Bookmark, guard: Guard) -> Steps[tuple[Bookmark, str | None]]:
+    """Compare every page, after a search did not account for the total.
+
+    If all pages agree with the landing and only the total does not, then it is the total that is
+    wrong, and by how much is remembered.
+    """
+    done = yield from read_windows(replace(bookmark, scrubbed_to=None), guard)
+    examined = yield from examine(done.suspects, done.bookmark, guard, is_absent=True)
+    bookmark = examined.bookmark
+    if guard.refused is None:
+        yield from drain(guard)
+        yield from bury(guard)
+    live = yield from ask.count_live()
+    if not (done.is_over and done.is_steady and live == done.count):
+        told = f"the API counts {done.total} records, and {live} are landed"
+        return bookmark, guard.refused or told
+    offset = live - done.total
+    event = Event("total_off", f"the list shows {live} records, and its total says {done.total}")
+    bookmark = replace(bookmark, total_offset=offset)
+    yield from ask.commit(Commit(bookmark=bookmark, events=(event,) if offset else ()))
+    return bookmark, None
+
+
+def _refused(guard: Guard, total: int) -> Steps[Pulled]:
+    """The guard refused: nothing was taken for deleted, and a person must look."""
+    assert guard.refused is not None
+    yield from ask.commit(Commit(events=(Event("mass_deletion", guard.refused),)))
+    return Pulled(False, guard.refused, total)
+
+
+def _pull_whole(resource: Declaration, bookmark: Bookmark, manner: Manner) -> Steps[Pulled]:
     """Read the list whole; content that cannot be sorted is never proven by its list alone."""
-    bookmark, is_whole, total = yield from load.read_whole(resource, bookmark)
+    live = yield from ask.count_live()
+    guard = Guard(live, accepts=manner.accepts_deletes)
+    bookmark, is_whole, total = yield from load.read_whole(
+        resource, bookmark, guard, reads_all=manner.is_full
+    )
+    if guard.refused is not None:
+        return (yield from _refused(guard, total))
     if not is_whole:
         return Pulled(False, "the list changed while it was read", total)
     if resource.sortable:

@@ -2,24 +2,22 @@
 
     floor W = R - L: everything that the API dates at or before W is landed, or queued.
 
-1.  List `updated_at` descending until the landed order predicts where the floor is. 2.  Find the
-boundary: the first record whose *remote* `updated_at` is at or below W, by galloping from the
-    prediction and then halving. The landed order only predicts; the detail, read after the list,
-    decides. Everything below the boundary is older still, so it is landed (or queued) already.
-3.  Read every record above the boundary, after the lists that showed it. 4.  Certify: one page is
-one instant and proves itself. Several pages may have shifted between requests, so
-    the distinct dirty records read must be as many as the boundary's rank says. Otherwise list
-    again.
+1.  List `updated_at` descending until the landed order predicts where the floor is.
+2.  Find the boundary: the first record whose *remote* `updated_at` is at or below W, by galloping
+    from the prediction and then halving. The landed order only predicts; the detail, read after
+    the list, decides. Everything below the boundary is older still, so it is landed (or queued)
+    already.
+3.  Read every record above the boundary, after the lists that showed it.
+4.  Certify: one page is one instant and proves itself. Several pages may have shifted between
+    requests, so the distinct dirty records read must be as many as the boundary's rank says.
+    Otherwise list again.
 5.  Commit the rows, and R := T0, the server's time before the first list. A walk that could not
-be certified
-    keeps its R and says so.
+    be certified keeps its R and says so.
 
 Why it is sound: below a record with remote `updated_at` <= W, read after the list, everything is
 at most as new as W, and everything so old was landed when R was proven. Edits in the meantime
 only move records up, which makes the walk longer and never wrong. Ties need no care, since no
 order within a tie is believed.
-
-Pure: moments come with the answers; nothing here knows a clock, a socket or a database.
 """
 
 from __future__ import annotations
@@ -28,16 +26,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from connector.engine import ask
-from connector.engine.ask import (
-    Bookmark,
-    Commit,
-    Event,
-    Found,
-    Gone,
-    Known,
-    PageSeen,
-    Steps,
-)
+from connector.engine.ask import Bookmark, Event, PageSeen, Steps
+from connector.engine.evidence import Evidence
+from connector.engine.guard import Guard
+from connector.engine.listing import SECOND, Listing, opening
+from connector.engine.readings import Readings
 from connector.resource import Declaration, Resource
 
 ATTEMPTS_MAX = 12
@@ -45,160 +38,180 @@ ATTEMPTS_MAX = 12
 read.
 """
 
-BATCH_RECORDS_MAX = 100
-"""Records read between two commits, which bounds what a crash costs."""
+OUT_OF_ORDER = "the list is not sorted by updated_at"
+"""Why a walk is not proven that found the list out of order."""
 
-GONE_MIN = 20
-GONE_SHARE = 0.02
+LISTINGS_OUT_OF_ORDER_MAX = 2
+"""Listings of one walk found out of order before it gives up. The first may be a write that came
+late.
+"""
 
-_SECOND = timedelta(seconds=1)
+ALARMS_MAX = 3
+"""Walks in a row that found the list out of order before the server is taken not to sort. Replicas
+that lag can look like that, for a while.
+"""
 
-
-def gone_max(live: int) -> float:
-    """More missing records than this are no deletions but a key that lost sight of them."""
-    return max(GONE_MIN, GONE_SHARE * live)
+CLOCK_SLACK_SECONDS = 5.0
+"""By how much two clocks may drift apart between two walks without one of them having been set."""
 
 
 @dataclass(frozen=True, slots=True)
 class Walked:
     """How a walk ended. `reason` says why it is not proven; `total` is the last list's.
 
-    `gone` counts the records that were listed and then found to be deleted.
+    `gone` counts the records that were listed and then found to be deleted. `suspects` are landed
+    ids that the list gave reason to read, for what it shows or does not show of them.
     """
 
     bookmark: Bookmark
     is_proven: bool
     reason: str | None
     total: int
+    per_page: int
     gone: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """A detail read in this pass: its `updated_at`, and the step at which it was read."""
-
-    updated_at: datetime | None
-    step: int
-
-
-class _Listing:
-    """One attempt's pages: the distinct items in listed order, each with rank and step."""
-
-    def __init__(self) -> None:
-        self.pages: list[PageSeen] = []
-        self.order: list[Resource] = []
-        self.rank: dict[str, int] = {}
-        self.step: dict[str, int] = {}
-        self.last_step = 0
-        self.has_shifted = False
-
-    def add(self, page: PageSeen, step: int) -> tuple[Resource, ...]:
-        """Take a page in; returns the items that this listing had not shown before."""
-        if self.pages:
-            last = self.pages[-1]
-            self.has_shifted |= page.total < last.total or page.per_page != last.per_page
-        self.pages.append(page)
-        self.last_step = step
-        fresh = []
-        for index, item in enumerate(page.items):
-            if item.id not in self.rank:
-                fresh.append(item)
-                self.order.append(item)
-            # The last showing counts: a record that slid onto a later page stands at its new rank.
-            self.rank[item.id] = (page.page - 1) * page.per_page + index
-            self.step[item.id] = step
-        return tuple(fresh)
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the list has no further page."""
-        return self.pages[-1].is_last
+    suspects: dict[str, str]
 
 
 class Walk:
     """One pass over one stream, from its opening to its commit, as the module describes it."""
 
-    def __init__(self, resource: Declaration, bookmark: Bookmark) -> None:
+    def __init__(self, resource: Declaration, bookmark: Bookmark, guard: Guard) -> None:
         assert bookmark.proven_at is not None, "a walk needs a floor: load the stream first"
         self._lists_cursor = resource.lists_cursor
-        self._bookmark = bookmark
         self._lateness = timedelta(seconds=bookmark.lateness_seconds)
-        self._floor = bookmark.proven_at - self._lateness
-        self._is_resumed = bookmark.opened_at is not None
-        self._step = 0
-        self._known: dict[str, Known] = {}
-        self._readings: dict[str, _Reading] = {}
-        self._dead: set[str] = set()
+        self._floor = floor_of(bookmark)
+        self._readings = Readings(bookmark, guard)
+        self._guard = guard
         self._above: dict[str, None] = {}
-        self._found: list[Found] = []
-        self._gone: dict[str, Gone] = {}
-        self._unread: dict[str, str] = {}
+        self._clock: list[float] = []
+        # Whether the end of this pass needs no second look by the next one, and down to where that
+        # would have to reach: what this one was to prove, without what it reached back for.
+        self._is_certain, self._clock_was_set = True, False
+        self._own_floor = bookmark.proven_at - self._lateness
 
     def run(self) -> Steps[Walked]:
         """Walk until the pass is proven or the attempts are used up."""
-        is_proven, reason = False, None
+        reason: str | None = "the list changed faster than it could be read"
+        out_of_order = 0
         for attempt in range(1, ATTEMPTS_MAX + 1):
-            listing = _Listing()
+            listing = Listing()
             boundary = yield from self._find_boundary(listing)
             self._above.update(dict.fromkeys(item.id for item in listing.order[:boundary]))
             one_instant = len(listing.pages) == 1
             if not one_instant and attempt < ATTEMPTS_MAX and self._is_short(listing, boundary):
                 continue  # Only lists were spent; the ids already seen are kept.
-            yield from self._read(self._above_unread())
-            is_proven = one_instant or (yield from self._certify(listing))
-            if is_proven:
+            if not one_instant and attempt == 1 and self._may_be_stale():
+                continue  # What one page hid, since it was older than the page before, is seen now.
+            yield from self._read_above()
+            self._readings.compare(listing)
+            if (floor := min(self._floor, floor_of(self._readings.bookmark))) < self._floor:
+                self._floor = floor
+                continue  # The walk before this one ended too high, so this one must reach lower.
+            evidence = self._evidence(listing, boundary)
+            if witnesses := (yield from evidence.out_of_order()):
+                out_of_order += 1
+                if out_of_order == LISTINGS_OUT_OF_ORDER_MAX:
+                    reason = OUT_OF_ORDER
+                    break
+                self._readings.forget(witnesses)
+                continue
+            if one_instant or (yield from self._certify(listing)):
+                reason = None
                 break
-        if not is_proven:
-            reason = "the list changed faster than it could be read"
-        if self._order_is_broken(listing):
-            is_proven, reason = False, "the list is not sorted by updated_at"
+        return (yield from self._close(listing, boundary, reason))
+
+    def _close(self, listing: Listing, boundary: int, reason: str | None) -> Steps[Walked]:
+        """Commit the end of the pass: R := T0 if nothing speaks against it."""
         total = listing.pages[-1].total
         live = yield from ask.count_live()
-        if live - total > gone_max(live):
+        if not self._guard.allows_list(live, total + self._readings.bookmark.total_offset):
             # What cannot be seen cannot be said to be unchanged, so R must not move either.
-            is_proven, reason = False, f"the list shows {total} records where {live} are landed"
-        bookmark = self._close(is_proven)
-        events = () if is_proven else (Event("unproven", reason or ""),)
-        yield from self._land(bookmark, events)
-        return Walked(bookmark, is_proven, reason, total, len(self._dead))
+            reason = self._guard.refused
+        before, opened_at = self._readings.bookmark, self._readings.bookmark.opened_at
+        assert before.proven_at is not None
+        assert opened_at is not None
+        # A server whose clock went back must not take the proven floor back with it.
+        proven_at = max(before.proven_at, opened_at) if reason is None else before.proven_at
+        bookmark = replace(before, proven_at=proven_at, opened_at=None)
+        if reason is None:
+            is_certain = self._is_certain and not self._clock_was_set
+            is_closed = boundary < len(listing.order) and is_certain
+            bookmark = replace(
+                bookmark,
+                closed_by=listing.order[boundary].id if is_closed else None,
+                closed_floor=self._own_floor if is_closed or not is_certain else None,
+                clock_ahead_seconds=max(self._clock, default=None),
+                alarms=0,
+            )
+        elif reason == OUT_OF_ORDER:
+            alarms = bookmark.alarms + 1
+            bookmark = replace(bookmark, alarms=alarms, is_sorted=alarms < ALARMS_MAX)
+        evidence = self._evidence(listing, boundary)
+        suspects = (yield from evidence.suspects()) if reason is None else {}
+        event = Event("unproven", reason) if reason is not None else None
+        yield from self._readings.close(bookmark, event)
+        return Walked(
+            bookmark=bookmark,
+            is_proven=reason is None,
+            reason=reason,
+            total=total,
+            per_page=listing.pages[-1].per_page,
+            gone=len(self._readings.dead),
+            suspects=suspects,
+        )
+
+    def _evidence(self, listing: Listing, boundary: int) -> Evidence:
+        opened_at = self._readings.bookmark.opened_at
+        assert opened_at is not None
+        return Evidence(
+            listing,
+            boundary,
+            self._readings,
+            frozenset(self._above),
+            limit=opened_at - self._lateness,
+            future=self._future(),
+            lists_cursor=self._lists_cursor,
+        )
 
     # -- the list --------------------------------------------------------------------------------
 
-    def _extend(self, listing: _Listing) -> Steps[None]:
+    def _extend(self, listing: Listing) -> Steps[None]:
         """List one page more; the first one of the pass sets T0."""
         page = yield from ask.list_page(len(listing.pages) + 1, "updated_at", "desc")
-        self._step += 1
-        if self._bookmark.opened_at is None:
-            self._bookmark = replace(self._bookmark, opened_at=opening(page))
-        if not page.is_server_clock:
-            self._bookmark = replace(
-                self._bookmark,
-                lateness_seconds=max(self._bookmark.lateness_seconds, ask.LATENESS_UNTIMED_SECONDS),
-            )
-        fresh = listing.add(page, self._step)
+        readings = self._readings
+        readings.step += 1
+        if readings.bookmark.opened_at is None:
+            readings.bookmark = replace(readings.bookmark, opened_at=opening(page))
+        self._note_clock(page)
+        readings.bookmark = timed(page, readings.bookmark)
+        fresh = listing.add(page, readings.step)
         known = yield from ask.recall(fresh)
         for item in fresh:
-            self._remember(item.id, known.get(item.id))
+            readings.remember(item.id, known.get(item.id))
 
-    def _remember(self, id: str, known: Known | None) -> None:
-        """Keep what is landed; a row read since T0, by a run that was cut short, counts as read.
+    def _note_clock(self, page: PageSeen) -> None:
+        """Reach lower where the server's clock was set back, by our own clock, since R was set.
 
-        Only in a pass that is resumed: T0 lies a little before the pass, so in a new one a row that
-        was read just before it would count as read since, and what came after would be missed.
+        What was written since then may bear moments from before R, by as much as it was set back.
         """
-        if known is None:
+        if page.heard_at is None or not page.is_server_clock:
             return
-        self._known[id] = known
-        opened_at = self._bookmark.opened_at if self._is_resumed else None
-        if opened_at is None or known.read_at is None or known.is_queued:
-            return
-        # `Date` is cut to the second, so only a reading that is later by one is surely later.
-        if known.read_at - _SECOND >= opened_at:
-            self._readings.setdefault(id, _Reading(known.updated_at, 0))
+        ahead = (page.served_at - page.heard_at).total_seconds()
+        is_opening = len(self._clock) == 0
+        before = self._readings.bookmark.clock_ahead_seconds if is_opening else max(self._clock)
+        self._clock.append(ahead)
+        if before is not None and before - ahead > CLOCK_SLACK_SECONDS:
+            floor = self._floor - timedelta(seconds=before - ahead)
+            distrusted = replace(self._readings.bookmark, closed_by=None, closed_floor=floor)
+            if is_opening:
+                self._floor = floor
+            else:
+                self._readings.bookmark, self._clock_was_set = distrusted, True
+                self._own_floor = floor
 
     # -- the boundary ----------------------------------------------------------------------------
 
-    def _find_boundary(self, listing: _Listing) -> Steps[int]:
+    def _find_boundary(self, listing: Listing) -> Steps[int]:
         """The index in `listing.order` of the first clean record; its length if there is none."""
         yield from self._extend(listing)
         start = self._predict(listing)
@@ -212,6 +225,9 @@ class Walk:
             if probe >= len(listing.order):
                 high = len(listing.order)
                 break
+            if (yield from self._is_undated(listing, probe)):
+                probe += 1  # It says nothing of those above it.
+                continue
             if not (yield from self._is_dirty(listing, probe)):
                 high = probe
                 break
@@ -224,96 +240,95 @@ class Walk:
                 high = middle
         return high
 
-    def _predict(self, listing: _Listing) -> int:
-        """The smallest index from which on all items look landed and in order."""
+    def _predict(self, listing: Listing) -> int:
+        """The smallest index from which on all items look landed and in order.
+
+        A row without `updated_at`, or with one in the future, predicts nothing.
+        """
         start, newer = len(listing.order), None
         while start > 0:
             item = listing.order[start - 1]
             if self._lists_cursor:
-                updated_at = item.updated_at if self._is_below_floor(item.updated_at) else None
+                updated_at: datetime | None = item.updated_at
             else:
-                known = self._known.get(item.id)
-                is_settled = known is not None and not known.is_queued and not known.is_deleted
-                updated_at = known.updated_at if known is not None and is_settled else None
-            if updated_at is None or updated_at > self._floor:
-                break
-            if newer is not None and updated_at < newer:
-                break
-            newer = updated_at
+                known = self._readings.known.get(item.id)
+                if known is None or known.is_queued or known.is_deleted:
+                    break
+                updated_at = known.updated_at
+            if updated_at is not None and updated_at <= self._future():
+                if updated_at > self._floor or (newer is not None and updated_at < newer):
+                    break
+                newer = updated_at
             start -= 1
         return start
 
     def _is_below_floor(self, updated_at: datetime | None) -> bool:
         return updated_at is not None and updated_at <= self._floor
 
-    def _is_dirty(self, listing: _Listing, index: int) -> Steps[bool]:
+    def _is_dirty(self, listing: Listing, index: int) -> Steps[bool]:
         """Whether the remote `updated_at` is above the floor, by evidence younger than the list."""
-        item = listing.order[index]
+        item, readings = listing.order[index], self._readings
         id = item.id
         if self._lists_cursor:
             return not self._is_below_floor(item.updated_at)
-        if id in self._dead:
+        if id in readings.dead:
             return True
-        reading = self._readings.get(id)
+        reading = readings.by_id.get(id)
         if reading is not None:
             if not self._is_below_floor(reading.updated_at):
                 return True  # Once dirty, dirty until R moves: `updated_at` only grows.
             if reading.step > listing.step[id]:
                 return False
-        yield from self._read((id,))
-        reading = self._readings.get(id)
+        yield from readings.read((id,))
+        reading = readings.by_id.get(id)
         # What could not be read is treated as dirty and queued: it proves nothing.
         return reading is None or not self._is_below_floor(reading.updated_at)
 
-    # -- the details -----------------------------------------------------------------------------
+    def _is_undated(self, listing: Listing, index: int) -> Steps[bool]:
+        """Whether the record has no `updated_at`, or one in the future, as few odd ones do."""
+        item = listing.order[index]
+        if self._lists_cursor:
+            return item.updated_at is None or item.updated_at > self._future()
+        known = self._readings.known.get(item.id)
+        if known is None or known.is_queued or known.is_deleted or known.read_at is None:
+            return False
+        if known.updated_at is not None and known.updated_at <= self._future():
+            return False
+        yield from self._is_dirty(listing, index)
+        reading = self._readings.by_id.get(item.id)
+        updated_at = reading.updated_at if reading is not None else None
+        return reading is not None and (updated_at is None or updated_at > self._future())
 
-    def _above_unread(self) -> tuple[str, ...]:
-        """Ids above the boundary that this pass has not read yet."""
-        settled = self._readings.keys() | self._dead | self._unread.keys()
-        return tuple(id for id in self._above if id not in settled)
+    def _future(self) -> datetime:
+        """What is dated after this is in the future, and not by a clock that is a little ahead."""
+        opened_at = self._readings.bookmark.opened_at
+        assert opened_at is not None
+        return opened_at + self._lateness + timedelta(seconds=ask.LATENESS_UNTIMED_SECONDS)
 
-    def _read(self, ids: tuple[str, ...]) -> Steps[None]:
-        """Read details, landing every full batch together with the open pass."""
-        for start in range(0, len(ids), BATCH_RECORDS_MAX):
-            outcomes = yield from ask.read_records(ids[start : start + BATCH_RECORDS_MAX])
-            self._step += 1
-            for id, outcome in outcomes.items():
-                self._unread.pop(id, None)
-                if isinstance(outcome, Found):
-                    self._found.append(outcome)
-                    self._readings[id] = _Reading(outcome.record.updated_at, self._step)
-                elif isinstance(outcome, Gone):
-                    self._gone[id] = outcome
-                    self._dead.add(id)
-                else:
-                    self._unread[id] = outcome.reason
-            if len(self._found) + len(self._gone) >= BATCH_RECORDS_MAX:
-                yield from self._land(self._bookmark)
+    def _read_above(self) -> Steps[None]:
+        """Read what stands above the boundary and was not read in this pass yet."""
+        unread = tuple(id for id in self._above if not self._readings.settled(id))
+        yield from self._readings.read(unread)
 
-    def _land(self, bookmark: Bookmark, events: tuple[Event, ...] = ()) -> Steps[None]:
-        latest = {found.record.id: found for found in self._found}
-        yield from ask.commit(
-            Commit(
-                records=tuple(latest[id] for id in latest if id not in self._gone),
-                gone=dict(self._gone),
-                enqueue=dict(self._unread),
-                bookmark=bookmark,
-                events=events,
-            )
-        )
-        self._found.clear()
-        self._gone.clear()
+    def _may_be_stale(self) -> bool:
+        """Whether answers of this server were seen to be older than they said.
+
+        Then a page may come from a replica behind that of the page before, and hide as many records
+        as it is behind. Several pages are listed twice then, and where fresh changes may stand in
+        for hidden ones in the count, the next walk reaches down to this one's floor again.
+        """
+        return self._readings.bookmark.late_seconds_seen > SECOND.total_seconds()
 
     # -- the certificate -------------------------------------------------------------------------
 
-    def _is_short(self, listing: _Listing, boundary: int) -> bool:
+    def _is_short(self, listing: Listing, boundary: int) -> bool:
         """Whether fewer ids were seen above the boundary than its rank says there are."""
         need = listing.pages[-1].total
         if boundary < len(listing.order):
             need = listing.rank[listing.order[boundary].id]
-        return listing.has_shifted or len(self._above.keys() - self._dead) < need
+        return listing.has_shifted or len(self._above.keys() - self._readings.dead) < need
 
-    def _certify(self, listing: _Listing) -> Steps[bool]:
+    def _certify(self, listing: Listing) -> Steps[bool]:
         """Whether the dirty records read are all that stood above the boundary at the last page.
 
         Counted are only ids that were dirty then and lived after it: shown by this listing above
@@ -324,66 +339,61 @@ class Walk:
         for item in listing.order:
             if self._is_verified_clean(listing, item):
                 need = min(need, listing.rank[item.id])
+        readings = self._readings
         hidden = tuple(
             id
             for id in self._above
             if id not in listing.rank
-            and id not in self._dead
-            and (id not in self._readings or self._readings[id].step < listing.last_step)
+            and id not in readings.dead
+            and (id not in readings.by_id or readings.by_id[id].step < listing.last_step)
         )
-        yield from self._read(hidden)
-        until = listing.pages[-1].served_at - _SECOND
-        live = sum(self._was_dirty_and_alive(listing, id, need, until) for id in self._above)
-        return live >= need and not listing.has_shifted
+        yield from readings.read(hidden)
+        until = listing.pages[-1].served_at - SECOND
+        live = [id for id in self._above if self._was_dirty_and_alive(listing, id, need, until)]
+        if len(live) < need or listing.has_shifted:
+            return False
+        last_page = {item.id for item in listing.pages[-1].items}
+        settled = [id for id in live if id in last_page or self._is_settled(id, until)]
+        self._is_certain = not self._may_be_stale() or len(settled) >= need
+        return True
 
-    def _is_verified_clean(self, listing: _Listing, item: Resource) -> bool:
+    def _is_settled(self, id: str, until: datetime) -> bool:
+        """Whether every replica shows the record where it stands, however far it is behind."""
+        reading = self._readings.by_id.get(id)
+        updated_at = reading.updated_at if reading is not None else None
+        return updated_at is not None and updated_at <= until - self._lateness
+
+    def _is_verified_clean(self, listing: Listing, item: Resource) -> bool:
         id = item.id
         if self._lists_cursor:
             return self._is_below_floor(item.updated_at)
-        reading = self._readings.get(id)
+        reading = self._readings.by_id.get(id)
         is_younger = reading is not None and reading.step > listing.step[id]
         return reading is not None and is_younger and self._is_below_floor(reading.updated_at)
 
-    def _was_dirty_and_alive(self, listing: _Listing, id: str, need: int, until: datetime) -> bool:
-        if id in self._dead:
+    def _was_dirty_and_alive(self, listing: Listing, id: str, need: int, until: datetime) -> bool:
+        if id in self._readings.dead:
             return False
         if id in listing.rank:
             return listing.rank[id] < need
-        reading = self._readings.get(id)
+        reading = self._readings.by_id.get(id)
         if reading is None or reading.updated_at is None:
             return False
         return self._floor < reading.updated_at <= until
 
-    def _order_is_broken(self, listing: _Listing) -> bool:
-        """Whether one answer showed two records the wrong way round, by details that may testify.
 
-        Only a record that was not written since the pass opened may: its `updated_at` is at most
-        T0 - L.
-        """
-        assert self._bookmark.opened_at is not None
-        limit = self._bookmark.opened_at - self._lateness
-        for page in listing.pages:
-            newer: datetime | None = None
-            for item in page.items:
-                reading = self._readings.get(item.id)
-                if reading is None or reading.updated_at is None or reading.updated_at > limit:
-                    continue
-                if newer is not None and reading.updated_at > newer:
-                    return True
-                newer = reading.updated_at
-        return False
-
-    def _close(self, is_proven: bool) -> Bookmark:
-        """The bookmark after the pass: R := T0 if proven; the pass is over either way."""
-        before, opened_at = self._bookmark, self._bookmark.opened_at
-        assert before.proven_at is not None
-        assert opened_at is not None
-        # A server whose clock went back must not take the proven floor back with it.
-        proven_at = max(before.proven_at, opened_at) if is_proven else before.proven_at
-        return replace(before, proven_at=proven_at, opened_at=None)
+def floor_of(bookmark: Bookmark) -> datetime:
+    """W: everything at or below it is landed, or queued."""
+    assert bookmark.proven_at is not None
+    floor = bookmark.proven_at - timedelta(seconds=bookmark.lateness_seconds)
+    if bookmark.closed_by is None and bookmark.closed_floor is not None:
+        return min(floor, bookmark.closed_floor)
+    return floor
 
 
-def opening(page: PageSeen) -> datetime:
-    """T0 by a pass's first list: the server's time before it, cut to the second and never later."""
-    before = page.served_at - timedelta(seconds=page.round_trip_seconds) - _SECOND
-    return before.replace(microsecond=0)
+def timed(page: PageSeen, bookmark: Bookmark) -> Bookmark:
+    """The bookmark with the lateness that the answer's clock calls for."""
+    if page.is_server_clock:
+        return bookmark
+    lateness = max(bookmark.lateness_seconds, ask.LATENESS_UNTIMED_SECONDS)
+    return replace(bookmark, lateness_seconds=lateness)

@@ -6,7 +6,8 @@ never held across a network wait. `recruitment.duckdb` is the copy for analysts,
 """
 
 from connector.warehouse.landing import Landed
-from connector.warehouse.state import ResourceRun, Run, StreamState
+from connector.warehouse.runs import ResourceRun, Run
+from connector.warehouse.state import StreamState
 from connector.warehouse.warehouse import Warehouse
 
 __all__ = ["Landed", "ResourceRun", "Run", "StreamState", "Warehouse"]

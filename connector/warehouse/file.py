@@ -17,6 +17,7 @@ import duckdb
 
 from connector.errors import (
     ConnectorError,
+    DamagedLog,
     DiskFull,
     NotAWarehouse,
     WarehouseBusy,
@@ -41,6 +42,11 @@ def make_folder(folder: Path) -> None:
         # A folder that can be made and not be written to would fail much later, with less to say.
         if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+
+
+def log_of(path: Path) -> Path:
+    """Where DuckDB keeps the commits that are not in the file itself yet."""
+    return path.with_name(path.name + ".wal")
 
 
 @contextmanager
@@ -114,6 +120,8 @@ def _named(path: Path, message: str) -> WarehouseError:
     lowered = text.lower()
     if "no space left" in lowered or "file too large" in lowered or "disk full" in lowered:
         return DiskFull(f"there is no room left to write {path}")
+    if "replaying wal" in lowered or "corrupt wal" in lowered:
+        return DamagedLog(f"the log {log_of(path)} is damaged and cannot be read back")
     if "set lock" in lowered:
         holder = re.search(r"PID (\d+)", text)
         who = f"process {holder.group(1)}" if holder else "another process"

@@ -16,6 +16,7 @@ import pyarrow as pa
 from connector.engine.ask import Commit, Event, Found, Gone, Stream
 from connector.resource import Resource
 from connector.value import Kind
+from connector.warehouse.history import History
 from connector.warehouse.looks import held_rows, staged
 from connector.warehouse.rows import Rows, as_json, ids_table, moments
 from connector.warehouse.schema import PARTS_TABLE, columns, part_columns, quoted
@@ -52,6 +53,7 @@ class Table:
         self._name = f"landing.{quoted(stream.resource.name)}"
         self._columns = columns(stream.resource)
         self._parent = stream.parent or ""
+        self._history = History(connection, stream)
 
     # -- done -------------------------------------------------------------------------------------
 
@@ -67,28 +69,40 @@ class Table:
     def _land_items(
         self, items: tuple[Resource, ...], run_id: str, at: datetime
     ) -> tuple[int, tuple[Event, ...]]:
-        """Insert rows for ids that are not there, and queue them; what is there is only seen."""
+        """Insert rows for ids that are not there, and queue them. A row that was read is only seen,
+        whatever a list shows; the history keeps what differs.
+        """
         if not items:
             return 0, ()
         # A page can show an id twice when records slid while it was made; the last showing counts.
-        distinct = {item.id: item for item in items}
-        held = held_rows(self._connection, self._name, distinct)
-        seen_at = next((item.served_at for item in items if item.served_at), at)
+        distinct: dict[str, Resource] = {item.id: item for item in items}
+        held = held_rows(self._connection, self._stream.resource, distinct)
+        edits = self._history.listed(distinct, held, at)
         rows = Rows(self._columns)
-        for id, item in distinct.items():
-            if id not in held:
-                rows.add(item, self._own(run_id, seen_at=item.served_at or at))
-        with staged(self._connection, ids_table(held)):
+        # A newer list item takes the place of an older one; a detail stays what was last read.
+        unread = [id for id in edits.begun if id not in held or not held[id].is_hydrated]
+        for id in unread:
+            own = self._own(run_id, seen_at=distinct[id].served_at or at)
+            rows.add(distinct[id], own)
+        self._see([id for id in held if id not in edits.stale], items, at)
+        self._delete(self._name, "id", [id for id in unread if id in held])
+        table = rows.table()
+        self._insert(table)
+        self._history.write(edits, table, run_id)
+        # A row held for deleted that is listed again must be looked at before it is believed.
+        reappeared = {id: "reappeared" for id, row in held.items() if row.is_deleted}
+        self._enqueue({id: "listed" for id in distinct if id not in held} | reappeared)
+        return len(distinct) - len(held), _events(rows)
+
+    def _see(self, ids: list[str], items: tuple[Resource, ...], at: datetime) -> None:
+        """Record that a list showed these."""
+        seen_at = next((item.served_at for item in items if item.served_at), at)
+        with staged(self._connection, ids_table(ids)):
             self._execute(
                 f"UPDATE {self._name} SET _seen_at = $at::TIMESTAMPTZ "
                 "WHERE id IN (SELECT id FROM stage)",
                 {"at": seen_at.isoformat()},
             )
-        self._insert(rows)
-        # A row held for deleted that is listed again must be looked at before it is believed.
-        reappeared = {id: "reappeared" for id, row in held.items() if row.is_deleted}
-        self._enqueue({id: "listed" for id in distinct if id not in held} | reappeared)
-        return len(distinct) - len(held), _events(rows)
 
     def _land_records(
         self, records: tuple[Found, ...], run_id: str
@@ -96,8 +110,8 @@ class Table:
         """Replace the rows of records that were read; one that reads as before is only stamped."""
         if not records:
             return Landed(), ()
-        distinct = {each.record.id: each for each in records}
-        held = held_rows(self._connection, self._name, distinct)
+        distinct: dict[str, Found] = {each.record.id: each for each in records}
+        held = held_rows(self._connection, self._stream.resource, distinct)
         rows = Rows(self._columns)
         new, same = 0, []
         for id, each in distinct.items():
@@ -111,7 +125,10 @@ class Table:
         self._stamp(same)
         replaced = [id for id in rows.values["id"] if id in held]
         self._delete(self._name, "id", replaced)
-        self._insert(rows)
+        table = rows.table()
+        self._insert(table)
+        edits = self._history.read(distinct, held, {each.record.id for each in same})
+        self._history.write(edits, table, run_id)
         self._land_parts([distinct[id] for id in rows.values["id"]], run_id)
         self._dequeue(tuple(distinct))
         fates = Landed(new=new, changed=len(distinct) - len(same) - new, unchanged=len(same))
@@ -129,7 +146,7 @@ class Table:
                     rows.add(part, own)
             name = f"landing.{quoted(PARTS_TABLE)}"
             self._delete(name, "_content_type_id", [each.record.id for each in records])
-            self._insert(rows, name)
+            self._insert(rows.table(), name)
 
     def _bury(self, gone: Mapping[str, Gone], run_id: str) -> tuple[int, tuple[Event, ...]]:
         """Mark rows as deleted, with the evidence as an event; a row already so marked stays as
@@ -137,11 +154,10 @@ class Table:
         """
         if not gone:
             return 0, ()
-        live = [
-            id
-            for id, row in held_rows(self._connection, self._name, gone).items()
-            if not row.is_deleted
-        ]
+        held = held_rows(self._connection, self._stream.resource, gone)
+        live = [id for id, row in held.items() if not row.is_deleted]
+        edits = self._history.gone(gone, {id: held[id] for id in live})
+        self._history.write(edits, None, run_id)
         stage = ids_table(live).append_column("at", moments(gone[id].served_at for id in live))
         with staged(self._connection, stage):
             self._execute(
@@ -164,6 +180,7 @@ class Table:
                 f"UPDATE {self._name} AS held SET _hydrated_at = stage.at, _seen_at = stage.at "
                 "FROM stage WHERE held.id = stage.id"
             )
+            self._history.confirm()
 
     def _enqueue(self, reasons: Mapping[str, str]) -> None:
         """Queue ids that are not queued yet, dated as their rows are."""
@@ -191,10 +208,10 @@ class Table:
 
     # -- plumbing ---------------------------------------------------------------------------------
 
-    def _insert(self, rows: Rows, name: str | None = None) -> None:
-        if not rows:
+    def _insert(self, table: pa.Table, name: str | None = None) -> None:
+        if not len(table):
             return
-        with staged(self._connection, rows.table()):
+        with staged(self._connection, table):
             self._execute(f"INSERT INTO {name or self._name} BY NAME SELECT * FROM stage")
 
     def _delete(self, name: str, column: str, ids: list[str]) -> None:

@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from connector.engine import ask
 from connector.engine.ask import Known, Stream
-from connector.resource import Resource
+from connector.resource import Declaration, Resource
+from connector.warehouse.difference import differing, listed_differing
 from connector.warehouse.moment import from_microseconds, to_microseconds
 from connector.warehouse.rows import as_json, ids_table
 from connector.warehouse.schema import quoted
@@ -25,15 +26,25 @@ from connector.warehouse.schema import quoted
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A row that is there, as far as a new answer is concerned."""
+    """A row that is there, as far as a new answer is concerned. `is_listed_since` says that lists
+    alone have shown the record's open version.
+    """
 
     record: str
     is_hydrated: bool
     is_deleted: bool
+    is_listed_since: bool
+    seen_at: datetime | None
 
     def shows(self, record: str) -> bool:
-        """Whether the row is this very answer, alive and whole."""
-        return self.is_hydrated and not self.is_deleted and self.record == record
+        """Whether the row is this very answer, alive and whole, in whatever order of keys."""
+        if not self.is_hydrated or self.is_deleted:
+            return False
+        if self.record == record:
+            return True
+        # Another order of keys makes a text of the same length; most changes need no closer look.
+        is_as_long = len(self.record) == len(record)
+        return is_as_long and not differing(json.loads(self.record), json.loads(record))
 
 
 @contextmanager
@@ -47,16 +58,22 @@ def staged(connection: duckdb.DuckDBPyConnection, table: pa.Table) -> Iterator[N
 
 
 def held_rows(
-    connection: duckdb.DuckDBPyConnection, name: str, ids: Iterable[str]
+    connection: duckdb.DuckDBPyConnection, resource: Declaration, ids: Iterable[str]
 ) -> dict[str, Held]:
-    """The rows of the landing table `name` that are there under these ids."""
+    """The landed rows that are there under these ids."""
+    name = quoted(resource.name)
     with staged(connection, ids_table(ids)):
         rows = connection.execute(
-            "SELECT id, _record::VARCHAR, _hydrated_at IS NOT NULL, _deleted_at IS NOT NULL "
-            f"FROM {name} WHERE id IN (SELECT id FROM stage)"
+            "SELECT id, _record::VARCHAR, _hydrated_at IS NOT NULL, _deleted_at IS NOT NULL, "
+            f"id IN (SELECT id FROM history.{name} "
+            "WHERE _valid_to IS NULL AND _hydrated_at IS NULL), epoch_us(_seen_at) "
+            f"FROM landing.{name} WHERE id IN (SELECT id FROM stage)"
         ).fetchall()
-    held = {id: Held(*rest) for id, *rest in rows}
-    assert len(held) == len(rows), f"{name} holds an id twice"
+    held = {
+        id: Held(record, is_hydrated, is_deleted, is_listed_since, from_microseconds(seen_at))
+        for id, record, is_hydrated, is_deleted, is_listed_since, seen_at in rows
+    }
+    assert len(held) == len(rows), f"landing.{name} holds an id twice"
     return held
 
 
@@ -76,6 +93,8 @@ class Looks:
                 found: Any = self._recall(ids)
             case ask.Differing(answers):
                 found = self._differing(answers)
+            case ask.Differences(records):
+                found = self._differences(records)
             case ask.Between(after, before):
                 found = self._between("created_at", after, before)
             case ask.BetweenUpdated(after, before):
@@ -85,10 +104,18 @@ class Looks:
                 found = self._count_before(moments)
             case ask.LeastRecent(count):
                 found = self._least_recent(count)
+            case ask.Undated(after):
+                found = self._ids(
+                    f"SELECT id FROM {self._live()} AND _hydrated_at IS NOT NULL "
+                    "AND (updated_at IS NULL OR epoch_us(updated_at) > $after) ORDER BY id",
+                    {"parent": self._parent, "after": to_microseconds(after)},
+                )
             case ask.NextQueued(count, skip):
                 found = self._next_queued(count, skip)
             case ask.CountLive():
                 found = self.count_live()
+            case ask.CountQueued():
+                found = self.count_pending()
         return found
 
     def live_ids(self) -> tuple[str, ...]:
@@ -122,11 +149,20 @@ class Looks:
         }
 
     def _differing(self, answers: tuple[Resource, ...]) -> frozenset[str]:
-        held = held_rows(self._connection, self._name, (each.id for each in answers))
+        held = held_rows(self._connection, self._stream.resource, (each.id for each in answers))
         landed = {id: row.record for id, row in held.items() if row.is_hydrated}
         return frozenset(
             each.id for each in answers if each.id in landed and _differs(each, landed[each.id])
         )
+
+    def _differences(self, records: tuple[Resource, ...]) -> dict[str, tuple[str, ...]]:
+        held = held_rows(self._connection, self._stream.resource, (each.id for each in records))
+        names = {
+            each.id: differing(json.loads(held[each.id].record), each.raw)
+            for each in records
+            if each.id in held and held[each.id].is_hydrated
+        }
+        return {id: each for id, each in names.items() if each}
 
     def _between(
         self, column: str, after: datetime | None, before: datetime | None
@@ -199,16 +235,7 @@ def _differs(answer: Resource, landed: str) -> bool:
     """Whether an answer shows another value than the landed record; a list item, where both show
     one.
     """
-    if not answer.is_item:
-        return landed != as_json(answer.raw)
     record = json.loads(landed)
-    for field in answer.declaration.item_fields:
-        if field.name not in answer.raw or field.name not in record:
-            continue
-        detail, _ = field.read(record[field.name])
-        # Lists document fewer values than details: what they cannot show is no difference.
-        if field.item_values and detail not in field.item_values:
-            continue
-        if field.read(answer.raw[field.name])[0] != detail:
-            return True
-    return False
+    if not answer.is_item:
+        return bool(differing(record, json.loads(as_json(answer.raw))))
+    return bool(listed_differing(answer.declaration, answer.raw, record))

@@ -31,10 +31,61 @@ TABLE sync.queue IS 'Records that must be read, or read again, and why.'; COMMEN
 sync.events IS 'Deletions, unknown fields and values, and anything else to look up.';
 """
 
-_SCRUB = "ALTER TABLE sync.bookmarks ADD COLUMN scrubbed_to TIMESTAMPTZ;"
+_SCRUB = """
+ALTER TABLE sync.bookmarks ADD COLUMN scrubbed_to TIMESTAMPTZ;
+ALTER TABLE sync.bookmarks ADD COLUMN total_offset BIGINT;
+ALTER TABLE sync.bookmarks ADD COLUMN alarms BIGINT;
+ALTER TABLE sync.bookmarks ADD COLUMN late_seconds_seen DOUBLE;
+UPDATE sync.bookmarks SET total_offset = 0, alarms = 0, late_seconds_seen = 0;
+ALTER TABLE sync.bookmarks ADD COLUMN closed_by VARCHAR;
+ALTER TABLE sync.bookmarks ADD COLUMN closed_floor TIMESTAMPTZ;
+ALTER TABLE sync.bookmarks ADD COLUMN clock_ahead_seconds DOUBLE;
+"""
+
+_COST = """
+ALTER TABLE sync.runs ADD COLUMN budget BIGINT;
+ALTER TABLE sync.runs ADD COLUMN month_share DOUBLE;
+ALTER TABLE sync.run_resources ADD COLUMN sweeps BIGINT DEFAULT 0;
+ALTER TABLE sync.run_resources ADD COLUMN scrubs BIGINT DEFAULT 0;
+ALTER TABLE sync.run_resources ADD COLUMN waited_seconds DOUBLE DEFAULT 0;
+ALTER TABLE sync.run_resources ADD COLUMN rate_limited BIGINT DEFAULT 0;
+ALTER TABLE sync.run_resources ADD COLUMN lateness_seconds DOUBLE;
+ALTER TABLE sync.run_resources ADD COLUMN oldest_read_at TIMESTAMPTZ;
+ALTER TABLE sync.run_resources ADD COLUMN anomalies JSON DEFAULT '{}';
+ALTER TABLE sync.run_resources ADD COLUMN month_share DOUBLE;
+CREATE TABLE sync.quota (
+    cycle_begins DATE, day DATE, command VARCHAR, kind VARCHAR, requests BIGINT
+);
+COMMENT ON TABLE sync.quota IS
+    'Requests spent with this folder''s key: one row per day (UTC), command and kind of request.';
+COMMENT ON COLUMN sync.quota.cycle_begins IS
+    'The first day of the billing cycle that the day belongs to.';
+COMMENT ON COLUMN sync.quota.kind IS
+    'The operation; unsettled: counted beforehand for a run that is under way or was cut off.';
+COMMENT ON COLUMN sync.runs.budget IS 'The most requests that the run was given; null: no limit.';
+COMMENT ON COLUMN sync.runs.month_share IS
+    'Its requests as a part of the month''s; null where the plan''s figure is not set.';
+COMMENT ON COLUMN sync.run_resources.message IS 'Why it is not proven, or what ended it early.';
+COMMENT ON COLUMN sync.run_resources.sweeps IS
+    'Those of the requests that looked for deleted and missing records.';
+COMMENT ON COLUMN sync.run_resources.scrubs IS
+    'Those of the requests that read again what seemed unchanged.';
+COMMENT ON COLUMN sync.run_resources.rate_limited IS 'Answers with the status 429.';
+COMMENT ON COLUMN sync.run_resources.waited_seconds IS
+    'Waits for the rate limit, added up over requests that waited side by side.';
+COMMENT ON COLUMN sync.run_resources.lateness_seconds IS
+    'How late a write may become visible, by all that was seen so far.';
+COMMENT ON COLUMN sync.run_resources.oldest_read_at IS
+    'When the live row was last read whose last reading is longest ago.';
+COMMENT ON COLUMN sync.run_resources.anomalies IS
+    'The run''s events (sync.events) by kind, deletions left out.';
+COMMENT ON COLUMN sync.run_resources.month_share IS
+    'The requests as a part of the month''s; null where the plan''s figure is not set.';
+"""
 
 MIGRATIONS: tuple[tuple[int, str, str], ...] = (
     (1, "bookkeeping of runs and streams", _SYNC),
-    (2, "how far the list scrub has come", _SCRUB),
+    (2, "what the audit and the list scrub remember", _SCRUB),
+    (3, "what runs cost, and the month's requests", _COST),
 )
 """Numbered, in order; each commits with its record, and none is ever changed once released."""

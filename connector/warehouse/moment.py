@@ -18,3 +18,8 @@ def from_microseconds(value: int | None) -> datetime | None:
 def to_microseconds(moment: datetime | None) -> int | None:
     """Microseconds since 1970."""
     return None if moment is None else (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def iso(moment: datetime | None) -> str | None:
+    """The moment as text that DuckDB casts."""
+    return None if moment is None else moment.isoformat()

@@ -35,7 +35,7 @@ def publish(work: Path, target: Path) -> None:
             raise
     with naming_errors(target):
         temporary.replace(target)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
 
 
 def _copy(source: Path, temporary: Path) -> None:
@@ -47,7 +47,8 @@ def _copy(source: Path, temporary: Path) -> None:
         os.fsync(write.fileno())
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make new names in the folder last through a power cut."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

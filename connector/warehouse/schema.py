@@ -2,7 +2,8 @@
 
 `landing` has one table per resource: every field that answers show, typed and commented, and then
 the connector's own columns, which begin with an underscore. There is no primary key: staged
-deletes and inserts are faster, and uniqueness is asserted.
+deletes and inserts are faster, and uniqueness is asserted. `history` has a table of the same name
+for each resource, with the same documented columns and one row for every observed version.
 """
 
 from __future__ import annotations
@@ -60,6 +61,67 @@ OWN_COLUMNS = (
     Column("_run_id", "VARCHAR", "The run that landed what the row shows (`sync.runs.run_id`)."),
 )
 
+HISTORY_COLUMNS = (
+    Column(
+        "_record",
+        "JSON",
+        "The detail as received; where lists alone showed the version, the last detail with what "
+        "the list showed otherwise put over it, or the list item.",
+    ),
+    Column("_version", "BIGINT", "Counts the record's versions from 1, without a gap."),
+    Column(
+        "_valid_from",
+        "TIMESTAMPTZ",
+        "The best single moment of its beginning: `updated_at`, kept within `_began_after` and "
+        "`_observed_from`; `_observed_from` where no `updated_at` was shown.",
+    ),
+    Column(
+        "_valid_to",
+        "TIMESTAMPTZ",
+        "The best single moment of its end: the next version's `_valid_from`, or when a deletion "
+        "was first known. Null for the one version that is open while the record lives.",
+    ),
+    Column("_observed_from", "TIMESTAMPTZ", "When an answer first showed it, in part or whole."),
+    Column(
+        "_observed_to",
+        "TIMESTAMPTZ",
+        "When it was last confirmed: by a detail that shows it, whole; by a list, where lists "
+        "alone showed it.",
+    ),
+    Column(
+        "_began_after",
+        "TIMESTAMPTZ",
+        "It began after this moment, when the version before was last seen (a first version: the "
+        "record's creation), and at the latest at `_observed_from`. Server clocks show whole "
+        "seconds, so an interval may be wider by one.",
+    ),
+    Column(
+        "_ended_after",
+        "TIMESTAMPTZ",
+        "It ended after this moment, when it was last seen, at the latest at `_ended_before`; "
+        "null while it is open.",
+    ),
+    Column(
+        "_ended_before",
+        "TIMESTAMPTZ",
+        "When the next version was first seen, or the record known to be gone; null while open.",
+    ),
+    Column("_ended_by", "VARCHAR", "How it ended: `change` or `deletion`; null while it is open."),
+    Column(
+        "_changed",
+        "VARCHAR[]",
+        "Names of the fields that changed from the version before, documented or not, "
+        "`_deleted_at` first where the record had been deleted; null for a first version.",
+    ),
+    Column(
+        "_hydrated_at",
+        "TIMESTAMPTZ",
+        "When a detail first showed it whole; null while it was seen in lists alone, and then "
+        "fields that lists do not show stand as last seen.",
+    ),
+    Column("_run_id", "VARCHAR", "The run that read what the row shows (`sync.runs.run_id`)."),
+)
+
 
 def quoted(name: str) -> str:
     """An SQL identifier, quoted."""
@@ -74,6 +136,12 @@ def literal(text: str) -> str:
 def columns(resource: Declaration) -> tuple[Column, ...]:
     """The columns of a resource's landing table, in their order."""
     own = (_PARENT, *OWN_COLUMNS) if resource.parent else OWN_COLUMNS
+    return (*_columns(resource.detail_fields), *own)
+
+
+def history_columns(resource: Declaration) -> tuple[Column, ...]:
+    """The columns of a resource's history table, in their order."""
+    own = (_PARENT, *HISTORY_COLUMNS) if resource.parent else HISTORY_COLUMNS
     return (*_columns(resource.detail_fields), *own)
 
 
@@ -99,6 +167,13 @@ def landing_tables() -> dict[str, tuple[Column, ...]]:
     return tables
 
 
+def history_tables() -> dict[str, tuple[Column, ...]]:
+    """Every history table with its columns, in the API's order. The parts of a content type are
+    in its `_record`.
+    """
+    return {resource.name: history_columns(resource) for resource in CATALOG.values()}
+
+
 def migrate(connection: duckdb.DuckDBPyConnection, path: str) -> None:
     """Bring the file's tables up to this version; does nothing where they are.
 
@@ -115,7 +190,7 @@ def migrate(connection: duckdb.DuckDBPyConnection, path: str) -> None:
     if names and "sync.migrations" not in names:
         raise NotAWarehouse(f"{path} is a DuckDB database that the connector did not make")
     with transaction(connection):
-        for schema in ("landing", "sync"):
+        for schema in ("landing", "history", "sync"):
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
         connection.execute(
             "CREATE TABLE IF NOT EXISTS sync.migrations "
@@ -133,35 +208,85 @@ def migrate(connection: duckdb.DuckDBPyConnection, path: str) -> None:
                     "INSERT INTO sync.migrations (number, name) VALUES (?, ?)", [number, name]
                 )
         for table, wanted in landing_tables().items():
-            _make_landing(connection, table, wanted)
+            about = CATALOG[table].about if table in CATALOG else "The fields of each content type."
+            _make(connection, "landing", table, wanted, about)
+        for table, wanted in history_tables().items():
+            about = f"Every observed version of the {table.replace('_', ' ')}, one row each."
+            _make(connection, "history", table, wanted, about)
+            _begin_history(connection, table)
     # A schema change left in the log has made files unreadable; a checkpoint leaves none there.
     connection.execute("CHECKPOINT")
 
 
 def _is_current(connection: duckdb.DuckDBPyConnection) -> bool:
     held = connection.execute(
-        "SELECT table_name, column_name FROM duckdb_columns() WHERE schema_name = 'landing'"
+        "SELECT schema_name, table_name, column_name FROM duckdb_columns() "
+        "WHERE schema_name IN ('landing', 'history')"
     ).fetchall()
-    wanted = [(t, c.name) for t, each in landing_tables().items() for c in each]
+    schemas = {"landing": landing_tables(), "history": history_tables()}
+    wanted = [
+        (s, t, c.name) for s, tables in schemas.items() for t, cs in tables.items() for c in cs
+    ]
     if not set(wanted) <= set(held):
         return False
     done = connection.execute("SELECT number FROM sync.migrations").fetchall()
     return {n for (n,) in done} == {number for number, _, _ in MIGRATIONS}
 
 
-def _make_landing(
-    connection: duckdb.DuckDBPyConnection, table: str, wanted: tuple[Column, ...]
+def _make(
+    connection: duckdb.DuckDBPyConnection,
+    schema: str,
+    table: str,
+    wanted: tuple[Column, ...],
+    about: str,
 ) -> None:
     """Make the table, or add the columns that a newer declaration brings, with all comments."""
-    name = f"landing.{quoted(table)}"
+    name = f"{schema}.{quoted(table)}"
     defined = ", ".join(f"{quoted(c.name)} {c.type}" for c in wanted)
     connection.execute(f"CREATE TABLE IF NOT EXISTS {name} ({defined})")
+    there = dict(
+        connection.execute(
+            "SELECT column_name, comment FROM duckdb_columns() "
+            "WHERE schema_name = ? AND table_name = ?",
+            [schema, table],
+        ).fetchall()
+    )
+    statements = [f"COMMENT ON TABLE {name} IS {literal(about)}"]
     for column in wanted:
-        connection.execute(
-            f"ALTER TABLE {name} ADD COLUMN IF NOT EXISTS {quoted(column.name)} {column.type}"
-        )
-        connection.execute(
-            f"COMMENT ON COLUMN {name}.{quoted(column.name)} IS {literal(column.comment)}"
-        )
-    about = CATALOG[table].about if table in CATALOG else "The fields of each content type."
-    connection.execute(f"COMMENT ON TABLE {name} IS {literal(about)}")
+        if column.name not in there:
+            statements.append(f"ALTER TABLE {name} ADD COLUMN {quoted(column.name)} {column.type}")
+        if there.get(column.name) != column.comment:
+            comment = literal(column.comment)
+            statements.append(f"COMMENT ON COLUMN {name}.{quoted(column.name)} IS {comment}")
+    connection.execute(";".join(statements))
+
+
+def _begin_history(connection: duckdb.DuckDBPyConnection, table: str) -> None:
+    """Make landed rows that have no history their records' first versions.
+
+    When such a row was first seen is forgotten: its last detail is the earliest moment for which
+    there is evidence, or the last list where there was no detail.
+    """
+    shared = ", ".join(
+        f"held.{quoted(c.name)}"
+        for c in columns(CATALOG[table])
+        if c.name not in ("_hydrated_at", "_seen_at", "_deleted_at")
+    )
+    seen = "coalesce(held._hydrated_at, held._seen_at)"
+    gone = "greatest(held._deleted_at, _observed_to)"
+    dated = "TRUE" if CATALOG[table].lists_cursor else "held._hydrated_at IS NOT NULL"
+    connection.execute(
+        f"INSERT INTO history.{quoted(table)} BY NAME SELECT {shared}, held._hydrated_at, "
+        f"1 AS _version, {seen} AS _observed_from, {seen} AS _observed_to, "
+        # DuckDB's least and greatest pass over nulls.
+        f"CASE WHEN held.created_at IS NOT NULL THEN least(held.created_at, {seen}) END "
+        "AS _began_after, "
+        f"greatest(_began_after, least(CASE WHEN {dated} THEN held.updated_at END, {seen})) "
+        "AS _valid_from, "
+        f"CASE WHEN held._deleted_at IS NOT NULL THEN {gone} END AS _valid_to, "
+        f"CASE WHEN held._deleted_at IS NOT NULL THEN least(held._seen_at, {gone}) END "
+        "AS _ended_after, _valid_to AS _ended_before, "
+        "CASE WHEN held._deleted_at IS NOT NULL THEN 'deletion' END AS _ended_by "
+        f"FROM landing.{quoted(table)} AS held "
+        f"WHERE held.id NOT IN (SELECT id FROM history.{quoted(table)})"
+    )

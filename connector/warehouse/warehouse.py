@@ -6,9 +6,10 @@ status run side by side and nothing is held across a network wait.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from datetime import datetime
+from dataclasses import replace
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +18,21 @@ import duckdb
 from connector.catalog import CATALOG
 from connector.engine import ask
 from connector.engine.ask import Bookmark, Commit, Stream
-from connector.warehouse import state
+from connector.engine.quota import Use
+from connector.warehouse import runs, state
 from connector.warehouse.file import make_folder, naming_errors, opened, transaction
 from connector.warehouse.landing import Landed, Table
 from connector.warehouse.looks import Looks
 from connector.warehouse.publish import publish
+from connector.warehouse.runs import ResourceRun, Run
 from connector.warehouse.schema import migrate
-from connector.warehouse.state import ResourceRun, Run, StreamState
+from connector.warehouse.state import StreamState
 
 WORK_FILE = "work.duckdb"
 PUBLISHED_FILE = "recruitment.duckdb"
+
+QUOTA_DAYS_AGAIN = 7
+"""Days of the requests spent that are copied again each time."""
 
 
 class Warehouse:
@@ -59,23 +65,36 @@ class Warehouse:
     def begin(self, run: Run) -> None:
         """Record that a run has begun; earlier runs that never ended are named as interrupted."""
         with self._writing() as connection:
-            state.name_interrupted(connection)
-            state.write_run(connection, run)
+            runs.name_interrupted(connection)
+            runs.write_run(connection, run)
 
     def end(self, run: Run) -> None:
         """Record how a run ended."""
         with self._writing() as connection:
-            state.write_run(connection, run)
+            runs.write_run(connection, run)
 
-    def end_resource(self, run_id: str, done: ResourceRun) -> None:
-        """Record what a run did with one resource."""
+    def end_resource(self, run_id: str, done: ResourceRun) -> ResourceRun:
+        """Record what a run did with one resource, and return it with its anomalies counted."""
         with self._writing() as connection:
-            state.write_resource_run(connection, run_id, done)
+            anomalies = runs.count_anomalies(connection, run_id, done.resource)
+            done = replace(done, anomalies=anomalies)
+            runs.write_resource_run(connection, run_id, done)
+        return done
+
+    def copy_quota(self, read: Callable[[date | None], Sequence[Use]], billing_day: int) -> None:
+        """Copy the requests spent for analysts; `read` gives those from a day on, or all.
+
+        Some days are copied again, since a run under way settles its requests late.
+        """
+        with self._writing() as connection:
+            last = runs.last_quota_day(connection)
+            since = None if last is None else last - timedelta(days=QUOTA_DAYS_AGAIN)
+            runs.write_quota(connection, read(since), since, billing_day)
 
     def runs(self, count: int) -> tuple[Run, ...]:
         """The latest runs, newest first."""
         with self._reading() as connection:
-            return state.last_runs(connection, count)
+            return runs.last_runs(connection, count)
 
     # -- streams ----------------------------------------------------------------------------------
 

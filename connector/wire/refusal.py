@@ -26,7 +26,7 @@ from connector.errors import (
     UnexpectedStatus,
     ValidationFailed,
 )
-from connector.wire.answer import Answer
+from connector.wire.answer import Answer, served_at
 from connector.wire.body import parse
 from connector.wire.request import Request
 
@@ -83,7 +83,13 @@ def _error_of(request: Request, answer: Answer, said: Mapping[str, Any]) -> Conn
         400: lambda: InvalidRequest(where, status=status, **terms),
         401: lambda: Unauthorized(where, status=status, **terms),
         403: lambda: Forbidden(where, status=status, scope=request.scope, **terms),
-        404: lambda: NotFound(where, status=status, is_api_error=bool(message or code), **terms),
+        404: lambda: NotFound(
+            where,
+            status=status,
+            is_api_error=bool(message or code),
+            served_at=served_at(answer),
+            **terms,
+        ),
         422: lambda: ValidationFailed(
             where, status=status, errors=_by_field(said.get("errors")), **terms
         ),

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import duckdb
+import pytest
+
+from connector.errors import WarehouseBusy
 from connector.sandbox import Sandbox
 from connector.sandbox.faults import HtmlPage, RateHeaders
+from connector.warehouse import Warehouse
+from connector.warehouse.repair import set_logs_aside
 from tests.cli.calling import COUNTS, KEY, Called, call, variables
 
 SCOPES = ("jobs", "candidates", "companies", "bookings", "leads", "content")
@@ -127,3 +135,89 @@ def test_data_folder_that_is_a_file(tmp_path: Path) -> None:
     found = {check["name"]: check["found"] for check in called.object["checks"]}
     assert "failed" == states(called)["data folder"]
     assert str(folder) in found["data folder"]
+
+
+def damaged(tmp_path: Path) -> Path:
+    """A data folder with a log that cannot be read back; returns the log."""
+    folder = tmp_path / "data"
+    Warehouse(folder).prepare()
+    work, log = folder / "work.duckdb", folder / "work.duckdb.wal"
+    with duckdb.connect(str(work)) as connection:
+        connection.execute("CREATE TABLE sync.more AS FROM range(1000)")
+        # As a crash leaves them: the commit is in the log alone.
+        left, logged = work.read_bytes(), bytearray(log.read_bytes())
+    logged[len(logged) // 2] ^= 0xFF
+    work.write_bytes(left)
+    log.write_bytes(logged)
+    return log
+
+
+def test_a_damaged_log_is_found_and_nothing_is_changed(tmp_path: Path) -> None:
+    """Without --repair a damaged log is a failed check that says what mends it, and stays."""
+    log = damaged(tmp_path)
+    before = log.read_bytes()
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        called = call(["doctor", "--json"], variables(sandbox.base_url, log.parent))
+
+    (check,) = (each for each in called.object["checks"] if each["name"] == "warehouse")
+    assert (1, "failed") == (called.status, check["state"])
+    assert str(log) in check["found"]
+    assert "connector doctor --repair" in check["action"]
+    assert before == log.read_bytes()
+
+
+def test_a_damaged_log_is_set_aside_and_kept(tmp_path: Path) -> None:
+    """With --repair the log gets another name, with every byte of it, the file opens, and what is
+    to be done next is said; a second repair finds nothing to do.
+    """
+    log = damaged(tmp_path)
+    before = log.read_bytes()
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        environ = variables(sandbox.base_url, log.parent)
+        called = call(["doctor", "--repair", "--json"], environ)
+        again = call(["doctor", "--repair", "--json"], environ)
+
+    assert (0, 0) == (called.status, again.status)
+    assert not log.exists()
+    (aside,) = log.parent.glob("work.duckdb.damaged-*")
+    assert before == aside.read_bytes()
+    (check,) = (each for each in called.object["checks"] if each["name"] == "repair")
+    assert str(aside) in check["found"]
+    assert "connector pull" in check["action"]
+    (check,) = (each for each in again.object["checks"] if each["name"] == "repair")
+    assert "nothing was changed" in check["found"]
+
+
+def test_no_log_is_set_aside_while_another_has_the_file(tmp_path: Path) -> None:
+    """A file that another process holds is not repaired: its log may be whole and in use."""
+    log = damaged(tmp_path)
+    holder = (
+        "import fcntl, sys; held = open(sys.argv[1], 'r+b'); fcntl.lockf(held, fcntl.LOCK_EX); "
+        "print('held', flush=True); sys.stdin.readline()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", holder, str(log.parent / "work.duckdb")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as held:
+        assert held.stdout is not None
+        assert b"held\n" == held.stdout.readline()
+        with pytest.raises(WarehouseBusy, match="held by another process"):
+            set_logs_aside(log.parent / "work.duckdb", datetime.now(UTC))
+        held.kill()
+
+    assert log.exists()
+
+
+def test_its_requests_are_counted(tmp_path: Path) -> None:
+    """What doctor spends is counted with all else, and proves that a month is not spent."""
+    with Sandbox(counts={"jobs": 1}, keys={KEY: ("*",)}) as sandbox:
+        environ = variables(sandbox.base_url, tmp_path)
+        call(["pull", "jobs"], environ)
+        before = len(sandbox.log)
+        first, second = call(["doctor"], environ), call(["doctor"], environ)
+        spent = (len(sandbox.log) - before) // 2
+
+    assert spent > 0
+    assert str(before) in first.row("requests")
+    assert str(before + spent) in second.row("requests")

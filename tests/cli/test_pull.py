@@ -73,19 +73,29 @@ def test_key_without_a_scope_leaves_that_resource_out(tmp_path: Path) -> None:
 
 
 def test_spent_month_stops_and_the_next_pull_goes_on(tmp_path: Path) -> None:
-    """At the end of the month's allowance a pull ends with 4, and says how much is left to read."""
+    """At the end of the month's allowance a pull ends with 4 and says how much is left to read;
+    the next one asks nothing, until somebody says that it should.
+    """
     with Sandbox(
         counts=COUNTS, keys={KEY: ("*",)}, monthly_limit=12, behaviours={"month_reset": "month"}
     ) as sandbox:
         environ = variables(sandbox.base_url, tmp_path)
         stopped = call(["pull", "candidates"], environ)
         sandbox.limits.per_month = None
-        resumed = call(["pull", "candidates"], environ)
+        sent = len(sandbox.log)
+        told = call(["pull", "candidates"], environ)
+        is_silent = len(sandbox.log) == sent
+        resumed = call(["pull", "candidates", "--ask-anyway"], environ)
+        again = call(["pull", "candidates"], environ)
 
-    assert (4, 0) == (stopped.status, resumed.status)
+    assert (4, 4, 0, 0) == (stopped.status, told.status, resumed.status, again.status)
+    assert is_silent
+    assert "the API said at " in told.err
+    assert "--ask-anyway" in told.err
     assert ["candidates", "stopped", "no"] == stopped.row("candidates")[:3]
     assert "Stopped: " in stopped.err
-    assert " still to be read. " in stopped.err
+    assert " still to be read, for about " in stopped.err
+    assert "Run the same command again after 20" in stopped.err
     assert "Error" not in stopped.err
     assert "12" == resumed.row("candidates")[8]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -89,3 +89,59 @@ def test_moments_are_shown_in_utc() -> None:
     moment = datetime.fromisoformat("2026-03-04T01:02:03.5+01:00")
 
     assert "2026-03-04 00:02:03Z" == shown(moment)
+
+
+def test_status_says_that_nothing_is_to_do(tmp_path: Path) -> None:
+    """After a whole pull there is nothing to do, and the month's use is told with its share."""
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        environ = variables(sandbox.base_url, tmp_path) | {"CONNECTOR_MONTHLY_REQUESTS": "2000"}
+        call(["pull"], environ)
+        called, told = call(["status"], environ), call(["status", "--json"], environ)
+        spent = len(sandbox.log)
+
+    month = told.object["month"]
+    assert "Nothing to do: everything that was listed is read, and was proven " in called.err
+    assert (
+        f": {spent} of 2,000 requests ({spent / 2000:.1%}), 100 of them left to people."
+        in called.out
+    )
+    assert (spent, 2000, 100) == (month["used"], month["limit"], month["reserve"])
+    assert 2000 - 100 - spent == month["left_for_pulls"]
+    assert (None, []) == (told.object["left"], told.object["leases"])
+    assert date.fromisoformat(month["begins"]) <= datetime.now(UTC).date()
+
+
+def test_status_says_how_far_a_first_load_is(tmp_path: Path) -> None:
+    """A load that a budget cut short is shown with what is left: records, requests, share, time."""
+    with Sandbox(counts={"candidates": 230}, keys={KEY: ("*",)}, rate_limit=600) as sandbox:
+        environ = variables(sandbox.base_url, tmp_path) | {"CONNECTOR_MONTHLY_REQUESTS": "1000"}
+        pulled = call(["pull", "candidates", "--budget", "26"], environ)
+        called, told = call(["status"], environ), call(["status", "--json"], environ)
+
+    # 3 pages and 23 details; what is left are 207 details, 3 pages and a walk.
+    assert 4 == pulled.status
+    said = "207 records still to be read, for at least 212 requests (21.2% of the month's). "
+    assert said in pulled.err
+    assert "candidates: first load, 23 of 230 records read (10%)." in called.err
+    assert (
+        "Still to be read: 207 records, for about 212 requests (21.2% of the month's), "
+        in called.err
+    )
+    assert "Run 'connector pull'." in called.err
+    left = told.object["left"]
+    assert (207, 212, 0.212) == (left["records"], left["requests"], left["month_share"])
+    assert 0 < left["minutes"] <= 212 / 600 * 60
+    assert 600 == told.object["limit_per_minute"]
+
+
+def test_status_says_what_was_never_pulled(tmp_path: Path) -> None:
+    """Resources that no pull was asked for are named, and are no reason to run one."""
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        environ = variables(sandbox.base_url, tmp_path)
+        call(["pull", "jobs"], environ)
+        called = call(["status"], environ)
+
+    assert "Nothing to do" in called.err
+    never = "candidates, companies, bookings, leads, content_types, content_items"
+    assert f"Never pulled: {never}." in called.err
+    assert "(monthly_requests is not set)" in called.out

@@ -9,9 +9,11 @@ from collections.abc import Iterator, Mapping
 from tests.house.tree import Source, Tree, imports
 
 _DECLARATION = frozenset(("errors", "value", "field", "resource", "catalog"))
-_BELOW = _DECLARATION | {"address", "key", "settings", "wire", "engine", "endpoint", "shapes"}
-_ROOMS = _BELOW | {"client", "warehouse", "spreadsheet"}
-_RUN = _ROOMS | {"outcome", "stream"}
+_BELOW = _DECLARATION | {
+    *("address", "key", "sources", "settings", "wire", "engine", "endpoint", "shapes")
+}
+_ROOMS = _BELOW | {"client", "ledger", "warehouse", "spreadsheet"}
+_RUN = _ROOMS | {"outcome", "stream", "visit"}
 
 MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "errors": frozenset(),
@@ -21,25 +23,30 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "catalog": frozenset(("resource", "field", "value", "errors")),
     "address": frozenset(),
     "key": frozenset(),
-    "settings": frozenset(("address", "key", "errors")),
+    "sources": frozenset(("address", "errors")),
+    "settings": frozenset(("address", "key", "sources", "errors")),
     "wire": _DECLARATION | {"address", "engine"},
     "endpoint": _DECLARATION | {"wire", "shapes"},
     "engine": _DECLARATION,
     "sandbox": _DECLARATION,
     "shapes": _DECLARATION,
     "client": _BELOW,
+    "ledger": _BELOW,
     "warehouse": _BELOW,
     "spreadsheet": _BELOW,
     "outcome": _BELOW | {"warehouse"},
     "stream": _ROOMS | {"outcome"},
+    "visit": _ROOMS | {"outcome", "stream"},
     "run": _RUN,
+    "plan": _RUN,
+    "verify": _RUN,
     "advice": _ROOMS,
     "doctor": _ROOMS,
     "demo": _BELOW | {"sandbox"},
-    "cli": _RUN | {"run", "sandbox", "advice", "doctor", "demo"},
+    "cli": _RUN | {"run", "plan", "verify", "sandbox", "advice", "doctor", "demo"},
 }
-"""Which rooms of `connector` a room may import besides itself. `client`, `warehouse` and
-`spreadsheet` do not know each other; they meet in `run`.
+"""Which rooms of `connector` a room may import besides itself. `client`, `ledger`,
+`warehouse` and `spreadsheet` do not know each other; they meet in `run`.
 """
 
 # Types that only a checker needs, of the room above: there is no other way to name them.
@@ -48,6 +55,7 @@ _TYPES_ONLY = frozenset((("field", "resource"),))
 HOMES: Mapping[str, tuple[str, ...]] = {
     "httpx": ("connector/client",),
     "duckdb": ("connector/warehouse",),
+    "sqlite3": ("connector/ledger", "connector/sandbox"),
     "pandas": ("connector/spreadsheet",),
     "dagster": ("pipelines",),
     "starlette": ("connector/sandbox",),

@@ -50,7 +50,7 @@ def test_a_list_that_loses_most_of_its_records_deletes_none(tmp_path: Path) -> N
         assert 130 == after.live
         assert before.bookmark_after == after.bookmark_after
         assert after.requests <= 2
-        assert "70 records where 130 are landed" in str(after.message)
+        assert "60 records are missing at once" in str(after.message)
 
 
 def test_an_empty_list_deletes_nothing(tmp_path: Path) -> None:

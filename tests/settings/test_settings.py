@@ -46,6 +46,7 @@ def test_defaults_say_that_they_are(tmp_path: Path) -> None:
         ("data_dir", str(tmp_path / "data"), "default"),
         ("monthly_requests", "not set", "default"),
         ("billing_day", "1", "default"),
+        ("monthly_reserve_requests", "not set", "default"),
         ("connections", "4", "default"),
         ("lateness_seconds", "120", "default"),
         ("reserve_requests", "0", "default"),

@@ -1,297 +1,211 @@
-"""A world of one seed: the production engine, the sandbox's store without HTTP, a clock of its own.
+"""A world of one seed: records that change while time passes, and a server that answers as the
+scenario has it.
 
-Everything that chance decides is drawn from the seed: what people change between and during
-requests, which writes become visible late, where a run is cut short. `Mirror` performs what the
-engine asks in memory, so that a simulated pull takes milliseconds.
+Everything that chance decides is drawn from the seed. There are three clocks: the true one,
+the server's (which may step) and the connector's own (which may be wrong).
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Literal
 
-from connector.catalog import CATALOG
-from connector.engine import ask
-from connector.engine.ask import Bookmark, Commit, Found, Gone, Known, PageSeen
-from connector.engine.pull import Pulled, pull
-from connector.sandbox import Rejection, Store
+from connector.engine.ask import Found, Gone, Outcome, PageSeen, Unread
+from connector.errors import NoAnswer, ServerFailed
+from tests.simulation.churn import Churn
+from tests.simulation.scenario import Scenario
+from tests.simulation.twin import WHOLE, Sandboxed, Sight, Twin
 
-CANDIDATES = CATALOG["candidates"]
 START = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
-
-
-class CutShort(Exception):
-    """The process was killed here."""
+WARM_SECONDS = 7200.0
+ANSWER_SECONDS = 0.02
 
 
 @dataclass(frozen=True)
-class Scenario:
-    """How the world behaves: which mutations, how often, and what the server does to reads."""
-
-    churn: Mapping[str, float]
-    behaviours: Mapping[str, str] = field(default_factory=dict)
-    late_seconds_max: float = 0.0
-    late_share: float = 0.0
-    kill_share: float = 0.0
-    records: int = 40
-    mutations_per_second: float = 0.5
+class _Late:
+    due: datetime
+    id: str
+    commit: Callable[[], None]
 
 
 class World:
-    """The API's side: records that change while time passes."""
+    """The API's side of one run.
 
-    def __init__(self, seed: int, scenario: Scenario) -> None:
+    `is_busy`: people work. `is_faulty`: requests go wrong as the scenario says. `is_blind`: the
+    key has lost sight of records. `requests` counts what was sent.
+    """
+
+    def __init__(
+        self, seed: int, scenario: Scenario, *, through: Literal["twin", "store"] = "twin"
+    ) -> None:
         self.chance = random.Random(seed)
         self.scenario = scenario
         self.now = START
-        behaviours = {"per_page_max": "10", **scenario.behaviours}
-        self.store = Store(
-            clock=lambda: self.now, random=random.Random(seed), behaviours=behaviours
-        )
-        self.is_busy = False
+        self.is_busy = self.is_faulty = self.is_blind = False
         self.requests = 0
-        self._made = 0
-        self._late: list[tuple[datetime, str, Callable[[], str]]] = []
+        self._step = timedelta(0)
+        self._late: list[_Late] = []
+        self._mutation_at: datetime | None = None
+        served = random.Random(seed + 1)
+        self.server: Twin | Sandboxed
+        if through == "store":
+            self.server = Sandboxed(scenario, self.server_now, served)
+        else:
+            self.server = Twin(scenario, lambda: self.now, served)
+        self.server.interlude = lambda: self.pass_time(0.05)
+        self.churn = Churn(
+            scenario, self.server, self.chance,
+            now=self.server_now, advance=self._advance, later=self._postpone,
+        )  # fmt: skip
         for _ in range(scenario.records):
-            self._create()
-            if self.chance.random() > 0.2:  # Otherwise the next one shares its stamp.
+            self.churn.create(is_late_allowed=False)
+            if (
+                self.chance.random() > scenario.tied_share
+            ):  # Otherwise the next one shares its stamp.
                 self.pass_time(self.chance.expovariate(1.0))
-        self.pass_time(7200)
+        # So that the order of changes is not the order of creation.
+        for _ in range(scenario.records // 2):
+            self.pass_time(self.chance.expovariate(1.0))
+            self.churn.update(is_late_allowed=False)
+        self.pass_time(WARM_SECONDS)
+
+    # -- time -------------------------------------------------------------------------------------
+
+    def server_now(self) -> datetime:
+        """The time by the server's clock, which dates records and answers."""
+        return self.now + self._step
+
+    def own_now(self) -> datetime:
+        """The time by the connector's clock."""
+        return self.now + timedelta(seconds=self.scenario.own_clock_ahead)
+
+    def _advance(self, by: timedelta) -> None:
+        self.now += by
 
     def pass_time(self, seconds: float) -> None:
-        """Let time pass, with what people do in it if the world is busy."""
+        """Let time pass, with what people do in it if the world is busy, and what they did
+        becoming visible when it is due.
+        """
         end = self.now + timedelta(seconds=seconds)
         while self.is_busy:
-            wait = self.chance.expovariate(self.scenario.mutations_per_second)
-            if self.now + timedelta(seconds=wait) > end:
+            # What happens next does not depend on how long nothing has.
+            at = self._mutation_at or self._drawn_mutation()
+            if at > end:
                 break
-            self.now += timedelta(seconds=wait)
-            self._settle_late()
-            self._mutate()
-        self.now = end
-        self._settle_late()
+            self._mutation_at = None
+            self._commit_late(at)
+            self.now = max(self.now, at)
+            self.churn.mutate()
+        if not self.is_busy:
+            self._mutation_at = None
+        if self._late:
+            self._commit_late(end)
+        self.now = max(self.now, end)
+
+    def _drawn_mutation(self) -> datetime:
+        wait = self.chance.expovariate(self.scenario.mutations_per_second)
+        self._mutation_at = self.now + timedelta(seconds=wait)
+        return self._mutation_at
+
+    def _commit_late(self, until: datetime) -> None:
+        """Everything due, each at its own moment."""
+        for each in sorted(self._late, key=lambda late: (late.due, late.id)):
+            if each.due <= until:
+                self._late.remove(each)
+                self.now = max(self.now, each.due)
+                each.commit()
+
+    def _postpone(self, seconds: float, id: str, commit: Callable[[], None]) -> None:
+        self._late.append(_Late(self.now + timedelta(seconds=seconds), id, commit))
 
     def settle(self) -> None:
-        """Let every late write become visible, and then an hour pass in peace."""
-        self.is_busy = False
-        self.pass_time(3600)
+        """Nobody works and nothing goes wrong any more; what is late becomes visible."""
+        self.is_busy = self.is_faulty = self.is_blind = False
+        self.pass_time(self.scenario.quiet_seconds)
         assert not self._late
 
-    def _settle_late(self) -> None:
-        for each in [late for late in self._late if late[0] <= self.now]:
-            self._late.remove(each)
-            each[2]()
+    # -- requests ---------------------------------------------------------------------------------
 
-    def _mutate(self) -> None:
-        kinds = list(self.scenario.churn)
-        weights = [self.scenario.churn[kind] for kind in kinds]
-        kind = self.chance.choices(kinds, weights)[0]
-        locked = {id for _, id, _ in self._late}
-        live = [id for id in sorted(self.store.records("candidates")) if id not in locked]
-        if kind == "create":
-            self._create()
-        elif live:
-            getattr(self, f"_{kind}")(live)
+    def _happens(self, share: float) -> bool:
+        return self.is_faulty and share > 0 and self.chance.random() < share
 
-    def _create(self) -> None:
-        self._made += 1
-        self.store.create(
-            "candidates",
-            {
-                "first_name": "Ada",
-                "last_name": f"N{self._made}",
-                "email": f"p{self._made}@people.example",
-                "employment_type": "permanent",
-            },
+    def _send(self) -> datetime:
+        """What happens to any request before the server serves it; tells when it was sent.
+
+        Raises what the client raises once its own tries are used up.
+        """
+        scenario = self.scenario
+        self.requests += 1
+        if self._happens(scenario.limited_share):
+            self.pass_time(self.chance.random() * 60)
+        if self._happens(scenario.clock_step_share):
+            steps = (-1, 1) if not self._step else (0,)
+            self._step = timedelta(seconds=scenario.clock_step_seconds) * self.chance.choice(steps)
+        sent_at = self.now
+        self.pass_time(0.05 + self.chance.random() * 0.2)
+        if self._happens(scenario.error_share):
+            raise ServerFailed("The server failed.", status=503)
+        return sent_at
+
+    def _receive(self) -> None:
+        """What happens to an answer on its way."""
+        self.pass_time(ANSWER_SECONDS)
+        if self._happens(self.scenario.drop_share):
+            raise NoAnswer("There was no answer.")
+
+    def _sight(self) -> Sight:
+        """What the next answer is made from."""
+        at = sees = None
+        if self.scenario.lag_seconds_max:
+            lag = self.chance.random() * self.scenario.lag_seconds_max
+            at = self.now - timedelta(seconds=lag)
+        if self.is_blind:
+            sees = {"empty": _nothing, "half": _half, "details": None}[self.scenario.blind]
+        return WHOLE if at is None and sees is None else Sight(at, sees)
+
+    def _served_at(self) -> datetime:
+        """What dates an answer: its `Date`, or our own clock."""
+        return (
+            self.server_now().replace(microsecond=0) if self.scenario.has_date else self.own_now()
         )
 
-    def _changes(self) -> dict[str, Any]:
-        changes: dict[str, Any] = {"notes": f"note {self.chance.random()}"}
-        if self.chance.random() < 0.3:
-            changes["current_company"] = f"Company {self.chance.randrange(50)}"
-        return changes
-
-    def _update(self, live: list[str]) -> None:
-        id = self.chance.choice(live)
-        if self.chance.random() < self.scenario.late_share:
-            delay = self.chance.random() * self.scenario.late_seconds_max
-            commit = self.store.postpone("candidates", self._changes(), id=id)
-            self._late.append((self.now + timedelta(seconds=delay), id, commit))
-        else:
-            self.store.update("candidates", id, self._changes())
-
-    def _newest(self, live: list[str], count: int) -> list[str]:
-        records = self.store.records("candidates")
-        return sorted(live, key=lambda each: records[each]["updated_at"], reverse=True)[:count]
-
-    def _touch_top(self, live: list[str]) -> None:
-        id = self.chance.choice(self._newest(live, 8))
-        self.store.update("candidates", id, self._changes())
-
-    def _batch(self, live: list[str]) -> None:
-        """A nightly job: the newest once more, in the order that they already have."""
-        for id in reversed(self._newest(live, self.chance.randint(2, 15))):
-            self.now += timedelta(milliseconds=1)
-            self.store.update("candidates", id, self._changes())
-
-    def _bulk(self, live: list[str]) -> None:
-        """One statement, one stamp."""
-        ids = self.chance.sample(live, min(len(live), self.chance.randint(2, 30)))
-        for id in ids:
-            self.store.touch("candidates", id, self._changes(), updated_at=self.now)
-
-    def _delete(self, live: list[str]) -> None:
-        self.store.delete("candidates", self.chance.choice(live))
-
-
-@dataclass
-class _Row:
-    raw: Mapping[str, Any]
-    created_at: datetime
-    updated_at: datetime | None = None
-    read_at: datetime | None = None
-    is_deleted: bool = False
-
-
-class Mirror:
-    """The connector's side in memory: performs what the engine asks, and commits whole or not at
-    all.
-    """
-
-    def __init__(self, world: World, lateness_seconds: float = 10.0) -> None:
-        self._world = world
-        self.rows: dict[str, _Row] = {}
-        self.queue: dict[str, str] = {}
-        self.bookmark = Bookmark(lateness_seconds=lateness_seconds)
-
-    def pull(self) -> Pulled | None:
-        """One pull; None if it was cut short, which loses only what was not committed."""
-        steps = pull(CANDIDATES, self.bookmark)
-        try:
-            wanted = next(steps)
-            while True:
-                wanted = steps.send(self._perform(wanted))
-        except StopIteration as ended:
-            pulled: Pulled = ended.value
-            return pulled
-        except CutShort:
-            return None
-        finally:
-            steps.close()
-
-    def _perform(self, wanted: ask.Ask) -> Any:
-        match wanted:
-            case ask.ListPage(page, sort, order):
-                found: Any = self._list(page, sort, order)
-            case ask.ReadRecords(ids):
-                found = {id: self._read(id) for id in ids}
-            case Commit():
-                self._may_be_cut_short()
-                self._commit(wanted)
-                found = None
-            case _:
-                found = self._look(wanted)
-        return found
-
-    def _look(self, wanted: ask.Ask) -> Any:
-        match wanted:
-            case ask.Recall(ids):
-                found: Any = {id: self._known(id) for id in ids if id in self.rows}
-            case ask.Differing(items):
-                found = [item.id for item in items if self._differs(item.raw)]
-            case ask.Between(after, before):
-                found = [id for id, row in self.rows.items() if _is_between(row, after, before)]
-            case ask.NextQueued(count, skip):
-                waiting = [id for id in self.queue if id not in skip]
-                waiting.sort(key=lambda each: self.rows[each].created_at, reverse=True)
-                found = waiting[:count]
-            case _:
-                assert isinstance(wanted, ask.CountLive), wanted
-                found = sum(not row.is_deleted for row in self.rows.values())
-        return found
-
-    def _may_be_cut_short(self) -> None:
-        world = self._world
-        if world.is_busy and world.chance.random() < world.scenario.kill_share:
-            raise CutShort
-
-    def _answered_at(self) -> datetime:
-        """The `Date` of an answer that is made now."""
-        return self._world.now.replace(microsecond=0)
-
-    def _list(self, page: int, sort: str | None, order: str) -> PageSeen:
-        world = self._world
-        self._may_be_cut_short()
-        world.requests += 1
-        world.pass_time(0.05 + world.chance.random() * 0.2)
-        query = {"page": str(page), "per_page": "100", "sort": sort or "", "order": order}
-        answer = world.store.list("candidates", query)
-        served_at = self._answered_at()
-        world.pass_time(0.02)
-        shown = answer.pagination
+    def list(self, page: int, sort: str | None, order: str) -> PageSeen:
+        """One page, some time later. Raises `ServerFailed` or `NoAnswer`."""
+        sent_at = self._send()
+        answer = self.server.page(page, sort, order, self._sight())
+        served_at = self._served_at()
+        self._receive()
         return PageSeen(
-            items=tuple(CANDIDATES.record(item, is_item=True) for item in answer.items),
-            page=shown["page"],
-            per_page=shown["per_page"],
-            total=shown["total"],
+            items=answer.items,
+            page=answer.page,
+            per_page=answer.per_page,
+            total=answer.total,
             served_at=served_at,
-            round_trip_seconds=0.3,
+            round_trip_seconds=(self.now - sent_at).total_seconds(),
+            is_server_clock=self.scenario.has_date,
+            heard_at=self.own_now(),
         )
 
-    def _read(self, id: str) -> Found | Gone:
-        world = self._world
-        self._may_be_cut_short()
-        world.requests += 1
-        world.pass_time(0.05 + world.chance.random() * 0.2)
+    def read(self, id: str) -> Outcome:
+        """One record's detail, some time later."""
         try:
-            raw = world.store.get("candidates", id).record
-        except Rejection:
-            return Gone(self._answered_at())
-        served_at = self._answered_at()
-        world.pass_time(0.02)
-        return Found(CANDIDATES.record(raw), served_at)
-
-    def _known(self, id: str) -> Known:
-        row = self.rows[id]
-        return Known(row.updated_at, row.read_at, id in self.queue, row.is_deleted)
-
-    def _differs(self, item: Mapping[str, Any]) -> bool:
-        row = self.rows.get(item["id"])
-        return row is not None and row.read_at is not None and bool(item.items() - row.raw.items())
-
-    def _commit(self, what: Commit) -> None:
-        for item in what.items:
-            if item.id not in self.rows:
-                self.rows[item.id] = _Row(item.raw, item.created_at)
-                self.queue[item.id] = "listed"
-            elif self.rows[item.id].is_deleted:
-                self.queue[item.id] = "reappeared"
-        for id, reason in what.enqueue.items():
-            self.queue.setdefault(id, reason)
-        for found in what.records:
-            record = found.record
-            self.rows[record.id] = _Row(
-                record.raw, record.created_at, record.updated_at, found.served_at
-            )
-            self.queue.pop(record.id, None)
-        for id in what.gone:
-            if id in self.rows:
-                self.rows[id] = replace(self.rows[id], is_deleted=True)
-            self.queue.pop(id, None)
-        if what.bookmark is not None:
-            self._check(what.bookmark)
-            self.bookmark = what.bookmark
-
-    def _check(self, after: Bookmark) -> None:
-        before = self.bookmark.proven_at
-        assert before is None or (after.proven_at is not None and after.proven_at >= before)
+            self._send()
+            record = self.server.detail(id, self._sight())
+            served_at = self._served_at()
+            self._receive()
+        except (ServerFailed, NoAnswer) as error:
+            return Unread(error.code)
+        if record is None or (self.is_blind and self.scenario.blind == "details"):
+            return Gone(served_at)
+        return Found(record, served_at)
 
 
-def _is_between(row: _Row, after: datetime | None, before: datetime | None) -> bool:
-    is_inside = (after is None or row.created_at > after) and (
-        before is None or row.created_at < before
-    )
-    return is_inside and not row.is_deleted
+def _nothing(id: str) -> bool:
+    return False
+
+
+def _half(id: str) -> bool:
+    return int(id, 16) % 2 == 0

@@ -1,0 +1,145 @@
+"""Who else uses the key: whether anybody does, how fast, and how much of it at once.
+
+No header tells. Others give themselves away by a `Remaining` that ours cannot explain, and by a
+refusal where something was left. Everything of ours that may have been counted is taken to be, so
+that a sole client never suspects itself; what is learnt of others is never more than they took.
+
+Three figures are kept. Their *rate* within the window says what to expect after the last figure.
+Their *surge*, the most that they took within about a round trip, is what may come at any moment
+between a figure and our request's arrival: many clients that wake together, a page with twenty
+pictures. Their *demand*, the most of theirs in one minute, says when no further surge is to come.
+Surge and demand are believed for some minutes after they were last seen, then halved and halved.
+
+Pure, and part of `pace`: it reads no headers and decides nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+
+from connector.engine.gate import WINDOW_SECONDS
+from connector.engine.usage import Usage
+
+ALONE_SECONDS = 300.0
+"""How long others must not have shown themselves before the key is taken to be ours alone."""
+
+DEVIATIONS = 3.0
+"""How many standard deviations of the others' number the guard allows for."""
+
+SURGE_SECONDS = 1.0
+"""What others take within so long counts as one surge, or within a round trip if that is longer."""
+
+
+class Peak:
+    """The largest of what was seen: believed for `ALONE_SECONDS`, then halved, and so on."""
+
+    def __init__(self) -> None:
+        self._largest = 0
+        self._seen_at = -math.inf
+
+    def see(self, now: float, count: int) -> None:
+        """Take in one more; about as large a one confirms what is believed."""
+        largest = self.at(now)
+        if count > 0 and 2 * count > largest:
+            self._largest, self._seen_at = max(largest, count), now
+
+    def at(self, now: float) -> int:
+        """What is believed at this moment."""
+        if self._largest == 0:
+            return 0
+        halvings = max(0, int((now - self._seen_at) / ALONE_SECONDS))
+        return self._largest >> min(halvings, 64)
+
+
+class Others:
+    """What is known of others beside `ours`; `now` never goes back from one call to the next."""
+
+    def __init__(self, ours: Usage) -> None:
+        self._ours = ours
+        self._begun_at = math.inf
+        self._seen_at = -math.inf
+        self._per_second = 0.0
+        self._surge, self._demand = Peak(), Peak()
+        self._here = 0
+        """How many of theirs the last figure counts at least."""
+        self._round_trip_seconds = 0.0
+        self._told_at = -math.inf
+        # When figures came, each with `Remaining` and all of ours that it had counted for certain:
+        # a sum that only others lower. Only the highest of each moment on is kept.
+        self._levels: deque[tuple[float, int]] = deque()
+        # The current window: its first figure, when it was told, and ours that it may not count.
+        self._first_remaining = 0
+        self._first_at = -math.inf
+        self._counted = 0
+
+    def is_seen(self, now: float) -> bool:
+        """Whether somebody else has shown himself within some minutes."""
+        return now < self._seen_at + ALONE_SECONDS
+
+    def is_absent(self, now: float) -> bool:
+        """Whether nobody else has, although there was a whole window to do so."""
+        return now >= self._begun_at + WINDOW_SECONDS and not self.is_seen(now)
+
+    def suspect(self, now: float, left: int) -> None:
+        """A refusal came that ours do not explain: others took the `left` that there were."""
+        self._seen_at = now
+        self._surge.see(now, left + 1)
+
+    def open(self) -> None:
+        """A new window: the rate seen before counts half in it."""
+        per_second = self._per_second / 2
+        self._per_second = per_second if per_second > 0.01 else 0.0
+        self._round_trip_seconds /= 2
+
+    def begin(self, now: float, remaining: int, uncounted: int) -> None:
+        """The window's first figure, which may not count `uncounted` of ours."""
+        self._first_remaining, self._first_at = remaining, now
+        self._counted = self._ours.sent - uncounted
+
+    def compare(
+        self, now: float, sent_at: float, limit: int | None, remaining: int, in_flight: int
+    ) -> None:
+        """A figure came with the answer to a request of `sent_at`: do ours explain it?"""
+        self._told_at, self._begun_at = now, min(self._begun_at, now)
+        self._round_trip_seconds = max(self._round_trip_seconds, now - sent_at)
+        taken = self._first_remaining - remaining - (self._ours.sent - self._counted)
+        if taken > 0:
+            self._seen_at = now
+            seconds = max(now - self._first_at, self._round_trip_seconds)
+            self._per_second = max(self._per_second, taken / seconds)
+        self._here = max(0, taken)
+        if limit is not None:
+            theirs = limit - remaining - self._ours.count_within_minute(sent_at) - in_flight
+            self._here = max(self._here, theirs)
+            # What was there before us proves nothing: it may have been ourselves a minute ago.
+            if theirs > 0 and sent_at >= self._begun_at + WINDOW_SECONDS:
+                self._seen_at = now
+        if self.is_seen(now):
+            self._demand.see(now, self._here)
+        self._measure(now, sent_at, remaining)
+
+    def _measure(self, now: float, sent_at: float, remaining: int) -> None:
+        """How far the level has fallen within a round trip, or since the figure before."""
+        levels = self._levels
+        since = now - max(SURGE_SECONDS, self._round_trip_seconds)
+        while len(levels) > 1 and levels[1][0] <= since:
+            levels.popleft()
+        if levels:
+            fallen = levels[0][1] - remaining - self._ours.sent
+            if fallen > 0:
+                self._surge.see(now, fallen)
+        level = remaining + self._ours.ended_before(sent_at)
+        while levels and levels[-1][1] <= level:
+            levels.pop()
+        levels.append((now, level))
+
+    def guard(self, now: float) -> int:
+        """As many as others may take between the last figure and a request that leaves now."""
+        seconds = self._round_trip_seconds + max(0.0, now - self._told_at)
+        expected = self._per_second * min(seconds, WINDOW_SECONDS)
+        to_come = max(0, self._demand.at(now) - self._here)
+        return max(
+            math.ceil(expected + DEVIATIONS * math.sqrt(expected)),
+            min(self._surge.at(now), to_come),
+        )

@@ -1,0 +1,206 @@
+"""What a pull of one stream would cost: found with few requests, and nothing is landed.
+
+How many records changed is the rank of the first clean one. It is found by galloping over ranks,
+1, 2, 4, ..., and then halving, with a page and a detail for each probe; the pages in between are
+not read. What the pull itself would then send follows from the number: one list per hundred, one
+detail per changed record, and one for the record that ends them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import ceil, log2
+
+from connector.engine import ask
+from connector.engine.ask import Bookmark, Found, PageSeen, Steps
+from connector.engine.load import DETAILS_REREAD_HOURS
+from connector.engine.walk import floor_of
+from connector.resource import Declaration, Resource
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a pull would find and send.
+
+    `total` is the API's own count, `changed` the records that were created or changed since the
+    last proven pull, `deleted` those gone (an estimate from the counts), `queued` what waits to be
+    read. `is_first` says that a first load has not come to its end.
+    """
+
+    total: int
+    changed: int
+    deleted: int
+    queued: int
+    lists: int
+    details: int
+    is_first: bool = False
+
+    @property
+    def requests(self) -> int:
+        """Requests in all."""
+        return self.lists + self.details
+
+
+def price(resource: Declaration, bookmark: Bookmark) -> Steps[Price]:
+    """Find out what a pull of the stream would cost, by a few requests of its own."""
+    if not resource.sortable or not bookmark.is_sorted:
+        return (yield from _price_whole(resource, bookmark))
+    if bookmark.proven_at is None:
+        return (yield from _price_first(resource, bookmark))
+    return (yield from _Gallop(resource, bookmark).price())
+
+
+def listed_ids(resource: Declaration) -> Steps[tuple[str, ...]]:
+    """The ids that a list shows, all of it: of the parents whose children are to be priced."""
+    ids: dict[str, None] = {}
+    number = 1
+    while True:
+        page = yield from ask.list_page(number, None, "asc")
+        ids |= dict.fromkeys(str(item.id) for item in page.items)
+        if page.is_last:
+            return tuple(ids)
+        number += 1
+
+
+def _price_first(resource: Declaration, bookmark: Bookmark) -> Steps[Price]:
+    """A first load: two looks at every page, every detail, and the walk that follows."""
+    page = yield from ask.list_page(1, "created_at", "asc")
+    live = yield from ask.count_live()
+    queued = yield from ask.count_queued()
+    pages = max(1, ceil(page.total / page.per_page))
+    unlisted = max(0, page.total - live)
+    ends = 0 if resource.lists_cursor else 1
+    details = unlisted + queued + (ends if page.total else 0)
+    # What was swept before the load was cut short is not swept again.
+    swept = pages if bookmark.verify_page is not None else max(0, (bookmark.load_page or 1) - 1)
+    # A single page is one instant, which needs no second look.
+    lists = 1 + ends if pages == 1 else pages - swept + pages + 1
+    return Price(page.total, unlisted, 0, queued, lists, details, is_first=True)
+
+
+def _price_whole(resource: Declaration, bookmark: Bookmark) -> Steps[Price]:
+    """A list that is read whole: every page, and the details that the pull would find wanting."""
+    sort = "created_at" if resource.sortable else None
+    wanted: set[str] = set()
+    number = 1
+    while True:
+        page = yield from ask.list_page(number, sort, "asc")
+        known = yield from ask.recall(page.items)
+        wanted |= yield from ask.differing(page.items)
+        limit = page.served_at - timedelta(hours=DETAILS_REREAD_HOURS)
+        for item in page.items:
+            read_at = known[item.id].read_at if item.id in known else None
+            if read_at is None or read_at < limit:
+                wanted.add(item.id)
+        if page.is_last:
+            break
+        number += 1
+    live = yield from ask.count_live()
+    queued = yield from ask.count_queued()
+    is_first = bookmark.proven_at is None
+    deleted = max(0, live - page.count)
+    details = max(len(wanted), queued) + deleted
+    return Price(page.total, len(wanted), deleted, queued, number, details, is_first=is_first)
+
+
+class _Gallop:
+    """The search for the first clean record of a loaded stream, by rank."""
+
+    def __init__(self, resource: Declaration, bookmark: Bookmark) -> None:
+        self._lists_cursor = resource.lists_cursor
+        self._floor = floor_of(bookmark)
+        self._offset = bookmark.total_offset
+        self._pages: dict[int, PageSeen] = {}
+        self._dirty: dict[str, bool] = {}
+        self._unknown = 0
+        self._seen = 0
+
+    def price(self) -> Steps[Price]:
+        """Search, and work out what the pull would send."""
+        first = yield from self._page(1)
+        changed = yield from self._changed(first)
+        live = yield from ask.count_live()
+        queued = yield from ask.count_queued()
+        pages = max(1, ceil(first.total / first.per_page))
+        seen = max(1, min(self._seen, changed))
+        new = round(self._unknown * changed / seen) if changed else 0
+        deleted = max(0, live + new - first.total - self._offset)
+        lists = min(pages, changed // first.per_page + 1)
+        ends = 0 if self._lists_cursor or changed >= first.total else 1
+        searched = min(pages, deleted * (ceil(log2(max(1, pages / deleted))) + 2)) if deleted else 0
+        return Price(
+            total=first.total,
+            changed=changed,
+            deleted=deleted,
+            queued=queued,
+            lists=lists + searched,
+            details=changed + ends + deleted + queued,
+        )
+
+    def _page(self, number: int) -> Steps[PageSeen]:
+        if number not in self._pages:
+            page = yield from ask.list_page(number, "updated_at", "desc")
+            self._pages[number] = page
+            known = yield from ask.recall(page.items)
+            self._seen += len(page.items)
+            self._unknown += sum(item.id not in known for item in page.items)
+        return self._pages[number]
+
+    def _changed(self, first: PageSeen) -> Steps[int]:
+        """The rank of the first clean record: as many as that have changed."""
+        start = yield from self._predicted(first)
+        low, probe, stride = start - 1, start, 1
+        while True:
+            is_dirty = yield from self._is_dirty(first, probe)
+            if is_dirty is None:
+                high = first.total
+                break
+            if not is_dirty:
+                high = probe
+                break
+            low, probe, stride = probe, probe + stride, stride * 2
+        while high - low > 1:
+            middle = (low + high) // 2
+            if (yield from self._is_dirty(first, middle)):
+                low = middle
+            else:
+                high = middle
+        return high
+
+    def _predicted(self, first: PageSeen) -> Steps[int]:
+        """The first index of page one from which on all look landed and in order."""
+        known = yield from ask.recall(first.items)
+        start, newer = len(first.items), None
+        while start > 0:
+            item = first.items[start - 1]
+            held = known.get(item.id)
+            if held is None or held.is_queued or held.is_deleted:
+                break
+            updated_at: datetime | None = held.updated_at
+            if updated_at is not None:
+                if updated_at > self._floor or (newer is not None and updated_at < newer):
+                    break
+                newer = updated_at
+            start -= 1
+        return start
+
+    def _is_dirty(self, first: PageSeen, rank: int) -> Steps[bool | None]:
+        """Whether the record of that rank is above the floor; None where the list ends before."""
+        if rank >= first.total:
+            return None
+        page = yield from self._page(rank // first.per_page + 1)
+        index = rank % first.per_page
+        if index >= len(page.items):
+            return None
+        return (yield from self._is_above(page.items[index]))
+
+    def _is_above(self, item: Resource) -> Steps[bool]:
+        if self._lists_cursor:
+            return item.updated_at is None or item.updated_at > self._floor
+        if item.id not in self._dirty:
+            outcomes = yield from ask.read_records((item.id,))
+            outcome = outcomes[item.id]
+            updated_at = outcome.record.updated_at if isinstance(outcome, Found) else None
+            self._dirty[item.id] = updated_at is None or updated_at > self._floor
+        return self._dirty[item.id]

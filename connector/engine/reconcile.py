@@ -1,0 +1,144 @@
+"""The search for deleted and missing records, by halving over `created_at`.
+
+    surplus at a cut = rows landed that were created before it - rows listed before it
+
+The list in order of creation is cut where `created_at` strictly increases within one page, since
+only there is a rank certain. Where two cuts have the same surplus, nothing is looked for between
+them; where they differ, the page in the middle is read. One deletion is found in about log2 P
+pages, P being all of them.
+
+A page is one instant, so a landed id that belongs strictly inside of it and is not listed is
+absent, and an id listed and not landed was missing. Absence is a suspicion: only the API's own
+404 makes it a deletion. A ghost and a missing row between the same two cuts cancel out, which the
+list scrub finds and this cannot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import ceil
+
+from connector.engine import ask
+from connector.engine.ask import Commit, PageSeen, Steps
+from connector.engine.guard import Guard
+
+_TICK = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A place in the list: `rank` items come before it, all of them created before `moment`.
+
+    `page` is the page that it lies in. The list begins with a cut at no moment on page 0, and
+    ends with one on the page after the last.
+    """
+
+    page: int
+    rank: int
+    moment: datetime | None
+
+
+class Reconcile:
+    """One search, for a list of `total` records in pages of `per_page`.
+
+    `totals` are those of the pages that it read, and `is_sorted` is false once one of them was not
+    in order of creation, which ends the search.
+    """
+
+    def __init__(self, total: int, per_page: int, guard: Guard) -> None:
+        self._total, self._per_page, self._guard = total, per_page, guard
+        self._listed: dict[int, frozenset[str]] = {}
+        self.totals: list[int] = []
+        self.is_sorted = True
+        self._absent: dict[str, None] = {}
+
+    def run(self) -> Steps[frozenset[str]]:
+        """The landed ids that are suspected to be deleted. Missing records land, and are queued.
+
+        Ends early, with nothing, once the guard has refused: then too many are absent.
+        """
+        # What the search rests on is read from the rows anew, so a total a little off costs pages
+        # and does no harm.
+        begin = Cut(0, 0, None)
+        end = Cut(ceil(self._total / self._per_page) + 1, self._total, None)
+        # Depth first, and the earlier half first; nothing is landed twice on the way.
+        waiting = [(begin, end)]
+        while waiting and self._guard.refused is None and self.is_sorted:
+            low, high = waiting.pop()
+            if (yield from self._surplus(low)) == (yield from self._surplus(high)):
+                continue
+            halves = yield from self._halve(low, high)
+            waiting.extend(reversed(halves))
+        if self._guard.refused is not None or not self.is_sorted:
+            return frozenset()
+        return frozenset(self._absent.keys() - frozenset().union(*self._listed.values()))
+
+    def _surplus(self, cut: Cut) -> Steps[int]:
+        """How many more rows are landed before the cut than the list shows there.
+
+        Counted anew each time, since what was missing lands as the search goes on.
+        """
+        if cut.page == 0:
+            return 0
+        landed = yield from ask.count_before((cut.moment,))
+        return landed[0] - cut.rank
+
+    def _halve(self, low: Cut, high: Cut) -> Steps[list[tuple[Cut, Cut]]]:
+        """Read the page in the middle that has a cut, and return what lies on either side of it.
+
+        Where no page between is left to be read, the pages already read are held against the
+        landed rows together, and nothing is left to halve.
+        """
+        while self.is_sorted and (number := self._middle(low, high)) is not None:
+            page = yield from self._read(number)
+            cuts = list(_cuts(page, self._per_page))
+            if cuts:
+                return [(low, cuts[0]), (cuts[-1], high)]
+        yield from self._hold_together(low, high)
+        return []
+
+    def _middle(self, low: Cut, high: Cut) -> int | None:
+        """The unread page nearest to the middle between two cuts."""
+        middle = (low.page + high.page) / 2
+        unread = [n for n in range(low.page + 1, high.page) if n not in self._listed]
+        return min(unread, key=lambda n: (abs(n - middle), n), default=None)
+
+    def _read(self, number: int) -> Steps[PageSeen]:
+        """Read one page: missing records land and are queued, what differs is queued."""
+        page = yield from ask.list_page(number, "created_at", "asc")
+        self.totals.append(page.total)
+        self.is_sorted &= page.is_ascending
+        self._listed[number] = frozenset(item.id for item in page.items)
+        differing = yield from ask.differing(page.items)
+        yield from ask.commit(Commit(items=page.items, enqueue=dict.fromkeys(differing, "differs")))
+        if page.items:
+            first, last = page.items[0].created_at, page.items[-1].created_at
+            yield from self._suspect(self._listed[number], first, last)
+        return page
+
+    def _hold_together(self, low: Cut, high: Cut) -> Steps[None]:
+        """Suspect what belongs between two cuts and is on none of the pages in between."""
+        numbers = [n for n in range(low.page, high.page + 1) if n in self._listed]
+        listed = frozenset().union(*(self._listed[n] for n in numbers))
+        # A cut counts its own moment as after it.
+        after = None if low.moment is None else low.moment - _TICK
+        yield from self._suspect(listed, after, high.moment)
+
+    def _suspect(
+        self, listed: frozenset[str], after: datetime | None, before: datetime | None
+    ) -> Steps[None]:
+        """Suspect the landed ids created strictly between two moments that are not listed."""
+        held = yield from ask.between(after, before)
+        self._absent |= dict.fromkeys(held - listed)
+        self._guard.allows_absent(len(self._absent))
+
+
+def _cuts(page: PageSeen, per_page: int) -> Iterator[Cut]:
+    """The places within the page where `created_at` strictly increases."""
+    base = (page.page - 1) * per_page
+    for index in range(1, len(page.items)):
+        earlier, later = page.items[index - 1].created_at, page.items[index].created_at
+        if earlier < later:
+            yield Cut(page.page, base + index, later)

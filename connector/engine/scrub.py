@@ -1,0 +1,160 @@
+"""The scrub: looking again at what is taken to be proven, the least recently verified first.
+
+It is the only cure for what no list of changes can show: a change that the API did not date, a
+write that became visible later than anybody allowed for, and a ghost and a missing row that cancel
+out in every count. The list scrub compares windows of the list in order of creation, in rounds;
+the detail scrub reads the records whose details were read longest ago.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from connector.engine import ask
+from connector.engine.ask import Bookmark, Commit, PageSeen, Steps
+from connector.engine.examine import examine
+from connector.engine.guard import Guard
+
+DETAILS_PER_WINDOW = 20
+"""Details that a scrub reads for each window of the list."""
+
+_TICK = timedelta(microseconds=1)
+
+
+@dataclass(slots=True)
+class Round:
+    """A round of windows under way, and what it found so far.
+
+    `suspects` are ids to be read, each with its reason; `absent` counts those that were not
+    listed. `total` and `count` are those of the last window, and `is_steady` is whether all windows
+    gave the same total. `is_over` says that the last window of the list was read.
+    """
+
+    bookmark: Bookmark
+    requests: int = 0
+    suspects: dict[str, str] = field(default_factory=dict)
+    absent: int = 0
+    total: int = 0
+    count: int = 0
+    is_steady: bool = True
+    is_over: bool = False
+    # The windows read since the moment that the bookmark says is scrubbed.
+    union: list[PageSeen] = field(default_factory=list)
+
+
+def scrub(bookmark: Bookmark, requests: int, guard: Guard) -> Steps[Bookmark]:
+    """Spend at most so many requests on looking again: windows of the list, then details."""
+    windows = max(1, requests // (DETAILS_PER_WINDOW + 1)) if requests else 0
+    left = requests
+    if bookmark.is_sorted and windows:
+        done = yield from read_windows(bookmark, guard, windows=windows)
+        bookmark, left = done.bookmark, left - done.requests
+        suspects = tuple(done.suspects)[: max(0, left)]
+        if guard.refused is None:
+            examined = yield from examine(suspects, bookmark, guard, is_absent=True)
+            bookmark, left = examined.bookmark, left - len(suspects)
+    if left > 0:
+        oldest = yield from ask.least_recent(left)
+        examined = yield from examine(oldest, bookmark, guard)
+        bookmark = examined.bookmark
+    return bookmark
+
+
+def read_windows(
+    bookmark: Bookmark, guard: Guard, *, windows: int | None = None, reads_all: bool = False
+) -> Steps[Round]:
+    """Compare windows of the list with the landed rows, going on where the last round stopped.
+
+    Reads so many windows, or all that are left of the round. What is unknown lands and is queued;
+    what differs, or is landed and not listed, is queued too, and everything is with `reads_all`.
+    Ends early, and queues nothing that is absent, once the guard has refused, and where the list
+    turns out not to be sorted, which the bookmark then says.
+    """
+    done = Round(bookmark)
+    number, offset = yield from _place(bookmark, ask.PER_PAGE)
+    # A whole round vouches for the list, so where it goes on must be shown to leave no gap; to a
+    # few windows of a scrub that would cost one of them.
+    is_strict = windows is None and bookmark.scrubbed_to is not None
+    while not done.is_over and guard.refused is None:
+        if windows is not None and done.requests >= windows:
+            break
+        page = yield from ask.list_page(number, "created_at", "asc")
+        done.requests += 1
+        if done.requests == 1 and page.per_page != ask.PER_PAGE:
+            assumed, (number, offset) = number, (yield from _place(bookmark, page.per_page))
+            if assumed != number:
+                done.total = page.total
+                continue
+        has_shrunk = done.requests > 1 and page.total < done.total
+        done.is_steady &= done.requests == 1 or page.total == done.total
+        done.total, done.count = page.total, page.count
+        if not page.is_ascending:
+            done.bookmark = replace(done.bookmark, is_sorted=False)
+            break
+        if number > 1 and (
+            has_shrunk or ((offset or is_strict) and _starts_after(page, done.bookmark))
+        ):
+            # Something before it was deleted, so what stood here moved a page to the left.
+            number, done.union = number - 1, []
+            continue
+        offset, is_strict = 0, False
+        yield from _compare(page, done, guard, reads_all=reads_all)
+        number += 1
+    return done
+
+
+def _place(bookmark: Bookmark, per_page: int) -> Steps[tuple[int, int]]:
+    """The page on which the list goes on after what the round has seen, and how many items of it
+    were seen, both by the landed rows.
+    """
+    if bookmark.scrubbed_to is None:
+        return 1, 0
+    seen = yield from ask.count_before((bookmark.scrubbed_to + _TICK,))
+    return seen[0] // per_page + 1, seen[0] % per_page
+
+
+def _starts_after(page: PageSeen, bookmark: Bookmark) -> bool:
+    """Whether the page cannot be shown to follow what was seen without a gap."""
+    if not page.items:
+        return True
+    first = page.items[0].created_at
+    return bookmark.scrubbed_to is not None and first is not None and first > bookmark.scrubbed_to
+
+
+def _compare(page: PageSeen, done: Round, guard: Guard, *, reads_all: bool) -> Steps[None]:
+    """Hold the windows read since the scrubbed moment against the landed rows, and commit."""
+    done.union.append(page)
+    done.is_over = page.is_last
+    last = None if page.is_last else page.items[-1].created_at
+    held = yield from ask.between(done.bookmark.scrubbed_to, last)
+    listed = {str(item.id) for each in done.union for item in each.items}
+    guard.still_listed(listed)
+    absent = held - listed - done.suspects.keys() - guard.held.keys()
+    done.absent += len(absent)
+    live = yield from ask.count_live()
+    if not (guard.allows_list(live, page.total) and guard.allows_absent(done.absent)):
+        return
+    differing = yield from ask.differing(page.items)
+    suspects = dict.fromkeys(absent, "absent") | dict.fromkeys(differing, "differs")
+    done.suspects |= suspects
+    if reads_all:
+        suspects = dict.fromkeys((str(item.id) for item in page.items), "full") | suspects
+    yield from _advance(page, last, listed, done)
+    yield from ask.commit(Commit(items=page.items, enqueue=suspects, bookmark=done.bookmark))
+
+
+def _advance(page: PageSeen, last: datetime | None, listed: set[str], done: Round) -> Steps[None]:
+    """Move the scrubbed moment to the end of the page, or as far as no tie reaches over its
+    border.
+    """
+    if last is None:
+        # The round is over, and the next one begins at the beginning.
+        done.bookmark, done.union = replace(done.bookmark, scrubbed_to=None), []
+        return
+    tied = yield from ask.between(last - _TICK, last + _TICK)
+    earlier = [item.created_at for item in page.items if item.created_at < last]
+    if tied <= listed:
+        done.bookmark, done.union = replace(done.bookmark, scrubbed_to=last), []
+    elif earlier:
+        done.bookmark, done.union = replace(done.bookmark, scrubbed_to=max(earlier)), [page]

@@ -1,0 +1,129 @@
+"""Everything that can go wrong, grouped by what the caller should do about it.
+
+    ConnectorError
+    ├── Misused                  change the command or the settings (exit 2)
+    │   ├── SettingsError        a setting is missing, malformed or unsafe
+    │   └── UnknownName          a resource, field, sort or option that does not exist
+    ├── Answered                 an error that the API answered with: Denied, Refused, ServerFailed
+    ├── Denied                   ask for access; repeating will not help
+    │   ├── Unauthorized         401: the key is missing or not accepted
+    │   └── Forbidden            403: the key lacks the scope of this operation
+    ├── Refused                  change what was sent; repeating will not help
+    │   ├── InvalidRequest       400: the request is malformed
+    │   ├── NotFound             404: there is no such record
+    │   ├── ValidationFailed     422: fields were refused, with messages by field
+    │   └── UnexpectedStatus     a status that the API does not document
+    ├── TryAgain                 nothing was applied; the same request may be repeated later
+    │   ├── RateLimited          429: the minute's or the month's allowance is spent
+    │   ├── Unreachable          no connection could be made
+    │   ├── NoAnswer             the answer to a read did not arrive whole and in time
+    │   ├── ServerFailed         5xx to a read
+    │   └── LeaseHeld            another run of this account is under way
+    ├── NotTheApi                the answer cannot come from this API: check the address
+    │   ├── Redirected           3xx: redirects are never followed
+    │   ├── UnreadableAnswer     not JSON, or JSON of another shape
+    │   └── AnswerTooLarge       the body passed the cap
+    ├── InDoubt                  a write was sent and its fate is unknown: look before repeating
+    ├── Stopped                  a limit was reached; run again to continue (exit 4)
+    │   ├── BudgetSpent          the run's own limit of requests
+    │   ├── QuotaSpent           the month's allowance
+    │   └── LeaseLost            another run has taken over
+    └── WarehouseError           the data folder or a file in it cannot be used
+        ├── NotAWarehouse        the file is not a DuckDB database, or not one of ours
+        ├── DamagedLog           the log of the last commits cannot be read back
+        ├── NotALedger           the file is not a ledger of this version
+        ├── LedgerDamaged        the ledger cannot be read any more
+        ├── WarehouseBusy        another process holds the file
+        └── DiskFull             there is no room left to write
+
+Exceptions carry objects, and text is made at the edge: `str(error)` is one sentence on what
+happened and where, `error.action` is one on what to do next, `error.code` is stable and
+documented. No error ever holds the API key or the value of a personal field.
+"""
+
+from __future__ import annotations
+
+# The order is that of docs/ERRORS.md.
+# isort: off
+from connector.errors.root import (
+    ConnectorError,
+    Misused,
+    SettingsError,
+    UnknownName,
+)
+from connector.errors.api import (
+    Answered,
+    Denied,
+    Unauthorized,
+    Forbidden,
+    Refused,
+    InvalidRequest,
+    NotFound,
+    ValidationFailed,
+    UnexpectedStatus,
+    TryAgain,
+    RateLimited,
+    Unreachable,
+    NoAnswer,
+    ServerFailed,
+    NotTheApi,
+    Redirected,
+    UnreadableAnswer,
+    AnswerTooLarge,
+    InDoubt,
+)
+from connector.errors.limits import (
+    Stopped,
+    BudgetSpent,
+    QuotaSpent,
+    LeaseHeld,
+    LeaseLost,
+)
+from connector.errors.files import (
+    WarehouseError,
+    NotAWarehouse,
+    DamagedLog,
+    NotALedger,
+    LedgerDamaged,
+    WarehouseBusy,
+    DiskFull,
+)
+# isort: on
+
+__all__ = [
+    "AnswerTooLarge",
+    "Answered",
+    "BudgetSpent",
+    "ConnectorError",
+    "DamagedLog",
+    "Denied",
+    "DiskFull",
+    "Forbidden",
+    "InDoubt",
+    "InvalidRequest",
+    "LeaseHeld",
+    "LeaseLost",
+    "LedgerDamaged",
+    "Misused",
+    "NoAnswer",
+    "NotALedger",
+    "NotAWarehouse",
+    "NotFound",
+    "NotTheApi",
+    "QuotaSpent",
+    "RateLimited",
+    "Redirected",
+    "Refused",
+    "ServerFailed",
+    "SettingsError",
+    "Stopped",
+    "TryAgain",
+    "Unauthorized",
+    "UnexpectedStatus",
+    "UnknownName",
+    "Unreachable",
+    "UnreadableAnswer",
+    "ValidationFailed",
+    "WarehouseBusy",
+    "WarehouseError",
+]

@@ -1,0 +1,61 @@
+"""What can be wrong with the data folder and the files in it."""
+
+from __future__ import annotations
+
+from connector.errors.root import ConnectorError
+
+
+class WarehouseError(ConnectorError):
+    """The data folder or a file in it cannot be used."""
+
+    code = "warehouse"
+    action = "Check CONNECTOR_DATA_DIR: it must be a folder that this user may write to."
+
+
+class NotAWarehouse(WarehouseError):
+    """The file is not a DuckDB database, or one that the connector did not make."""
+
+    code = "not_a_warehouse"
+    action = "Move the file away, or point CONNECTOR_DATA_DIR at another folder, and pull again."
+
+
+class DamagedLog(WarehouseError):
+    """The log beside the file holds its last commits and cannot be read back; the file is whole
+    without it.
+    """
+
+    code = "damaged_log"
+    action = (
+        "Run 'connector doctor --repair': it moves the log aside, and the next pull reads again "
+        "what was in it."
+    )
+
+
+class NotALedger(WarehouseError):
+    """The file is not an SQLite database, or none that this version of the connector can use."""
+
+    code = "not_a_ledger"
+    action = "Move the file away, or point CONNECTOR_DATA_DIR at another folder."
+
+
+class LedgerDamaged(WarehouseError):
+    """The ledger cannot be read any more; nothing that landed is harmed."""
+
+    code = "ledger_damaged"
+    action = "Put a backup of the file in its place, or move it away: counting then begins anew."
+
+
+class WarehouseBusy(WarehouseError):
+    """Another process held the file for longer than the deadline."""
+
+    code = "warehouse_busy"
+    action = (
+        "Wait until the other process has ended; analysts should open recruitment.duckdb instead."
+    )
+
+
+class DiskFull(WarehouseError):
+    """There is no room left to write; what was committed before stays readable."""
+
+    code = "disk_full"
+    action = "Free some space on that disk and run again; nothing that was committed is lost."

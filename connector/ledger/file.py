@@ -1,0 +1,151 @@
+"""Opening the ledger's file, and naming what can go wrong with it.
+
+Every error of the file system or of SQLite leaves here as a `WarehouseError` that says what to do.
+A commit has reached the disk when it returns (`synchronous = FULL`), and readers never wait for
+the writer, nor the writer for them (`journal_mode = WAL`).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from connector.errors import (
+    DiskFull,
+    LedgerDamaged,
+    NotALedger,
+    WarehouseBusy,
+    WarehouseError,
+)
+from connector.ledger.migrations import MIGRATIONS
+
+APPLICATION_ID = 0x52434C47
+"""The mark by which the file is known for ours, "RCLG"."""
+
+BUSY_SECONDS = 10.0
+"""How long to wait for another process's commit. Each takes milliseconds."""
+
+_RETRY_SECONDS = 0.01
+_FILE_MODE = 0o600
+_LATEST = MIGRATIONS[-1][0]
+_BUSY = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED))
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection to the ledger, made if it is not there and brought up to this version.
+
+    It may be used by one thread at a time, whichever. Raises `NotALedger`, `LedgerDamaged`,
+    `WarehouseBusy`, `DiskFull` or another `WarehouseError`.
+    """
+    with naming_errors(path):
+        # SQLite gives the files beside it the mode of the file itself.
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, _FILE_MODE))
+        connection = sqlite3.connect(
+            path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        try:
+            _migrate(connection, path)
+            connection.execute("PRAGMA synchronous = FULL")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Commit what is done inside, or roll all of it back and raise. It is the only writer."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        # Some errors have ended the transaction already.
+        with suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def naming_errors(path: Path) -> Iterator[None]:
+    """Turn errors of SQLite and of the file system into the tree of `errors.py`."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        named = _named(path, error)
+        if named is None:
+            raise  # A statement that is wrong is our own mistake, and none of the file's.
+        raise named from error
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise DiskFull(f"there is no room left to write {path}") from error
+        raise WarehouseError(f"{path} cannot be used: {error.strerror or error}") from error
+
+
+def _named(path: Path, error: sqlite3.Error) -> WarehouseError | None:
+    """The error that SQLite's code stands for; None for one that no file can cause."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    if code in _BUSY:
+        return WarehouseBusy(
+            f"{path} was held by another process for {BUSY_SECONDS:g} s",
+            action="Run the command again; if that does not help, end the program that holds it.",
+        )
+    match code:
+        case sqlite3.SQLITE_FULL:
+            return DiskFull(f"there is no room left to write {path}")
+        case sqlite3.SQLITE_CORRUPT:
+            return LedgerDamaged(f"{path} is damaged")
+        case sqlite3.SQLITE_NOTADB:
+            return NotALedger(f"{path} is not an SQLite database")
+        case sqlite3.SQLITE_ERROR | sqlite3.SQLITE_MISUSE | sqlite3.SQLITE_CONSTRAINT:
+            return None
+    return WarehouseError(f"{path} cannot be used: {error}")
+
+
+def _migrate(connection: sqlite3.Connection, path: Path) -> None:
+    """Bring the file's tables up to this version; does nothing where they are."""
+    if _standing(connection, path) == _LATEST:
+        return
+    _write_ahead(connection)
+    with transaction(connection):
+        # Another process may have come first.
+        version = _standing(connection, path)
+        for number, statements in MIGRATIONS:
+            if number > version:
+                for statement in statements:
+                    connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {_LATEST}")
+
+
+def _standing(connection: sqlite3.Connection, path: Path) -> int:
+    """The number of the file's last migration. Raises `NotALedger`."""
+    ((mark,),) = connection.execute("PRAGMA application_id").fetchall()
+    ((version,),) = connection.execute("PRAGMA user_version").fetchall()
+    if mark != APPLICATION_ID:
+        ((tables,),) = connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
+        if tables or mark or version:
+            raise NotALedger(f"{path} is an SQLite database that the connector did not make")
+    if version > _LATEST:
+        raise NotALedger(f"{path} was made by a later version of the connector")
+    assert isinstance(version, int)
+    return version
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Switch to WAL, for good. SQLite does not wait here for others who do the same."""
+    until = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in _BUSY or time.monotonic() >= until:
+                raise
+        time.sleep(_RETRY_SECONDS)

@@ -1,0 +1,189 @@
+"""Where settings come from: flags, the environment, the project file, in that order.
+
+Here a value is looked for and its origin noted. What a setting means and which values it may have
+is `settings.py`. No key is ever shown.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Generic, NoReturn, TypeVar
+
+from connector.address import shown_address
+from connector.errors import SettingsError, UnknownName
+
+T = TypeVar("T")
+
+ENVIRONMENT: Mapping[str, str] = {
+    "account": "CONNECTOR_ACCOUNT",
+    "base_url": "CONNECTOR_BASE_URL",
+    "api_key": "CONNECTOR_API_KEY",
+    "api_key_file": "CONNECTOR_API_KEY_FILE",
+    "data_dir": "CONNECTOR_DATA_DIR",
+    "monthly_requests": "CONNECTOR_MONTHLY_REQUESTS",
+    "billing_day": "CONNECTOR_BILLING_DAY",
+    "monthly_reserve_requests": "CONNECTOR_MONTHLY_RESERVE_REQUESTS",
+    "connections": "CONNECTOR_CONNECTIONS",
+    "lateness_seconds": "CONNECTOR_LATENESS_SECONDS",
+    "reserve_requests": "CONNECTOR_RESERVE_REQUESTS",
+}
+"""The environment variable of each setting."""
+
+CONFIG_VARIABLE = "CONNECTOR_CONFIG"
+"""The environment variable that names the project file; without it, `connector.toml`."""
+
+CONFIG_NAME = "connector.toml"
+
+# An address and a key belong together: neither is inherited from the top by an account's table.
+_IDENTITY = ("base_url", "api_key_file")
+FLAGS = tuple(name for name in ENVIRONMENT if not name.startswith("api_key"))
+_FILE_KEYS = tuple(name for name in ENVIRONMENT if name != "api_key")
+_ACCOUNT_KEYS = tuple(name for name in _FILE_KEYS if name not in ("account", "data_dir"))
+
+ACCOUNT_ALLOWED = "at most 64 of a-z, 0-9, '-' and '_', beginning with a letter or a digit"
+
+
+_SHOWN_CHARACTERS_MAX = 120
+ACCOUNT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting(Generic[T]):
+    """A value and its origin: `--account`, `CONNECTOR_BASE_URL`, `connector.toml` or `default`."""
+
+    value: T
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A raw value, its origin, and the folder that a relative path in it starts from."""
+
+    raw: object
+    origin: str
+    folder: Path
+
+
+@dataclass(slots=True)
+class Sources:
+    """Where values are looked for, in order of precedence."""
+
+    flags: Mapping[str, object]
+    environ: Mapping[str, str]
+    cwd: Path
+    config: Path | None = None
+    top: Mapping[str, Any] = field(default_factory=dict)
+    tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    account: str | None = None
+
+    @property
+    def config_name(self) -> str:
+        """The project file as messages name it."""
+        if self.config is None:
+            return CONFIG_NAME
+        inside = self.config.is_relative_to(self.cwd)
+        return str(self.config.relative_to(self.cwd) if inside else self.config)
+
+    def outer(self, name: str) -> Found | None:
+        """The value that a flag or the environment gives."""
+        if self.flags.get(name) is not None:
+            return Found(self.flags[name], f"--{name.replace('_', '-')}", self.cwd)
+        variable = ENVIRONMENT[name]
+        if variable not in self.environ:
+            return None
+        if not self.environ[variable].strip():
+            raise SettingsError(
+                f"{name} is empty (from {variable})",
+                action=f"Give {variable} a value, or unset it.",
+            )
+        return Found(self.environ[variable], variable, self.cwd)
+
+    def inner(self, name: str) -> Found | None:
+        """The value that the project file gives."""
+        if self.config is None:
+            return None
+        folder = self.config.parent
+        table = self.tables.get(self.account or "", {})
+        if name in table:
+            origin = f"{self.config_name} [accounts.{self.account}]"
+            return Found(table[name], origin, folder)
+        if name in self.top and (self.account is None or name not in _IDENTITY):
+            return Found(self.top[name], self.config_name, folder)
+        return None
+
+    def pick(self, name: str, read: Callable[[Found], T], default: T) -> Setting[T]:
+        """The setting, read by `read`, whose `ValueError` says what is allowed."""
+        found = self.outer(name) or self.inner(name)
+        if found is None:
+            return Setting(default, "default")
+        try:
+            return Setting(read(found), found.origin)
+        except ValueError as error:
+            refuse(name, found.raw, str(error), found.origin)
+
+
+def refuse(name: str, received: object, allowed: str, origin: str) -> NoReturn:
+    """Raise `SettingsError`: what was received, from where, and what is allowed."""
+    if name == "api_key_file":
+        # Not shown: a key that was put there by mistake would be.
+        raise SettingsError(f"{name} (from {origin}) must be {allowed}")
+    shown = repr(str(received) if isinstance(received, Path) else received)
+    if name == "base_url":
+        shown = shown_address(str(received))
+    if len(shown) > _SHOWN_CHARACTERS_MAX:
+        shown = f"{shown[:_SHOWN_CHARACTERS_MAX]}…"
+    raise SettingsError(f"{name} is {shown} (from {origin}): it must be {allowed}")
+
+
+def read_config(sources: Sources) -> None:
+    """Read the project file into `sources`, refusing keys that mean nothing."""
+    named = sources.environ.get(CONFIG_VARIABLE)
+    path = sources.cwd / (named or CONFIG_NAME)
+    if named is None and not path.exists():
+        return
+    sources.config = path
+    where = sources.config_name
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        origin = f" (from {CONFIG_VARIABLE})" if named is not None else ""
+        raise SettingsError(f"{where}{origin} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        # The parser names the line and the column and never quotes what stands there.
+        reason = error if isinstance(error, tomllib.TOMLDecodeError) else "it is not UTF-8"
+        raise SettingsError(f"{where} is not valid TOML: {reason}") from None
+    tables = content.pop("accounts", {})
+    if not isinstance(tables, dict) or not all(isinstance(t, dict) for t in tables.values()):
+        raise SettingsError(f"accounts in {where} must be tables such as [accounts.acme]")
+    _check_keys(content, (*_FILE_KEYS, "accounts"), where)
+    for name, table in tables.items():
+        if not ACCOUNT_NAME.fullmatch(name):
+            refuse("account", name, ACCOUNT_ALLOWED, where)
+        _check_keys(table, _ACCOUNT_KEYS, f"{where} [accounts.{name}]")
+    sources.top, sources.tables = content, tables
+
+
+def _check_keys(table: Mapping[str, Any], allowed: tuple[str, ...], where: str) -> None:
+    if "api_key" in table:
+        raise SettingsError(
+            f"{where} holds an api_key, and a project file is too easily shared or committed",
+            action="Move the key into a file of its own (chmod 600) and name it in api_key_file;"
+            " if the project file was ever shared, generate a new key.",
+        )
+    for key in table:
+        if key not in allowed:
+            raise UnknownName(f"setting of {where}", key, allowed)
+
+
+def misspelt(environ: Mapping[str, str]) -> Iterator[str]:
+    """A sentence on each variable that looks like a setting and is none."""
+    known = (*ENVIRONMENT.values(), CONFIG_VARIABLE)
+    for name in sorted(environ):
+        near = get_close_matches(name, known, n=1, cutoff=0.85)
+        if name.startswith("CONNECTOR_") and name not in known and near:
+            yield f"{name} means nothing here; is {near[0]} meant?"

@@ -1,0 +1,95 @@
+"""Visiting an account: what any run needs before its first request and gives back after its last.
+
+A lease so that two runs do not meet, the ledger that every request is paid from, the files, and a
+client of the account's address and key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from connector.client import Client
+from connector.errors import Misused
+from connector.ledger import Ledger, Spender, Turn, terms_of
+from connector.outcome import Tally, Unwatched, Watch
+from connector.settings import Settings
+from connector.stream import World
+from connector.warehouse import Run, Warehouse
+from connector.warehouse.file import make_folder
+
+PULL_LEASE = "pull"
+"""What there is one of at a time, for each account: whatever writes to the landing."""
+
+PLAN_LEASE = "plan"
+"""Plans write nothing, so that they may be made while a pull runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One run at an account: what it acts on, its turn, and how it is recorded."""
+
+    world: World
+    turn: Turn
+    run: Run
+
+
+@asynccontextmanager
+async def visiting(
+    settings: Settings,
+    command: str,
+    *,
+    lease: str = PULL_LEASE,
+    budget: int | None = None,
+    asks_anyway: bool = False,
+    watch: Watch | None = None,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    connect: Callable[..., Client] = Client,
+) -> AsyncIterator[Visit]:
+    """Enter with the lease, the files prepared and a client open; everything is given back after.
+
+    Raises `Misused` for a budget of nothing, `SettingsError` for a missing address or key,
+    `LeaseHeld` while another run has the lease, and `WarehouseError` where the files cannot be
+    used.
+    """
+    if budget is not None and budget < 1:
+        raise Misused(f"the budget is {budget} requests", action="Give it at least 1.")
+    connection = settings.connection()
+    await asyncio.to_thread(make_folder, settings.folder)
+    started_at = now()
+    run = Run(
+        run_id=f"{started_at:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}",
+        command=command,
+        started_at=started_at,
+        budget=budget,
+    )
+    spender = Spender(run.run_id, command, terms_of(settings), asks_anyway=asks_anyway)
+    with Ledger(settings.folder) as ledger:
+        async with Turn(ledger, lease, spender, budget=budget, now=now) as turn:
+            warehouse, tally = Warehouse(settings.folder), Tally()
+            await asyncio.to_thread(warehouse.prepare)
+            client = connect(
+                connection.base_url,
+                connection.api_key,
+                connections=settings.connections.value,
+                reserve=settings.reserve_requests.value,
+                observer=tally,
+                toll=turn,
+            )
+            world = World(
+                client=client,
+                connections=settings.connections.value,
+                warehouse=warehouse,
+                run_id=run.run_id,
+                tally=tally,
+                watch=watch or Unwatched(),
+                now=now,
+                lateness_seconds=float(settings.lateness_seconds.value),
+            )
+            async with client:
+                with warehouse.keeping():
+                    yield Visit(world, turn, run)

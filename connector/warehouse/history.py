@@ -1,0 +1,354 @@
+"""History: one row for every observed version of every record.
+
+`history` has a table of the same name for each landing table of records. Its rows are written in
+the transaction that writes the landing, a batch at a time. `version.py` says when a version began
+and ended, `difference.py` what counts as a change, the columns' comments in `schema.py` what each
+moment means. In short:
+
+-   For each id, versions are numbered from 1 without a gap, each begins where the one before ended
+    (later, if the record was deleted in between), and the last one is open while the record lives.
+-   The landing row shows what the open version shows, unless that was seen in lists alone after a
+    detail had landed. An unchanged answer adds no row: it moves `_observed_to`.
+-   A list item that differs from the open version in what lists show begins a version that is
+    marked by a null `_hydrated_at`; what lists do not show stands there as it was last seen. The
+    first detail that agrees with it completes it, and adds no row. One that does not begins
+    another version.
+-   A list item is believed only if it is newer by a second than the answer that it disagrees
+    with, since the server's clock shows whole seconds and pages are committed after they were
+    read. One that shows a deleted record is left to the detail.
+-   A deletion ends the last version. A record that is there again continues with the next one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from connector.engine.ask import Found, Gone, Stream
+from connector.resource import Resource
+from connector.warehouse.difference import can_list, differing, listed_differing, meaning
+from connector.warehouse.looks import Held, staged
+from connector.warehouse.moment import from_microseconds
+from connector.warehouse.rows import Rows, as_json, ids_table, moments
+from connector.warehouse.schema import HISTORY_COLUMNS, columns, quoted
+from connector.warehouse.version import (
+    Ending,
+    Sighting,
+    Version,
+    again,
+    completed,
+    deleted,
+    ended_by,
+    first,
+    following,
+)
+
+_SECOND = timedelta(seconds=1)
+
+
+@dataclass(slots=True)
+class Edits:
+    """What a batch does to the history: versions to begin and complete with what they show,
+    versions to end, versions that a list confirmed, and ids whose list items are too old to count.
+    """
+
+    begun: dict[str, tuple[Version, Resource]] = field(default_factory=dict)
+    completed: dict[str, tuple[Version, Resource]] = field(default_factory=dict)
+    endings: dict[str, Ending] = field(default_factory=dict)
+    moved: dict[str, Version] = field(default_factory=dict)
+    confirmed: dict[str, datetime] = field(default_factory=dict)
+    stale: set[str] = field(default_factory=set)
+
+
+class History:
+    """One stream's versions, over an open connection; whoever calls holds the transaction."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, stream: Stream) -> None:
+        self._connection = connection
+        self._stream = stream
+        self._declaration = stream.resource
+        self._name = f"history.{quoted(stream.resource.name)}"
+        self._columns = columns(stream.resource)
+        own = {column.name for column in HISTORY_COLUMNS} - {"_record", "_run_id"}
+        shared = [c.name for c in self._columns if c.name not in own]
+        self._shared = [n for n in shared if n not in ("_hydrated_at", "_seen_at", "_deleted_at")]
+
+    # -- what answers mean ------------------------------------------------------------------------
+
+    def listed(
+        self, items: Mapping[str, Resource], held: Mapping[str, Held], at: datetime
+    ) -> Edits:
+        """What these list items show beside what is landed; `at` dates those without a moment."""
+        edits = Edits()
+        last = self._last(
+            id
+            for id, row in held.items()
+            if not row.is_deleted and (row.is_listed_since or self._differs(items[id], row))
+        )
+        for id, item in items.items():
+            sighting = Sighting(item.served_at or at, self._listed_updated_at(item), False)
+            if id not in held:
+                edits.begun[id] = first(sighting, item.created_at), item
+            elif id in last:
+                self._add_listed(edits, item, sighting, last[id], held[id])
+        return edits
+
+    def _differs(self, item: Resource, row: Held) -> bool:
+        return bool(listed_differing(self._declaration, item.raw, json.loads(row.record)))
+
+    def _add_listed(
+        self, edits: Edits, item: Resource, sighting: Sighting, last: Version, row: Held
+    ) -> None:
+        shown = json.loads(row.record if last.record is None else last.record)
+        raw = json.loads(as_json(item.raw))
+        names = listed_differing(self._declaration, raw, shown)
+        if not names:
+            if not last.is_whole:
+                edits.confirmed[item.id] = sighting.at
+        elif sighting.at < last.observed_to + _SECOND:
+            edits.stale.add(item.id)
+        else:
+            version = following(last, sighting, names, row.seen_at)
+            edits.endings[item.id] = ended_by(version)
+            if row.is_hydrated:
+                raw = {**shown, **{name: raw[name] for name in names}}
+            edits.begun[item.id] = version, self._declaration.record(raw)
+
+    def read(self, found: Mapping[str, Found], held: Mapping[str, Held], same: Set[str]) -> Edits:
+        """What these details show beside what is landed; those of `same` show just that, and are
+        confirmed by `confirm`.
+        """
+        edits = Edits()
+        last = self._last(id for id, row in held.items() if id not in same or row.is_listed_since)
+        for id, each in found.items():
+            sighting = Sighting(each.served_at, each.record.updated_at, True)
+            if id in last:
+                self._add_read(edits, each.record, sighting, last[id], held[id])
+            elif id not in held:
+                edits.begun[id] = first(sighting, each.record.created_at), each.record
+        return edits
+
+    def _add_read(
+        self, edits: Edits, record: Resource, sighting: Sighting, last: Version, row: Held
+    ) -> None:
+        shown = json.loads(row.record if last.record is None else last.record)
+        raw = json.loads(as_json(record.raw))
+        names, listable = self._changed(shown, raw, last, row)
+        if last.ended_at is not None:
+            edits.begun[record.id] = again(last, sighting, names), record
+        elif last.is_whole or self._contradicts(names, shown, raw, last, sighting):
+            version = following(last, sighting, names, row.seen_at if listable else None)
+            edits.begun[record.id] = version, record
+            edits.endings[record.id] = ended_by(version)
+        else:
+            version = completed(last, sighting, names)
+            edits.completed[record.id] = version, record
+            if version.valid_from != last.valid_from:
+                edits.moved[record.id] = version
+
+    def _changed(
+        self, shown: Mapping[str, Any], raw: Mapping[str, Any], last: Version, row: Held
+    ) -> tuple[tuple[str, ...], bool]:
+        """The fields in which a detail differs from the last version, and whether a list would
+        have shown one of them.
+        """
+        names = differing(shown, raw)
+        if not last.is_whole:
+            # Values that came from a list are compared by what they say, whatever their form.
+            fields = {f.name: f for f in self._declaration.item_fields}
+            names = tuple(
+                name
+                for name in names
+                if (row.is_hydrated or name in shown)
+                and (
+                    name not in fields
+                    or name not in shown
+                    or meaning(fields[name], shown[name]) != meaning(fields[name], raw.get(name))
+                )
+            )
+        return names, any(self._can_list(name, shown) for name in names)
+
+    def _can_list(self, name: str, shown: Mapping[str, Any]) -> bool:
+        field = self._declaration.fields.get(name)
+        return field is not None and name in shown and can_list(field, shown[name])
+
+    def _contradicts(
+        self,
+        names: tuple[str, ...],
+        shown: Mapping[str, Any],
+        raw: Mapping[str, Any],
+        last: Version,
+        sighting: Sighting,
+    ) -> bool:
+        """Whether a detail shows another version than the last one, which lists alone had shown."""
+        from_list = set(names) if last.changed is None else set(last.changed)
+        for name in names:
+            field = self._declaration.fields.get(name)
+            if field is None or not field.listed:
+                continue
+            if name not in from_list and not can_list(field, shown.get(name)):
+                continue
+            if can_list(field, raw.get(name)):
+                return True
+            # A list cannot show this value, so what it showed instead says little; but a change
+            # dated after that list came after it.
+            if sighting.updated_at is None or sighting.updated_at > last.observed_to:
+                return True
+        return False
+
+    def gone(self, gone: Mapping[str, Gone], held: Mapping[str, Held]) -> Edits:
+        """The end of the live records among these."""
+        edits = Edits()
+        for id, last in self._last(held).items():
+            if last.ended_at is None:
+                edits.endings[id] = deleted(last, gone[id].served_at, held[id].seen_at)
+        return edits
+
+    def _listed_updated_at(self, item: Resource) -> datetime | None:
+        return item.updated_at if self._declaration.lists_cursor else None
+
+    # -- rows -------------------------------------------------------------------------------------
+
+    def _last(self, ids: Iterable[str]) -> dict[str, Version]:
+        """The last version of each record."""
+        stage = ids_table(ids)
+        if not len(stage):
+            return {}
+        with staged(self._connection, stage):
+            rows = self._connection.execute(
+                "SELECT id, _version, epoch_us(_valid_from), epoch_us(_began_after), "
+                "epoch_us(_observed_from), epoch_us(_observed_to), epoch_us(_hydrated_at), "
+                "epoch_us(_valid_to), _changed, "
+                "CASE WHEN _hydrated_at IS NULL THEN _record::VARCHAR END "
+                f"FROM {self._name} WHERE (_valid_to IS NULL OR _ended_by = 'deletion') "
+                "AND id IN (SELECT id FROM stage)"
+            ).fetchall()
+        # Where a record was deleted more than once, the last one is what remains.
+        return {row[0]: _version(row) for row in sorted(rows, key=lambda row: int(row[1]))}
+
+    def confirm(self) -> None:
+        """Extend the open versions of the ids in the staged table (`id`, `at`), which were read as
+        landed, but for those that lists have shown otherwise since.
+        """
+        self._connection.execute(
+            f"UPDATE {self._name} AS held SET _observed_to = greatest(_observed_to, stage.at) "
+            "FROM stage WHERE held.id = stage.id AND _valid_to IS NULL "
+            "AND _hydrated_at IS NOT NULL"
+        )
+
+    def write(self, edits: Edits, landed: pa.Table | None, run_id: str) -> None:
+        """Carry the edits out. `landed` holds rows that were landed with the same batch, whose
+        values are taken over rather than read again.
+        """
+        self._end(edits.endings)
+        self._move(edits.moved)
+        self._confirm(edits.confirmed)
+        if edits.completed:
+            with staged(self._connection, ids_table(edits.completed)):
+                self._connection.execute(
+                    f"DELETE FROM {self._name} "
+                    "WHERE id IN (SELECT id FROM stage) AND _valid_to IS NULL"
+                )
+        opened = edits.begun | edits.completed
+        there = set() if landed is None else set(landed["id"].to_pylist())
+        rows = Rows(self._columns)
+        for id, (_, record) in opened.items():
+            if id not in there:
+                rows.add(record, {"_content_type_id": self._stream.parent, "_run_id": run_id})
+        for table in (landed, rows.table() if rows else None):
+            if table is not None:
+                self._insert(table, opened)
+
+    def _insert(self, table: pa.Table, opened: Mapping[str, tuple[Version, Resource]]) -> None:
+        """Insert the versions among `opened` whose values the table holds."""
+        ids = table["id"].to_pylist()
+        wanted = [id in opened for id in ids]
+        if not any(wanted):
+            return
+        values = table.select(self._shared).filter(pa.array(wanted, pa.bool_()))
+        versions = [opened[id][0] for id in ids if id in opened]
+        stage = values
+        for name, dates in (
+            ("_valid_from", [each.valid_from for each in versions]),
+            ("_began_after", [each.began_after for each in versions]),
+            ("_observed_from", [each.observed_from for each in versions]),
+            ("_observed_to", [each.observed_to for each in versions]),
+            ("_hydrated_at", [each.hydrated_at for each in versions]),
+        ):
+            stage = stage.append_column(name, moments(dates))
+        changed = pa.array([each.changed for each in versions], pa.list_(pa.string()))
+        stage = stage.append_column("_changed", changed)
+        numbers = pa.array([each.number for each in versions], pa.int64())
+        stage = stage.append_column("_version", numbers)
+        with staged(self._connection, stage):
+            self._connection.execute(f"INSERT INTO {self._name} BY NAME SELECT * FROM stage")
+
+    def _end(self, endings: Mapping[str, Ending]) -> None:
+        if not endings:
+            return
+        stage = ids_table(endings)
+        for name, dates in (
+            ("valid_to", [each.valid_to for each in endings.values()]),
+            ("after", [each.after for each in endings.values()]),
+            ("before", [each.before for each in endings.values()]),
+        ):
+            stage = stage.append_column(name, moments(dates))
+        how = pa.array([each.by for each in endings.values()], pa.string())
+        with staged(self._connection, stage.append_column("how", how)):
+            self._connection.execute(
+                f"UPDATE {self._name} AS held SET _valid_to = stage.valid_to, "
+                "_ended_after = stage.after, _ended_before = stage.before, _ended_by = stage.how "
+                "FROM stage WHERE held.id = stage.id AND held._valid_to IS NULL"
+            )
+
+    def _move(self, moved: Mapping[str, Version]) -> None:
+        """Let the version before end where a version that was completed is now known to begin."""
+        if not moved:
+            return
+        before = pa.array([each.number - 1 for each in moved.values()], pa.int64())
+        stage = ids_table(moved).append_column("number", before)
+        stage = stage.append_column("at", moments(each.valid_from for each in moved.values()))
+        with staged(self._connection, stage):
+            self._connection.execute(
+                f"UPDATE {self._name} AS held SET _valid_to = stage.at FROM stage "
+                "WHERE held.id = stage.id AND held._version = stage.number"
+            )
+
+    def _confirm(self, confirmed: Mapping[str, datetime]) -> None:
+        if not confirmed:
+            return
+        stage = ids_table(confirmed).append_column("at", moments(confirmed.values()))
+        with staged(self._connection, stage):
+            self._connection.execute(
+                f"UPDATE {self._name} AS held SET _observed_to = stage.at FROM stage "
+                "WHERE held.id = stage.id AND held._valid_to IS NULL "
+                "AND held._observed_to < stage.at"
+            )
+
+
+def _version(row: tuple[Any, ...]) -> Version:
+    """A version as `History._last` selects it."""
+    _, number, valid_from, began, seen_from, seen_to, hydrated, ended, changed, record = row
+    return Version(
+        number=number,
+        valid_from=_moment(valid_from),
+        began_after=from_microseconds(began),
+        observed_from=_moment(seen_from),
+        observed_to=_moment(seen_to),
+        changed=None if changed is None else tuple(changed),
+        hydrated_at=from_microseconds(hydrated),
+        ended_at=from_microseconds(ended),
+        record=record,
+    )
+
+
+def _moment(microseconds: int) -> datetime:
+    moment = from_microseconds(microseconds)
+    assert moment is not None
+    return moment

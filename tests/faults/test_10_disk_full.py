@@ -1,0 +1,56 @@
+"""Test 10 of the list of faults: the disk is full, at every write."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from connector.sandbox import Sandbox
+from tests.faults.amount import SEED, SHARES, chosen
+from tests.faults.nursery import Nursery, child
+from tests.faults.patience import pulled
+from tests.pull.landed import differences, published, rows
+
+COUNTS = {"candidates": 40, "jobs": 6}
+RESOURCES = ("jobs", "candidates")
+STEP_BYTES = 16 * 1024
+"""Files grow by a multiple of this, and the log by less: from here on the points are finer."""
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+def test_10_a_full_disk_is_a_clean_end_wherever_it_is_met(tmp_path: Path, share: int) -> None:
+    """With room for files of so many bytes and no more, for every size up to the one that
+    suffices: the run ends with a sentence, no traceback and nothing half published; the old copy
+    can be read and is as it was; and with room again the next run is exact.
+    """
+    with Sandbox(counts=COUNTS) as sandbox, Nursery() as nursery:
+        base = tmp_path / "base"
+        assert "done" == pulled(sandbox, base, "jobs").outcome
+        before = rows(published(base), "FROM landing.jobs ORDER BY id")
+        shutil.copytree(base, tmp_path / "clean")
+        assert "done" == pulled(sandbox, tmp_path / "clean", *RESOURCES).outcome
+        largest = max(each.stat().st_size for each in (tmp_path / "clean" / "data").iterdir())
+        starved = 0
+        for size in chosen(range(0, 2 * largest, STEP_BYTES), 10, share):
+            point = f"no file beyond {size} bytes, seed {SEED}"
+            folder = tmp_path / "starved"
+            shutil.rmtree(folder, ignore_errors=True)
+            shutil.copytree(base, folder)
+            ended = nursery.run(child(sandbox, folder, *RESOURCES, file_bytes_max=size))
+
+            assert "Traceback" not in ended.said, (point, ended.said)
+            assert "unexpected" not in ended.said, (point, ended.said)
+            if ended.status != 0:
+                starved += 1
+                assert 1 == ended.status, (point, ended)
+                # SQLite takes a limit on a file's size for a broken disk, and a full one for full.
+                named = ("no room left", "ledger.sqlite cannot be used: disk I/O error")
+                assert any(each in ended.said for each in named), (point, ended.said)
+                found = rows(published(folder), "FROM landing.jobs ORDER BY id")
+                assert before == found, point
+            report = pulled(sandbox, folder, *RESOURCES)
+            assert "done" == report.outcome, (point, report.as_json())
+            assert [] == differences(sandbox, published(folder)), point
+        assert starved > 0

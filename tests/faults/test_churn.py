@@ -1,0 +1,66 @@
+"""Changes between every two requests, and then quiet: the next pull is exact."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from connector.sandbox import Sandbox, Store
+from tests.faults.patience import Time, pulled
+from tests.pull.landed import differences, published
+
+COUNT = 130
+
+
+class Churn:
+    """Updates three candidates, deletes one and creates one, whenever it is called."""
+
+    def __init__(self, seed: int) -> None:
+        self._chance = random.Random(seed)
+        self.calls = 0
+
+    def __call__(self, store: Store) -> None:
+        """Let it happen."""
+        self.calls += 1
+        ids = sorted(store.records("candidates"))
+        *updated, deleted = self._chance.sample(ids, 4)
+        for id in updated:
+            store.update("candidates", id, {"city": f"City {self.calls}"})
+        store.delete("candidates", deleted)
+        person = {"first_name": "Zoë", "last_name": "Müller", "employment_type": "permanent"}
+        email = f"zoe.{self.calls}@people.example"
+        store.create("candidates", {**person, "email": email})
+
+
+@pytest.mark.parametrize("ties", ["stable", "random"])
+@pytest.mark.parametrize("precision", ["microseconds", "milliseconds", "seconds"])
+@pytest.mark.parametrize("when", ["first load", "later pull"])
+def test_whatever_changed_between_any_two_requests_the_quiet_pull_is_exact(
+    tmp_path: Path, when: str, precision: str, ties: str
+) -> None:
+    """While a first load or a later pull is under way three records change, one goes and one comes
+    between every two of its requests; then all is quiet, and one pull more leaves none missing,
+    none too many and none stale, whatever the order of ties and the precision of timestamps.
+    """
+    time = Time()
+    behaviours = {"timestamp_precision": precision, "ties": ties}
+    with Sandbox(
+        counts={"candidates": COUNT}, clock=time.servers, behaviours=behaviours
+    ) as sandbox:
+        if when == "later pull":
+            assert "done" == pulled(sandbox, tmp_path, "candidates", time=time).outcome
+            time.pass_minutes(10)
+        churn = Churn(seed=len(precision + ties))
+        sandbox.between = churn
+        report = pulled(sandbox, tmp_path, "candidates", time=time)
+        sandbox.between = None
+        assert report.outcome in ("done", "partial"), report.as_json()
+        # The sandbox lets it happen after every answer but a 404.
+        assert churn.calls > report.requests / 2
+        time.pass_minutes(10)
+        quiet = pulled(sandbox, tmp_path, "candidates", time=time)
+
+        assert "done" == quiet.outcome, quiet.as_json()
+        assert [] == differences(sandbox, published(tmp_path))

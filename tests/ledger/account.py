@@ -1,0 +1,75 @@
+"""What the tests of the ledger share: a clock to turn by hand, spenders, and processes to kill."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from connector.catalog import CATALOG
+from connector.engine.quota import Terms, day_of
+from connector.ledger import Ledger, Purse, Spender
+from connector.wire.request import Request, get_request, list_request
+
+ROOT = Path(__file__).parents[2]
+START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+LIST = list_request(CATALOG["jobs"])
+DETAIL = get_request(CATALOG["jobs"], "5d1c")
+
+
+class Clock:
+    """The time, which passes only when it is told to."""
+
+    def __init__(self, now: datetime = START) -> None:
+        self.now = now
+
+    def __call__(self) -> datetime:
+        """The time."""
+        return self.now
+
+    def pass_time(self, **length: float) -> None:
+        """Let time pass."""
+        self.now += timedelta(**length)
+
+
+def spender(
+    run_id: str = "a",
+    *,
+    monthly: int | None = None,
+    reserve: int = 0,
+    billing_day: int = 1,
+    keeps_reserve: bool = True,
+    asks_anyway: bool = False,
+) -> Spender:
+    """A run that spends requests on these terms."""
+    terms = Terms(monthly, reserve, billing_day)
+    return Spender(run_id, "pull", terms, keeps_reserve=keeps_reserve, asks_anyway=asks_anyway)
+
+
+def used(ledger: Ledger, now: datetime = START, billing_day: int = 1) -> int:
+    """The requests of the cycle, as written down."""
+    return ledger.month(Terms(None, 0, billing_day), day_of(now)).used
+
+
+def pay(purse: Purse, *requests: Request) -> None:
+    """Pay for requests, one after another."""
+
+    async def act() -> None:
+        for each in requests:
+            await purse.pay(each)
+
+    asyncio.run(act())
+
+
+def start(program: str, folder: Path) -> subprocess.Popen[str]:
+    """A process of its own that runs a program, which finds the folder in `sys.argv[1]`."""
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", program, str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )

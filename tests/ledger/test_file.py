@@ -1,0 +1,190 @@
+"""The ledger's file: who may read it, what lasts, and everything that can be wrong with it."""
+
+from __future__ import annotations
+
+import sqlite3
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from connector.errors import (
+    DiskFull,
+    LedgerDamaged,
+    NotALedger,
+    WarehouseBusy,
+    WarehouseError,
+)
+from connector.ledger import Ledger, Purse, file, migrations
+from tests.ledger.account import LIST, START, Clock, pay, spender, start, used
+
+OPEN = """
+import sys
+from pathlib import Path
+from connector.ledger import Ledger
+sys.stdin.readline()
+with Ledger(Path(sys.argv[1])) as ledger:
+    print(len(ledger.leases()))
+"""
+
+
+def filled(folder: Path) -> Path:
+    """A ledger with something in it, closed."""
+    with Ledger(folder) as ledger:
+        pay(Purse(ledger, spender(), now=Clock()), LIST)
+        return ledger.path
+
+
+def test_only_its_owner_may_read_it(tmp_path: Path) -> None:
+    """The file and those that SQLite puts beside it have the mode 0600."""
+    with Ledger(tmp_path) as ledger:
+        pay(Purse(ledger, spender(), now=Clock()), LIST)
+        modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in tmp_path.iterdir()}
+
+    names = ("ledger.sqlite", "ledger.sqlite-shm", "ledger.sqlite-wal")
+    assert dict.fromkeys(names, 0o600) == modes
+
+
+def test_commits_last(tmp_path: Path) -> None:
+    """Every connection waits for the disk at each commit, and readers do not wait for it."""
+    connection = file.connect(tmp_path / "ledger.sqlite")
+    try:
+        ((synchronous,),) = connection.execute("PRAGMA synchronous").fetchall()
+        ((journal,),) = connection.execute("PRAGMA journal_mode").fetchall()
+    finally:
+        connection.close()
+
+    assert (2, "wal") == (synchronous, journal)
+
+
+def test_many_may_make_it_at_once(tmp_path: Path) -> None:
+    """Processes that find no ledger and make one at the same moment all come through."""
+    processes = [start(OPEN, tmp_path) for _ in range(4)]
+    for each in processes:
+        assert each.stdin is not None
+        each.stdin.write("\n")
+        each.stdin.flush()
+
+    assert [("0\n", 0)] * 4 == [
+        (each.communicate(timeout=60)[0], each.returncode) for each in processes
+    ]
+
+
+def test_an_older_ledger_is_brought_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file with the first tables alone gets the rest, and keeps what it holds."""
+    with monkeypatch.context() as earlier:
+        earlier.setattr(file, "MIGRATIONS", migrations.MIGRATIONS[:1])
+        earlier.setattr(file, "_LATEST", 1)
+        connection = file.connect(tmp_path / "ledger.sqlite")
+        connection.execute("INSERT INTO spent VALUES ('2026-11-20', 'pull', 'list', 7)")
+        connection.close()
+
+    with Ledger(tmp_path) as ledger:
+        assert (7, ()) == (used(ledger), ledger.leases())
+
+
+def write_text(path: Path) -> None:
+    """A file that is no database."""
+    path.write_text("Dear reader, " * 1000)
+
+
+def write_foreign(path: Path) -> None:
+    """Somebody else's database."""
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE sales (amount)")
+    connection.close()
+
+
+def write_later(path: Path) -> None:
+    """The ledger of a later version."""
+    filled(path.parent)
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("write", "said"),
+    [
+        (write_text, "is not an SQLite database"),
+        (write_foreign, "did not make"),
+        (write_later, "a later version"),
+    ],
+)
+def test_file_of_somebody_else_is_left_alone(
+    tmp_path: Path, write: Callable[[Path], None], said: str
+) -> None:
+    """What is no ledger of ours is refused with what to do, and stays as it was."""
+    path = tmp_path / "ledger.sqlite"
+    write(path)
+    before = path.read_bytes()
+
+    with pytest.raises(NotALedger, match=said) as caught, Ledger(tmp_path) as ledger:
+        ledger.leases()
+
+    assert str(path) in str(caught.value)
+    assert "Move the file away" in caught.value.action
+    assert before == path.read_bytes()
+
+
+def test_a_damaged_ledger_is_named(tmp_path: Path) -> None:
+    """Pages that were overwritten end with a sentence that says what is and what is not lost."""
+    path = filled(tmp_path)
+    size = path.stat().st_size
+    with path.open("r+b") as damaged:
+        damaged.seek(4096)
+        damaged.write(b"\xff" * (size - 4096))
+
+    with pytest.raises(LedgerDamaged, match="is damaged") as caught, Ledger(tmp_path) as ledger:
+        ledger.uses()
+
+    assert "backup" in caught.value.action
+
+
+def test_a_ledger_that_is_held_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where another process does not let go of the file, the wait ends with a sentence."""
+    monkeypatch.setattr(file, "BUSY_SECONDS", 0.05)
+    holder = sqlite3.connect(filled(tmp_path), isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    try:
+        with (
+            pytest.raises(WarehouseBusy, match="held by another process"),
+            Ledger(tmp_path) as ledger,
+        ):
+            pay(Purse(ledger, spender(), now=Clock()), LIST)
+    finally:
+        holder.close()
+
+
+def test_a_full_disk_is_named(tmp_path: Path) -> None:
+    """A commit that finds no room is rolled back, named, and nothing before it is lost."""
+    path = filled(tmp_path)
+    connection = file.connect(path)
+    try:
+        ((pages,),) = connection.execute("PRAGMA page_count").fetchall()
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+        with (
+            pytest.raises(DiskFull, match="no room left"),
+            file.naming_errors(path),
+            file.transaction(connection),
+        ):
+            connection.executemany(
+                "INSERT INTO spent VALUES ('2026-11-20', ?, 'list', 1)",
+                [(f"{n:01000d}",) for n in range(100)],
+            )
+    finally:
+        connection.close()
+
+    with Ledger(tmp_path) as ledger:
+        assert 50 == used(ledger, START)
+
+
+def test_a_folder_that_is_a_file_is_named(tmp_path: Path) -> None:
+    """A path that cannot be opened is named with the setting that leads there."""
+    (tmp_path / "data").write_text("")
+
+    with pytest.raises(WarehouseError, match=r"ledger\.sqlite cannot be used") as caught:
+        Ledger(tmp_path / "data").leases()
+
+    assert "CONNECTOR_DATA_DIR" in caught.value.action

@@ -1,0 +1,203 @@
+"""Leases: one run of a name at a time, whoever dies, sleeps or comes at the same moment."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from connector.errors import LeaseHeld, LeaseLost
+from connector.ledger import Ledger, Owner, Turn
+from connector.ledger.leases import LEASE_SECONDS
+from tests.ledger.account import LIST, START, Clock, spender, start
+
+HOLD = """
+import asyncio, sys
+from pathlib import Path
+from connector.ledger import Ledger, Turn
+from tests.ledger.account import spender
+
+async def hold():
+    with Ledger(Path(sys.argv[1])) as ledger:
+        async with Turn(ledger, "pull", spender("theirs")):
+            print("held", flush=True)
+            await asyncio.to_thread(sys.stdin.readline)
+
+asyncio.run(hold())
+"""
+
+
+def owner(run_id: str = "ours") -> Owner:
+    """A run of this very process."""
+    return Owner.of_this_process(run_id, "pull")
+
+
+def test_the_second_is_told_who_has_it(tmp_path: Path) -> None:
+    """While a run is under way another one of its name is refused, with all that is known."""
+    with Ledger(tmp_path) as ledger:
+        ledger.take_lease("pull", owner("first"), START)
+        with pytest.raises(LeaseHeld) as caught:
+            ledger.take_lease("pull", owner("second"), START + timedelta(seconds=60))
+
+    said = str(caught.value)
+    for each in (
+        f"process {os.getpid()} (pull)",
+        owner().host,
+        "run first",
+        "2026-11-21T12:00:00Z",
+    ):
+        assert each in said
+
+
+def test_a_lease_of_another_name_is_free(tmp_path: Path) -> None:
+    """A push and a pull run side by side, and each is given back alone."""
+    with Ledger(tmp_path) as ledger:
+        ledger.take_lease("pull", owner("a"), START)
+        ledger.take_lease("push", owner("b"), START)
+        ledger.release_lease("pull", "b")
+        assert ["pull", "push"] == [each.name for each in ledger.leases()]
+        ledger.release_lease("pull", "a")
+        assert ["push"] == [each.name for each in ledger.leases()]
+
+
+@pytest.mark.parametrize(
+    ("change", "is_over"),
+    [
+        ({}, False),
+        ({"born": "1"}, True),
+        ({"boot": "another"}, True),
+        ({"host": "elsewhere", "pid": 2**22 + 1}, False),
+        ({"space": "pid:[1]", "pid": 2**22 + 1}, False),
+        ({"pid": 2**22 + 1}, True),
+        ({"pid": 1, "born": None}, True),
+    ],
+    ids=["alive", "number given out again", "restarted", "host", "container", "gone", "other"],
+)
+def test_the_dead_hold_nothing(tmp_path: Path, change: dict[str, object], *, is_over: bool) -> None:
+    """An owner that is dead for certain is replaced at once; any other keeps it until it runs
+    out.
+    """
+    theirs = replace(owner("theirs"), **change)  # type: ignore[arg-type]  # fields of an Owner
+    with Ledger(tmp_path) as ledger:
+        ledger.take_lease("pull", theirs, START)
+        before = START + timedelta(seconds=LEASE_SECONDS - 1)
+        if is_over:
+            ledger.take_lease("pull", owner(), before)
+        else:
+            with pytest.raises(LeaseHeld):
+                ledger.take_lease("pull", owner(), before)
+            ledger.take_lease("pull", owner(), START + timedelta(seconds=LEASE_SECONDS))
+        assert ["ours"] == [each.owner.run_id for each in ledger.leases()]
+
+
+def test_a_killed_process_is_replaced_at_once(tmp_path: Path) -> None:
+    """A real process that holds a lease keeps others out; killed, even before anybody has taken
+    note of its death, it does not.
+    """
+    with start(HOLD, tmp_path) as process, Ledger(tmp_path) as ledger:
+        assert process.stdout is not None
+        assert "held\n" == process.stdout.readline()
+        (lease,) = ledger.leases()
+        assert process.pid == lease.owner.pid
+        with pytest.raises(LeaseHeld, match=f"process {process.pid} "):
+            ledger.take_lease("pull", owner(), lease.since)
+
+        process.send_signal(signal.SIGKILL)
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        ledger.take_lease("pull", owner(), lease.since)
+
+
+def test_an_ended_run_gives_it_back(tmp_path: Path) -> None:
+    """A turn that ends, well or by an error, leaves nothing behind."""
+
+    async def act(ledger: Ledger) -> None:
+        async with Turn(ledger, "pull", spender(), now=Clock()) as turn:
+            await turn.pay(LIST)
+            raise KeyError
+
+    with Ledger(tmp_path) as ledger:
+        with pytest.raises(KeyError):
+            asyncio.run(act(ledger))
+        assert () == ledger.leases()
+        assert [("list", 1)] == [(each.kind, each.requests) for each in ledger.uses()]
+
+
+def test_a_run_that_goes_on_keeps_it(tmp_path: Path) -> None:
+    """A lease that is about to run out is renewed before the next request leaves."""
+    clock = Clock()
+
+    async def act(ledger: Ledger) -> None:
+        async with Turn(ledger, "pull", spender(), now=clock) as turn:
+            for _ in range(5):
+                clock.pass_time(seconds=LEASE_SECONDS - 10)
+                await turn.pay(LIST)
+                with pytest.raises(LeaseHeld):
+                    ledger.take_lease("pull", owner(), clock.now + timedelta(seconds=99))
+
+    with Ledger(tmp_path) as ledger:
+        asyncio.run(act(ledger))
+
+
+def test_the_beat_renews_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a run waits and sends nothing, its lease is renewed all the same."""
+    monkeypatch.setattr("connector.ledger.turn.BEAT_SECONDS", 0.001)
+    clock = Clock()
+
+    async def act(ledger: Ledger) -> None:
+        async with Turn(ledger, "pull", spender(), now=clock):
+            clock.pass_time(seconds=60)
+            expected = clock.now + timedelta(seconds=LEASE_SECONDS)
+            async with asyncio.timeout(20):
+                while ledger.leases()[0].expires_at != expected:  # noqa: ASYNC110
+                    await asyncio.sleep(0)
+
+    with Ledger(tmp_path) as ledger:
+        asyncio.run(act(ledger))
+
+
+def test_a_run_that_overslept_sends_nothing_more(tmp_path: Path) -> None:
+    """A run whose turn another one has taken meanwhile is stopped before its next request, and
+    takes nothing away from the other.
+    """
+    clock = Clock()
+
+    async def act(ledger: Ledger) -> None:
+        async with Turn(ledger, "pull", spender(), now=clock) as turn:
+            clock.pass_time(seconds=LEASE_SECONDS)
+            ledger.take_lease("pull", owner(), clock.now)
+            for _ in range(2):
+                with pytest.raises(LeaseLost, match="another one has begun"):
+                    await turn.pay(LIST)
+
+    with Ledger(tmp_path) as ledger:
+        asyncio.run(act(ledger))
+        assert ["ours"] == [each.owner.run_id for each in ledger.leases()]
+        assert () == ledger.uses()
+
+
+def test_one_of_many_at_once_gets_it(tmp_path: Path) -> None:
+    """Of many that come at the same moment, each with a connection of its own, exactly one runs."""
+    together, ends = threading.Barrier(8), list[str]()
+
+    def come(number: int) -> None:
+        with Ledger(tmp_path) as ledger:
+            together.wait(20)
+            try:
+                ledger.take_lease("pull", owner(str(number)), START)
+                ends.append("has it")
+            except LeaseHeld:
+                ends.append("is told")
+
+    threads = [threading.Thread(target=come, args=(number,)) for number in range(8)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+
+    assert ["has it", *["is told"] * 7] == sorted(ends)

@@ -1,0 +1,260 @@
+"""The month's requests: never fewer written down than attempted, never more than allowed."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections import Counter
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from connector.engine.quota import UNSETTLED, Use
+from connector.errors import BudgetSpent, LeaseHeld, QuotaSpent, Stopped
+from connector.ledger import Ledger, Purse
+from tests.ledger.account import DETAIL, LIST, START, Clock, pay, spender, start, used
+
+SPEND = """
+import asyncio, sys
+from pathlib import Path
+from connector.errors import QuotaSpent
+from connector.ledger import Ledger, Purse
+from tests.ledger.account import LIST, Clock, spender
+
+async def spend():
+    with Ledger(Path(sys.argv[1])) as ledger:
+        purse = Purse(ledger, spender(monthly=237, reserve=20), now=Clock())
+        print("ready", flush=True)
+        sys.stdin.readline()
+        try:
+            while True:
+                await purse.pay(LIST)
+                print(purse.requests, flush=True)
+        except QuotaSpent:
+            await purse.settle()
+
+asyncio.run(spend())
+"""
+
+
+def test_requests_are_written_down_before_they_leave(tmp_path: Path) -> None:
+    """After every payment the ledger, read by another, counts at least what was paid for (I5)."""
+    with Ledger(tmp_path) as ledger, Ledger(tmp_path) as reader:
+        purse = Purse(ledger, spender(), now=Clock())
+        for paid in range(1, 121):
+            pay(purse, LIST)
+            assert paid == purse.requests <= used(reader) <= paid + 49
+
+
+def test_what_was_not_needed_is_returned(tmp_path: Path) -> None:
+    """A run that ends well has exactly what it sent on its account, by day, command and kind."""
+    with Ledger(tmp_path) as ledger:
+        purse = Purse(ledger, spender(), now=Clock())
+        pay(purse, LIST, DETAIL, DETAIL)
+        asyncio.run(purse.settle())
+        asyncio.run(purse.settle())
+
+        day = START.date()
+        assert (Use(day, "pull", "get", 2), Use(day, "pull", "list", 1)) == ledger.uses()
+        pay(purse, LIST)
+        assert Use(day, "pull", UNSETTLED, 50) in ledger.uses()
+        assert 53 == used(ledger)
+
+
+def test_a_killed_run_leaves_its_block_counted(tmp_path: Path) -> None:
+    """Killed at any request, a process has attempted no more than is counted, nor much less."""
+    with start(SPEND, tmp_path) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.stdin.write("\n")
+        process.stdin.flush()
+        attempted = [process.stdout.readline() for _ in range(60)]
+        process.send_signal(signal.SIGKILL)
+        attempted += process.stdout.readlines()
+
+    with Ledger(tmp_path) as ledger:
+        sent = len(attempted)
+        assert sent <= used(ledger) <= sent + 50
+
+
+def test_processes_share_one_month(tmp_path: Path) -> None:
+    """Four processes that spend at once send exactly what the month allows, and no more."""
+    processes = [start(SPEND, tmp_path) for _ in range(4)]
+    for each in processes:
+        assert each.stdout is not None
+        each.stdout.readline()
+    for each in processes:
+        assert each.stdin is not None
+        each.stdin.write("\n")
+        each.stdin.flush()
+    sent = [len(each.communicate(timeout=60)[0].splitlines()) for each in processes]
+
+    with Ledger(tmp_path) as ledger:
+        assert sum(sent) == used(ledger) <= 217
+        # What one had not needed when another was turned away may stay unspent.
+        assert sum(sent) >= 217 - 3 * 50
+        pay(Purse(ledger, spender(monthly=sum(sent) + 20, keeps_reserve=False), now=Clock()), LIST)
+
+
+def test_the_last_request_of_the_month_is_sent(tmp_path: Path) -> None:
+    """One run alone spends the month to its last request, then stops and names the cycle's end."""
+    with Ledger(tmp_path) as ledger:
+        purse = Purse(ledger, spender(monthly=123, billing_day=15), now=Clock())
+        with pytest.raises(QuotaSpent, match="123 of the month's 123 requests") as caught:
+            pay(purse, *[LIST] * 200)
+
+        assert 123 == purse.requests == used(ledger, billing_day=15)
+        assert "2026-12-15" in caught.value.action
+
+
+def test_the_reserve_is_left_to_people(tmp_path: Path) -> None:
+    """A pull stops before the reserve, says so, and a person may still spend it."""
+    with Ledger(tmp_path) as ledger:
+        purse = Purse(ledger, spender(monthly=60, reserve=10), now=Clock())
+        with pytest.raises(QuotaSpent, match="the other 10 are left to people"):
+            pay(purse, *[LIST] * 60)
+        person = Purse(
+            ledger, spender("b", monthly=60, reserve=10, keeps_reserve=False), now=Clock()
+        )
+        with pytest.raises(QuotaSpent):
+            pay(person, *[LIST] * 60)
+
+        assert (50, 10) == (purse.requests, person.requests)
+
+
+@pytest.mark.parametrize("budget", [1, 7, 50, 51])
+def test_a_budget_is_kept_by_many_at_once(tmp_path: Path, budget: int) -> None:
+    """Of many payments at once exactly the budget is paid, and no more is written down."""
+
+    async def act() -> list[BaseException | None]:
+        with Ledger(tmp_path) as ledger:
+            purse = Purse(ledger, spender(), budget=budget, now=Clock())
+            ends = await asyncio.gather(
+                *(purse.pay(LIST) for _ in range(90)), return_exceptions=True
+            )
+            assert budget == used(ledger)
+            return ends
+
+    ends = Counter(type(each) for each in asyncio.run(act()))
+    assert {type(None): budget, BudgetSpent: 90 - budget} == ends
+
+
+def test_a_block_ends_with_its_cycle(tmp_path: Path) -> None:
+    """What is left of a block at the end of a cycle is no part of the next one."""
+    clock = Clock(datetime(2026, 11, 30, 23, 59, tzinfo=UTC))
+    with Ledger(tmp_path) as ledger:
+        purse = Purse(ledger, spender(monthly=100), now=clock)
+        pay(purse, LIST, LIST)
+        clock.pass_time(minutes=2)
+        pay(purse, LIST)
+        asyncio.run(purse.settle())
+
+        days = date(2026, 11, 30), date(2026, 12, 1)
+        assert (
+            tuple(Use(d, "pull", "list", n) for d, n in zip(days, (2, 1), strict=True))
+            == ledger.uses()
+        )
+        assert 1 == used(ledger, clock.now)
+
+
+def test_the_servers_day_counts(tmp_path: Path) -> None:
+    """Where the server's clock is ahead its day counts, and the next run knows it at once."""
+    clock = Clock(datetime(2026, 11, 30, 23, 50, tzinfo=UTC))
+    with Ledger(tmp_path) as ledger:
+        first = Purse(ledger, spender(), now=clock)
+        pay(first, LIST)
+        first.heard(200, clock.now + timedelta(minutes=20))
+        pay(first, LIST)
+        asyncio.run(first.settle())
+        second = Purse(ledger, spender("b"), now=clock)
+        pay(second, LIST)
+        asyncio.run(second.settle())
+
+        days = date(2026, 11, 30), date(2026, 12, 1)
+        assert (
+            tuple(Use(d, "pull", "list", n) for d, n in zip(days, (1, 2), strict=True))
+            == ledger.uses()
+        )
+
+
+def test_the_apis_word_ends_the_next_run_before_it_begins(tmp_path: Path) -> None:
+    """A month that the API called spent is asked for nothing until the end that it told."""
+    clock = Clock()
+    ends = START + timedelta(days=3)
+    with Ledger(tmp_path) as ledger:
+        purse = Purse(ledger, spender(), now=clock)
+        pay(purse, LIST)
+        error = purse.spent(LIST, ends.timestamp())
+        asyncio.run(purse.settle())
+        assert "2026-11-24T12:00:00Z" in error.action
+
+        for _ in range(2):
+            later = Purse(ledger, spender("b"), now=clock)
+            with pytest.raises(QuotaSpent, match="the API said at 2026-11-21T12:00:00Z") as caught:
+                pay(later, LIST)
+            assert 0 == later.requests
+            assert "2026-11-24T12:00:00Z" in caught.value.action
+            clock.pass_time(days=1)
+        clock.now = ends
+        pay(Purse(ledger, spender("c"), now=clock), LIST)
+
+
+def test_an_end_that_was_not_told_is_the_billing_days(tmp_path: Path) -> None:
+    """Where the API told no end, the cycle's is named, and the API is asked again within a day."""
+    clock = Clock()
+    with Ledger(tmp_path) as ledger:
+        purse = Purse(ledger, spender(billing_day=5), now=clock)
+        error = purse.spent(LIST, None)
+        asyncio.run(purse.settle())
+        assert "2026-12-05" in error.action
+
+        with pytest.raises(QuotaSpent, match="by billing_day until 2026-12-05"):
+            pay(Purse(ledger, spender("b", billing_day=5), now=clock), LIST)
+        clock.pass_time(hours=20)
+        pay(Purse(ledger, spender("c", billing_day=5), now=clock), LIST)
+
+
+@pytest.mark.parametrize(("status", "is_open"), [(200, True), (404, True), (429, False)])
+def test_an_answer_proves_that_the_month_is_open(
+    tmp_path: Path, status: int, *, is_open: bool
+) -> None:
+    """Asked all the same, an API that answers is open again; one that refuses is not."""
+    clock = Clock()
+    with Ledger(tmp_path) as ledger:
+        purse = Purse(ledger, spender(), now=clock)
+        purse.spent(LIST, None)
+        asyncio.run(purse.settle())
+        anyway = Purse(ledger, spender("b", asks_anyway=True), now=clock)
+        pay(anyway, LIST)
+        anyway.heard(status, clock.now)
+        asyncio.run(anyway.settle())
+
+        assert is_open == (ledger.exhaustion() is None)
+
+
+def test_a_run_cancelled_while_it_takes_a_block_returns_it(tmp_path: Path) -> None:
+    """Whoever is interrupted in the middle of a payment has nothing on its account at its end."""
+
+    async def act() -> None:
+        with Ledger(tmp_path) as ledger:
+            purse = Purse(ledger, spender(), now=Clock())
+            paying = asyncio.ensure_future(purse.pay(LIST))
+            # It has begun, and waits for the disk.
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            paying.cancel()
+            await asyncio.gather(paying, return_exceptions=True)
+            await purse.settle()
+            assert (0, 0) == (purse.requests, used(ledger))
+
+    asyncio.run(act())
+
+
+def test_limits_stop_and_another_turn_does_not() -> None:
+    """A spent budget or month can be continued (4); a turn of another's was never begun (1)."""
+    assert (4, 4) == (BudgetSpent.exit_status, QuotaSpent.exit_status)
+    assert issubclass(BudgetSpent, Stopped)
+    assert not issubclass(LeaseHeld, Stopped)
+    assert 1 == LeaseHeld.exit_status

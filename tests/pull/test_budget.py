@@ -1,0 +1,167 @@
+"""Pulls within a budget and within the month: never a request too many, and nothing is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+from collections import Counter
+from datetime import date
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from connector.client import Client
+from connector.errors import BudgetSpent, Misused, QuotaSpent
+from connector.outcome import PullReport
+from connector.run import pull
+from connector.sandbox import Sandbox
+from connector.sandbox.faults import Status
+from connector.settings import Settings, load_settings
+from tests.pull.landed import differences, published, rows
+
+COUNTS = {"jobs": 4, "candidates": 22, "leads": 3, "content_types": 1, "content_items": 3}
+
+
+def settings(sandbox: Sandbox, folder: Path, **limits: int) -> Settings:
+    """Settings that point at the sandbox, with limits of the test's own."""
+    environ = {
+        "CONNECTOR_BASE_URL": sandbox.base_url,
+        "CONNECTOR_API_KEY": sandbox.key,
+        "CONNECTOR_DATA_DIR": str(folder / "data"),
+    }
+    return load_settings(dict(limits), environ, folder)
+
+
+async def at_once(_: float) -> None:
+    """Wait for a repeat, in no time."""
+
+
+def pulled(sandbox: Sandbox, folder: Path, budget: int | None, **limits: int) -> PullReport:
+    """Pull within a budget, and hold what the report says against what the server saw."""
+    before = len(sandbox.log)
+    connect = partial(Client, sleep=at_once)
+    given = settings(sandbox, folder, **limits)
+    report = asyncio.run(pull(given, budget=budget, connect=connect))
+    assert len(sandbox.log) - before == report.requests
+    assert budget is None or report.requests <= budget
+    return report
+
+
+@pytest.mark.parametrize("budget", [16, 30])
+def test_budgets_bring_a_load_to_its_end(tmp_path: Path, budget: int) -> None:
+    """Pull after pull sends at most its budget, all of it while something is left, and keeps what
+    landed: the last one is exact, and no record was paid for twice.
+    """
+    with Sandbox(counts=COUNTS) as sandbox:
+        whole = pulled(sandbox, tmp_path / "whole", None).requests
+        spent = []
+        for _ in range(30):
+            report = pulled(sandbox, tmp_path, budget)
+            spent.append(report.requests)
+            if report.outcome == "done":
+                break
+            assert (4, budget) == (report.exit_status, report.requests)
+            assert isinstance(report.error, BudgetSpent)
+        assert "done" == report.outcome
+        assert [] == differences(sandbox, published(tmp_path))
+
+    details = Counter(each.path for each in sandbox.log[whole:] if each.path.count("/") == 4)
+    # Only what a walk looks at again to prove where it may stop.
+    assert sum(details.values()) - len(details) <= 2 * len(spent) * len(COUNTS)
+
+
+def test_retries_count(tmp_path: Path) -> None:
+    """With many at once, and a server that fails at every third request, no more than the budget
+    is sent.
+    """
+    with Sandbox(counts=COUNTS) as sandbox:
+        sandbox.faults.add(Status(500), times=None, probability=0.3)
+        for budget in (2, 25):
+            pulled(sandbox, tmp_path, budget, connections=8)
+
+
+def test_what_was_under_way_at_the_limit_lands(tmp_path: Path) -> None:
+    """Answers that were paid for are not thrown away because another request was one too many."""
+    with Sandbox(counts={"candidates": 40}) as sandbox:
+        report = pulled(sandbox, tmp_path, 20, connections=4)
+        paid = {e.path.rsplit("/")[-1] for e in sandbox.log if e.path.count("/") == 4}
+
+    landed = rows(
+        published(tmp_path), "SELECT id FROM landing.candidates WHERE _hydrated_at NOTNULL"
+    )
+    assert paid == {row["id"] for row in landed}
+    assert 40 - len(paid) == report.resources["candidates"].pending
+
+
+@pytest.mark.parametrize("monthly", [1, 5, 6, 17, 38])
+def test_20_the_month_ends_anywhere(tmp_path: Path, monthly: int) -> None:
+    """(20) Wherever in lists and details our own count of the month ends, the pull stops before
+    the request that would exceed it, keeps what landed, and the next cycle goes on to the end.
+    """
+    with Sandbox(counts=COUNTS) as sandbox:
+        report = pulled(
+            sandbox, tmp_path, None, monthly_requests=monthly, monthly_reserve_requests=0
+        )
+        assert (4, monthly) == (report.exit_status, report.requests)
+        assert isinstance(report.error, QuotaSpent)
+        assert report.month is not None
+        assert str(report.month.period.ends) in report.error.action
+
+        again = pulled(
+            sandbox, tmp_path, None, monthly_requests=monthly, monthly_reserve_requests=0
+        )
+        assert (4, 0) == (again.exit_status, again.requests)
+
+        enlarged = pulled(sandbox, tmp_path, None, monthly_requests=10_000)
+        assert "done" == enlarged.outcome
+        assert [] == differences(sandbox, published(tmp_path))
+
+
+def test_20_the_apis_own_month_ends_anywhere(tmp_path: Path) -> None:
+    """(20) Where the API ends the month itself, the pull stops, and the next one sends nothing."""
+    for number in (1, 9):
+        folder = tmp_path / str(number)
+        behaviours = {"month_reset": "month"}
+        with Sandbox(counts=COUNTS, monthly_limit=number, behaviours=behaviours) as sandbox:
+            stopped, silent = (pulled(sandbox, folder, None) for _ in range(2))
+            assert isinstance(stopped.error, QuotaSpent)
+            assert (4, 4, 0) == (stopped.exit_status, silent.exit_status, silent.requests)
+            sandbox.limits.per_month = None
+            resumed = asyncio.run(pull(settings(sandbox, folder), asks_anyway=True))
+            assert "done" == resumed.outcome
+            assert [] == differences(sandbox, published(folder))
+
+
+def test_pulls_leave_the_reserve(tmp_path: Path) -> None:
+    """By default a twentieth of the month's requests is left when a pull stops."""
+    with Sandbox(counts={"candidates": 80}) as sandbox:
+        report = pulled(sandbox, tmp_path, None, monthly_requests=60)
+
+    assert (57, 4) == (report.requests, report.exit_status)
+    assert "the other 3 are left to people" in str(report.error)
+
+
+def test_a_budget_of_nothing_is_refused(tmp_path: Path) -> None:
+    """A budget below one request is a mistake, and nothing is made for it."""
+    with Sandbox(counts={"jobs": 1}) as sandbox, pytest.raises(Misused, match="budget is 0"):
+        pulled(sandbox, tmp_path, 0)
+
+    assert not (tmp_path / "data").exists()
+
+
+def test_analysts_see_what_was_spent(tmp_path: Path) -> None:
+    """`sync.quota` in the published file counts, by day, command and kind, what the server saw."""
+    chance = random.Random(3)
+    with Sandbox(counts=COUNTS) as sandbox:
+        for _ in range(3):
+            pulled(sandbox, tmp_path, chance.randint(5, 20), billing_day=31)
+        kinds = Counter("get" if each.path.count("/") == 4 else "list" for each in sandbox.log)
+        details = rows(published(tmp_path), "FROM sync.quota")
+
+    assert {"pull"} == {row["command"] for row in details}
+    for row in details:
+        assert row["cycle_begins"] <= row["day"] <= date.today()
+    by_kind = itertools.groupby(sorted(details, key=lambda r: r["kind"]), lambda r: r["kind"])
+    assert kinds == {kind: sum(row["requests"] for row in each) for kind, each in by_kind}

@@ -1,0 +1,146 @@
+"""History end to end: what changed between pulls is kept, version by version, in the published
+file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from connector.sandbox import Sandbox, Store
+from tests.pull.landed import differences, published, pulled, rows
+
+COUNTS = {"candidates": 104, "jobs": 8, "content_types": 2, "content_items": 6}
+RESOURCES = ("candidates", "jobs", "content_items")
+STATUSES = ("screening", "submitted", "interviewing", "rejected", "placed")
+
+Snapshot = Mapping[str, Mapping[str, Any]]
+
+
+class Time:
+    """The server's clock, which a test moves."""
+
+    def __init__(self) -> None:
+        # Deletions are dated by our own clock, so the server's must not lie behind it.
+        self.now = datetime.now(UTC).replace(microsecond=0)
+
+    def __call__(self) -> datetime:
+        """The time."""
+        return self.now
+
+    def passes(self, **by: float) -> None:
+        """Let time pass."""
+        self.now += timedelta(**by)
+
+
+def expected(snapshots: list[Snapshot], id: str) -> list[Mapping[str, Any]]:
+    """The versions that looks at these moments can have seen: each that is not the one before."""
+    seen: list[Mapping[str, Any] | None] = [None]
+    for snapshot in snapshots:
+        if snapshot.get(id) != seen[-1]:
+            seen.append(snapshot.get(id))
+    return [each for each in seen if each is not None]
+
+
+def test_each_version_is_kept_and_dated(tmp_path: Path) -> None:
+    """Over five pulls with changes, deletions and returns in between, the history has exactly the
+    versions that were there at the pulls, each from its own `updated_at` on, none overlapping;
+    and the landing still equals the API.
+    """
+    time = Time()
+    moments: list[datetime] = []
+    snapshots: dict[str, list[Snapshot]] = {name: [] for name in RESOURCES}
+    with Sandbox(counts=COUNTS, clock=time) as sandbox:
+        gone: list[dict[str, Any]] = []
+        for turn in range(5):
+            ids = sorted(sandbox.store.records("candidates"))
+            if turn:
+                for number, id in enumerate(ids[turn : 30 + turn]):
+                    time.passes(seconds=20)
+                    status = STATUSES[(number + turn) % len(STATUSES)]
+                    sandbox.store.update("candidates", id, {"status": status})
+                for back in gone:
+                    sandbox.store.insert("candidates", {**back, "updated_at": time.now.isoformat()})
+                item = sorted(sandbox.store.records("content_items"))[0]
+                sandbox.store.touch("content_items", item, {"title": f"Title {turn}"})
+                records = sandbox.store.records("candidates")
+                gone = [records[id] for id in ids[-3 * turn : -1]][:2]
+                for each in gone:
+                    sandbox.store.delete("candidates", each["id"])
+            time.passes(hours=1)
+            assert "done" == pulled(sandbox, tmp_path).outcome
+            assert [] == differences(sandbox, published(tmp_path))
+            moments.append(time.now)
+            for name, taken in snapshots.items():
+                taken.append(sandbox.store.records(name))
+    for name, taken in snapshots.items():
+        found = rows(published(tmp_path), f"FROM history.{name} ORDER BY _version")
+        wanted = {id: expected(taken, id) for snapshot in taken for id in snapshot}
+        assert sum(map(len, wanted.values())) == len(found)
+        for id, states in wanted.items():
+            chain = [row for row in found if row["id"] == id]
+            assert states == [json.loads(row["_record"]) for row in chain]
+            assert [row["updated_at"] for row in chain] == [row["_valid_from"] for row in chain]
+            assert (id in taken[-1]) == (chain[-1]["_valid_to"] is None)
+            for row, after in pairwise(chain):
+                assert row["_valid_from"] <= row["_valid_to"] <= after["_valid_from"]
+                assert {row["_observed_from"], after["_observed_from"]} <= set(moments)
+    returns = "SELECT 1 FROM history.candidates WHERE _changed[1] = '_deleted_at'"
+    assert 6 == len(rows(published(tmp_path), returns))
+
+
+def test_a_quiet_pull_adds_no_version(tmp_path: Path) -> None:
+    """A first load makes one whole version of each record, although lists showed it first, and a
+    pull that finds nothing new makes none.
+    """
+    time = Time()
+    with Sandbox(counts=COUNTS, clock=time) as sandbox:
+        for _ in range(2):
+            pulled(sandbox, tmp_path)
+            time.passes(hours=1)
+            for name in RESOURCES:
+                query = f"FROM history.{name} WHERE _hydrated_at IS NOT NULL AND _changed IS NULL"
+                assert COUNTS[name] == len(rows(published(tmp_path), query))
+                assert COUNTS[name] == len(rows(published(tmp_path), f"FROM history.{name}"))
+
+
+def test_a_status_that_only_a_list_showed_is_kept(tmp_path: Path) -> None:
+    """A status that a list shows, and that has changed again when the detail is read, is a version
+    of its own, marked as seen in lists alone, between the two that details showed.
+    """
+    time = Time()
+    # Where the server does not sort, each pull reads the list before the details that differ.
+    with Sandbox(
+        counts={"candidates": 40}, clock=time, behaviours={"sorting": "ignored"}
+    ) as sandbox:
+        id, *_, other = sorted(sandbox.store.records("candidates"))
+        sandbox.store.change_silently("candidates", id, {"status": "screening"})
+        pulled(sandbox, tmp_path, "candidates")
+        time.passes(hours=1)
+        sandbox.store.change_silently("candidates", id, {"status": "submitted"})
+        sandbox.store.delete("candidates", other)
+
+        def move_on(store: Store) -> None:
+            time.passes(seconds=2)
+            if sandbox.log[-1].path.endswith("/candidates"):
+                store.change_silently("candidates", id, {"status": "placed"})
+
+        sandbox.between = move_on
+        pulled(sandbox, tmp_path, "candidates")
+        sandbox.between = None
+
+        assert [] == differences(sandbox, published(tmp_path))
+    chain = rows(published(tmp_path), f"FROM history.candidates WHERE id = '{id}'")
+    chain.sort(key=lambda row: int(row["_version"]))
+    assert [("screening", True), ("submitted", False), ("placed", True)] == [
+        (row["status"], row["_hydrated_at"] is not None) for row in chain
+    ]
+    assert [None, ["status"], ["status"]] == [row["_changed"] for row in chain]
+    assert chain[0]["_observed_to"] <= chain[1]["_began_after"] < chain[1]["_observed_from"]
+    assert chain[1]["_observed_from"] <= chain[2]["_began_after"] < chain[2]["_observed_from"]
+    query = f"FROM history.candidates WHERE id = '{other}'"
+    assert ["deletion"] == [row["_ended_by"] for row in rows(published(tmp_path), query)]

@@ -1,0 +1,114 @@
+"""What a run leaves in `sync`: what it did with each resource, what that cost, and why."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from connector.catalog import CATALOG
+from connector.outcome import Tally
+from connector.run import pull
+from connector.sandbox import Sandbox
+from connector.settings import load_settings
+from connector.warehouse import Run, Warehouse, migrations, schema
+from connector.wire.request import list_request
+from tests.pull.landed import published, pulled, rows
+
+COUNTS = {"jobs": 4, "candidates": 9}
+
+
+def test_each_resource_has_its_cost(tmp_path: Path) -> None:
+    """Requests, waits and 429s are those of the resource alone, and its share is of the month."""
+    with Sandbox(counts=COUNTS) as sandbox:
+        given = load_settings(
+            {"monthly_requests": 400, "base_url": sandbox.base_url},
+            {"CONNECTOR_API_KEY": sandbox.key, "CONNECTOR_DATA_DIR": str(tmp_path / "data")},
+            tmp_path,
+        )
+        report = asyncio.run(pull(given, ["jobs", "candidates"], budget=300))
+        seen = [each.path.split("/")[3] for each in sandbox.log]
+
+    found = {r["resource"]: r for r in rows(published(tmp_path), "FROM sync.run_resources")}
+    for name in COUNTS:
+        assert seen.count(name) == found[name]["requests"]
+        assert seen.count(name) / 400 == found[name]["month_share"]
+        assert (0, 0, 0, 0.0) == tuple(
+            found[name][each] for each in ("sweeps", "scrubs", "rate_limited", "waited_seconds")
+        )
+        assert 120.0 == found[name]["lateness_seconds"]
+        read = rows(published(tmp_path), f"SELECT min(_hydrated_at) AS at FROM landing.{name}")
+        assert read[0]["at"] == found[name]["oldest_read_at"]
+        assert {} == json.loads(found[name]["anomalies"])
+    # The published file shows the run as ended: it is no longer under way.
+    (run,) = rows(published(tmp_path), "FROM sync.runs")
+    assert ("done", 300, len(seen) / 400) == (run["outcome"], run["budget"], run["month_share"])
+    assert report.month is not None
+    assert len(seen) == report.month.used
+
+
+def test_anomalies_are_counted_by_kind(tmp_path: Path) -> None:
+    """What was odd is counted by its kind, for the run that saw it and for no other."""
+    behaviours = {"extra_fields": "shown"}
+    with Sandbox(counts={"jobs": 3}, behaviours=behaviours) as sandbox:
+        first, second = (pulled(sandbox, tmp_path, "jobs") for _ in range(2))
+
+    kinds = rows(
+        published(tmp_path),
+        "SELECT kind, count(*) AS n FROM sync.events"
+        f" WHERE run_id = '{first.run_id}' GROUP BY kind",
+    )
+    assert {"unknown_field": kinds[0]["n"]} == first.resources["jobs"].anomalies
+    assert {} == second.resources["jobs"].anomalies
+
+
+def test_requests_are_told_apart_by_purpose() -> None:
+    """Whoever drives an engine says what a request is for; each is counted once."""
+    tally, request = Tally(), list_request(CATALOG["jobs"])
+    tally.before_send(request)
+    tally.purpose = "scrub"
+    tally.before_send(request)
+    tally.before_send(request)
+    tally.purpose = "sweep"
+    tally.before_send(request)
+
+    assert (4, 4) == (tally.of("jobs"), tally.lists("jobs"))
+    assert (1, 2, 1) == tuple(tally.towards("jobs", each) for each in ("pull", "scrub", "sweep"))
+    assert 0 == tally.towards("leads", "scrub")
+
+
+def test_an_older_warehouse_is_brought_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of before keeps its runs, which read as having had no sweep, scrub or anomaly."""
+    warehouse = Warehouse(folder_of_nobody(tmp_path))
+    with monkeypatch.context() as earlier:
+        earlier.setattr(schema, "MIGRATIONS", migrations.MIGRATIONS[:2])
+        warehouse.prepare()
+    with duckdb.connect(str(warehouse.work)) as connection:
+        connection.execute(
+            "INSERT INTO sync.runs (run_id, command, started_at) VALUES ('a', 'pull', now())"
+        )
+        connection.execute(
+            "INSERT INTO sync.run_resources (run_id, resource, outcome, proven, requests, lists,"
+            ' details, "new", changed, unchanged, deleted, live, pending)'
+            " VALUES ('a', 'jobs', 'done', TRUE, 2, 1, 1, 0, 0, 1, 0, 4, 0)"
+        )
+
+    warehouse.prepare()
+
+    (last,) = [each.last for each in warehouse.standing() if each.resource == "jobs"]
+    assert last is not None
+    assert (2, 0, 0, {}, None) == (
+        *(last.requests, last.sweeps, last.scrubs),
+        *(last.anomalies, last.month_share),
+    )
+    warehouse.end(Run("b", "pull", datetime.now(UTC), budget=5))
+    assert [5, None] == [each.budget for each in warehouse.runs(2)]
+
+
+def folder_of_nobody(folder: Path) -> Path:
+    """The folder of an account without an address."""
+    return load_settings({}, {"CONNECTOR_DATA_DIR": str(folder / "data")}, folder).make_folder()

@@ -1,0 +1,106 @@
+"""Two pulls of an account at once: one runs, the other says who it is and sends nothing."""
+
+from __future__ import annotations
+
+import signal
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from connector.errors import LeaseHeld
+from connector.ledger import Ledger, Owner
+from connector.sandbox import Sandbox, Store
+from tests.cli.calling import KEY, call, start, variables
+from tests.pull.landed import differences, pulled, settings_of
+
+
+def test_28_the_second_pull_sends_nothing(tmp_path: Path) -> None:
+    """(28) While a pull runs, another one ends with 1, names its process, and no request of its
+    own reaches the server; `status` shows who is at work. The first is not disturbed.
+    """
+    reached, go_on = Event(), Event()
+
+    def between(_: Store) -> None:
+        if len(sandbox.log) == 10:
+            reached.set()
+            go_on.wait(60)
+
+    with Sandbox(counts={"candidates": 30}, keys={KEY: ("*",)}, between=between) as sandbox:
+        environ = {**variables(sandbox.base_url, tmp_path), "CONNECTOR_CONNECTIONS": "1"}
+        with start(["pull", "candidates"], environ) as first:
+            assert reached.wait(60)
+            before = len(sandbox.log)
+            second = call(["pull", "--json"], environ)
+            shown, told = call(["status"], environ), call(["status", "--json"], environ)
+            assert before == len(sandbox.log)
+            go_on.set()
+            _, said = first.communicate(timeout=60)
+        runs = call(["status", "--json"], environ).object["runs"]
+
+    error = second.object["error"]
+    assert (1, "lease_held") == (second.status, error["code"])
+    assert f"a pull is under way already: process {first.pid} (pull) on " in error["message"]
+    assert "connector status" in error["action"]
+    assert f", process {first.pid} (pull) on " in shown.out
+    assert [True] == [each["is_under_way"] for each in told.object["leases"]]
+    assert "Run 'connector pull'" not in shown.err
+    assert 0 == first.returncode, said
+    # The one that was turned away left no trace, and did not take the first for a dead one.
+    assert ["done"] == [each["outcome"] for each in runs]
+
+
+def test_28_a_killed_pull_is_followed_at_once(tmp_path: Path) -> None:
+    """(28) A pull that was killed is shown as cut off, and the next one begins without a wait."""
+    reached, go_on = Event(), Event()
+
+    def between(_: Store) -> None:
+        if len(sandbox.log) == 10:
+            reached.set()
+            go_on.wait(60)
+
+    with Sandbox(counts={"candidates": 30}, keys={KEY: ("*",)}, between=between) as sandbox:
+        environ = variables(sandbox.base_url, tmp_path)
+        with start(["pull", "candidates"], environ) as first:
+            assert reached.wait(60)
+            first.send_signal(signal.SIGKILL)
+            first.wait(60)
+        go_on.set()
+        shown = call(["status", "--json"], environ).object
+        second = call(["pull", "candidates", "--json"], environ)
+        after = call(["status", "--json"], environ).object
+
+    assert ["cut off"] == [each["outcome"] for each in shown["runs"]]
+    assert [False] == [each["is_under_way"] for each in shown["leases"]]
+    assert (0, "done") == (second.status, second.object["outcome"])
+    assert ["done", "interrupted"] == [each["outcome"] for each in after["runs"]]
+    assert [] == after["leases"]
+    # What the killed one had written down stays counted: at most a block too many.
+    assert len(sandbox.log) <= after["month"]["used"] <= len(sandbox.log) + 50
+
+
+def test_28_a_push_and_a_pull_run_side_by_side(tmp_path: Path) -> None:
+    """(28) A turn of another name, as a push has it, does not keep a pull from running."""
+    with Sandbox(counts={"jobs": 3}) as sandbox:
+        folder = settings_of(sandbox, tmp_path).make_folder()
+        with Ledger(folder) as ledger:
+            push = Owner.of_this_process("p", "push")
+            ledger.take_lease("push", push, datetime.now(UTC))
+            report = pulled(sandbox, tmp_path)
+            assert ["push"] == [each.name for each in ledger.leases()]
+
+        assert "done" == report.outcome
+        assert [] == differences(sandbox, tmp_path / "data" / "recruitment.duckdb")
+
+
+def test_28_library_calls_are_kept_apart(tmp_path: Path) -> None:
+    """(28) A pull of the same process is refused as one of another process is."""
+    with Sandbox(counts={"jobs": 3}) as sandbox:
+        folder = settings_of(sandbox, tmp_path).make_folder()
+        with Ledger(folder) as ledger:
+            ledger.take_lease("pull", Owner.of_this_process("other", "dagster"), datetime.now(UTC))
+            with pytest.raises(LeaseHeld, match=r"\(dagster\)"):
+                pulled(sandbox, tmp_path)
+        assert [] == sandbox.log
+        assert not (folder / "work.duckdb").exists()

@@ -1,0 +1,310 @@
+"""The connector's side in memory: runs the production engine and performs what it asks.
+
+A commit is whole or not at all, and a kill loses only what was not committed. What is asked and
+answered can be watched (`trace`), and every commit is judged as it comes (`judge`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from functools import lru_cache, partial
+from typing import Any
+
+from connector.engine import ask
+from connector.engine.ask import Bookmark, Commit, Found, Gone, Known, Outcome, PageSeen, Unread
+from connector.engine.pull import Manner, Pulled, pull
+from connector.errors import ConnectorError, NoAnswer
+from connector.resource import Resource
+from connector.value import read_datetime
+from tests.simulation.world import World
+
+UNREAD_MAX = 5
+"""Details of one batch that may fail before a drive gives the resource up (connector/stream.py)."""
+
+
+class CutShort(Exception):
+    """The process was killed here."""
+
+
+class Endless(Exception):
+    """A pull sent more requests than any that ends would."""
+
+
+@lru_cache(maxsize=65536)
+def moment(text: str | None) -> datetime | None:
+    """A timestamp as answers show it."""
+    return None if text is None else read_datetime(text)
+
+
+@dataclass(slots=True)
+class Row:
+    """A landed row."""
+
+    raw: Mapping[str, Any]
+    created_at: datetime | None
+    updated_at: datetime | None = None
+    read_at: datetime | None = None
+    is_deleted: bool = False
+
+
+@dataclass
+class Kill:
+    """Where a process is killed: at that step, before it has its effect or after.
+
+    A step is a look, a list request, each request for a detail, or a commit.
+    """
+
+    step: int
+    is_after: bool = False
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a pull ended: with the engine's own word, with an error, or (both None) killed."""
+
+    pulled: Pulled | None = None
+    error: ConnectorError | None = None
+
+
+@dataclass
+class Seen:
+    """What the engine was told, as evidence for what it commits."""
+
+    pages: list[PageSeen] = field(default_factory=list)
+    gone: dict[str, list[Gone]] = field(default_factory=dict)
+
+
+Judge = Callable[["Mirror", Commit], None]
+
+
+class Mirror:
+    """The landing of one stream, its queue and its bookmark."""
+
+    def __init__(self, world: World, *, judge: Judge | None = None) -> None:
+        self.world = world
+        self.rows: dict[str, Row] = {}
+        self.queue: dict[str, tuple[str, datetime | None]] = {}
+        self.bookmark = Bookmark(lateness_seconds=world.scenario.lateness_seconds)
+        self.events: list[ask.Event] = []
+        self.seen = Seen()
+        self.steps = 0
+        self.kill: Kill | None = None
+        self.trace: Callable[[str], None] | None = None
+        self.requests_max = 10**9
+        self.manner = Manner(accepts_deletes=world.scenario.accepts_deletes)
+        self.before_request: Callable[[], None] | None = None
+        self._judge = judge
+
+    def adopt(self) -> None:
+        """Take the API as landed and proven at this moment, without a request."""
+        at = self.world.server_now().replace(microsecond=0)
+        for id, raw in self.world.server.details().items():
+            self.rows[id] = Row(raw, moment(raw["created_at"]), moment(raw["updated_at"]), at)
+        self.bookmark = replace(self.bookmark, proven_at=at - timedelta(seconds=1))
+
+    def pull(self) -> Ended:
+        """One pull, to its end or to its kill. Raises `Endless` past `requests_max`."""
+        steps = pull(self.world.server.declaration, self.bookmark, self.manner)
+        self._requests_before = self.world.requests
+        try:
+            wanted = next(steps)
+            while True:
+                if self.trace is not None and isinstance(wanted, Commit):
+                    self.trace(f"{self.world.now:%H:%M:%S.%f} {_told(wanted)}")
+                answer = self._perform(wanted)
+                if self.trace is not None and not isinstance(wanted, Commit):
+                    self.trace(f"{self.world.now:%H:%M:%S.%f} {_told(wanted)} -> {_told(answer)}")
+                wanted = steps.send(answer)
+        except StopIteration as ended:
+            return Ended(pulled=ended.value)
+        except CutShort:
+            return Ended()
+        except ConnectorError as error:
+            return Ended(error=error)
+        finally:
+            steps.close()
+
+    # -- performing -------------------------------------------------------------------------------
+
+    def _perform(self, wanted: ask.Ask) -> Any:
+        match wanted:
+            case ask.ListPage(page, sort, order):
+                return self._stepping(lambda: self._list(page, sort, order))
+            case ask.ReadRecords(ids):
+                return self._read(ids)
+            case Commit():
+                return self._stepping(lambda: self._commit(wanted))
+            case ask.TurnTo():
+                return None
+            case _:
+                return self._stepping(lambda: self._look(wanted))
+
+    def _stepping(self, act: Callable[[], Any]) -> Any:
+        """Act, unless the process is killed before; and perhaps be killed after."""
+        self.steps += 1
+        self._die_here(is_after=False)
+        done = act()
+        self._die_here(is_after=True)
+        return done
+
+    def _die_here(self, *, is_after: bool) -> None:
+        world, share = self.world, self.world.scenario.kill_share / 2
+        is_drawn = share > 0 and world.is_faulty and world.chance.random() < share
+        if is_drawn or (self.kill is not None and self.kill == Kill(self.steps, is_after)):
+            if self.trace is not None:
+                self.trace(f"killed {'after' if is_after else 'before'} step {self.steps}")
+            raise CutShort
+
+    def _list(self, page: int, sort: str | None, order: str) -> PageSeen:
+        self._count()
+        seen = self.world.list(page, sort, order)
+        self.seen.pages.append(seen)
+        return seen
+
+    def _count(self) -> None:
+        if self.world.requests - self._requests_before >= self.requests_max:
+            raise Endless(f"more than {self.requests_max} requests")
+        if self.before_request is not None:
+            self.before_request()
+
+    def _read(self, ids: tuple[str, ...]) -> dict[str, Outcome]:
+        """Details in any order, as from several connections; as a drive gives up, so does this."""
+        outcomes: dict[str, Outcome] = {}
+        order = list(ids)
+        self.world.chance.shuffle(order)
+        failures = 0
+        for id in order:
+            self._count()
+            outcomes[id] = outcome = self._stepping(partial(self.world.read, id))
+            if isinstance(outcome, Gone):
+                self.seen.gone.setdefault(id, []).append(outcome)
+            failures += isinstance(outcome, Unread)
+            if failures > UNREAD_MAX:
+                found = tuple(each for each in outcomes.values() if isinstance(each, Found))
+                self._stepping(partial(self._commit, Commit(records=found)))
+                raise NoAnswer("Too many details failed.")
+        return outcomes
+
+    # -- looks ------------------------------------------------------------------------------------
+
+    def _look(self, wanted: ask.Ask) -> Any:
+        match wanted:
+            case ask.Recall(ids):
+                found: Any = {id: self._known(id) for id in ids if id in self.rows}
+            case ask.Differing(answers):
+                found = {each.id for each in answers if self._differs(each)}
+            case ask.Between(after, before):
+                live = self._live()
+                found = {id for id, row in live if _lies(row.created_at, after, before)}
+            case ask.BetweenUpdated(after, before):
+                live = self._settled()
+                found = {id for id, row in live if _lies(row.updated_at, after, before)}
+            case ask.CountBefore(moments):
+                found = [self._count_before(each) for each in moments]
+            case ask.LeastRecent(count):
+                read = sorted((row.read_at, id) for id, row in self._settled() if row.read_at)
+                found = [id for _, id in read[:count]]
+            case ask.Undated(after):
+                dated = [(id, row.updated_at) for id, row in self._live() if row.read_at]
+                found = [id for id, at in dated if at is None or at > after]
+            case ask.NextQueued(count, skip):
+                found = self._next_queued(count, skip)
+            case _:
+                assert isinstance(wanted, ask.CountLive), wanted
+                found = len(self._live())
+        return found
+
+    def _live(self) -> list[tuple[str, Row]]:
+        return [(id, row) for id, row in self.rows.items() if not row.is_deleted]
+
+    def _settled(self) -> list[tuple[str, Row]]:
+        return [(id, row) for id, row in self._live() if id not in self.queue]
+
+    def _known(self, id: str) -> Known:
+        row = self.rows[id]
+        return Known(row.updated_at, row.read_at, id in self.queue, row.is_deleted)
+
+    def _differs(self, answer: Resource) -> bool:
+        """As the warehouse compares: a detail whole, a list item by the fields that both show."""
+        row = self.rows.get(answer.raw["id"])
+        if row is None or row.read_at is None:
+            return False
+        if not answer.is_item:
+            return answer.raw != row.raw
+        landed = row.raw
+        return any(landed.get(name, value) != value for name, value in answer.raw.items())
+
+    def _count_before(self, before: datetime | None) -> int:
+        return sum(_lies(row.created_at, None, before) for _, row in self._live())
+
+    def _next_queued(self, count: int, skip: frozenset[str]) -> list[str]:
+        """Newest first, undated last, and by id among equals."""
+        waiting = sorted(id for id in self.queue if id not in skip)
+        dated = [id for id in waiting if self.queue[id][1] is not None]
+        dated.sort(key=lambda each: self.queue[each][1] or datetime.max, reverse=True)
+        return [*dated, *(id for id in waiting if self.queue[id][1] is None)][:count]
+
+    # -- commits ----------------------------------------------------------------------------------
+
+    def _commit(self, what: Commit) -> None:
+        """Carry it out in the order of the warehouse (connector/warehouse/landing.py)."""
+        for item in {each.raw["id"]: each for each in what.items}.values():
+            id = item.raw["id"]
+            if id not in self.rows:
+                self.rows[id] = Row(item.raw, moment(item.raw["created_at"]))
+                self._enqueue(id, "listed")
+            elif self.rows[id].is_deleted:
+                self._enqueue(id, "reappeared")
+        for found in what.records:
+            raw = found.record.raw
+            created_at, updated_at = moment(raw["created_at"]), moment(raw["updated_at"])
+            self.rows[raw["id"]] = Row(raw, created_at, updated_at, found.served_at)
+            self.queue.pop(raw["id"], None)
+        for id in what.gone:
+            if id in self.rows:
+                self.rows[id] = replace(self.rows[id], is_deleted=True)
+            self.queue.pop(id, None)
+        for id, reason in what.enqueue.items():
+            self._enqueue(id, reason)
+        self.events.extend(what.events)
+        if self._judge is not None:
+            self._judge(self, what)
+        if what.bookmark is not None:
+            self.bookmark = what.bookmark
+
+    def _enqueue(self, id: str, reason: str) -> None:
+        row = self.rows.get(id)
+        self.queue.setdefault(id, (reason, row.created_at if row else None))
+
+
+def _lies(at: datetime | None, after: datetime | None, before: datetime | None) -> bool:
+    """Strictly between the bounds; what has no moment lies only where there are none."""
+    if at is None:
+        return after is None and before is None
+    return (after is None or at > after) and (before is None or at < before)
+
+
+def _told(value: object) -> str:
+    """An ask or an answer in one line."""
+    match value:
+        case PageSeen():
+            ids = " ".join(str(item.raw["id"]) for item in value.items)
+            return f"page {value.page}, {value.total} in all, {value.served_at:%H:%M:%S}: {ids}"
+        case Found(record, served_at):
+            return f"found {record.raw['updated_at']} at {served_at:%H:%M:%S}"
+        case dict():
+            return "{" + ", ".join(f"{key}: {_told(each)}" for key, each in value.items()) + "}"
+        case Commit():
+            parts = (
+                f"{len(value.items)} items",
+                f"records {' '.join(each.record.raw['id'] for each in value.records)}",
+                f"gone {' '.join(value.gone)}",
+                f"queued {dict(value.enqueue)}",
+                *(f"{each.kind}: {each.detail}" for each in value.events),
+                str(value.bookmark),
+            )
+            return f"commit {'; '.join(parts)}"
+        case _:
+            return str(value)

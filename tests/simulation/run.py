@@ -1,0 +1,153 @@
+"""One run of one scenario and seed: busy pulls, then quiet ones, and the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from connector.engine.scrub import DETAILS_PER_WINDOW
+from tests.simulation.checkers import (
+    Broken,
+    differences,
+    judge,
+    quiet_requests,
+    quiet_requests_due,
+)
+from tests.simulation.mirror import Endless, Mirror
+from tests.simulation.scenario import Scenario, scenario_of
+from tests.simulation.world import World
+
+REQUESTS_PER_RECORD_MAX = 12
+"""A pull that sends more requests than this for each record that there ever was does not end."""
+
+IDS_SHOWN_MAX = 6
+
+ANOMALIES = frozenset(("late", "silent"))
+"""Events that tell of writes that the API's own dates could not show."""
+
+BLIND_PULLS = (3, 4)
+"""The pulls of a run during which the key has lost sight of records, where the scenario says so."""
+
+
+@dataclass
+class Verdict:
+    """What became of a run. `wrong` are the promises broken, `reason` why the last pull was not
+    proven; both None or empty in a run that is as it should be. `anomalies` counts the events that
+    tell of writes which no date could show.
+    """
+
+    scenario: str
+    seed: int
+    wrong: list[str] = field(default_factory=list)
+    reason: str | None = None
+    requests: int = 0
+    busy_unproven: int = 0
+    busy_pulls: int = 0
+    anomalies: int = 0
+
+    @property
+    def command(self) -> str:
+        """What replays the run."""
+        return f"make simulate SCENARIO={self.scenario} SEED={self.seed} TRACE=1"
+
+    def __str__(self) -> str:
+        told = "; ".join(self.wrong) or "right"
+        told += f" [{self.reason}]" if self.reason else ""
+        return f"{told} (replay: {self.command})"
+
+
+def run(
+    name: str,
+    seed: int,
+    *,
+    scenario: Scenario | None = None,
+    through: Literal["twin", "store"] = "twin",
+    trace: Callable[[str], None] | None = None,
+) -> Verdict:
+    """Run the scenario of that name (or another under that name) with that seed."""
+    world = World(seed, scenario or scenario_of(name), through=through)
+    mirror = Mirror(world, judge=judge)
+    mirror.trace = world.server.told = trace
+    verdict = Verdict(name, seed)
+    try:
+        _busy(world, mirror, verdict)
+        world.settle()
+        _say(trace, "quiet")
+        _quiet(mirror, verdict)
+    except Broken as broken:
+        verdict.wrong.append(str(broken))
+    except Endless as endless:
+        verdict.wrong.append(f"termination: {endless}")
+    except AssertionError as failed:
+        verdict.wrong.append(f"the engine's own assertion: {failed}")
+    verdict.requests = world.requests
+    verdict.anomalies = sum(each.kind in ANOMALIES for each in mirror.events)
+    return verdict
+
+
+def _shown(ids: set[str]) -> str:
+    """How many, and which, as far as a line holds them."""
+    return f"{len(ids)} ({' '.join(sorted(ids)[:IDS_SHOWN_MAX])})"
+
+
+def _say(trace: Callable[[str], None] | None, what: str) -> None:
+    if trace is not None:
+        trace(f"--- {what}")
+
+
+def _busy(world: World, mirror: Mirror, verdict: Verdict) -> None:
+    for number in range(1, world.scenario.pulls + 1):
+        world.is_busy = world.is_faulty = True
+        # The first pull is cut short as often as the others, but from the start it sees all.
+        world.is_blind = world.scenario.blind != "none" and number in BLIND_PULLS
+        world.pass_time(world.chance.random() * world.scenario.pause_seconds_max)
+        _say(mirror.trace, f"busy pull {number}{', blind' if world.is_blind else ''}")
+        buried = {id for id, row in mirror.rows.items() if row.is_deleted}
+        mirror.requests_max = REQUESTS_PER_RECORD_MAX * (len(world.server.born) + 60)
+        ended = mirror.pull()
+        verdict.busy_pulls += 1
+        verdict.busy_unproven += ended.pulled is None or not ended.pulled.is_proven
+        if world.is_blind:
+            _check_no_tombstones(world, mirror, buried, verdict)
+
+
+def _check_no_tombstones(world: World, mirror: Mirror, before: set[str], verdict: Verdict) -> None:
+    """A key that lost sight of records is no evidence that they are gone."""
+    buried = {id for id, row in mirror.rows.items() if row.is_deleted and id in world.server.born}
+    if falsely := buried - before:
+        verdict.wrong.append(f"blind: tombstones of {_shown(falsely)}")
+
+
+def scrub_bound(mirror: Mirror) -> int:
+    """The pulls after which a scrub has looked at everything once, windows and details."""
+    scenario, rows = mirror.world.scenario, len(mirror.rows)
+    windows = scenario.scrub_requests // (DETAILS_PER_WINDOW + 1)
+    details = scenario.scrub_requests - windows
+    return max(-(-rows // details), -(-rows // (scenario.per_page_max * windows)))
+
+
+def _quiet(mirror: Mirror, verdict: Verdict) -> None:
+    scenario = mirror.world.scenario
+    mirror.requests_max = REQUESTS_PER_RECORD_MAX * (len(mirror.world.server.born) + 60)
+    ended = mirror.pull()
+    if scenario.scrub_requests:
+        mirror.manner = replace(mirror.manner, scrub_requests=scenario.scrub_requests)
+        for _ in range(scrub_bound(mirror)):
+            mirror.world.pass_time(60)
+            ended = mirror.pull()
+        mirror.manner = replace(mirror.manner, scrub_requests=0)
+    assert ended.error is None, ended.error
+    assert ended.pulled is not None, "a quiet pull was cut short"
+    verdict.reason = ended.pulled.reason
+    found = differences(mirror)
+    if scenario.promise == "exact" or ended.pulled.is_proven:
+        verdict.wrong += [f"{promise}: {_shown(ids)}" for promise, ids in found.items()]
+    if scenario.promise == "exact" and not found:
+        if not ended.pulled.is_proven:
+            verdict.wrong.append(f"not proven: {ended.pulled.reason}")
+        elif mirror.world.server.declaration.sortable:
+            sent, due = quiet_requests(mirror), quiet_requests_due(mirror)
+            if sent != due:
+                verdict.wrong.append(f"cost: a quiet pull sent {sent} requests, {due} are due")
+            verdict.wrong += [f"{each}, quiet" for each in differences(mirror)]

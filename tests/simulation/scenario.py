@@ -1,0 +1,192 @@
+"""What a simulated world is like: every fault is a switch of a `Scenario`, and the named ones are
+here.
+
+A to F keep what the engine assumes (API 4.1, 4.8): bounded lateness, `updated_at` moved by every
+change. G and H break it. The others are one kind of fault each, on top of a world like B or F.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+Promise = Literal["exact", "honest"]
+"""What must hold after the quiet pulls: `exact` is every field of every record, and proven;
+`honest` is that whatever is said to be proven is exact.
+"""
+
+ORDINARY: Mapping[str, float] = {"create": 3, "update": 10, "touch_top": 3}
+WILD: Mapping[str, float] = {
+    **ORDINARY,
+    "batch": 0.4,
+    "bulk": 0.3,
+    "delete": 2,
+    "swap": 1,
+    "delete_run": 0.15,
+}
+SPARING: Mapping[str, float] = {**ORDINARY, "batch": 0.4, "bulk": 0.3, "delete": 0.5}
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """How people, the server, the network and the machine behave. Shares are per request, or for
+    `kill_share` per step; times are seconds.
+    """
+
+    about: str
+    churn: Mapping[str, float]
+
+    # The size of the world and of the run.
+    resource: str = "candidates"
+    records: int = 120
+    pulls: int = 7
+    tied_share: float = 0.2
+    scrub_requests: int = 0
+    quiet_seconds: float = 3600.0
+    pause_seconds_max: float = 60.0
+    mutations_per_second: float = 0.5
+
+    # What the server does to reads.
+    per_page_max: int = 10
+    precision: Literal["microseconds", "milliseconds", "seconds"] = "microseconds"
+    ties: Literal["stable", "random"] = "stable"
+    total: Literal["exact", "earlier"] = "exact"
+    total_offset: int = 0
+    sorting: Literal["honoured", "ignored", "updated_ignored"] = "honoured"
+    lag_seconds_max: float = 0.0
+    has_date: bool = True
+    own_clock_ahead: float = 0.0
+    clock_step_share: float = 0.0
+    clock_step_seconds: float = 600.0
+
+    # Writes that people cannot see in time.
+    lateness_seconds: float = 10.0
+    late_seconds_max: float = 0.0
+    late_share: float = 0.0
+    odd_dates: Literal["none", "null", "future"] = "none"
+
+    # What goes wrong with requests and with the machine.
+    error_share: float = 0.0
+    drop_share: float = 0.0
+    limited_share: float = 0.0
+    kill_share: float = 0.0
+    blind: Literal["none", "empty", "half", "details"] = "none"
+    # Half of what these worlds hold is deleted in minutes: nobody is there to be asked each time.
+    accepts_deletes: bool = True
+
+    # What is promised.
+    promise: Promise = "exact"
+    keeps_assumptions: bool = True
+
+
+_B = Scenario("A, with deletions, batches and bulk edits of one stamp", WILD)
+_E = replace(
+    _B, about="C, with the order of ties drawn anew for each request", precision="seconds",
+    ties="random",
+)  # fmt: skip
+_F = replace(
+    _E,
+    about="E, with late commits, and totals counted before their rows",
+    late_seconds_max=5.0,
+    late_share=0.2,
+    total="earlier",
+)
+_SPARED = Scenario("few deletions, each believed on its own", SPARING, accepts_deletes=False)
+
+SCENARIOS: Mapping[str, Scenario] = {
+    "A": Scenario("creates and updates only, microseconds", ORDINARY),
+    "B": _B,
+    "C": replace(_B, about="B, with stamps of whole seconds", precision="seconds"),
+    "D": replace(
+        _B, about="B, with a fifth of the commits up to 5 s late", late_seconds_max=5.0,
+        late_share=0.2,
+    ),
+    "E": _E,
+    "F": _F,
+    "G": replace(
+        _B, about="B, with commits up to 60 s late, where 10 s are allowed for",
+        late_seconds_max=60.0, late_share=0.2, scrub_requests=42, keeps_assumptions=False,
+    ),
+    "H": replace(
+        _B, about="B, with a tenth of the changes leaving updated_at where it was",
+        churn={**WILD, "silent": 2}, scrub_requests=42, keeps_assumptions=False,
+    ),
+    "bulk": replace(
+        _E, about="E, with half of all records edited at once", records=300, pulls=4,
+        churn={"update": 10, "create": 1, "delete": 1, "migration": 0.5},
+    ),
+    "killed": replace(_F, about="F, killed before or after any step", kill_share=0.004),
+    "killed-load": replace(
+        _F, about="F, killed so often that most pulls do not end", kill_share=0.02, pulls=12,
+    ),
+    "flaky": replace(
+        _F, about="F, with answers lost, 5xx and 429", error_share=0.02, drop_share=0.02,
+        limited_share=0.02,
+    ),
+    "lag": replace(
+        _B, about="B, each answer from a replica of its own, up to 8 s old", lag_seconds_max=8.0, scrub_requests=42,
+        keeps_assumptions=False,
+    ),
+    "lag-ties": replace(
+        _F, about="F, each answer from a replica of its own, up to 4 s old", lag_seconds_max=4.0, scrub_requests=42,
+        keeps_assumptions=False,
+        late_seconds_max=4.0,
+    ),
+    "clock": replace(
+        _B, about="B, with the server's clock stepping 10 minutes to and fro",
+        clock_step_share=0.01, keeps_assumptions=False,
+    ),
+    "no-date": replace(
+        _B, about="B, without Date, our own clock 10 minutes ahead", has_date=False,
+        own_clock_ahead=600.0,
+    ),
+    "no-date-behind": replace(
+        _B, about="B, without Date, our own clock 10 minutes behind", has_date=False,
+        own_clock_ahead=-600.0,
+    ),
+    "unsorted": replace(_B, about="B, sort ignored", sorting="ignored", promise="honest"),
+    "unsorted-updated": replace(
+        _B, about="B, sort=updated_at ignored, created_at honoured", sorting="updated_ignored",
+        promise="honest",
+    ),
+    "capped": replace(_B, about="B, per_page capped at 50", per_page_max=50),
+    "total-high": replace(
+        _B, about="B, totals too high by one", total_offset=1, promise="honest"
+    ),
+    "total-low": replace(
+        _B, about="B, totals too low by one", total_offset=-1, promise="honest"
+    ),
+    "blind-empty": replace(_SPARED, about="the list is empty for a while", blind="empty"),
+    "blind-half": replace(_SPARED, about="half of the records out of sight", blind="half"),
+    "blind-details": replace(_SPARED, about="details are 404 for a while", blind="details"),
+    "null-dates": replace(_B, about="B, some records without updated_at", odd_dates="null"),
+    "future-dates": replace(_B, about="B, some records dated 2099", odd_dates="future"),
+    "content": replace(_F, about="F, with the items of a content type", resource="content_items"),
+    "content-killed": replace(
+        _F, about="F, with content items, killed before or after any step",
+        resource="content_items", kill_share=0.004,
+    ),
+    "content-lag": replace(
+        _B, about="B, with content items, replicas up to 8 s old", resource="content_items",
+        lag_seconds_max=8.0, scrub_requests=42, keeps_assumptions=False,
+    ),
+    "types": replace(
+        _B, about="content types, which no list sorts; read whole, details daily",
+        resource="content_types", records=25, quiet_seconds=26 * 3600.0, keeps_assumptions=False,
+    ),
+}  # fmt: skip
+"""Every scenario by the name under which a run of it is replayed."""
+
+SMALL = "-small"
+"""What follows the name of a scenario that is played in a world of a third of the size."""
+
+
+def scenario_of(name: str) -> Scenario:
+    """The scenario of that name. Raises `KeyError`."""
+    scenario = SCENARIOS[name.removesuffix(SMALL)]
+    if not name.endswith(SMALL):
+        return scenario
+    # Half of a small world may be deleted without a word: what a key lost must be more.
+    records = scenario.records if scenario.blind == "half" else scenario.records // 3
+    return replace(scenario, records=records, pulls=max(4, -(-scenario.pulls // 2)))

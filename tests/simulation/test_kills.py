@@ -1,0 +1,98 @@
+"""A process killed at every step of a pull, one step after another: what is kept, what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from connector.engine import examine, readings
+from tests.simulation.checkers import differences, judge
+from tests.simulation.mirror import Kill, Mirror
+from tests.simulation.scenario import Scenario, scenario_of
+from tests.simulation.world import World
+
+BATCH = 7
+"""Records of one batch, so that small pulls have several."""
+
+_QUIET = Scenario("nothing happens", {"create": 1}, records=33)
+_CHURN = {"update": 10.0, "create": 3.0, "delete": 3.0}
+
+
+@contextmanager
+def small_batches() -> Iterator[None]:
+    """Let the engine commit often."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (examine, readings):
+            patch.setattr(module, "BATCH_RECORDS_MAX", BATCH)
+        yield
+
+
+def _world(kind: str, seed: int) -> Mirror:
+    """A first load, or a landing after which a dozen things have happened."""
+    resource = "content_items" if kind.startswith("content") else "candidates"
+    world = World(seed, replace(_QUIET, resource=resource, churn=_CHURN, lateness_seconds=10.0))
+    mirror = Mirror(world, judge=judge)
+    if kind.endswith("changes"):
+        mirror.adopt()
+        world.pass_time(60)
+        for _ in range(12):
+            world.pass_time(1)
+            world.churn.mutate()
+        world.pass_time(60)
+    return mirror
+
+
+def _steps_and_requests(kind: str, seed: int) -> tuple[int, int]:
+    mirror = _world(kind, seed)
+    mirror.pull()
+    assert {} == differences(mirror)
+    return mirror.steps, mirror.world.requests
+
+
+@pytest.mark.parametrize("is_after", [False, True])
+@pytest.mark.parametrize("kind", ["load", "changes", "content load", "content changes"])
+def test_8_a_kill_at_any_step_costs_one_batch_and_two_requests(kind: str, is_after: bool) -> None:
+    """Killed before or after any step and pulled again: exact, and at most one batch read twice."""
+    with small_batches():
+        steps, least = _steps_and_requests(kind, 0)
+        dear = {}
+        for step in range(1, steps + 1):
+            mirror = _world(kind, 0)
+            mirror.kill = Kill(step, is_after)
+            assert mirror.pull().pulled is None
+            mirror.kill = None
+            mirror.pull()
+            assert {} == differences(mirror), f"killed at step {step}"
+            extra = mirror.world.requests - least
+            if extra > BATCH + 2:
+                dear[step] = extra
+
+        assert {} == dear
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", ["F", "content"])
+def test_8_a_kill_at_any_step_of_a_busy_pull_loses_nothing(name: str, seed: int) -> None:
+    """Killed at each step in turn while everything changes; exact after one quiet pull."""
+    scenario = replace(scenario_of(name), records=15)
+    wrong, step, is_over = {}, 0, False
+    with small_batches():
+        while not is_over:
+            step += 3
+            world = World(seed, scenario)
+            mirror = Mirror(world, judge=judge)
+            world.is_busy = True
+            mirror.kill = Kill(step)
+            is_over = mirror.pull().pulled is not None
+            mirror.kill = None
+            world.pass_time(10)
+            mirror.pull()
+            world.settle()
+            mirror.pull()
+            if found := differences(mirror):
+                wrong[step] = found
+
+    assert {} == wrong

@@ -1,0 +1,87 @@
+"""Loads that are out of the ordinary: everything has one date, everything changes all the time."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from tests.simulation.checkers import differences, judge
+from tests.simulation.mirror import Mirror
+from tests.simulation.scenario import ORDINARY, Scenario
+from tests.simulation.world import World
+
+_TIED = Scenario(
+    "one stamp", ORDINARY, records=0, per_page_max=100, precision="seconds", ties="random"
+)
+
+
+def _stamped(count: int) -> World:
+    """So many records of one stamp, an hour old."""
+    world = World(0, _TIED)
+    for _ in range(count):
+        world.churn.create()
+    world.now += timedelta(hours=1)
+    return world
+
+
+def test_5_a_quiet_pull_of_fifty_thousand_records_of_one_date_costs_two_requests() -> None:
+    """A table that was migrated in one transaction is read no more than any other."""
+    world = _stamped(50_000)
+    mirror = Mirror(world)
+    mirror.adopt()
+    world.pass_time(60)
+    mirror.pull()
+
+    assert 2 == world.requests
+
+
+@pytest.mark.parametrize("at_request", [0, 1, 5, 40])
+def test_6_a_bulk_edit_of_five_thousand_is_landed_or_the_bookmark_stands(at_request: int) -> None:
+    """One stamp on five thousand of six, in random order, before or while they are read."""
+    world = _stamped(6_000)
+    mirror = Mirror(world, judge=judge)
+    mirror.adopt()
+    world.pass_time(60)
+    edited = sorted(world.server.born)[:5_000]
+    for id in edited[:300]:
+        world.churn.write(id)
+    mirror.before_request = lambda: (
+        world.server.change(edited, {"notes": "migrated"}, world.server_now())
+        if world.requests == at_request
+        else None
+    )
+    ended = mirror.pull()
+
+    assert ended.pulled is not None
+    if at_request == 0 and ended.pulled.is_proven:
+        assert {} == differences(mirror)
+    mirror.before_request = None
+    world.pass_time(60)
+    assert mirror.pull().pulled is not None
+    assert {} == differences(mirror)
+
+
+def test_4_edits_faster_than_details_do_not_keep_a_pull_from_ending() -> None:
+    """Ten edits a second for an hour, of which about six can be read: every pull ends, the
+    bookmark goes on or stands, what waits is told; and one quiet pull gives all.
+    """
+    churn = {"update": 10.0, "touch_top": 3.0, "create": 0.1, "delete": 0.1}
+    scenario = Scenario("a storm", churn, records=120, mutations_per_second=10.0)
+    world = World(0, scenario)
+    mirror = Mirror(world, judge=judge)
+    world.is_busy = True
+    ends_at = world.now + timedelta(hours=1)
+    pulls = 0
+    while world.now < ends_at:
+        mirror.requests_max = 12 * (len(world.server.born) + 60)
+        ended = mirror.pull()
+        assert ended.pulled is not None
+        assert ended.pulled.is_proven or ended.pulled.reason
+        pulls += 1
+    world.settle()
+    mirror.requests_max = 12 * len(world.server.born)
+    mirror.pull()
+
+    assert pulls > 1
+    assert {} == differences(mirror)

@@ -1,0 +1,30 @@
+"""The twin answers as the sandbox's store does: the same runs over both are the same."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+
+from tests.simulation.run import Verdict, run
+from tests.simulation.scenario import SMALL
+
+SEEDS = 2
+
+
+def _told(name: str, seed: int, through: Literal["twin", "store"]) -> tuple[list[str], Verdict]:
+    lines: list[str] = []
+    return lines, run(name + SMALL, seed, through=through, trace=lines.append)
+
+
+@pytest.mark.parametrize(
+    "name", ["B", "D", "E", "F", "H", "killed", "unsorted", "content", "types"]
+)
+def test_a_run_over_the_store_is_the_run_over_the_twin(name: str) -> None:
+    """Every ask and every answer, to the order of ties and the instant of totals."""
+    for seed in range(SEEDS):
+        store, store_verdict = _told(name, seed, "store")
+        twin, twin_verdict = _told(name, seed, "twin")
+
+        assert store == twin, f"{name}, seed {seed}"
+        assert store_verdict == twin_verdict, f"{name}, seed {seed}"

@@ -1,0 +1,268 @@
+"""History against models in plain Python: whatever is committed in whatever order, the versions
+are those that were observed; and whatever happens in a world between two looks, the intervals hold
+it.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from connector.catalog import Candidate
+from connector.engine.ask import Commit, Found, Gone
+from connector.warehouse import Warehouse
+from tests.pull.landed import rows
+from tests.warehouse.versions import CANDIDATES, detail, item, moment, offences
+
+HIDDEN = "offer_accepted"
+"""A status that lists do not document."""
+IDS = ("a", "b")
+EXAMPLES = 30
+CHECKED = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+
+@pytest.fixture(scope="module")
+def prepared() -> Iterator[Path]:
+    """A prepared warehouse's folder, to be copied: preparing is the slow part."""
+    with tempfile.TemporaryDirectory() as folder:
+        Warehouse(Path(folder)).prepare()
+        yield Path(folder)
+
+
+@contextmanager
+def fresh(prepared: Path) -> Iterator[Warehouse]:
+    """A warehouse of one's own, kept open."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "copy"
+        shutil.copytree(prepared, copy)
+        warehouse = Warehouse(copy)
+        with warehouse.keeping():
+            yield warehouse
+
+
+@dataclass
+class Kept:
+    """A version, as the model keeps it."""
+
+    shown: dict[str, Any]
+    is_whole: bool
+    changed: set[str] | None
+    last_at: float
+    ended_by: str | None = None
+
+
+@dataclass
+class Model:
+    """What should be kept of each id, by the rules as the module `history` tells them."""
+
+    versions: dict[str, list[Kept]] = field(default_factory=dict)
+    details: set[str] = field(default_factory=set)
+
+    def list(self, id: str, at: float, shown: dict[str, Any]) -> None:
+        """A list shows the record."""
+        if id not in self.versions:
+            self.versions[id] = [Kept(shown, False, None, at)]
+            return
+        last = self.versions[id][-1]
+        if last.ended_by:
+            return
+        names = {n for n in shown if n in last.shown and shown[n] != last.shown[n]}
+        if last.shown["status"] == HIDDEN:
+            names.discard("status")
+        if names and at >= last.last_at + 1:
+            last.ended_by = "change"
+            merged = {**last.shown, **{n: shown[n] for n in names}}
+            kept = merged if id in self.details else shown
+            self.versions[id].append(Kept(kept, False, names, at))
+        elif not names and not last.is_whole:
+            last.last_at = max(at, last.last_at)
+
+    def read(self, id: str, at: float, updated: float, shown: dict[str, Any]) -> None:
+        """A detail shows the record."""
+        chain = self.versions.setdefault(id, [])
+        whole = {**shown, "updated_at": updated}
+        if not chain:
+            chain.append(Kept(whole, True, None, at))
+        else:
+            last = chain[-1]
+            names = {n for n in whole if n in last.shown and whole[n] != last.shown[n]}
+            if id in self.details:
+                names |= whole.keys() - last.shown.keys()
+            at = max(at, last.last_at)
+            if last.ended_by:
+                chain.append(Kept(whole, True, {"_deleted_at", *names}, at))
+            elif last.is_whole and not names:
+                last.last_at = at
+            elif last.is_whole or self._contradicts(last, whole, names):
+                last.ended_by = "change"
+                chain.append(Kept(whole, True, names, at))
+            else:
+                last.shown, last.is_whole, last.last_at = whole, True, at
+                last.changed = None if last.changed is None else last.changed | names
+        self.details.add(id)
+
+    @staticmethod
+    def _contradicts(last: Kept, whole: dict[str, Any], names: set[str]) -> bool:
+        if "first_name" in names:
+            return True
+        from_list = last.changed is None or "status" in last.changed
+        if "status" not in names or (last.shown["status"] == HIDDEN and not from_list):
+            return False
+        return bool(whole["status"] != HIDDEN or whole["updated_at"] > last.last_at)
+
+    def gone(self, id: str, at: float) -> None:
+        """The API says that the record is gone."""
+        last = self.versions[id][-1] if id in self.versions else None
+        if last is not None and not last.ended_by:
+            last.ended_by, last.last_at = "deletion", max(at, last.last_at)
+
+
+STATUSES = st.sampled_from(["screening", "interviewing", HIDDEN])
+LISTED = st.fixed_dictionaries({"status": STATUSES, "first_name": st.sampled_from("AB")})
+DETAILED = st.tuples(LISTED, st.sampled_from("XY"), st.sampled_from([0, 1, 15, 60]))
+BATCH = st.fixed_dictionaries(
+    {},
+    optional={
+        "listed": st.dictionaries(st.sampled_from(IDS), LISTED, min_size=1),
+        "read": st.dictionaries(st.sampled_from(IDS), DETAILED, min_size=1),
+        "gone": st.sets(st.sampled_from(IDS), min_size=1),
+    },
+)
+STEPS = st.lists(st.tuples(st.sampled_from([0, 0.5, 1, 20, 40, -30]), BATCH), max_size=10)
+
+
+@CHECKED
+@given(STEPS)
+def test_the_versions_are_those_that_were_observed(prepared: Path, steps: Any) -> None:
+    """Commits of any items, details and deletions, in order or not: as many versions as were
+    observed, with the values observed, none lost, none overlapping, one open where live; and the
+    landed row shows the open version.
+    """
+    model, at = Model(), 0.0
+    with fresh(prepared) as warehouse:
+        for wait, batch in steps:
+            at += wait
+            items, records = [], []
+            for id, shown in batch.get("listed", {}).items():
+                items.append(item(id, at, **shown))
+                model.list(id, at, shown)
+            for id, (shown, city, age) in batch.get("read", {}).items():
+                records.append(detail(id, at + 0.1, at - age, **shown, city=city))
+                model.read(id, at + 0.1, at - age, {**shown, "city": city})
+            gone = {id: Gone(moment(at + 0.2)) for id in sorted(batch.get("gone", ()))}
+            for id in gone:
+                model.gone(id, at + 0.2)
+            what = Commit(items=tuple(items), records=tuple(records), gone=gone)
+            warehouse.commit(CANDIDATES, what, "run", moment(at))
+        warehouse.release()
+        assert [] == offences(warehouse)
+        found = rows(warehouse.work, "FROM history.candidates ORDER BY id, _version")
+    expected = [
+        (
+            id,
+            kept.shown["status"],
+            kept.shown.get("city"),
+            kept.is_whole,
+            kept.changed,
+            kept.ended_by,
+        )
+        for id in sorted(model.versions)
+        for kept in model.versions[id]
+    ]
+    names = ("id", "status", "city")
+    assert expected == [
+        (
+            *(row[name] for name in names),
+            row["_hydrated_at"] is not None,
+            None if row["_changed"] is None else set(row["_changed"]),
+            row["_ended_by"],
+        )
+        for row in found
+    ]
+
+
+@dataclass
+class Life:
+    """A record as it truly is, with the moments at which it changed, went and came back."""
+
+    shown: dict[str, Any]
+    updated: float
+    edits: list[float] = field(default_factory=list)
+    deaths: list[float] = field(default_factory=list)
+    is_there: bool = True
+
+
+def live_on(life: Life, chance: random.Random, at: float) -> None:
+    """Something happens to the record, and is dated as the API dates it."""
+    if chance.random() < (0.15 if life.is_there else 0.6):
+        life.is_there = not life.is_there
+        (life.edits if life.is_there else life.deaths).append(at)
+    name = chance.choice(["status", "first_name", "city"])
+    choices = {"status": ["screening", "placed", HIDDEN], "first_name": "AB", "city": "XY"}
+    life.shown[name] = chance.choice([v for v in choices[name] if v != life.shown[name]])
+    life.updated = at
+    life.edits.append(at)
+
+
+def look_at(warehouse: Warehouse, life: Life, chance: random.Random, at: float) -> None:
+    """Commit what a list, a detail, or a list and then a detail would show."""
+    items: tuple[Candidate, ...] = ()
+    records: tuple[Found, ...] = ()
+    gone: dict[str, Gone] = {}
+    how = chance.choice(["list", "detail", "both"])
+    if life.is_there and how != "detail":
+        listed = {name: life.shown[name] for name in ("status", "first_name")}
+        items = (item("a", at, **listed),)
+    if how != "list":
+        if life.is_there:
+            records = (detail("a", at, life.updated, **life.shown),)
+        else:
+            gone = {"a": Gone(moment(at))}
+    what = Commit(items=items, records=records, gone=gone)
+    warehouse.commit(CANDIDATES, what, "run", moment(at))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_each_interval_holds_what_happened(prepared: Path, seed: int) -> None:
+    """In a world whose clock is right, every beginning lies in the interval that its version
+    names, every end too, and a version that a detail began is dated exactly by the API's word.
+    """
+    chance = random.Random(seed)
+    life = Life({"status": "screening", "first_name": "A", "city": "X"}, -100, [-100])
+    with fresh(prepared) as warehouse:
+        for step in range(60):
+            at = 10.0 * step
+            if chance.random() < 0.5:
+                live_on(life, chance, at)
+            else:
+                look_at(warehouse, life, chance, at)
+        warehouse.release()
+        assert [] == offences(warehouse)
+        found = rows(warehouse.work, "FROM history.candidates ORDER BY _version")
+    edits = [moment(each) for each in life.edits]
+    deaths = [moment(each) for each in life.deaths]
+    for row in found[1:]:
+        began = [e for e in edits if row["_began_after"] < e <= row["_observed_from"]]
+        assert began, f"version {row['_version']} began without a change"
+        if row["_observed_from"] == row["_hydrated_at"]:
+            assert row["updated_at"] == row["_valid_from"] == began[-1]
+    for row in found:
+        ends = deaths if row["_ended_by"] == "deletion" else edits
+        if row["_ended_by"]:
+            assert any(row["_ended_after"] < e <= row["_ended_before"] for e in ends), row
+    assert len(found) > 3

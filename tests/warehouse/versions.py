@@ -1,0 +1,103 @@
+"""What the tests of the history share: answers about candidates, and the versions that are kept."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+from connector.catalog import CATALOG, Candidate
+from connector.engine.ask import Found, Stream
+from connector.warehouse import Warehouse
+from tests.pull.landed import rows
+
+CANDIDATES = Stream(CATALOG["candidates"])
+START = datetime(2026, 2, 3, 4, 0, 0, tzinfo=UTC)
+CREATED = START - timedelta(days=30)
+LISTED = ("id", "created_at", "first_name", "status")
+
+
+def moment(seconds: float) -> datetime:
+    """So many seconds after the beginning."""
+    return START + timedelta(seconds=seconds)
+
+
+def detail(id: str, at: float, updated: float, **fields: Any) -> Found:
+    """A candidate's detail, read at second `at`, which says that it changed at second `updated`."""
+    stamps = {"created_at": CREATED.isoformat(), "updated_at": moment(updated).isoformat()}
+    return Found(Candidate({"id": id, **stamps, **fields}), moment(at))
+
+
+def item(id: str, at: float, **fields: Any) -> Candidate:
+    """A candidate as a list showed it at second `at`."""
+    raw = {"id": id, "created_at": CREATED.isoformat(), **fields}
+    return Candidate(raw, is_item=True, served_at=moment(at))
+
+
+def versions(warehouse: Warehouse, id: str = "1", table: str = "candidates") -> list[Any]:
+    """The versions of a record, oldest first."""
+    query = f"FROM history.{table} WHERE id = '{id}' ORDER BY _version"  # ids of our own
+    return rows(warehouse.work, query)
+
+
+def landed(warehouse: Warehouse, id: str = "1") -> dict[str, Any]:
+    """The landed row of a candidate."""
+    return rows(warehouse.work, f"FROM landing.candidates WHERE id = '{id}'")[0]  # as above
+
+
+def offences(warehouse: Warehouse, table: str = "candidates") -> list[str]:
+    """Every way in which the history breaks its promises, as it stands."""
+    found = rows(warehouse.work, f"FROM history.{table} ORDER BY id, _version")
+    rows_landed = {row["id"]: row for row in rows(warehouse.work, f"FROM landing.{table}")}
+    by_id: dict[str, list[dict[str, Any]]] = {}
+    for row in found:
+        by_id.setdefault(row["id"], []).append(row)
+    told = [] if by_id.keys() == rows_landed.keys() else ["not every landed id has versions"]
+    for id, chain in by_id.items():
+        told += [f"{id}: {each}" for each in _chain_offences(chain)]
+        told += [f"{id}: {each}" for each in _landing_offences(rows_landed[id], chain[-1])]
+    return told
+
+
+def _chain_offences(chain: list[dict[str, Any]]) -> list[str]:
+    told = []
+    if [row["_version"] for row in chain] != list(range(1, len(chain) + 1)):
+        told.append("the numbers have a gap")
+    if chain[0]["_changed"] is not None or any(not row["_changed"] for row in chain[1:]):
+        told.append("all but the first version name what changed")
+    for row in chain:
+        moments = [row["_began_after"], row["_valid_from"], row["_observed_from"]]
+        moments.append(row["_observed_to"])
+        if row["_valid_to"] is not None:
+            moments += [row["_ended_after"], row["_valid_to"], row["_ended_before"]]
+            moments[3:4] = []  # The end's interval begins where something of it was last seen.
+            if not row["_observed_from"] <= row["_observed_to"] <= row["_ended_before"]:
+                told.append("what was observed lies outside of the version")
+        if moments != sorted(moments):
+            told.append(f"the moments of version {row['_version']} are out of order: {moments}")
+    for row, after in pairwise(chain):
+        is_deletion = row["_ended_by"] == "deletion"
+        if is_deletion != (after["_changed"][0] == "_deleted_at"):
+            told.append("a return is not named")
+        if row["_valid_to"] is None or row["_valid_to"] > after["_valid_from"]:
+            told.append("versions overlap")
+        elif not is_deletion and row["_valid_to"] != after["_valid_from"]:
+            told.append("there is a gap between versions")
+    return told
+
+
+def _landing_offences(row: dict[str, Any], last: dict[str, Any]) -> list[str]:
+    if (row["_deleted_at"] is None) != (last["_valid_to"] is None):
+        return ["exactly the live records have an open version"]
+    if row["_hydrated_at"] is not None and last["_hydrated_at"] is None:
+        return []  # A list has shown something else since the detail that is landed.
+    own = ("_record", "_hydrated_at", "_seen_at", "_deleted_at", "_run_id")
+    told = [
+        f"{name} is {row[name]!r} in the landing, {last[name]!r} in the open version"
+        for name in row
+        if name not in own and row[name] != last[name]
+    ]
+    if json.loads(row["_record"]) != json.loads(last["_record"]):
+        told.append("_record differs from the landing's")
+    return told

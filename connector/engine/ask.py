@@ -59,6 +59,7 @@ class Bookmark:
     and that the next one must reach down to that floor again. `clock_ahead_seconds` is how far the
     server's clock was ahead of ours when R was set. `alarms` counts the walks in a row that found
     the list out of order, and `late_seconds_seen` is the latest that a write was ever seen to be.
+    `listed` is the list's total when it was last believed.
     """
 
     proven_at: datetime | None = None
@@ -74,6 +75,7 @@ class Bookmark:
     clock_ahead_seconds: float | None = None
     alarms: int = 0
     late_seconds_seen: float = 0.0
+    listed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

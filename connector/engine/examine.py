@@ -48,12 +48,19 @@ def drain(guard: Guard) -> Steps[None]:
         yield from ask.commit(Commit(records=found))
 
 
-def bury(guard: Guard, *, is_absent: bool = False) -> Steps[None]:
-    """Make the tombstones that the guard held, now that a list showed what the key still sees.
+def bury(guard: Guard) -> Steps[None]:
+    """Make the tombstones that the guard held, now that lists do not show them either."""
+    if gone := guard.release():
+        yield from ask.commit(Commit(gone=gone))
 
-    With `is_absent` that list was read after them, and shows none of them.
+
+def bury_few(guard: Guard) -> Steps[None]:
+    """Make the tombstones that the guard held, if they are few; many stay queued, and wait for the
+    lists of another round.
     """
-    if gone := guard.release(is_absent=is_absent):
+    if guard.holds_many:
+        guard.held.clear()
+    elif gone := guard.let_through({}):
         yield from ask.commit(Commit(gone=gone))
 
 
@@ -62,7 +69,8 @@ def examine(
 ) -> Steps[Examined]:
     """Read these records, whether queued or not, and judge what differs from the landed rows.
 
-    `is_absent` says that a list gave reason to think them gone.
+    `is_absent` says that no list shows those that may be gone. What the guard does not let through
+    at once is queued.
     """
     wanted = tuple(dict.fromkeys(ids))
     gone: dict[str, Gone] = {}
@@ -75,9 +83,11 @@ def examine(
         differing = yield from ask.differing(tuple(each.record for each in found))
         bookmark, events = _judge(found, differing, known, bookmark)
         yield from ask.commit(Commit(records=found, bookmark=bookmark, events=events))
-    allowed = guard.let_through(gone, is_absent=is_absent)
-    refused = dict.fromkeys(gone.keys() - allowed.keys(), "refused")
-    yield from ask.commit(Commit(gone=allowed, enqueue=refused))
+    if is_absent:
+        guard.held |= gone
+    allowed = guard.release() if is_absent else guard.let_through(gone)
+    held = dict.fromkeys(gone.keys() - allowed.keys(), "gone")
+    yield from ask.commit(Commit(gone=allowed, enqueue=held))
     return Examined(bookmark, frozenset(allowed))
 
 

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 
 from connector.engine import ask
 from connector.engine.ask import Bookmark, Commit, Event, Known, PageSeen, Steps
-from connector.engine.examine import bury, drain
+from connector.engine.examine import bury, bury_few, drain
 from connector.engine.guard import Guard
 from connector.engine.listing import opening
 from connector.engine.scrub import read_windows
@@ -106,9 +106,9 @@ def verify(
         done = yield from read_windows(bookmark, guard, reads_all=reads_all)
         bookmark, reads_all = done.bookmark, False
         if guard.refused is None:
-            yield from bury(guard, is_absent=True)
-            yield from drain(guard)
             yield from bury(guard)
+            yield from drain(guard)
+            yield from bury_few(guard)
         if guard.refused is not None:
             return bookmark, guard.refused
         live = yield from ask.count_live()
@@ -117,7 +117,7 @@ def verify(
             break
         doubt = "fewer records could be found than the list has"
     if doubt is None:
-        bookmark = replace(bookmark, verify_page=None)
+        bookmark = replace(bookmark, verify_page=None, listed=done.total)
         if done.is_steady and live == done.count:
             bookmark = replace(bookmark, total_offset=live - done.total)
         if bookmark.proven_at is None:
@@ -155,9 +155,13 @@ def read_whole(
         number += 1
     held = yield from ask.between(None, None)
     is_whole = not has_shifted and len(listed) == page.count
-    if is_whole and guard.allows_list(len(held), len(held & listed)):
+    is_whole &= guard.allows_list(total) and guard.allows_absent(
+        len(held - listed), len(held & listed)
+    )
+    if is_whole:
         yield from ask.commit(Commit(enqueue=dict.fromkeys(held - listed, "absent")))
     if guard.refused is None:
+        guard.still_listed(listed)
         yield from drain(guard)
         yield from bury(guard)
     is_whole &= guard.refused is None
@@ -167,6 +171,8 @@ def read_whole(
         assert bookmark.opened_at is not None
         proven_at = max(proven_at or bookmark.opened_at, bookmark.opened_at)
     bookmark = replace(bookmark, proven_at=proven_at, opened_at=None, load_page=None)
+    if guard.refused is None:
+        bookmark = replace(bookmark, listed=total)
     yield from ask.commit(Commit(bookmark=bookmark))
     return bookmark, is_whole, total
 
@@ -197,6 +203,7 @@ def _note(page: PageSeen, bookmark: Bookmark) -> Bookmark:
     return replace(
         _open(page, bookmark),
         load_page=page.page,
+        listed=page.total,
         is_sorted=bookmark.is_sorted and page.is_ascending,
     )
 

@@ -31,25 +31,32 @@ SURGE_SECONDS = 1.0
 """What others take within so long counts as one surge, or within a round trip if that is longer."""
 
 
-class Peak:
-    """The largest of what was seen: believed for `ALONE_SECONDS`, then halved, and so on."""
+SURGE_KEPT = 150.0
+DEMAND_KEPT = 60.0
+MARGIN = 16
+STALE_SECONDS = 2.0
 
-    def __init__(self) -> None:
-        self._largest = 0
-        self._seen_at = -math.inf
+
+class Peak:
+    """The largest of what was seen within the last `seconds`, or at most twice as long."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._since = -math.inf
+        self._largest = self._before = 0
 
     def see(self, now: float, count: int) -> None:
-        """Take in one more; about as large a one confirms what is believed."""
-        largest = self.at(now)
-        if count > 0 and 2 * count > largest:
-            self._largest, self._seen_at = max(largest, count), now
+        """Take in one more."""
+        self.at(now)
+        self._largest = max(self._largest, count)
 
     def at(self, now: float) -> int:
-        """What is believed at this moment."""
-        if self._largest == 0:
-            return 0
-        halvings = max(0, int((now - self._seen_at) / ALONE_SECONDS))
-        return self._largest >> min(halvings, 64)
+        """The largest that is still believed."""
+        if now >= self._since + self._seconds:
+            is_next = now < self._since + 2 * self._seconds
+            self._before, self._largest = self._largest if is_next else 0, 0
+            self._since = now
+        return max(self._before, self._largest)
 
 
 class Others:
@@ -60,7 +67,8 @@ class Others:
         self._begun_at = math.inf
         self._seen_at = -math.inf
         self._per_second = 0.0
-        self._surge, self._demand = Peak(), Peak()
+        self._surge, self._demand = Peak(SURGE_KEPT), Peak(DEMAND_KEPT)
+        self._distance, self._refused_at = Peak(ALONE_SECONDS), -math.inf
         self._here = 0
         """How many of theirs the last figure counts at least."""
         self._round_trip_seconds = 0.0
@@ -81,10 +89,26 @@ class Others:
         """Whether nobody else has, although there was a whole window to do so."""
         return now >= self._begun_at + WINDOW_SECONDS and not self.is_seen(now)
 
-    def suspect(self, now: float, left: int) -> None:
+    def most(self, now: float, limit: int) -> int | None:
+        """What to leave them of a minute's `limit`; None before a whole one was seen."""
+        if now < self._begun_at + WINDOW_SECONDS:
+            return None
+        if not self.is_seen(now):
+            return 0
+        demand = self._demand.at(now)
+        more = min(max(1, self._surge.at(now)), demand // MARGIN)
+        return min(demand + more + self._distance.at(now), limit - limit // 4)
+
+    def suspect(
+        self, now: float, sent_at: float, left: int, limit: int | None, in_flight: int
+    ) -> None:
         """A refusal came that ours do not explain: others took the `left` that there were."""
         self._seen_at = now
-        self._surge.see(now, left + 1)
+        if limit is not None and sent_at >= self._refused_at:
+            self._surge.see(now, left + 1)
+            self._demand.see(now, limit - self._ours.count_within_minute(now) - in_flight)
+            self._distance.see(now, min(self._distance.at(now) + limit // MARGIN, limit // 4))
+            self._refused_at = now
 
     def open(self) -> None:
         """A new window: the rate seen before counts half in it."""
@@ -117,6 +141,10 @@ class Others:
                 self._seen_at = now
         if self.is_seen(now):
             self._demand.see(now, self._here)
+            elapsed = now - self._first_at
+            if limit is not None and elapsed >= 5:
+                expected = int(taken / elapsed * WINDOW_SECONDS)
+                self._demand.see(now, min(expected, limit // 2))
         self._measure(now, sent_at, remaining)
 
     def _measure(self, now: float, sent_at: float, remaining: int) -> None:
@@ -134,11 +162,16 @@ class Others:
             levels.pop()
         levels.append((now, level))
 
+    def is_stale(self, now: float) -> bool:
+        """Whether others may have taken much since the last figure."""
+        return self.is_seen(now) and now >= self._told_at + STALE_SECONDS
+
     def guard(self, now: float) -> int:
         """As many as others may take between the last figure and a request that leaves now."""
         seconds = self._round_trip_seconds + max(0.0, now - self._told_at)
         expected = self._per_second * min(seconds, WINDOW_SECONDS)
-        to_come = max(0, self._demand.at(now) - self._here)
+        demand = self._demand.at(now)
+        to_come = max(0, demand + demand // MARGIN - self._here)
         return max(
             math.ceil(expected + DEVIATIONS * math.sqrt(expected)),
             min(self._surge.at(now), to_come),

@@ -172,6 +172,8 @@ class Pace:
             return
         if rate.limit is not None and rate.limit > 0:
             self._limit = rate.limit
+            if rate.remaining is not None:
+                self._usage.compare(now, sent_at, rate.limit, rate.remaining)
         if rate.remaining is None:
             window.untold += not window.is_told
             self._untold.append(now)
@@ -196,13 +198,13 @@ class Pace:
         assert 0 <= jitter < 1, jitter
         sent_at = self._land(now, ticket)
         window, gate = self._window, self._gate
-        self._others.suspect(now, self._told() or 0)
         seconds = _seconds_to_reset(now - sent_at, rate, server_now)
         if seconds is not None and seconds > RESET_SECONDS_MAX:
             is_timestamp = rate.reset is not None and rate.reset >= TIMESTAMP_MIN
             told_at = rate.reset if is_timestamp else server_now and server_now + seconds
             gate.stop(now + seconds, told_at)
         elif sent_at >= window.opened_at:
+            self._others.suspect(now, sent_at, self._told() or 0, self._limit, self._in_flight)
             if seconds is None and now >= gate.opens_at and now < window.ends_at < math.inf:
                 # Headers on successes only: what they told of the window's end still holds.
                 seconds = window.ends_at - now
@@ -249,15 +251,28 @@ class Pace:
 
         Both counts are never more than what is left: the server's, and ours of the last minute.
         """
-        told = self._told()
-        if self._limit is not None and self._others.is_absent(now):
-            room = self._usage.room(now, self._limit, self._in_flight)
-            told = room if told is None else max(told, room)
-        return None if told is None else told - self._kept(now)
+        told, room = self._told(), self._room(now)
+        if self._is_contested(now):
+            told = self._usage.left(now, self._in_flight)
+        if told is not None:
+            told -= self._reserve + self._guard(now)
+        if told is None or room is None:
+            return room if told is None else told
+        return min(told, room) if self._others.is_seen(now) else max(told, room)
 
-    def _kept(self, now: float) -> int:
-        """What is left to people, and to other clients while they are there."""
-        return self._reserve + min(self._others.guard(now), (self._limit or 0) // 4)
+    def _is_contested(self, now: float) -> bool:
+        """Whether others may take each place as it becomes free, one by one."""
+        return self._others.is_seen(now) and not self._usage.jumps and self._limit is not None
+
+    def _guard(self, now: float) -> int:
+        """What is left to other clients while they are there."""
+        return min(self._others.guard(now), (self._limit or 0) // 4)
+
+    def _room(self, now: float) -> int | None:
+        """What ours of the last minute leave beside what others ask for; None if unknown."""
+        if self._limit is None or (theirs := self._others.most(now, self._limit)) is None:
+            return None
+        return self._usage.room(now, self._limit, self._in_flight) - self._reserve - theirs
 
     def _told(self) -> int | None:
         """What the lowest figure leaves, once all that it may not have counted is taken off."""
@@ -270,17 +285,26 @@ class Pace:
         """When our own of the last minute leave room for one more; `inf` if that cannot be said."""
         if self._limit is None:
             return math.inf
-        lacking = 1 + self._kept(now) - self._usage.room(now, self._limit, self._in_flight)
-        freed_at = self._usage.freed_at(now, lacking)
+        theirs = self._others.most(now, self._limit) or 0
+        lacking = 1 + self._reserve + theirs
+        lacking -= self._usage.room(now, self._limit, self._in_flight)
+        if lacking > 0 or not self._others.is_seen(now):
+            freed_at = self._usage.freed_at(now, lacking)
+        elif self._is_contested(now):
+            freed_at = self._usage.freed_at(now, 1)
+        else:
+            freed_at = math.inf
         return freed_at if math.isfinite(freed_at) else math.inf
 
     def _spacing_seconds(self, now: float, free: int | None) -> float:
         """What lies between two requests that are spread evenly."""
-        steady = WINDOW_SECONDS / self._limit if self._limit is not None else 0.0
+        theirs = self._others.most(now, self._limit or 0)
+        ours = max(1, (self._limit or 0) - (theirs or 0))
+        steady = WINDOW_SECONDS / ours if self._limit is not None else 0.0
         if free is None or not self._window.is_told:
             return steady
         left = (self._window.ends_at - now) / max(1, free)
-        return min(left, steady) if steady > 0 and self._others.is_absent(now) else left
+        return min(left, steady) if steady > 0 and theirs is not None else left
 
     def _hindrance(self, now: float, free: int | None) -> Wait | None:
         """Why no request may leave at the moment, if one may not."""
@@ -290,13 +314,15 @@ class Pace:
             wait = self._wait_for_end(now) if self._window.is_told else self._wait_for_probe(now)
             if wait is not None:
                 return wait
+        if self._in_flight > 0 and self._others.is_stale(now):
+            return Wait(None, "probe")
         if self._mode == "spread" and now < self._next_at:
             return _wait(self._next_at - now, "spread")
         return Wait(None, "ramp") if self._gate.is_full(self._in_flight) else None
 
     def _wait_for_end(self, now: float) -> Wait:
         """Nothing is left: until the window's end, or until ours leave room."""
-        room_at = self._room_at(now) if self._others.is_absent(now) else math.inf
+        room_at = math.inf if self._room(now) is None else self._room_at(now)
         return _wait(min(self._window.ends_at, room_at) - now, "window")
 
     def _wait_for_probe(self, now: float) -> Wait | None:
@@ -306,10 +332,10 @@ class Pace:
             return _wait(room_at - now, "window") if room_at < math.inf else None
         if self._window.is_probe_out:
             return Wait(None, "probe")
-        if self._others.is_seen(now) and self._window.untold == 0 and not self._window.is_retry:
+        if self._is_contested(now) and self._window.untold == 0 and not self._window.is_retry:
             # Places that become free one by one are contested. When the last of ours has become
             # free, those of a whole burst are, in a minute that slides and in one that jumps.
-            sure_at = self._usage.gone_at()
+            sure_at = min(self._usage.gone_at(), self._room_at(now))
         elif (self._told() or 0) < 0:
             # More are out than the last figures allowed, since ours had left room: they may have
             # taken what the reset has added.

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from connector.engine import ask, load
 from connector.engine.ask import Bookmark, Commit, Event, Steps
-from connector.engine.examine import bury, drain, examine
+from connector.engine.examine import bury_few, drain, examine
 from connector.engine.guard import Guard
 from connector.engine.reconcile import Reconcile
 from connector.engine.scrub import read_windows, scrub
@@ -72,14 +72,17 @@ def pull(resource: Declaration, bookmark: Bookmark, manner: Manner = _THE_LEAST)
         swept = yield from load.sweep(bookmark)
         bookmark = swept.bookmark
     live = yield from ask.count_live()
-    guard = Guard(live, accepts=manner.accepts_deletes)
+    guard = Guard(live, bookmark.listed, accepts=manner.accepts_deletes)
     yield from ask.turn_to("pull")
     yield from drain(guard)
+    if guard.holds_many:
+        # So many need more than the API's word for each: every list is read, and then believed.
+        bookmark = replace(bookmark, verify_page=0, scrubbed_to=None)
     bookmark, ended = yield from _load(resource, bookmark, swept, guard, manner)
     if guard.refused is not None:
         return (yield from _refused(guard, live))
     if ended is not None:
-        yield from bury(guard)
+        yield from bury_few(guard)
         return ended
     if not bookmark.is_sorted:
         return (yield from _pull_whole(resource, bookmark, manner))
@@ -118,7 +121,7 @@ def pull_ids(bookmark: Bookmark, ids: tuple[str, ...]) -> Steps[Pulled]:
     named it.
     """
     live = yield from ask.count_live()
-    guard = Guard(live, accepts=True)
+    guard = Guard(live, bookmark.listed, accepts=True)
     examined = yield from examine(ids, bookmark, guard)
     known = yield from ask.recall_ids(ids)
     absent = [id for id in ids if id not in known]
@@ -144,9 +147,13 @@ def _walk(resource: Declaration, bookmark: Bookmark, guard: Guard, manner: Manne
         yield from ask.commit(Commit(events=event))
         return (yield from _pull_whole(resource, bookmark, manner))
     doubt = walked.reason
-    if guard.refused is None:
+    if guard.refused is None and guard.holds_many:
+        yield from ask.turn_to("sweep")
+        bookmark, found = yield from load.verify(replace(bookmark, scrubbed_to=None), guard)
+        doubt = doubt or found
+    elif guard.refused is None:
         yield from ask.commit(Commit(enqueue=walked.suspects))
-        examined = yield from examine(walked.suspects, bookmark, guard, is_absent=True)
+        examined = yield from examine(walked.suspects, bookmark, guard)
         bookmark, found = yield from _audit(walked, examined.bookmark, guard)
         doubt = doubt or found
     if guard.refused is not None:
@@ -155,7 +162,7 @@ def _walk(resource: Declaration, bookmark: Bookmark, guard: Guard, manner: Manne
         yield from ask.turn_to("scrub")
         bookmark = yield from scrub(bookmark, manner.scrub_requests, guard)
         yield from drain(guard)
-        yield from bury(guard)
+        yield from bury_few(guard)
     return Pulled(doubt is None, doubt or guard.refused, walked.total)
 
 
@@ -178,7 +185,7 @@ def _audit(walked: Walked, bookmark: Bookmark, guard: Guard) -> Steps[tuple[Book
     if guard.refused is not None:
         return bookmark, guard.refused
     yield from drain(guard)
-    yield from bury(guard)
+    yield from bury_few(guard)
     live = yield from ask.count_live()
     if not search.totals or live == search.totals[-1] + bookmark.total_offset:
         return bookmark, None
@@ -198,7 +205,7 @@ def _explain(bookmark: Bookmark, guard: Guard) -> Steps[tuple[Bookmark, str | No
     bookmark = examined.bookmark
     if guard.refused is None:
         yield from drain(guard)
-        yield from bury(guard)
+        yield from bury_few(guard)
     live = yield from ask.count_live()
     if not (done.is_over and done.is_steady and live == done.count):
         told = f"the API counts {done.total} records, and {live} are landed"
@@ -220,7 +227,7 @@ def _refused(guard: Guard, total: int) -> Steps[Pulled]:
 def _pull_whole(resource: Declaration, bookmark: Bookmark, manner: Manner) -> Steps[Pulled]:
     """Read the list whole; content that cannot be sorted is never proven by its list alone."""
     live = yield from ask.count_live()
-    guard = Guard(live, accepts=manner.accepts_deletes)
+    guard = Guard(live, bookmark.listed, accepts=manner.accepts_deletes)
     bookmark, is_whole, total = yield from load.read_whole(
         resource, bookmark, guard, reads_all=manner.is_full
     )

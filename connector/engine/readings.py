@@ -102,11 +102,9 @@ class Readings:
         if self._undated:
             told = f"{self._undated} have no updated_at, or one in the future: read at every pull"
             self._events.append(Event("undated", told))
-        gone = {**self._guard.held, **self._gone}
-        self._guard.held.clear()
-        allowed = self._guard.let_through(gone)
-        refused = dict.fromkeys(gone.keys() - allowed.keys(), "refused")
-        yield from self._land(allowed, {**self.unread, **refused})
+        allowed = self._guard.let_through(self._gone)
+        held = dict.fromkeys(self._gone.keys() - allowed.keys(), "gone")
+        yield from self._land(allowed, {**self.unread, **held})
 
     def _take(self, id: str, found: Found) -> None:
         updated_at = found.record.updated_at

@@ -50,6 +50,7 @@ class Reconcile:
     def __init__(self, total: int, per_page: int, guard: Guard) -> None:
         self._total, self._per_page, self._guard = total, per_page, guard
         self._listed: dict[int, frozenset[str]] = {}
+        self._recognised = 0
         self.totals: list[int] = []
         self.is_sorted = True
         self._absent: dict[str, None] = {}
@@ -112,6 +113,8 @@ class Reconcile:
         self.is_sorted &= page.is_ascending
         self._listed[number] = frozenset(item.id for item in page.items)
         differing = yield from ask.differing(page.items)
+        known = yield from ask.recall(page.items)
+        self._recognised += sum(not each.is_deleted for each in known.values())
         yield from ask.commit(Commit(items=page.items, enqueue=dict.fromkeys(differing, "differs")))
         if page.items:
             first, last = page.items[0].created_at, page.items[-1].created_at
@@ -132,7 +135,7 @@ class Reconcile:
         """Suspect the landed ids created strictly between two moments that are not listed."""
         held = yield from ask.between(after, before)
         self._absent |= dict.fromkeys(held - listed)
-        self._guard.allows_absent(len(self._absent))
+        self._guard.allows_absent(len(self._absent), self._recognised)
 
 
 def _cuts(page: PageSeen, per_page: int) -> Iterator[Cut]:

@@ -27,14 +27,16 @@ class Round:
     """A round of windows under way, and what it found so far.
 
     `suspects` are ids to be read, each with its reason; `absent` counts those that were not
-    listed. `total` and `count` are those of the last window, and `is_steady` is whether all windows
-    gave the same total. `is_over` says that the last window of the list was read.
+    listed, and `recognised` the listed ones that are landed. `total` and `count` are those of the
+    last window, and `is_steady` is whether all windows gave the same total. `is_over` says that
+    the last window of the list was read.
     """
 
     bookmark: Bookmark
     requests: int = 0
     suspects: dict[str, str] = field(default_factory=dict)
     absent: int = 0
+    recognised: int = 0
     total: int = 0
     count: int = 0
     is_steady: bool = True
@@ -130,11 +132,14 @@ def _compare(page: PageSeen, done: Round, guard: Guard, *, reads_all: bool) -> S
     held = yield from ask.between(done.bookmark.scrubbed_to, last)
     listed = {str(item.id) for each in done.union for item in each.items}
     guard.still_listed(listed)
-    absent = held - listed - done.suspects.keys() - guard.held.keys()
+    absent = held - listed - done.suspects.keys()
+    known = yield from ask.recall(page.items)
+    done.recognised += sum(not each.is_deleted for each in known.values())
     done.absent += len(absent)
-    live = yield from ask.count_live()
-    if not (guard.allows_list(live, page.total) and guard.allows_absent(done.absent)):
+    is_believed = guard.allows_list(page.total)
+    if not (is_believed and guard.allows_absent(done.absent, done.recognised)):
         return
+    absent -= guard.held.keys()
     differing = yield from ask.differing(page.items)
     suspects = dict.fromkeys(absent, "absent") | dict.fromkeys(differing, "differs")
     done.suspects |= suspects

@@ -23,6 +23,10 @@ KEPT_MAX = 200_000
 """How many are remembered, at most twice as many: no minute has more."""
 
 
+JUMP_MIN = 10
+"""Of fewer no jump is made out."""
+
+
 class Usage:
     """What we have used of the key; `now` never goes back from one call to the next.
 
@@ -31,6 +35,8 @@ class Usage:
 
     def __init__(self) -> None:
         self.sent = 0
+        self.jumps = False
+        self._told: tuple[int | None, float, float] = (None, -math.inf, -math.inf)
         # When our requests ended, in order: each was counted before that, if at all.
         self._ended: list[float] = []
         self._forgotten = 0
@@ -44,6 +50,25 @@ class Usage:
             old = max(old, len(self._ended) - KEPT_MAX)
             del self._ended[:old]
             self._forgotten += old
+
+    def compare(self, now: float, sent_at: float, limit: int, remaining: int) -> None:
+        """The answer to a request of `sent_at` told these figures."""
+        last = bisect_right(self._ended, sent_at)
+        ours = last - bisect_right(self._ended, sent_at - WINDOW_SECONDS + 2)
+        if ours >= JUMP_MIN and limit - remaining < ours // 2:
+            self.jumps = True
+        if sent_at >= self._told[1]:
+            self._told = remaining, sent_at, now
+
+    def left(self, now: float, in_flight: int) -> int | None:
+        """What the latest figure leaves where the minute slides: ours free their places."""
+        remaining, sent_at, told_at = self._told
+        if remaining is None:
+            return None
+        uncounted = len(self._ended) - bisect_right(self._ended, sent_at) - 1 + in_flight
+        oldest = bisect_right(self._ended, 2 * told_at - sent_at - WINDOW_SECONDS)
+        freed = bisect_right(self._ended, now - WINDOW_SECONDS - SLACK_SECONDS) - oldest
+        return remaining - uncounted + max(0, freed)
 
     def ended_before(self, moment: float) -> int:
         """How many of ours had ended by `moment`, of all that ever left."""

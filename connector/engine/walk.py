@@ -123,8 +123,7 @@ class Walk:
     def _close(self, listing: Listing, boundary: int, reason: str | None) -> Steps[Walked]:
         """Commit the end of the pass: R := T0 if nothing speaks against it."""
         total = listing.pages[-1].total
-        live = yield from ask.count_live()
-        if not self._guard.allows_list(live, total + self._readings.bookmark.total_offset):
+        if not self._guard.allows_list(total):
             # What cannot be seen cannot be said to be unchanged, so R must not move either.
             reason = self._guard.refused
         before, opened_at = self._readings.bookmark, self._readings.bookmark.opened_at
@@ -142,6 +141,7 @@ class Walk:
                 closed_floor=self._own_floor if is_closed or not is_certain else None,
                 clock_ahead_seconds=max(self._clock, default=None),
                 alarms=0,
+                listed=total,
             )
         elif reason == OUT_OF_ORDER:
             alarms = bookmark.alarms + 1

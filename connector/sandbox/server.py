@@ -69,7 +69,8 @@ class Sandbox:
         self.key = next(iter(keys))
         self.store = Store(
             clock=clock,
-            random=random.Random(seed),  # noqa: S311  # made-up people are no secrets
+            # Another stream than the one that made the first records, or their ids come again.
+            random=random.Random(f"created {seed}"),  # noqa: S311  # made-up people
             behaviours=read,
             path=data or ":memory:",
         )

@@ -36,6 +36,7 @@ ALTER TABLE sync.bookmarks ADD COLUMN scrubbed_to TIMESTAMPTZ;
 ALTER TABLE sync.bookmarks ADD COLUMN total_offset BIGINT;
 ALTER TABLE sync.bookmarks ADD COLUMN alarms BIGINT;
 ALTER TABLE sync.bookmarks ADD COLUMN late_seconds_seen DOUBLE;
+ALTER TABLE sync.bookmarks ADD COLUMN listed BIGINT;
 UPDATE sync.bookmarks SET total_offset = 0, alarms = 0, late_seconds_seen = 0;
 ALTER TABLE sync.bookmarks ADD COLUMN closed_by VARCHAR;
 ALTER TABLE sync.bookmarks ADD COLUMN closed_floor TIMESTAMPTZ;

@@ -19,7 +19,7 @@ from connector.engine.ask import Bookmark, Commit, Event, Known, PageSeen, Steps
 from connector.engine.examine import bury, bury_few, drain
 from connector.engine.guard import Guard
 from connector.engine.listing import opening
-from connector.engine.scrub import read_windows
+from connector.engine.scrub import Round, read_windows
 from connector.engine.walk import timed
 from connector.resource import Declaration, Resource
 
@@ -112,7 +112,10 @@ def verify(
         if guard.refused is not None:
             return bookmark, guard.refused
         live = yield from ask.count_live()
-        if live >= done.count:
+        # Ties may hide a record from every window while another is deleted, and the count agree;
+        # but then fewer were seen than were there at one time or another.
+        seen = len(done.seen) + (yield from _alive(done))
+        if live >= done.count and seen >= done.count + done.most - done.total:
             doubt = None
             break
         doubt = "fewer records could be found than the list has"
@@ -124,6 +127,13 @@ def verify(
             bookmark = replace(bookmark, proven_at=bookmark.opened_at, opened_at=None)
     yield from ask.commit(Commit(bookmark=bookmark))
     return bookmark, doubt
+
+
+def _alive(done: Round) -> Steps[int]:
+    """How many that the windows did not list turned out to be alive."""
+    absent = tuple(id for id, why in done.suspects.items() if why == "absent")
+    known = yield from ask.recall_ids(absent)
+    return sum(not each.is_deleted and not each.is_queued for each in known.values())
 
 
 def read_whole(

@@ -1,14 +1,15 @@
 """Who else uses the key: whether anybody does, how fast, and how much of it at once.
 
 No header tells. Others give themselves away by a `Remaining` that ours cannot explain, and by a
-refusal where something was left. Everything of ours that may have been counted is taken to be, so
-that a sole client never suspects itself; what is learnt of others is never more than they took.
+refusal while something was left. Everything of ours that may have been counted is taken to be, so
+that a sole client never suspects itself.
 
-Three figures are kept. Their *rate* within the window says what to expect after the last figure.
-Their *surge*, the most that they took within about a round trip, is what may come at any moment
-between a figure and our request's arrival: many clients that wake together, a page with twenty
-pictures. Their *demand*, the most of theirs in one minute, says when no further surge is to come.
-Surge and demand are believed for some minutes after they were last seen, then halved and halved.
+What is learnt serves two ends. The *guard* is kept in hand for what may come between a figure and
+our request's arrival: at their rate of this window, or as a *surge*, the most that they took of
+late within a round trip, unless their minute's demand has come already. The *most* of one minute
+is left to them: their *demand*, as far as figures show it, and a little more, since who is refused
+shows less than he asks for. Each refusal of ours adds to that distance. All this is forgotten some
+minutes after it was last seen.
 
 Pure, and part of `pace`: it reads no headers and decides nothing.
 """
@@ -30,11 +31,21 @@ DEVIATIONS = 3.0
 SURGE_SECONDS = 1.0
 """What others take within so long counts as one surge, or within a round trip if that is longer."""
 
+SURGE_KEPT_SECONDS = 150.0
+"""How long a surge is expected again."""
 
-SURGE_KEPT = 150.0
-DEMAND_KEPT = 60.0
-MARGIN = 16
+DEMAND_KEPT_SECONDS = 60.0
+"""How long the most of one minute is expected again; it varies, and so it is not kept for long."""
+
+EXPECTED_SECONDS = 5.0
+"""From so much of a window on, the others' rate says what they will ask for in a minute."""
+
+SHARE = 16
+"""One part of so many is added to what others took: of theirs, or of the limit if we were refused.
+"""
+
 STALE_SECONDS = 2.0
+"""After so long without a figure one request looks first."""
 
 
 class Peak:
@@ -67,7 +78,7 @@ class Others:
         self._begun_at = math.inf
         self._seen_at = -math.inf
         self._per_second = 0.0
-        self._surge, self._demand = Peak(SURGE_KEPT), Peak(DEMAND_KEPT)
+        self._surge, self._demand = Peak(SURGE_KEPT_SECONDS), Peak(DEMAND_KEPT_SECONDS)
         self._distance, self._refused_at = Peak(ALONE_SECONDS), -math.inf
         self._here = 0
         """How many of theirs the last figure counts at least."""
@@ -90,24 +101,29 @@ class Others:
         return now >= self._begun_at + WINDOW_SECONDS and not self.is_seen(now)
 
     def most(self, now: float, limit: int) -> int | None:
-        """What to leave them of a minute's `limit`; None before a whole one was seen."""
+        """What to leave them of a minute's `limit`, at most three quarters; None before a whole
+        minute was seen.
+        """
         if now < self._begun_at + WINDOW_SECONDS:
             return None
         if not self.is_seen(now):
             return 0
         demand = self._demand.at(now)
-        more = min(max(1, self._surge.at(now)), demand // MARGIN)
+        more = min(max(1, self._surge.at(now)), demand // SHARE)
         return min(demand + more + self._distance.at(now), limit - limit // 4)
 
     def suspect(
         self, now: float, sent_at: float, left: int, limit: int | None, in_flight: int
     ) -> None:
-        """A refusal came that ours do not explain: others took the `left` that there were."""
+        """A refusal came that ours do not explain: others took the `left` that there were.
+
+        Those of requests that were on their way together count once.
+        """
         self._seen_at = now
         if limit is not None and sent_at >= self._refused_at:
             self._surge.see(now, left + 1)
             self._demand.see(now, limit - self._ours.count_within_minute(now) - in_flight)
-            self._distance.see(now, min(self._distance.at(now) + limit // MARGIN, limit // 4))
+            self._distance.see(now, min(self._distance.at(now) + limit // SHARE, limit // 4))
             self._refused_at = now
 
     def open(self) -> None:
@@ -141,10 +157,10 @@ class Others:
                 self._seen_at = now
         if self.is_seen(now):
             self._demand.see(now, self._here)
-            elapsed = now - self._first_at
-            if limit is not None and elapsed >= 5:
-                expected = int(taken / elapsed * WINDOW_SECONDS)
-                self._demand.see(now, min(expected, limit // 2))
+            seconds = now - self._first_at
+            if limit is not None and seconds >= EXPECTED_SECONDS:
+                # Of what one surge makes expect, no more than half is believed.
+                self._demand.see(now, min(int(taken / seconds * WINDOW_SECONDS), limit // 2))
         self._measure(now, sent_at, remaining)
 
     def _measure(self, now: float, sent_at: float, remaining: int) -> None:
@@ -162,8 +178,8 @@ class Others:
             levels.pop()
         levels.append((now, level))
 
-    def is_stale(self, now: float) -> bool:
-        """Whether others may have taken much since the last figure."""
+    def is_due(self, now: float) -> bool:
+        """Whether one must look first: others may have taken much since the last figure."""
         return self.is_seen(now) and now >= self._told_at + STALE_SECONDS
 
     def guard(self, now: float) -> int:
@@ -171,7 +187,7 @@ class Others:
         seconds = self._round_trip_seconds + max(0.0, now - self._told_at)
         expected = self._per_second * min(seconds, WINDOW_SECONDS)
         demand = self._demand.at(now)
-        to_come = max(0, demand + demand // MARGIN - self._here)
+        to_come = max(0, demand + demand // SHARE - self._here)
         return max(
             math.ceil(expected + DEVIATIONS * math.sqrt(expected)),
             min(self._surge.at(now), to_come),

@@ -10,7 +10,13 @@ is never more than what is really left, whatever the order in which answers arri
 "ended untold" if no answer came, or none with figures of this window: it may have been counted
 behind the back of the lowest figure, until an answer to a later request settles it. Where nobody
 else uses the key, `Limit` less ours of the last 60 seconds is left as well, and the larger counts
-(`usage.py`). Where others do, as many are left to them as they may send meanwhile.
+(`usage.py`).
+
+Where others use it too (`others.py`), the smaller of two counts is sent: what is left beside as
+many as they may take at once, and what a minute leaves beside as many as they lately took in one.
+So they are not starved, and what they ask for can be seen. After a silence one request looks
+first, since a place that was free may be taken. Where the minute may slide, places become free one
+by one: there the latest figure counts, with ours that have left the minute since.
 
 A window is over at `Reset - Date`, a difference of two values of the server's clock, laid on our
 monotonic one: no clock is compared with another. Whatever the answer says, it is over a minute
@@ -37,6 +43,7 @@ from typing import Literal
 from connector.engine.gate import RESOLUTION_SECONDS, WINDOW_SECONDS, Gate
 from connector.engine.others import Others
 from connector.engine.usage import Usage
+from connector.engine.window import Window, WindowEnd
 
 RESET_SECONDS_MAX = 120.0
 """A reset further away than this is not the minute's. No wait is longer either."""
@@ -86,8 +93,8 @@ class Go:
 class Wait:
     """Ask again after `seconds`, or as soon as another request has ended; None: only then.
 
-    `reason` is "window" (spent until its reset), "probe" (one request is out to learn what the
-    window holds), "backoff" (after a 429), "ramp" (few at a time after one) or "spread" (evenly
+    `reason` is "window" (spent until its reset), "probe" (one request is out to learn what is
+    left), "backoff" (after a 429), "ramp" (few at a time after one) or "spread" (evenly
     over the window).
     """
 
@@ -117,7 +124,7 @@ class Pace:
         assert mode in ("burst", "spread"), mode
         assert reserve >= 0, reserve
         self._mode, self._reserve = mode, reserve
-        self._window = _Window(opened_at=-math.inf)
+        self._window = Window(opened_at=-math.inf)
         self._gate = Gate()
         self._usage = Usage()
         self._others = Others(self._usage)
@@ -243,13 +250,14 @@ class Pace:
 
     def _open(self, now: float) -> None:
         is_retry = self._window.ends_at == self._gate.opens_at
-        self._window = _Window(now, self._window.remaining, is_retry=is_retry)
+        self._window = Window(now, self._window.remaining, is_retry=is_retry)
         self._others.open()
 
     def _free(self, now: float) -> int | None:
         """How many may leave now; None where nothing tells.
 
-        Both counts are never more than what is left: the server's, and ours of the last minute.
+        A sole client may believe either count, the server's or its own of the last minute: both
+        are never more than what is left. Beside others both must allow it.
         """
         told, room = self._told(), self._room(now)
         if self._is_contested(now):
@@ -261,11 +269,11 @@ class Pace:
         return min(told, room) if self._others.is_seen(now) else max(told, room)
 
     def _is_contested(self, now: float) -> bool:
-        """Whether others may take each place as it becomes free, one by one."""
+        """Whether places may become free one by one, for others to take."""
         return self._others.is_seen(now) and not self._usage.jumps and self._limit is not None
 
     def _guard(self, now: float) -> int:
-        """What is left to other clients while they are there."""
+        """What is kept in hand for what others may send meanwhile."""
         return min(self._others.guard(now), (self._limit or 0) // 4)
 
     def _room(self, now: float) -> int | None:
@@ -285,15 +293,12 @@ class Pace:
         """When our own of the last minute leave room for one more; `inf` if that cannot be said."""
         if self._limit is None:
             return math.inf
-        theirs = self._others.most(now, self._limit) or 0
-        lacking = 1 + self._reserve + theirs
+        lacking = 1 + self._reserve + (self._others.most(now, self._limit) or 0)
         lacking -= self._usage.room(now, self._limit, self._in_flight)
-        if lacking > 0 or not self._others.is_seen(now):
-            freed_at = self._usage.freed_at(now, lacking)
-        elif self._is_contested(now):
-            freed_at = self._usage.freed_at(now, 1)
-        else:
-            freed_at = math.inf
+        if self._is_contested(now):
+            # There is room, but the figures leave none: each of ours that leaves adds to them.
+            lacking = max(1, lacking)
+        freed_at = self._usage.freed_at(now, lacking)
         return freed_at if math.isfinite(freed_at) else math.inf
 
     def _spacing_seconds(self, now: float, free: int | None) -> float:
@@ -314,7 +319,7 @@ class Pace:
             wait = self._wait_for_end(now) if self._window.is_told else self._wait_for_probe(now)
             if wait is not None:
                 return wait
-        if self._in_flight > 0 and self._others.is_stale(now):
+        if self._in_flight > 0 and self._others.is_due(now):
             return Wait(None, "probe")
         if self._mode == "spread" and now < self._next_at:
             return _wait(self._next_at - now, "spread")
@@ -351,53 +356,6 @@ def _wait(seconds: float, reason: str) -> Wait:
     return Wait(min(max(seconds, WAIT_SECONDS_MIN), RESET_SECONDS_MAX), reason)
 
 
-@dataclass(frozen=True, slots=True)
-class _WindowEnd:
-    """The latest moment at which a told window is over, and the `Reset` that names it.
-
-    `reset` is None where it names no window: missing, unbelievable, or seconds that run down.
-    """
-
-    at: float
-    reset: float | None
-
-
-@dataclass(slots=True)
-class _Window:
-    """What is known of the time since `opened_at`.
-
-    Until it is told, `remaining` is what was left of the window before: not more than there is.
-    """
-
-    opened_at: float
-    remaining: int | None = None
-    is_told: bool = False
-    is_late: bool = False
-    """Whether the figures lack the very request that they answer, as some servers' do."""
-    ends_at: float = math.inf
-    reset: float | None = None
-    untold: int = 0
-    is_probe_out: bool = False
-    is_retry: bool = False
-    """Whether it was opened by the end of a 429's wait, which is the time to ask."""
-
-    def learn(self, remaining: int, limit: int | None, end: _WindowEnd) -> None:
-        """Take in the figures of an answer to a request of this window; `remaining` only falls."""
-        remaining = max(0, remaining)
-        if self.remaining is None or not self.is_told:
-            self.is_told, self.is_late = True, remaining == limit
-            self.remaining, self.ends_at, self.reset = remaining, end.at, end.reset
-        elif end.reset is not None and end.reset == self.reset:
-            # Every bound on the same moment holds, so the lowest does.
-            self.remaining = min(self.remaining, remaining)
-            self.ends_at = min(self.ends_at, end.at)
-        elif remaining <= self.remaining:
-            # The server's window moved on under ours and is the scarcer one now: its end counts.
-            self.remaining = remaining
-            if end.at >= self.ends_at:
-                self.ends_at, self.reset = end.at, end.reset
-
-
 def _seconds_to_reset(
     round_trip_seconds: float, rate: RateHeaders, server_now: float | None
 ) -> float | None:
@@ -415,7 +373,7 @@ def _seconds_to_reset(
 
 def _end_of_window(
     now: float, sent_at: float, rate: RateHeaders, server_now: float | None
-) -> _WindowEnd:
+) -> WindowEnd:
     """What an answer says of its window's end."""
     seconds = _seconds_to_reset(now - sent_at, rate, server_now)
     is_timestamp = rate.reset is not None and rate.reset >= TIMESTAMP_MIN
@@ -424,4 +382,4 @@ def _end_of_window(
     else:
         is_name = is_timestamp and seconds <= RESET_SECONDS_MAX
     end = now + min(seconds + RESOLUTION_SECONDS, WINDOW_SECONDS)
-    return _WindowEnd(end, rate.reset if is_name else None)
+    return WindowEnd(end, rate.reset if is_name else None)

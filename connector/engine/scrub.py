@@ -29,7 +29,8 @@ class Round:
     `suspects` are ids to be read, each with its reason; `absent` counts those that were not
     listed, and `recognised` the listed ones that are landed. `total` and `count` are those of the
     last window, and `is_steady` is whether all windows gave the same total. `is_over` says that
-    the last window of the list was read.
+    the last window of the list was read. `seen` are the ids listed, as hashes, which take less
+    room, and `most` is the largest total.
     """
 
     bookmark: Bookmark
@@ -39,6 +40,8 @@ class Round:
     recognised: int = 0
     total: int = 0
     count: int = 0
+    most: int = 0
+    seen: set[int] = field(default_factory=set)
     is_steady: bool = True
     is_over: bool = False
     # The windows read since the moment that the bookmark says is scrubbed.
@@ -91,6 +94,8 @@ def read_windows(
         has_shrunk = done.requests > 1 and page.total < done.total
         done.is_steady &= done.requests == 1 or page.total == done.total
         done.total, done.count = page.total, page.count
+        done.most = max(done.most, page.total)
+        done.seen.update(hash(item.id) for item in page.items)
         if not page.is_ascending:
             done.bookmark = replace(done.bookmark, is_sorted=False)
             break

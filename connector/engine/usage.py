@@ -24,19 +24,21 @@ KEPT_MAX = 200_000
 
 
 JUMP_MIN = 10
-"""Of fewer no jump is made out."""
+"""Of fewer requests it is not made out whether the server forgot them at once."""
 
 
 class Usage:
     """What we have used of the key; `now` never goes back from one call to the next.
 
-    `sent` counts every request that was let go.
+    `sent` counts every request that was let go. `jumps` says that the server was seen to forget
+    ours all at once, so that its minute does not slide; it may do so unseen.
     """
 
     def __init__(self) -> None:
         self.sent = 0
         self.jumps = False
-        self._told: tuple[int | None, float, float] = (None, -math.inf, -math.inf)
+        # The figure that was asked for last: `Remaining`, when its request left, when it came.
+        self._figure: tuple[int, float, float] | None = None
         # When our requests ended, in order: each was counted before that, if at all.
         self._ended: list[float] = []
         self._forgotten = 0
@@ -53,20 +55,22 @@ class Usage:
 
     def compare(self, now: float, sent_at: float, limit: int, remaining: int) -> None:
         """The answer to a request of `sent_at` told these figures."""
-        last = bisect_right(self._ended, sent_at)
-        ours = last - bisect_right(self._ended, sent_at - WINDOW_SECONDS + 2)
-        if ours >= JUMP_MIN and limit - remaining < ours // 2:
-            self.jumps = True
-        if sent_at >= self._told[1]:
-            self._told = remaining, sent_at, now
+        # Two seconds less than a minute, for what is on its way: all of them count if it slides.
+        oldest = bisect_right(self._ended, sent_at - WINDOW_SECONDS + 2)
+        ours = bisect_right(self._ended, sent_at) - oldest
+        # Half of them, since lost ones may never have been counted.
+        self.jumps |= ours >= JUMP_MIN and limit - remaining < ours // 2
+        if self._figure is None or sent_at >= self._figure[1]:
+            self._figure = remaining, sent_at, now
 
     def left(self, now: float, in_flight: int) -> int | None:
-        """What the latest figure leaves where the minute slides: ours free their places."""
-        remaining, sent_at, told_at = self._told
-        if remaining is None:
+        """What the latest figure leaves in a minute that slides, if others take nothing."""
+        if self._figure is None:
             return None
+        remaining, sent_at, told_at = self._figure
         uncounted = len(self._ended) - bisect_right(self._ended, sent_at) - 1 + in_flight
-        oldest = bisect_right(self._ended, 2 * told_at - sent_at - WINDOW_SECONDS)
+        # Ours that left the minute after the figure had been made, however slow their way was.
+        oldest = bisect_right(self._ended, told_at + (told_at - sent_at) - WINDOW_SECONDS)
         freed = bisect_right(self._ended, now - WINDOW_SECONDS - SLACK_SECONDS) - oldest
         return remaining - uncounted + max(0, freed)
 

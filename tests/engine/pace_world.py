@@ -76,6 +76,8 @@ class Outcome:
     sent_at: list[float] = field(default_factory=list)
     in_flight_max: int = 0
     ended_at: float = 0.0
+    others_answered: int = 0
+    others_refused: int = 0
     spent: Spent | None = None
     spent_at: float = math.inf
 
@@ -129,7 +131,9 @@ class World:
         heapq.heappush(self._queue, (moment, self._events, act))
 
     def _meddle(self, now: float) -> None:
-        self.counter.spend(EPOCH + now)
+        is_let = self.counter.spend(EPOCH + now)
+        self.outcome.others_answered += is_let
+        self.outcome.others_refused += not is_let
 
     def _ask(self, now: float, worker: int) -> None:
         self._waiting.pop(worker, None)

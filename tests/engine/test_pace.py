@@ -39,14 +39,6 @@ def draw_face(chance: random.Random, *, is_dated: bool | None = None) -> Face:
     )
 
 
-def arrivals(chance: random.Random, per_minute: float, minutes: float) -> list[float]:
-    """When somebody else's requests arrive, at random."""
-    moments = [chance.expovariate(per_minute / MINUTE)]
-    while moments[-1] < minutes * MINUTE:
-        moments.append(moments[-1] + chance.expovariate(per_minute / MINUTE))
-    return moments
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("mode", ["burst", "spread"])
 def test_a_sole_client_is_never_refused(kind: str, mode: str) -> None:
@@ -109,34 +101,6 @@ def test_windows_are_used_whole(kind: str, is_in_seconds: bool) -> None:
         ideal = ideal_seconds(counter, requests, workers, 2 * network.seconds)
         assert [] == outcome.refused_at
         assert ideal >= 0.97 * outcome.ended_at, (seed, ideal, outcome.ended_at)
-
-
-@pytest.mark.parametrize("kind", ["fixed", "begun", "sliding to the newest"])
-def test_others_are_given_way(kind: str) -> None:
-    """While another client asks for half of the limit, at most 2 of 10,000 requests are refused."""
-    refused = 0
-    for seed in range(2):
-        chance = random.Random(f"{kind} {seed}")
-        others = arrivals(chance, 150, minutes=80)
-        outcome = World(
-            Pace(), KINDS[kind](300, 0), requests=5_000, seed=seed, workers=4, others=others
-        ).run()
-        assert 5_000 == outcome.answered
-        refused += len(outcome.refused_at)
-
-    assert refused <= 2
-
-
-def test_others_are_given_way_where_the_minute_slides() -> None:
-    """Freed one by one, each place is contested: a few more are refused, and never a stampede."""
-    chance = random.Random(1)
-    others = arrivals(chance, 150, minutes=160)
-    outcome = World(
-        Pace(), Sliding(300, "one"), requests=10_000, seed=1, workers=4, others=others
-    ).run()
-
-    assert 10_000 == outcome.answered
-    assert len(outcome.refused_at) <= 6
 
 
 def run_with(change: Callable[[RateHeaders], RateHeaders], *, workers: int = 4) -> Outcome:

@@ -19,7 +19,8 @@ from unittest.mock import patch
 import pyarrow as pa
 
 from connector.catalog import CATALOG, Candidate
-from connector.engine.ask import PER_PAGE, Commit, Found, Stream
+from connector.engine.ask import PER_PAGE, Commit, Found
+from connector.engine.bookmark import Stream
 from connector.warehouse import Warehouse, landing
 from connector.warehouse.history import Edits, History
 from connector.warehouse.version import Version

@@ -14,16 +14,16 @@ from typing import Any
 
 from connector.catalog import declaration
 from connector.client import Client
-from connector.engine.ask import PER_PAGE, Stream
+from connector.engine.ask import PER_PAGE
+from connector.engine.bookmark import Stream
 from connector.engine.plan import Price, listed_ids, price
 from connector.engine.quota import Month, midnight
 from connector.errors import Forbidden
 from connector.outcome import Progress, Watch, plain
 from connector.resource import Declaration
-from connector.run import select
 from connector.settings import Settings
 from connector.stream import Drive, World
-from connector.visit import PLAN_LEASE, Visit, visiting
+from connector.visit import PLAN_LEASE, Visit, select, visiting
 
 
 @dataclass(frozen=True, slots=True)

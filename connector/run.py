@@ -17,7 +17,7 @@ from connector.catalog import CATALOG, declaration
 from connector.client import Client
 from connector.engine import ask
 from connector.engine import pull as engine
-from connector.engine.ask import Stream
+from connector.engine.bookmark import Stream
 from connector.engine.pull import Manner, Pulled
 from connector.engine.quota import Month
 from connector.errors import (
@@ -40,7 +40,7 @@ from connector.outcome import (
 from connector.resource import Declaration
 from connector.settings import Settings
 from connector.stream import Drive
-from connector.visit import Visit, visiting
+from connector.visit import Visit, select, visiting
 from connector.warehouse import ResourceRun, StreamState
 
 # Errors that every further request would meet as well.
@@ -89,12 +89,6 @@ async def pull(
     )
     async with visit as visited:
         return await _Pull(visited, manner, tuple(dict.fromkeys(ids))).through(names)
-
-
-def select(resources: Sequence[str]) -> tuple[str, ...]:
-    """The resources asked for, each once, in the API's order. Raises `UnknownName`."""
-    asked = {declaration(name).name for name in resources} or set(CATALOG)
-    return tuple(name for name in CATALOG if name in asked)
 
 
 class _Pull:

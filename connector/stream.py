@@ -17,7 +17,8 @@ from connector.catalog import declaration
 from connector.client import Client
 from connector.endpoint import Endpoint
 from connector.engine import ask
-from connector.engine.ask import Bookmark, Commit, Found, Gone, Outcome, PageSeen, Stream, Unread
+from connector.engine.ask import Commit, Found, Gone, Outcome, PageSeen, Unread
+from connector.engine.bookmark import Bookmark, Stream
 from connector.errors import (
     ConnectorError,
     NoAnswer,

@@ -13,10 +13,9 @@ from connector.client import Client
 from connector.engine.compare import Comparison, compare
 from connector.errors import ConnectorError, Stopped
 from connector.outcome import Progress, Watch
-from connector.run import select
 from connector.settings import Settings
 from connector.stream import Drive
-from connector.visit import visiting
+from connector.visit import select, visiting
 
 
 @dataclass(frozen=True, slots=True)

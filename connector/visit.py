@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from connector.catalog import CATALOG, declaration
 from connector.client import Client
 from connector.errors import Misused
 from connector.ledger import Ledger, Spender, Turn, terms_of
@@ -36,6 +37,12 @@ class Visit:
     world: World
     turn: Turn
     run: Run
+
+
+def select(resources: Sequence[str]) -> tuple[str, ...]:
+    """The resources asked for, each once, in the API's order. Raises `UnknownName`."""
+    asked = {declaration(name).name for name in resources} or set(CATALOG)
+    return tuple(name for name in CATALOG if name in asked)
 
 
 @asynccontextmanager

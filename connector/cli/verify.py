@@ -53,7 +53,7 @@ class _Follower:
     help="Send at most N requests, and end with 4 if that is not enough.",
 )
 def verify(session: Session, *, resources: tuple[str, ...], budget: int | None) -> int:
-    """Read everything from the API, change nothing, and tell every difference.
+    """Compare everything with the API, record by record, and change nothing.
 
     It costs a request for each record and for each hundred of them. Exit status 0 says that the
     landing equals the API, 3 that it does not. People who change records meanwhile make

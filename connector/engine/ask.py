@@ -14,68 +14,17 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any, Literal, TypeVar
 
-from connector.resource import Declaration, Resource
+from connector.engine.bookmark import Bookmark
+from connector.resource import Resource
 
 PER_PAGE = 100
 """List items asked for at once: the API's maximum (API 8.1)."""
-
-LATENESS_SECONDS = 120.0
-"""How late a write may become visible (L), unless a stream has shown worse."""
 
 LATENESS_UNTIMED_SECONDS = 3600.0
 """L while the server's clock is unknown, because its answers carry no `Date`."""
 
 Order = Literal["asc", "desc"]
 Purpose = Literal["pull", "sweep", "scrub"]
-
-
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """What one bookmark covers: a resource, or the items of one content type (`parent`, its id)."""
-
-    resource: Declaration
-    parent: str | None = None
-
-    @property
-    def name(self) -> str:
-        """The resource's name, with the parent's id where there is one."""
-        return f"{self.resource.name}/{self.parent}" if self.parent else self.resource.name
-
-
-@dataclass(frozen=True, slots=True)
-class Bookmark:
-    """What is known of one stream as a whole; committed only together with the rows that it covers.
-
-    `proven_at` is R: everything with `updated_at <= R - L` is landed or queued. `opened_at` is T0
-    of a pass that has begun and not ended; it becomes R once the pass is proven. `load_page`
-    counts the pages that the opening sweep of a first load has landed, and `verify_page` those
-    that its second look has; both are None outside of that phase. `is_sorted` turns false for
-    good once the server was seen not to sort. `scrubbed_to` is the `created_at` up to which the
-    list scrub has come in its round, None at a round's beginning. `total_offset` is by how many
-    the live records exceed the API's own total, where every page was compared and it stayed so.
-
-    `closed_by` is the record whose clean reading closed the last proven walk, `closed_floor` the
-    floor of that walk. Without the former the latter says that the walk is not trusted any more,
-    and that the next one must reach down to that floor again. `clock_ahead_seconds` is how far the
-    server's clock was ahead of ours when R was set. `alarms` counts the walks in a row that found
-    the list out of order, and `late_seconds_seen` is the latest that a write was ever seen to be.
-    `listed` is the list's total when it was last believed.
-    """
-
-    proven_at: datetime | None = None
-    lateness_seconds: float = LATENESS_SECONDS
-    opened_at: datetime | None = None
-    load_page: int | None = None
-    verify_page: int | None = None
-    is_sorted: bool = True
-    scrubbed_to: datetime | None = None
-    total_offset: int = 0
-    closed_by: str | None = None
-    closed_floor: datetime | None = None
-    clock_ahead_seconds: float | None = None
-    alarms: int = 0
-    late_seconds_seen: float = 0.0
-    listed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from connector.engine import ask
-from connector.engine.ask import Bookmark, Commit, Event, Found, Gone, Known, Outcome, Steps
+from connector.engine.ask import Commit, Event, Found, Gone, Known, Outcome, Steps
+from connector.engine.bookmark import Bookmark
 from connector.engine.guard import Guard
 
 BATCH_RECORDS_MAX = 100

@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from connector.engine import ask
-from connector.engine.ask import Bookmark, Commit, Event, Known, PageSeen, Steps
+from connector.engine.ask import Commit, Event, Known, PageSeen, Steps
+from connector.engine.bookmark import Bookmark
 from connector.engine.examine import bury, bury_few, drain
 from connector.engine.guard import Guard
 from connector.engine.listing import opening

@@ -13,7 +13,8 @@ from datetime import datetime, timedelta
 from math import ceil, log2
 
 from connector.engine import ask
-from connector.engine.ask import Bookmark, Found, PageSeen, Steps
+from connector.engine.ask import Found, PageSeen, Steps
+from connector.engine.bookmark import Bookmark
 from connector.engine.load import DETAILS_REREAD_HOURS
 from connector.engine.walk import floor_of
 from connector.resource import Declaration, Resource

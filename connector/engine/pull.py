@@ -17,7 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from connector.engine import ask, load
-from connector.engine.ask import Bookmark, Commit, Event, Steps
+from connector.engine.ask import Commit, Event, Steps
+from connector.engine.bookmark import Bookmark
 from connector.engine.examine import bury_few, drain, examine
 from connector.engine.guard import Guard
 from connector.engine.reconcile import Reconcile

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from connector.engine import ask
-from connector.engine.ask import Bookmark, Commit, Event, Found, Gone, Known, Steps
+from connector.engine.ask import Commit, Event, Found, Gone, Known, Steps
+from connector.engine.bookmark import Bookmark
 from connector.engine.examine import BATCH_RECORDS_MAX, later
 from connector.engine.guard import Guard
 from connector.engine.listing import SECOND, Listing

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from connector.engine import ask
-from connector.engine.ask import Bookmark, Commit, PageSeen, Steps
+from connector.engine.ask import Commit, PageSeen, Steps
+from connector.engine.bookmark import Bookmark
 from connector.engine.examine import examine
 from connector.engine.guard import Guard
 

@@ -26,7 +26,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from connector.engine import ask
-from connector.engine.ask import Bookmark, Event, PageSeen, Steps
+from connector.engine.ask import Event, PageSeen, Steps
+from connector.engine.bookmark import Bookmark
 from connector.engine.evidence import Evidence
 from connector.engine.guard import Guard
 from connector.engine.listing import SECOND, Listing, opening

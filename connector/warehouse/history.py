@@ -30,7 +30,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from connector.engine.ask import Found, Gone, Stream
+from connector.engine.ask import Found, Gone
+from connector.engine.bookmark import Stream
 from connector.resource import Resource
 from connector.warehouse.difference import can_list, differing, listed_differing, meaning
 from connector.warehouse.looks import Held, staged

@@ -13,7 +13,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from connector.engine.ask import Commit, Event, Found, Gone, Stream
+from connector.engine.ask import Commit, Event, Found, Gone
+from connector.engine.bookmark import Stream
 from connector.resource import Resource
 from connector.value import Kind
 from connector.warehouse.history import History

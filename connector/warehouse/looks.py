@@ -16,7 +16,8 @@ import duckdb
 import pyarrow as pa
 
 from connector.engine import ask
-from connector.engine.ask import Known, Stream
+from connector.engine.ask import Known
+from connector.engine.bookmark import Stream
 from connector.resource import Declaration, Resource
 from connector.warehouse.difference import differing, listed_differing
 from connector.warehouse.moment import from_microseconds, to_microseconds

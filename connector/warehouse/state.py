@@ -12,7 +12,8 @@ from typing import Any
 
 import duckdb
 
-from connector.engine.ask import Bookmark, Event, Stream
+from connector.engine.ask import Event
+from connector.engine.bookmark import Bookmark, Stream
 from connector.warehouse.moment import from_microseconds, iso
 from connector.warehouse.runs import ResourceRun, last_resource_run
 from connector.warehouse.schema import quoted

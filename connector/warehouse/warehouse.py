@@ -17,7 +17,8 @@ import duckdb
 
 from connector.catalog import CATALOG
 from connector.engine import ask
-from connector.engine.ask import Bookmark, Commit, Stream
+from connector.engine.ask import Commit
+from connector.engine.bookmark import Bookmark, Stream
 from connector.engine.quota import Use
 from connector.warehouse import runs, state
 from connector.warehouse.file import make_folder, naming_errors, opened, transaction

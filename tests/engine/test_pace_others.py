@@ -17,7 +17,7 @@ from tests.engine.pace_world import Outcome, World
 
 LIMIT = 600
 HALF = LIMIT // 2
-REQUESTS = 10_000
+REQUESTS = 5_000
 
 KINDS: dict[str, Callable[[float], Counter]] = {
     "fixed": lambda phase: Fixed(LIMIT, phase),
@@ -63,9 +63,9 @@ def run(kind: str, mode: Mode, others: str, seed: int) -> Outcome:
     """Half of the limit is ours to use, for as long as our requests take."""
     chance = random.Random(f"{kind} {mode} {others} {seed}")
     counter = KINDS[kind](chance.uniform(0, MINUTE))
-    moments = OTHERS[others](chance, 3 * REQUESTS // LIMIT + 10)
+    moments = OTHERS[others](chance, 4 * REQUESTS // LIMIT + 10)
     pace = Pace(mode=mode)
-    return World(pace, counter, requests=REQUESTS // 2, seed=seed, others=moments).run()
+    return World(pace, counter, requests=REQUESTS, seed=seed, others=moments).run()
 
 
 @pytest.mark.parametrize("others", OTHERS)

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from connector.engine import ask, load
-from connector.engine.ask import Bookmark, Commit, Gone, Steps
+from connector.engine.ask import Commit, Gone, Steps
+from connector.engine.bookmark import Bookmark
 from connector.engine.listing import Listing
 from connector.engine.walk import Walk, Walked
 from tests.simulation.world import START

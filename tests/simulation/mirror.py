@@ -13,7 +13,8 @@ from functools import lru_cache, partial
 from typing import Any
 
 from connector.engine import ask
-from connector.engine.ask import Bookmark, Commit, Found, Gone, Known, Outcome, PageSeen, Unread
+from connector.engine.ask import Commit, Found, Gone, Known, Outcome, PageSeen, Unread
+from connector.engine.bookmark import Bookmark
 from connector.engine.pull import Manner, Pulled, pull
 from connector.errors import ConnectorError, NoAnswer
 from connector.resource import Resource

@@ -125,11 +125,13 @@ SCENARIOS: Mapping[str, Scenario] = {
         limited_share=0.02,
     ),
     "lag": replace(
-        _B, about="B, each answer from a replica of its own, up to 8 s old", lag_seconds_max=8.0, scrub_requests=42,
+        _B, about="B, each answer from a replica of its own, up to 8 s old", lag_seconds_max=8.0,
+        scrub_requests=42,
         keeps_assumptions=False,
     ),
     "lag-ties": replace(
-        _F, about="F, each answer from a replica of its own, up to 4 s old", lag_seconds_max=4.0, scrub_requests=42,
+        _F, about="F, each answer from a replica of its own, up to 4 s old", lag_seconds_max=4.0,
+        scrub_requests=42,
         keeps_assumptions=False,
         late_seconds_max=4.0,
     ),

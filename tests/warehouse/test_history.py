@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from connector.catalog import CATALOG, ContentItem
-from connector.engine.ask import Commit, Found, Gone, Stream
+from connector.engine.ask import Commit, Found, Gone
+from connector.engine.bookmark import Stream
 from connector.warehouse import Landed, Warehouse
 from connector.warehouse.file import opened
 from tests.pull.landed import rows

@@ -14,7 +14,8 @@ import pytest
 
 from connector.catalog import CATALOG, Candidate, Job
 from connector.engine import ask
-from connector.engine.ask import Bookmark, Commit, Event, Found, Gone, Stream
+from connector.engine.ask import Commit, Event, Found, Gone
+from connector.engine.bookmark import Bookmark, Stream
 from connector.errors import NotAWarehouse, WarehouseBusy
 from connector.warehouse import Landed, Warehouse
 from connector.warehouse.file import opened

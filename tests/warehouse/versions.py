@@ -8,7 +8,8 @@ from itertools import pairwise
 from typing import Any
 
 from connector.catalog import CATALOG, Candidate
-from connector.engine.ask import Found, Stream
+from connector.engine.ask import Found
+from connector.engine.bookmark import Stream
 from connector.warehouse import Warehouse
 from tests.pull.landed import rows
 

@@ -109,7 +109,7 @@ class _Pull:
         done: dict[str, ResourceRun] = {}
         fatal: ConnectorError | None = None
         standing = {
-            each.resource: each for each in await asyncio.to_thread(self._warehouse.standing)
+            name: await asyncio.to_thread(self._warehouse.standing_of, name) for name in names
         }
         self._scrubs = _shares(self._manner.scrub_requests, {n: standing[n].live for n in names})
         for name in _most_in_need_first(names, standing):

@@ -122,8 +122,8 @@ def verify(
         doubt = "fewer records could be found than the list has"
     if doubt is None:
         bookmark = replace(bookmark, verify_page=None, listed=done.total)
-        if done.is_steady and live == done.count:
-            bookmark = replace(bookmark, total_offset=live - done.total)
+        if (offset := done.offset(live)) is not None:
+            bookmark = replace(bookmark, total_offset=offset)
         if bookmark.proven_at is None:
             bookmark = replace(bookmark, proven_at=bookmark.opened_at, opened_at=None)
     yield from ask.commit(Commit(bookmark=bookmark))
@@ -131,8 +131,10 @@ def verify(
 
 
 def _alive(done: Round) -> Steps[int]:
-    """How many that the windows did not list turned out to be alive."""
-    absent = tuple(id for id, why in done.suspects.items() if why == "absent")
+    """How many that no window listed turned out to be alive."""
+    absent = tuple(
+        id for id, why in done.suspects.items() if why == "absent" and hash(id) not in done.seen
+    )
     known = yield from ask.recall_ids(absent)
     return sum(not each.is_deleted and not each.is_queued for each in known.values())
 

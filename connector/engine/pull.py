@@ -208,10 +208,10 @@ def _explain(bookmark: Bookmark, guard: Guard) -> Steps[tuple[Bookmark, str | No
         yield from drain(guard)
         yield from bury_few(guard)
     live = yield from ask.count_live()
-    if not (done.is_over and done.is_steady and live == done.count):
+    offset = done.offset(live)
+    if offset is None:
         told = f"the API counts {done.total} records, and {live} are landed"
-        return bookmark, guard.refused or told
-    offset = live - done.total
+        return bookmark, guard.refused or (told if live != done.count else None)
     event = Event("total_off", f"the list shows {live} records, and its total says {done.total}")
     bookmark = replace(bookmark, total_offset=offset)
     yield from ask.commit(Commit(bookmark=bookmark, events=(event,) if offset else ()))

@@ -48,6 +48,13 @@ class Round:
     # The windows read since the moment that the bookmark says is scrubbed.
     union: list[PageSeen] = field(default_factory=list)
 
+    def offset(self, live: int) -> int | None:
+        """By how many the live rows exceed the total, where all of them were listed and nothing
+        moved; None where that is not certain.
+        """
+        is_certain = self.is_over and self.is_steady and len(self.seen) == self.count == live
+        return live - self.total if is_certain else None
+
 
 def scrub(bookmark: Bookmark, requests: int, guard: Guard) -> Steps[Bookmark]:
     """Spend at most so many requests on looking again: windows of the list, then details."""

@@ -24,6 +24,9 @@ from connector.warehouse.moment import from_microseconds, to_microseconds
 from connector.warehouse.rows import as_json, ids_table
 from connector.warehouse.schema import quoted
 
+_QUEUED = "SELECT id FROM sync.queue WHERE resource = $resource AND parent = $parent"
+"""The stream's queue, as a statement; takes the parameters `resource` and `parent`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Held:
@@ -99,8 +102,7 @@ class Looks:
             case ask.Between(after, before):
                 found = self._between("created_at", after, before)
             case ask.BetweenUpdated(after, before):
-                queued = self._queued_ids()
-                found = self._between("updated_at", after, before) - queued
+                found = self._between("updated_at", after, before, queued=False)
             case ask.CountBefore(moments):
                 found = self._count_before(moments)
             case ask.LeastRecent(count):
@@ -139,8 +141,7 @@ class Looks:
     def _recall(self, ids: tuple[str, ...]) -> dict[str, Known]:
         with staged(self._connection, ids_table(ids)):
             rows = self._connection.execute(
-                "SELECT id, epoch_us(updated_at), epoch_us(_hydrated_at), id IN "
-                "(SELECT id FROM sync.queue WHERE resource = $resource AND parent = $parent), "
+                f"SELECT id, epoch_us(updated_at), epoch_us(_hydrated_at), id IN ({_QUEUED}), "
                 f"_deleted_at IS NOT NULL FROM {self._name} WHERE id IN (SELECT id FROM stage)",
                 self._mine(),
             ).fetchall()
@@ -166,19 +167,26 @@ class Looks:
         return {id: each for id, each in names.items() if each}
 
     def _between(
-        self, column: str, after: datetime | None, before: datetime | None
+        self,
+        column: str,
+        after: datetime | None,
+        before: datetime | None,
+        *,
+        queued: bool = True,
     ) -> frozenset[str]:
-        ids = self._ids(
-            f"SELECT id FROM {self._live()} "
-            f"AND ($after::BIGINT IS NULL OR epoch_us({column}) > $after) "
-            f"AND ($before::BIGINT IS NULL OR epoch_us({column}) < $before)",
-            {
-                "parent": self._parent,
-                "after": to_microseconds(after),
-                "before": to_microseconds(before),
-            },
-        )
-        return frozenset(ids)
+        statement = f"SELECT id FROM {self._live()}"
+        parameters: dict[str, Any] = {"parent": self._parent}
+        # A bound that is not there is left out, since every condition costs.
+        if after is not None:
+            statement += f" AND epoch_us({column}) > $after"
+            parameters["after"] = to_microseconds(after)
+        if before is not None:
+            statement += f" AND epoch_us({column}) < $before"
+            parameters["before"] = to_microseconds(before)
+        if not queued:
+            statement += f" AND id NOT IN ({_QUEUED})"
+            parameters["resource"] = self._stream.resource.name
+        return frozenset(self._ids(statement, parameters))
 
     def _count_before(self, moments: tuple[datetime | None, ...]) -> tuple[int, ...]:
         return tuple(
@@ -192,27 +200,19 @@ class Looks:
 
     def _least_recent(self, count: int) -> tuple[str, ...]:
         return self._ids(
-            f"SELECT id FROM {self._live()} AND _hydrated_at IS NOT NULL AND id NOT IN "
-            "(SELECT id FROM sync.queue WHERE resource = $resource AND parent = $parent) "
+            f"SELECT id FROM {self._live()} AND _hydrated_at IS NOT NULL "
+            f"AND id NOT IN ({_QUEUED}) "
             "ORDER BY _hydrated_at, id LIMIT $count",
             {**self._mine(), "count": count},
         )
 
     def _next_queued(self, count: int, skip: frozenset[str]) -> tuple[str, ...]:
-        with staged(self._connection, ids_table(skip)):
-            return self._ids(
-                "SELECT id FROM sync.queue WHERE resource = $resource AND parent = $parent "
-                "AND id NOT IN (SELECT id FROM stage) "
-                "ORDER BY created_at DESC NULLS LAST, id LIMIT $count",
-                {**self._mine(), "count": count},
-            )
-
-    def _queued_ids(self) -> frozenset[str]:
-        return frozenset(
-            self._ids(
-                "SELECT id FROM sync.queue WHERE resource = $resource AND parent = $parent",
-                self._mine(),
-            )
+        parameters: dict[str, Any] = {**self._mine(), "count": count}
+        others = ""
+        if skip:
+            others, parameters["skip"] = "AND id NOT IN (SELECT unnest($skip)) ", list(skip)
+        return self._ids(
+            f"{_QUEUED} {others}ORDER BY created_at DESC NULLS LAST, id LIMIT $count", parameters
         )
 
     def _live(self) -> str:

@@ -66,12 +66,17 @@ def write_bookmark(
     connection: duckdb.DuckDBPyConnection, stream: Stream, bookmark: Bookmark, run_id: str
 ) -> None:
     """Replace the stream's bookmark. A bookmark never moves back: that is asserted here."""
-    before = read_bookmark(connection, stream)
-    if before.proven_at is not None:
-        assert bookmark.proven_at is not None, f"{stream.name}: a bookmark was lost"
-        assert bookmark.proven_at >= before.proven_at, f"{stream.name}: a bookmark moved back"
     key = [stream.resource.name, stream.parent or ""]
-    connection.execute("DELETE FROM sync.bookmarks WHERE resource = ? AND parent = ?", key)
+    replaced = connection.execute(
+        "DELETE FROM sync.bookmarks WHERE resource = ? AND parent = ? "
+        "RETURNING epoch_us(proven_at)",
+        key,
+    ).fetchall()
+    for (before,) in replaced:
+        proven_at = from_microseconds(before)
+        if proven_at is not None:
+            assert bookmark.proven_at is not None, f"{stream.name}: a bookmark was lost"
+            assert bookmark.proven_at >= proven_at, f"{stream.name}: a bookmark moved back"
     marks = ("?::TIMESTAMPTZ" if name in _BOOKMARK_MOMENTS else "?" for name in _BOOKMARK)
     values = (getattr(bookmark, name) for name in _BOOKMARK)
     connection.execute(
@@ -104,8 +109,10 @@ def write_events(
         )
 
 
-def standing(connection: duckdb.DuckDBPyConnection, resource: str) -> StreamState:
-    """Where a resource stands, over all its streams."""
+def standing(
+    connection: duckdb.DuckDBPyConnection, resource: str, *, tells_last: bool = True
+) -> StreamState:
+    """Where a resource stands, over all its streams; with its last run, if that is wanted."""
     live, listed_only, deleted, oldest_read_at = connection.execute(
         "SELECT count(*) FILTER (_deleted_at IS NULL), "
         "count(*) FILTER (_deleted_at IS NULL AND _hydrated_at IS NULL), "
@@ -130,7 +137,7 @@ def standing(connection: duckdb.DuckDBPyConnection, resource: str) -> StreamStat
         deleted=deleted,
         pending=pending,
         proven_at=from_microseconds(proven_at),
-        last=last_resource_run(connection, resource),
+        last=last_resource_run(connection, resource) if tells_last else None,
         is_listing=is_listing,
         lateness_seconds=lateness_seconds,
         oldest_read_at=from_microseconds(oldest_read_at),

@@ -1,0 +1,122 @@
+"""A server made of arithmetic: candidates whose every answer is computed from their number.
+
+Nothing is stored and no socket is opened, so that a pull can be watched at sizes for which a
+sandbox is too slow, and so that whatever memory grows with the records is the connector's own.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import UTC, datetime, timedelta
+from email.utils import formatdate
+from math import ceil
+from typing import Any
+
+from connector import Client
+from connector.catalog import CATALOG
+from connector.errors import NoAnswer
+from connector.wire import Answer, Request
+
+BEGAN = datetime(2020, 1, 1, tzinfo=UTC)
+"""When the first candidate was created; each one after it a second later."""
+
+LIMIT = 10_000_000
+"""Requests a minute, so that the pace never waits."""
+
+_SCATTER = 2_654_435_761
+"""An odd number, by which ids are as far from the order of creation as real ones."""
+_FIELDS = CATALOG["candidates"]
+_TEXT = "Ten years of steady work in the trade, with references. " * 4
+
+
+def id_of(number: int) -> str:
+    """The id of a candidate."""
+    return f"{number * _SCATTER % 2**32:08x}-0000-4000-8000-{number:012x}"
+
+
+def number_of(id: str) -> int:
+    """The candidate that has the id."""
+    return int(id[-12:], 16)
+
+
+def record_of(number: int) -> dict[str, Any]:
+    """A candidate's detail, of a size that real ones have."""
+    moment = (BEGAN + timedelta(seconds=number)).isoformat().replace("+00:00", "Z")
+    return {
+        **dict.fromkeys(each.name for each in _FIELDS.detail_fields),
+        "id": id_of(number),
+        "created_at": moment,
+        "updated_at": moment,
+        "first_name": f"First{number}",
+        "last_name": f"Last{number}",
+        "email": f"person{number}@people.example",
+        "phone": f"+44 20 7946 {number:06d}",
+        "city": "Leeds",
+        "employment_type": "permanent",
+        "current_salary": float(30_000 + number % 40_000),
+        "current_job_title": "Analyst",
+        "skills": f"{_TEXT}{number}",
+        "qualifications": f"{number} {_TEXT}",
+        "status": "screening",
+    }
+
+
+class Arithmetic(Client):
+    """A client whose answers are computed: `candidates` records, in order of creation and of
+    change alike. It counts what left as `lists` and `details`.
+
+    Everything between the call and the wire is the real client's.
+    """
+
+    candidates_count = 0
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._sending._connections = _Computed(self.candidates_count)  # type: ignore[assignment]
+
+
+def serving(count: int) -> type[Arithmetic]:
+    """A client of a workspace with so many candidates, as `pull` takes it for `connect`."""
+    return type("Arithmetic", (Arithmetic,), {"candidates_count": count})
+
+
+class _Computed:
+    """What answers instead of connections."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._item_fields = [each.name for each in _FIELDS.item_fields]
+
+    async def exchange(self, request: Request) -> Answer:
+        """The answer to a list of candidates or to one of their details."""
+        if request.resource != "candidates":
+            raise NoAnswer(f"{request.where} is not computed")
+        body = self._list(request) if request.operation == "list" else self._detail(request)
+        now = time.time()
+        headers = {
+            "date": formatdate(now, usegmt=True),
+            "x-ratelimit-limit": str(LIMIT),
+            "x-ratelimit-remaining": str(LIMIT),
+            "x-ratelimit-reset": str(int(now) + 60),
+        }
+        return Answer(200, headers, json.dumps(body).encode())
+
+    def _list(self, request: Request) -> dict[str, Any]:
+        page, size = int(request.query["page"]), int(request.query["per_page"])
+        places = range((page - 1) * size, min(page * size, self._count))
+        is_descending = request.query["order"] == "desc"
+        numbers = [self._count - 1 - place if is_descending else place for place in places]
+        records = [record_of(number) for number in numbers]
+        return {
+            "data": [{name: each[name] for name in self._item_fields} for each in records],
+            "pagination": {
+                "page": page,
+                "per_page": size,
+                "total": self._count,
+                "total_pages": ceil(self._count / size),
+            },
+        }
+
+    def _detail(self, request: Request) -> dict[str, Any]:
+        return {"data": record_of(number_of(request.path.rsplit("/", 1)[1]))}

@@ -1,0 +1,113 @@
+"""A plan says what a pull then costs, for few requests and without landing anything."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from connector.plan import PlanReport, plan
+from connector.sandbox import Sandbox
+from tests.pull.landed import SMALL, published, pulled, settings_of
+
+COUNT = 1200
+PAGES = math.ceil(COUNT / 100)
+
+
+def planned(sandbox: Sandbox, folder: Path, *names: str) -> PlanReport:
+    """Plan a pull of the resources named, or of all."""
+    return asyncio.run(plan(settings_of(sandbox, folder), names))
+
+
+def change(count: int) -> Callable[[Sandbox], None]:
+    """Change so many records drawn at random."""
+
+    def happen(sandbox: Sandbox) -> None:
+        ids = sorted(sandbox.store.records("candidates"))
+        for id in random.Random(count).sample(ids, count):  # no secret is drawn
+            sandbox.store.update("candidates", id, {"notes": f"change {count}"})
+
+    return happen
+
+
+def delete(count: int) -> Callable[[Sandbox], None]:
+    """Delete so many records, one beside the other."""
+
+    def happen(sandbox: Sandbox) -> None:
+        records = sandbox.store.records("candidates")
+        for id in sorted(records, key=lambda each: str(records[each]["created_at"]))[:count]:
+            sandbox.store.delete("candidates", id)
+
+    return happen
+
+
+@pytest.mark.parametrize(
+    ("happen", "probes"),
+    [
+        (change(0), 2),
+        (change(1), 2 + 2),
+        (change(60), 2 + 2),
+        (change(300), 2 + 4 * math.log2(300)),
+        (change(COUNT), 2 + 4 * math.log2(COUNT)),
+    ],
+    ids=["nothing", "1 changed", "60 changed", "300 changed", "all changed"],
+)
+def test_a_plan_is_within_five_percent_of_what_the_pull_spends(
+    tmp_path: Path, happen: Callable[[Sandbox], None], probes: float
+) -> None:
+    """However many records changed, the plan finds their number with a page and a detail for each
+    of at most about 2 log2 k probes, and the pull then costs what it said.
+    """
+    with Sandbox(counts={"candidates": COUNT}) as sandbox:
+        pulled(sandbox, tmp_path, "candidates")
+        happen(sandbox)
+        before = published(tmp_path).read_bytes()
+        found = planned(sandbox, tmp_path, "candidates")
+        assert before == published(tmp_path).read_bytes()
+        spent = pulled(sandbox, tmp_path, "candidates").requests
+
+        assert abs(found.requests - spent) <= 0.05 * spent
+        assert found.spent <= probes
+
+
+def test_a_plan_of_a_first_load_is_exact(tmp_path: Path) -> None:
+    """Nothing is landed yet: a list for each resource says what loading all of it will cost."""
+    with Sandbox(counts=SMALL) as sandbox:
+        found = planned(sandbox, tmp_path)
+        report = pulled(sandbox, tmp_path)
+
+        costs = {name: each.requests for name, each in report.resources.items()}
+        assert costs == {name: each.requests for name, each in found.prices.items()}
+        assert all(each.is_first for each in found.prices.values())
+
+
+def test_a_plan_counts_what_was_deleted(tmp_path: Path) -> None:
+    """Deletions are told from the counts, and the search for them is part of the price."""
+    with Sandbox(counts={"candidates": COUNT}) as sandbox:
+        pulled(sandbox, tmp_path, "candidates")
+        delete(3)(sandbox)
+        found = planned(sandbox, tmp_path, "candidates")
+        spent = pulled(sandbox, tmp_path, "candidates").requests
+
+        assert 3 == found.prices["candidates"].deleted
+        assert spent <= found.requests <= spent + 3 * math.log2(PAGES) + 6
+
+
+def test_a_schedule_is_priced_until_the_month_ends(tmp_path: Path) -> None:
+    """Pulls every so often cost at least what a quiet one costs, times their number."""
+    with Sandbox(counts=SMALL) as sandbox:
+        pulled(sandbox, tmp_path)
+        settings = settings_of(sandbox, tmp_path)
+        found = asyncio.run(plan(settings, every=timedelta(hours=6)))
+        quiet = pulled(sandbox, tmp_path).requests
+
+        schedule = found.schedule
+        assert schedule is not None
+        assert quiet == schedule.quiet_requests
+        assert schedule.pulls * quiet == schedule.requests
+        assert 0 <= schedule.pulls <= 31 * 4

@@ -154,7 +154,9 @@ def test_a_budget_of_nothing_is_refused(tmp_path: Path) -> None:
 def test_analysts_see_what_was_spent(tmp_path: Path) -> None:
     """`sync.quota` in the published file counts, by day, command and kind, what the server saw."""
     chance = random.Random(3)
-    with Sandbox(counts=COUNTS) as sandbox:
+    # Lists of content have addresses as long as other resources' details.
+    counts = {name: count for name, count in COUNTS.items() if "content" not in name}
+    with Sandbox(counts=counts) as sandbox:
         for _ in range(3):
             pulled(sandbox, tmp_path, chance.randint(5, 20), billing_day=31)
         kinds = Counter("get" if each.path.count("/") == 4 else "list" for each in sandbox.log)

@@ -27,7 +27,7 @@ from tests.warehouse.versions import CANDIDATES, detail, item, moment, offences
 HIDDEN = "offer_accepted"
 """A status that lists do not document."""
 IDS = ("a", "b")
-EXAMPLES = 30
+EXAMPLES = 20
 CHECKED = settings(
     max_examples=EXAMPLES,
     deadline=None,

@@ -68,13 +68,11 @@ def pull(resource: Declaration, bookmark: Bookmark, manner: Manner = _THE_LEAST)
     # A person who asks for everything may have set the server right: it is found out anew.
     bookmark = replace(bookmark, is_sorted=True)
     swept: load.Swept | None = None
-    yield from ask.turn_to("sweep")
     if bookmark.proven_at is None and bookmark.verify_page is None:
         swept = yield from load.sweep(bookmark)
         bookmark = swept.bookmark
     live = yield from ask.count_live()
     guard = Guard(live, bookmark.listed, accepts=manner.accepts_deletes)
-    yield from ask.turn_to("pull")
     yield from drain(guard)
     if guard.holds_many:
         # So many need more than the API's word for each: every list is read, and then believed.
@@ -110,7 +108,8 @@ def _load(
     if (manner.is_full or manner.sweeps) and swept is None:
         bookmark = replace(bookmark, verify_page=0, scrubbed_to=None)
     if bookmark.verify_page is not None:
-        yield from ask.turn_to("sweep")
+        if bookmark.proven_at is not None:
+            yield from ask.turn_to("sweep")
         bookmark, doubt = yield from load.verify(bookmark, guard, reads_all=manner.is_full)
         if doubt is not None:
             return bookmark, Pulled(False, doubt, (yield from ask.count_live()))

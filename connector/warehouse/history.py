@@ -227,8 +227,10 @@ class History:
                 "epoch_us(_observed_from), epoch_us(_observed_to), epoch_us(_hydrated_at), "
                 "epoch_us(_valid_to), _changed, "
                 "CASE WHEN _hydrated_at IS NULL THEN _record::VARCHAR END "
-                f"FROM {self._name} WHERE (_valid_to IS NULL OR _ended_by = 'deletion') "
-                "AND id IN (SELECT id FROM stage)"
+                # Found by their ids first: the records of all other rows are not read then.
+                f"FROM {self._name} WHERE rowid IN (SELECT rowid FROM {self._name} "
+                "WHERE (_valid_to IS NULL OR _ended_by = 'deletion') "
+                "AND id IN (SELECT id FROM stage))"
             ).fetchall()
         # Where a record was deleted more than once, the last one is what remains.
         return {row[0]: _version(row) for row in sorted(rows, key=lambda row: int(row[1]))}

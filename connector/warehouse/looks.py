@@ -71,7 +71,9 @@ def held_rows(
             "SELECT id, _record::VARCHAR, _hydrated_at IS NOT NULL, _deleted_at IS NOT NULL, "
             f"id IN (SELECT id FROM history.{name} "
             "WHERE _valid_to IS NULL AND _hydrated_at IS NULL), epoch_us(_seen_at) "
-            f"FROM landing.{name} WHERE id IN (SELECT id FROM stage)"
+            f"FROM landing.{name} WHERE rowid IN "
+            # Found by their ids first: the records of all other rows are not read then.
+            f"(SELECT rowid FROM landing.{name} WHERE id IN (SELECT id FROM stage))"
         ).fetchall()
     held = {
         id: Held(record, is_hydrated, is_deleted, is_listed_since, from_microseconds(seen_at))

@@ -16,7 +16,7 @@ from connector.settings import load_settings
 from tests.pull.arithmetic import BEGAN, id_of, record_of, serving
 from tests.pull.landed import published, rows
 
-COUNT = 3_000
+COUNT = 1_500
 PAGES = ceil(COUNT / 100)
 
 

@@ -15,7 +15,7 @@ from connector.plan import PlanReport, plan
 from connector.sandbox import Sandbox
 from tests.pull.landed import SMALL, published, pulled, settings_of
 
-COUNT = 1200
+COUNT = 500
 PAGES = math.ceil(COUNT / 100)
 
 
@@ -52,10 +52,10 @@ def delete(count: int) -> Callable[[Sandbox], None]:
         (change(0), 2),
         (change(1), 2 + 2),
         (change(60), 2 + 2),
-        (change(300), 2 + 4 * math.log2(300)),
+        (change(250), 2 + 4 * math.log2(250)),
         (change(COUNT), 2 + 4 * math.log2(COUNT)),
     ],
-    ids=["nothing", "1 changed", "60 changed", "300 changed", "all changed"],
+    ids=["nothing", "1 changed", "60 changed", "250 changed", "all changed"],
 )
 def test_a_plan_is_within_five_percent_of_what_the_pull_spends(
     tmp_path: Path, happen: Callable[[Sandbox], None], probes: float

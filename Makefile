@@ -37,7 +37,7 @@ demo: install  ## pull a made-up agency through Dagster, on this machine alone
 	$(BIN)/connector demo
 
 test: install  ## run the tests, on every core
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal --durations 25
 
 # RUNS=10000 SCENARIO=A-F plays so many; SCENARIO=F SEED=87 TRACE=1 replays one and tells it.
 # TINY=all DEPTH=3 PULLS=2 plays every run of every tiny world; a shape and TAPE=0.3.1, one run.

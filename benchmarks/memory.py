@@ -58,8 +58,8 @@ def measure_here(count: int, folder: Path) -> dict[str, float]:
 def measure(count: int, folder: Path) -> dict[str, float]:
     """Pull so many candidates in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.memory", "--here", str(count), str(folder)]
-    done = subprocess.run(command, cwd=_ROOT, check=True, stdout=subprocess.PIPE, text=True)  # noqa: S603  # our own command
-    measured: dict[str, float] = json.loads(done.stdout)
+    printed = subprocess.check_output(command, cwd=_ROOT, text=True)  # noqa: S603  # our own
+    measured: dict[str, float] = json.loads(printed)
     return measured
 
 

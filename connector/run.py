@@ -194,10 +194,10 @@ class _Pull:
             before = await self._proven_at(streams)
             shares = _shares(self._scrubs.get(name, 0), {each.name: 1 for each in streams})
             for stream in streams:
-                if self._ids:
-                    progress.add(await self._records(stream, progress))
-                else:
+                if not self._ids:
                     progress.add(await self._stream(stream, progress, shares[stream.name]))
+            if self._ids:
+                await self._records(streams, progress)
         except ConnectorError as raised:
             error, outcome = raised, _named(raised)
         done = await self._ended(name, before, outcome, error, progress)
@@ -217,15 +217,28 @@ class _Pull:
         steps = engine.pull(stream.resource, bookmark, manner)
         return await Drive(self._world, stream, progress).to_its_end(steps)
 
-    async def _records(self, stream: Stream, progress: Progress) -> Pulled:
-        """Read those of the ids that are landed in this stream, or all if it has no siblings."""
-        ids = self._ids
-        if stream.parent is not None:
-            looked = ask.Between(None, None)
-            held = await asyncio.to_thread(self._warehouse.look, stream, looked)
-            ids = tuple(id for id in ids if id in held)
-        steps = engine.pull_ids(await self._world.bookmark(stream), ids)
-        return await Drive(self._world, stream, progress).to_its_end(steps)
+    async def _records(self, streams: tuple[Stream, ...], progress: Progress) -> None:
+        """Read the ids alone. Of a resource with parents only those that are landed can be read,
+        since no address of the API finds a record without its parent; the others are told.
+        """
+        unknown, told = set(self._ids), list[str]()
+        for stream in streams:
+            ids = self._ids
+            if stream.parent is not None:
+                looked = ask.Between(None, None)
+                held = await asyncio.to_thread(self._warehouse.look, stream, looked)
+                ids = tuple(id for id in ids if id in held)
+            unknown -= set(ids)
+            if ids:
+                steps = engine.pull_ids(await self._world.bookmark(stream), ids)
+                pulled = await Drive(self._world, stream, progress).to_its_end(steps)
+                progress.add(pulled)
+                if pulled.reason is not None and pulled.reason != engine.ONLY_THESE:
+                    told.append(pulled.reason)
+        if unknown:
+            named = ", ".join(sorted(unknown))
+            told.append(f"not landed, so that its parent is unknown: {named}")
+        progress.reason = "; ".join(told) or engine.ONLY_THESE
 
     async def _proven_at(self, streams: tuple[Stream, ...]) -> datetime | None:
         """The least of the streams' bookmarks; None if one was never loaded."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from connector.cli import options
 from connector.cli.ending import counted
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
@@ -39,7 +40,7 @@ class Every(click.ParamType[timedelta]):
     cls=Command,
     examples=("connector plan", "connector plan candidates", "connector plan --every 1h"),
 )
-@click.argument("resources", nargs=-1, metavar="[RESOURCE]...")
+@options.resources
 @click.option(
     "--every",
     type=Every(),

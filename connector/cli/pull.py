@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from connector.cli import options
 from connector.cli.ending import closing, reasons
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Meter, Terminal
@@ -76,13 +77,8 @@ class Follower:
     ),
     if_interrupted="What has landed is kept; run the same command again to continue.",
 )
-@click.argument("resources", nargs=-1, metavar="[RESOURCE]...")
-@click.option(
-    "--budget",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Send at most N requests, retries among them, and end with 4 if that is not enough.",
-)
+@options.resources
+@options.budget
 @click.option(
     "--full", "is_full", is_flag=True, help="Read every record again, whatever is proven."
 )
@@ -92,19 +88,15 @@ class Follower:
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
-    help="Spend N requests more on looking again at what was verified longest ago.",
+    help="Spend N requests more on looking again at what was verified longest ago, and then as many"
+    " as it takes to read what that finds wrong.",
 )
 @click.option(
     "--ids",
     metavar="ID,...",
     help="Read these records of one RESOURCE again, and nothing else.",
 )
-@click.option(
-    "--accept-deletes",
-    "accepts_deletes",
-    is_flag=True,
-    help="Believe all deletions, however many: you have looked, and they are meant.",
-)
+@options.accept_deletes
 @click.option(
     "--ask-anyway",
     "asks_anyway",
@@ -127,20 +119,27 @@ def pull(
     any moment: what has landed is kept, and the next pull goes on from there. One pull of an
     account runs at a time; another one says who is at it, and sends nothing.
     """
+    return pull_and_print(
+        session,
+        resources,
+        manner=Manner(**manner),
+        ids=_ids(ids),
+        budget=budget,
+        asks_anyway=asks_anyway,
+    )
+
+
+def pull_and_print(
+    session: Session, resources: tuple[str, ...], *, command: str = "pull", **asked: Any
+) -> int:
+    """Pull as `asked` (the options of `connector.run.pull`), print what became of it, and return
+    the exit status.
+    """
     settings = session.load()
     terminal = session.terminal
-    with terminal.progress("pull") as meter:
-        report = asyncio.run(
-            run_pull(
-                settings,
-                resources,
-                manner=Manner(**manner),
-                ids=_ids(ids),
-                budget=budget,
-                asks_anyway=asks_anyway,
-                watch=Follower(meter),
-            )
-        )
+    with terminal.progress(command) as meter:
+        watch = Follower(meter)
+        report = asyncio.run(run_pull(settings, resources, command=command, watch=watch, **asked))
     print_report(terminal, report)
     return report.exit_status
 

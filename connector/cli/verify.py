@@ -9,6 +9,7 @@ import asyncio
 
 import click
 
+from connector.cli import options
 from connector.cli.ending import counted
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Meter, Terminal
@@ -45,13 +46,8 @@ class _Follower:
     examples=("connector verify", "connector verify candidates --json > differences.json"),
     if_interrupted="Nothing was changed; what was compared until then is lost.",
 )
-@click.argument("resources", nargs=-1, metavar="[RESOURCE]...")
-@click.option(
-    "--budget",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Send at most N requests, and end with 4 if that is not enough.",
-)
+@options.resources
+@options.budget
 def verify(session: Session, *, resources: tuple[str, ...], budget: int | None) -> int:
     """Compare everything with the API, record by record, and change nothing.
 

@@ -112,6 +112,10 @@ def verify(
             yield from bury_few(guard)
         if guard.refused is not None:
             return bookmark, guard.refused
+        if not bookmark.is_sorted:
+            # What the windows did not compare is not vouched for.
+            yield from ask.commit(Commit(bookmark=bookmark))
+            return bookmark, "the list is not sorted by created_at"
         live = yield from ask.count_live()
         # Ties may hide a record from every window while another is deleted, and the count agree;
         # but then fewer were seen than were there at one time or another.
@@ -176,6 +180,9 @@ def read_whole(
     if guard.refused is None:
         guard.still_listed(listed)
         yield from drain(guard)
+        if guard.holds_many:
+            # Said to be gone and listed in the same breath is no evidence.
+            guard.still_listed(listed)
         yield from bury(guard)
     is_whole &= guard.refused is None
     proven_at = bookmark.proven_at

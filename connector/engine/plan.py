@@ -13,10 +13,11 @@ from datetime import datetime, timedelta
 from math import ceil, log2
 
 from connector.engine import ask
-from connector.engine.ask import Found, PageSeen, Steps
+from connector.engine.ask import Found, Known, PageSeen, Steps
 from connector.engine.bookmark import Bookmark
+from connector.engine.gallop import Verdict, first_clean, predicted
 from connector.engine.load import DETAILS_REREAD_HOURS
-from connector.engine.walk import floor_of
+from connector.engine.walk import floor_of, future_of
 from connector.resource import Declaration, Resource
 
 
@@ -110,23 +111,24 @@ class _Gallop:
 
     def __init__(self, resource: Declaration, bookmark: Bookmark) -> None:
         self._lists_cursor = resource.lists_cursor
-        self._floor = floor_of(bookmark)
-        self._offset = bookmark.total_offset
+        self._bookmark = bookmark
+        self._floor = self._future = floor_of(bookmark)
         self._pages: dict[int, PageSeen] = {}
-        self._dirty: dict[str, bool] = {}
+        self._dates: dict[str, datetime | None] = {}
         self._unknown = 0
         self._seen = 0
 
     def price(self) -> Steps[Price]:
         """Search, and work out what the pull would send."""
         first = yield from self._page(1)
+        self._future = future_of(first.served_at, self._bookmark)
         changed = yield from self._changed(first)
         live = yield from ask.count_live()
         queued = yield from ask.count_queued()
         pages = max(1, ceil(first.total / first.per_page))
         seen = max(1, min(self._seen, changed))
         new = round(self._unknown * changed / seen) if changed else 0
-        deleted = max(0, live + new - first.total - self._offset)
+        deleted = max(0, live + new - first.total - self._bookmark.total_offset)
         lists = min(pages, changed // first.per_page + 1)
         ends = 0 if self._lists_cursor or changed >= first.total else 1
         searched = min(pages, deleted * (ceil(log2(max(1, pages / deleted))) + 2)) if deleted else 0
@@ -150,58 +152,40 @@ class _Gallop:
 
     def _changed(self, first: PageSeen) -> Steps[int]:
         """The rank of the first clean record: as many as that have changed."""
-        start = yield from self._predicted(first)
-        low, probe, stride = start - 1, start, 1
-        while True:
-            is_dirty = yield from self._is_dirty(first, probe)
-            if is_dirty is None:
-                high = first.total
-                break
-            if not is_dirty:
-                high = probe
-                break
-            low, probe, stride = probe, probe + stride, stride * 2
-        while high - low > 1:
-            middle = (low + high) // 2
-            if (yield from self._is_dirty(first, middle)):
-                low = middle
-            else:
-                high = middle
-        return high
-
-    def _predicted(self, first: PageSeen) -> Steps[int]:
-        """The first index of page one from which on all look landed and in order."""
         known = yield from ask.recall(first.items)
-        start, newer = len(first.items), None
-        while start > 0:
-            item = first.items[start - 1]
-            held = known.get(item.id)
-            if held is None or held.is_queued or held.is_deleted:
-                break
-            updated_at: datetime | None = held.updated_at
-            if updated_at is not None:
-                if updated_at > self._floor or (newer is not None and updated_at < newer):
-                    break
-                newer = updated_at
-            start -= 1
-        return start
+        rows = [
+            Known(item.updated_at, None, False, False) if self._lists_cursor else known.get(item.id)
+            for item in first.items
+        ]
+        start = predicted(rows, self._floor, self._future)
+        return (
+            yield from first_clean(
+                start, lambda rank: self._verdict(first, rank), lambda: first.total
+            )
+        )
 
-    def _is_dirty(self, first: PageSeen, rank: int) -> Steps[bool | None]:
-        """Whether the record of that rank is above the floor; None where the list ends before."""
+    def _verdict(self, first: PageSeen, rank: int) -> Steps[Verdict]:
+        """What the record of that rank is, by the page that holds it and its detail."""
         if rank >= first.total:
-            return None
+            return "end"
         page = yield from self._page(rank // first.per_page + 1)
         index = rank % first.per_page
         if index >= len(page.items):
-            return None
-        return (yield from self._is_above(page.items[index]))
+            return "end"
+        updated_at = yield from self._dated(page.items[index])
+        if updated_at is None or updated_at > self._future:
+            return "odd"
+        return "dirty" if updated_at > self._floor else "clean"
 
-    def _is_above(self, item: Resource) -> Steps[bool]:
+    def _dated(self, item: Resource) -> Steps[datetime | None]:
+        """The record's own `updated_at`; what could not be read counts as changed just now."""
         if self._lists_cursor:
-            return item.updated_at is None or item.updated_at > self._floor
-        if item.id not in self._dirty:
+            return item.updated_at
+        if item.id not in self._dates:
             outcomes = yield from ask.read_records((item.id,))
             outcome = outcomes[item.id]
-            updated_at = outcome.record.updated_at if isinstance(outcome, Found) else None
-            self._dirty[item.id] = updated_at is None or updated_at > self._floor
-        return self._dirty[item.id]
+            if isinstance(outcome, Found):
+                self._dates[item.id] = outcome.record.updated_at
+            else:
+                self._dates[item.id] = self._future
+        return self._dates[item.id]

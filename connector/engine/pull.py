@@ -32,9 +32,9 @@ class Manner:
     """What is asked of a pull beyond the fewest requests that prove it.
 
     `is_full` reads every record again; `sweeps` compares every page of the list, and reads what
-    differs or is absent. `accepts_deletes` is a person's word that deletions are
-    meant, however many they are. `scrub_requests` are to be spent on looking again at what is taken
-    to be proven.
+    differs or is absent. `accepts_deletes` is a person's word that deletions are meant, however
+    many they are. `scrub_requests` are to be spent on looking again at what is taken to be proven;
+    what that finds wrong is read as well.
     """
 
     is_full: bool = False
@@ -181,7 +181,9 @@ def _audit(walked: Walked, bookmark: Bookmark, guard: Guard) -> Steps[tuple[Book
     examined = yield from examine(absent, bookmark, guard, is_absent=True)
     bookmark = examined.bookmark
     if not search.is_sorted:
-        return replace(bookmark, is_sorted=False), "the list is not sorted by created_at"
+        bookmark = replace(bookmark, is_sorted=False)
+        yield from ask.commit(Commit(bookmark=bookmark))
+        return bookmark, "the list is not sorted by created_at"
     if guard.refused is not None:
         return bookmark, guard.refused
     yield from drain(guard)

@@ -26,9 +26,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from connector.engine import ask
-from connector.engine.ask import Event, PageSeen, Steps
+from connector.engine.ask import Event, Known, PageSeen, Steps
 from connector.engine.bookmark import Bookmark
 from connector.engine.evidence import Evidence
+from connector.engine.gallop import Verdict, first_clean, predicted
 from connector.engine.guard import Guard
 from connector.engine.listing import SECOND, Listing, opening
 from connector.engine.readings import Readings
@@ -219,49 +220,31 @@ class Walk:
         while start >= len(listing.order) and not listing.is_complete:
             yield from self._extend(listing)
             start = self._predict(listing)
-        low, probe, stride = start - 1, start, 1
-        while True:
-            while probe >= len(listing.order) and not listing.is_complete:
-                yield from self._extend(listing)
-            if probe >= len(listing.order):
-                high = len(listing.order)
-                break
-            if (yield from self._is_undated(listing, probe)):
-                probe += 1  # It says nothing of those above it.
-                continue
-            if not (yield from self._is_dirty(listing, probe)):
-                high = probe
-                break
-            low, probe, stride = probe, probe + stride, stride * 2
-        while high - low > 1:
-            middle = (low + high) // 2
-            if (yield from self._is_dirty(listing, middle)):
-                low = middle
-            else:
-                high = middle
-        return high
+        return (
+            yield from first_clean(
+                start, lambda index: self._verdict(listing, index), lambda: len(listing.order)
+            )
+        )
+
+    def _verdict(self, listing: Listing, index: int) -> Steps[Verdict]:
+        """What the record of that index is, listing as far as it takes to see it."""
+        while index >= len(listing.order) and not listing.is_complete:
+            yield from self._extend(listing)
+        if index >= len(listing.order):
+            return "end"
+        if (yield from self._is_undated(listing, index)):
+            return "odd"
+        return "dirty" if (yield from self._is_dirty(listing, index)) else "clean"
 
     def _predict(self, listing: Listing) -> int:
-        """The smallest index from which on all items look landed and in order.
-
-        A row without `updated_at`, or with one in the future, predicts nothing.
-        """
-        start, newer = len(listing.order), None
-        while start > 0:
-            item = listing.order[start - 1]
-            if self._lists_cursor:
-                updated_at: datetime | None = item.updated_at
-            else:
-                known = self._readings.known.get(item.id)
-                if known is None or known.is_queued or known.is_deleted:
-                    break
-                updated_at = known.updated_at
-            if updated_at is not None and updated_at <= self._future():
-                if updated_at > self._floor or (newer is not None and updated_at < newer):
-                    break
-                newer = updated_at
-            start -= 1
-        return start
+        """The index from which on all items look landed and in order."""
+        rows = [
+            Known(item.updated_at, None, False, False)
+            if self._lists_cursor
+            else self._readings.known.get(item.id)
+            for item in listing.order
+        ]
+        return predicted(rows, self._floor, self._future())
 
     def _is_below_floor(self, updated_at: datetime | None) -> bool:
         return updated_at is not None and updated_at <= self._floor
@@ -304,7 +287,7 @@ class Walk:
         """What is dated after this is in the future, and not by a clock that is a little ahead."""
         opened_at = self._readings.bookmark.opened_at
         assert opened_at is not None
-        return opened_at + self._lateness + timedelta(seconds=ask.LATENESS_UNTIMED_SECONDS)
+        return future_of(opened_at, self._readings.bookmark)
 
     def _read_above(self) -> Steps[None]:
         """Read what stands above the boundary and was not read in this pass yet."""
@@ -390,6 +373,11 @@ def floor_of(bookmark: Bookmark) -> datetime:
     if bookmark.closed_by is None and bookmark.closed_floor is not None:
         return min(floor, bookmark.closed_floor)
     return floor
+
+
+def future_of(now: datetime, bookmark: Bookmark) -> datetime:
+    """What is dated after this is in the future, and not by a clock that is a little ahead."""
+    return now + timedelta(seconds=bookmark.lateness_seconds + ask.LATENESS_UNTIMED_SECONDS)
 
 
 def timed(page: PageSeen, bookmark: Bookmark) -> Bookmark:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+from pathlib import Path
+
 from connector.errors.root import ConnectorError
 
 
@@ -59,3 +62,10 @@ class DiskFull(WarehouseError):
 
     code = "disk_full"
     action = "Free some space on that disk and run again; nothing that was committed is lost."
+
+
+def naming(path: Path, error: OSError) -> WarehouseError:
+    """The error that stands for what the file system refused to do with `path`."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return DiskFull(f"there is no room left to write {path}")
+    return WarehouseError(f"{path} cannot be used: {error.strerror or error}")

@@ -7,7 +7,6 @@ the writer, nor the writer for them (`journal_mode = WAL`).
 
 from __future__ import annotations
 
-import errno
 import os
 import sqlite3
 import time
@@ -22,6 +21,7 @@ from connector.errors import (
     WarehouseBusy,
     WarehouseError,
 )
+from connector.errors.files import naming
 from connector.ledger.migrations import MIGRATIONS
 
 APPLICATION_ID = 0x52434C47
@@ -33,6 +33,10 @@ BUSY_SECONDS = 10.0
 _RETRY_SECONDS = 0.01
 _FILE_MODE = 0o600
 _LATEST = MIGRATIONS[-1][0]
+_MARKS = """
+    SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master)
+    FROM pragma_application_id, pragma_user_version
+"""
 _BUSY = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED))
 
 
@@ -83,9 +87,7 @@ def naming_errors(path: Path) -> Iterator[None]:
             raise  # A statement that is wrong is our own mistake, and none of the file's.
         raise named from error
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise DiskFull(f"there is no room left to write {path}") from error
-        raise WarehouseError(f"{path} cannot be used: {error.strerror or error}") from error
+        raise naming(path, error) from error
 
 
 def _named(path: Path, error: sqlite3.Error) -> WarehouseError | None:
@@ -126,12 +128,10 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
 
 def _standing(connection: sqlite3.Connection, path: Path) -> int:
     """The number of the file's last migration. Raises `NotALedger`."""
-    ((mark,),) = connection.execute("PRAGMA application_id").fetchall()
-    ((version,),) = connection.execute("PRAGMA user_version").fetchall()
-    if mark != APPLICATION_ID:
-        ((tables,),) = connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
-        if tables or mark or version:
-            raise NotALedger(f"{path} is an SQLite database that the connector did not make")
+    # One statement, for one moment: another process may be making the tables just now.
+    ((mark, version, tables),) = connection.execute(_MARKS).fetchall()
+    if mark != APPLICATION_ID and (tables or mark or version):
+        raise NotALedger(f"{path} is an SQLite database that the connector did not make")
     if version > _LATEST:
         raise NotALedger(f"{path} was made by a later version of the connector")
     assert isinstance(version, int)

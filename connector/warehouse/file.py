@@ -23,6 +23,7 @@ from connector.errors import (
     WarehouseBusy,
     WarehouseError,
 )
+from connector.errors.files import naming
 
 STORAGE_VERSION = "v1.2.0"
 """The file format: old enough for the tools that analysts use, whichever DuckDB writes it."""
@@ -96,9 +97,7 @@ def naming_errors(path: Path) -> Iterator[None]:
     except duckdb.Error as error:
         raise _named(path, str(error)) from error
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise DiskFull(f"there is no room left to write {path}") from error
-        raise WarehouseError(f"{path} cannot be used: {error.strerror or error}") from error
+        raise naming(path, error) from error
 
 
 def _connect(path: Path, wait_seconds: float) -> duckdb.DuckDBPyConnection:

@@ -79,7 +79,9 @@ def test_retries_count(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
         sandbox.faults.add(Status(500), times=None, probability=0.3)
         for budget in (2, 25):
-            pulled(sandbox, tmp_path, budget, connections=8)
+            report = pulled(sandbox, tmp_path, budget, connections=8)
+            assert isinstance(report.error, BudgetSpent)
+    assert any(entry.status == 500 for entry in sandbox.log)
 
 
 def test_what_was_under_way_at_the_limit_lands(tmp_path: Path) -> None:

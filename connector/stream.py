@@ -7,7 +7,7 @@ under way are not held up by the disk.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -33,6 +33,9 @@ from connector.resource import Declaration, Resource
 from connector.warehouse import Warehouse
 
 T = TypeVar("T")
+
+MOMENT_SECONDS = 0.05
+"""What an answer may take while the file stays open, about what closing and opening it takes."""
 
 UNREAD_MAX = 5
 """Details of one batch that may fail before the resource is given up for this run."""
@@ -92,14 +95,11 @@ class Drive:
             steps.close()
 
     async def _perform(self, wanted: ask.Ask) -> Any:
-        if isinstance(wanted, ask.ListPage | ask.ReadRecords):
-            # The file is never held across a wait for the network.
-            await asyncio.to_thread(self._world.warehouse.release)
         match wanted:
             case ask.ListPage(page, sort, order):
-                return await self._list(page, sort, order)
+                return await self._lending(self._list(page, sort, order))
             case ask.ReadRecords(ids):
-                return await self._read(ids)
+                return await self._lending(self._read(ids))
             case Commit():
                 return await self._commit(wanted)
             case ask.TurnTo(purpose):
@@ -107,6 +107,22 @@ class Drive:
                 return None
             case _:
                 return await asyncio.to_thread(self._world.warehouse.look, self._stream, wanted)
+
+    async def _lending(self, asking: Coroutine[Any, Any, T]) -> T:
+        """Wait for the network, and let others have the file if that is longer than a moment:
+        closing and opening it takes longer than many an answer.
+        """
+        warehouse, asked = self._world.warehouse, asyncio.ensure_future(asking)
+        try:
+            moment = 0.0 if warehouse.is_held_long else MOMENT_SECONDS
+            done, _ = await asyncio.wait((asked,), timeout=moment)
+            if not done:
+                await asyncio.to_thread(warehouse.release)
+            return await asked
+        finally:
+            if not asked.done():
+                asked.cancel()
+                await asyncio.gather(asked, return_exceptions=True)
 
     async def _commit(self, what: Commit) -> None:
         world = self._world

@@ -37,6 +37,9 @@ SURGE_KEPT_SECONDS = 150.0
 DEMAND_KEPT_SECONDS = 60.0
 """How long the most of one minute is expected again; it varies, and so it is not kept for long."""
 
+CLOCK_SECONDS = 0.001
+"""The least time that a clock is taken to tell apart."""
+
 EXPECTED_SECONDS = 5.0
 """From so much of a window on, the others' rate says what they will ask for in a minute."""
 
@@ -146,7 +149,8 @@ class Others:
         taken = self._first_remaining - remaining - (self._ours.sent - self._counted)
         if taken > 0:
             self._seen_at = now
-            seconds = max(now - self._first_at, self._round_trip_seconds)
+            # A coarse clock may not have moved between two answers.
+            seconds = max(now - self._first_at, self._round_trip_seconds, CLOCK_SECONDS)
             self._per_second = max(self._per_second, taken / seconds)
         self._here = max(0, taken)
         if limit is not None:

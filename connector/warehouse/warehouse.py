@@ -1,11 +1,14 @@
 """The warehouse of one account, as the rest of the connector sees it.
 
 Every method opens the work file, does its one thing and closes it, so that a pull, a push and a
-status run side by side and nothing is held across a network wait.
+status run side by side. A pull keeps it open between one thing and the next, and lets go of it
+while it waits for the network.
 """
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -35,6 +38,9 @@ PUBLISHED_FILE = "recruitment.duckdb"
 QUOTA_DAYS_AGAIN = 7
 """Days of the requests spent that are copied again each time."""
 
+HELD_SECONDS = 1.0
+"""For how long the file may stay open while nothing but short waits come between its uses."""
+
 
 class Warehouse:
     """The files of one account under `folder`, which is made if it is not there.
@@ -48,7 +54,10 @@ class Warehouse:
         self.published = folder / PUBLISHED_FILE
         self._open = ExitStack()
         self._connection: duckdb.DuckDBPyConnection | None = None
+        self._opened_at = 0.0
         self._keeps = False
+        # One thread may be asking while another lets go of the file.
+        self._lock = threading.RLock()
 
     @property
     def exists(self) -> bool:
@@ -149,7 +158,8 @@ class Warehouse:
     def keeping(self) -> Iterator[None]:
         """Keep the file open from one call to the next, until `release`: opening is what costs.
 
-        Whoever keeps it calls `release` before every wait for something else than the disk.
+        Whoever keeps it calls `release` in every wait for something else than the disk that is
+        longer than a moment, and in any wait at all once it `is_held_long`.
         """
         self._keeps = True
         try:
@@ -160,22 +170,31 @@ class Warehouse:
 
     def release(self) -> None:
         """Close the file, if it is open: others may have it now."""
-        self._open.close()
-        self._connection = None
+        with self._lock:
+            self._open.close()
+            self._connection = None
+
+    @property
+    def is_held_long(self) -> bool:
+        """Whether the file is open, and was for longer than others should wait for it."""
+        is_open = self._connection is not None
+        return is_open and time.monotonic() - self._opened_at > HELD_SECONDS
 
     @contextmanager
     def _reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        if self._connection is None:
-            self._connection = self._open.enter_context(opened(self.work))
-        try:
-            with naming_errors(self.work):
-                yield self._connection
-        except BaseException:
-            # A connection that failed may not be fit for another statement.
-            self.release()
-            raise
-        if not self._keeps:
-            self.release()
+        with self._lock:
+            if self._connection is None:
+                self._connection = self._open.enter_context(opened(self.work))
+                self._opened_at = time.monotonic()
+            try:
+                with naming_errors(self.work):
+                    yield self._connection
+            except BaseException:
+                # A connection that failed may not be fit for another statement.
+                self.release()
+                raise
+            if not self._keeps:
+                self.release()
 
     @contextmanager
     def _writing(self) -> Iterator[duckdb.DuckDBPyConnection]:

@@ -38,6 +38,17 @@ def test_remaining_only_falls() -> None:
     assert 3 == hand.pace.remaining
 
 
+def test_a_clock_that_stands_still_is_no_rate() -> None:
+    """Where two answers come at one moment of a coarse clock, others may go on all the same."""
+    hand = Hand()
+    hand.heard(0, hand.go(0), 9)
+
+    hand.heard(0, hand.go(0), 6)
+
+    assert 6 == hand.pace.remaining
+    assert Go is type(hand.pace.ask(60))
+
+
 def test_what_is_in_flight_is_taken_off() -> None:
     """An answer's figure counts only what the server had seen by then."""
     hand = Hand()

@@ -19,6 +19,7 @@ from connector.run import pull
 from connector.sandbox import Sandbox
 from connector.sandbox.faults import Status
 from connector.settings import Settings, load_settings
+from tests.faults.patience import Time
 from tests.pull.landed import differences, published, rows
 
 COUNTS = {"jobs": 4, "candidates": 22, "leads": 3, "content_types": 1, "content_items": 3}
@@ -34,16 +35,20 @@ def settings(sandbox: Sandbox, folder: Path, **limits: int) -> Settings:
     return load_settings(dict(limits), environ, folder)
 
 
-async def at_once(_: float) -> None:
-    """Wait for a repeat, in no time."""
-
-
-def pulled(sandbox: Sandbox, folder: Path, budget: int | None, **limits: int) -> PullReport:
+def pulled(
+    sandbox: Sandbox,
+    folder: Path,
+    budget: int | None,
+    *,
+    asks_anyway: bool = False,
+    **limits: int,
+) -> PullReport:
     """Pull within a budget, and hold what the report says against what the server saw."""
     before = len(sandbox.log)
-    connect = partial(Client, sleep=at_once)
+    time = Time()
+    connect = partial(Client, clock=time.monotonic, sleep=time.wait)
     given = settings(sandbox, folder, **limits)
-    report = asyncio.run(pull(given, budget=budget, connect=connect))
+    report = asyncio.run(pull(given, budget=budget, asks_anyway=asks_anyway, connect=connect))
     assert len(sandbox.log) - before == report.requests
     assert budget is None or report.requests <= budget
     return report
@@ -131,7 +136,7 @@ def test_20_the_apis_own_month_ends_anywhere(tmp_path: Path) -> None:
             assert isinstance(stopped.error, QuotaSpent)
             assert (4, 4, 0) == (stopped.exit_status, silent.exit_status, silent.requests)
             sandbox.limits.per_month = None
-            resumed = asyncio.run(pull(settings(sandbox, folder), asks_anyway=True))
+            resumed = pulled(sandbox, folder, None, asks_anyway=True)
             assert "done" == resumed.outcome
             assert [] == differences(sandbox, published(folder))
 

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from connector.catalog import CATALOG
 from connector.client import Client, Limits
 from connector.outcome import PullReport
 from connector.run import pull
@@ -45,11 +46,12 @@ class Time:
         return self.ours() + self.skew
 
     async def wait(self, seconds: float) -> None:
-        """Let that much time pass, at once."""
+        """Let that much time pass, at once. Those who wait together wait through the same time."""
         assert seconds >= 0, seconds
         self.waits.append(seconds)
-        self.seconds += seconds
+        until = self.seconds + seconds
         await asyncio.sleep(0)
+        self.seconds = max(self.seconds, until)
 
     def pass_minutes(self, minutes: float) -> None:
         """Let time pass in which nothing is asked."""
@@ -65,8 +67,12 @@ def pulled(
     key: str | None = None,
     base_url: str | None = None,
 ) -> PullReport:
-    """Pull with that time, which no wait really takes, and return the report."""
+    """Pull with that time, which no wait really takes, and return the report.
+
+    What is pulled, unless it is said, are the resources that the sandbox has records of.
+    """
     time = time or Time()
+    resources = resources or tuple(name for name in CATALOG if sandbox.store.records(name))
     terms: dict[str, Any] = {"clock": time.monotonic, "sleep": time.wait, "limits": limits}
     connect = partial(Client, chance=lambda: 0.5, **terms)
     settings = settings_of(sandbox, folder, key)

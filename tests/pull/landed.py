@@ -23,11 +23,11 @@ from connector.sandbox import Sandbox
 from connector.settings import Settings, load_settings
 
 COUNTS = {
-    "jobs": 100,
-    "candidates": 2000,
-    "companies": 50,
-    "bookings": 300,
-    "leads": 300,
+    "jobs": 60,
+    "candidates": 720,
+    "companies": 30,
+    "bookings": 130,
+    "leads": 110,
     "content_types": 3,
     "content_items": 60,
 }

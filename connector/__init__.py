@@ -33,12 +33,18 @@ if TYPE_CHECKING:
         Stopped,
         TryAgain,
         Unauthorized,
+        UnknownName,
         ValidationFailed,
     )
+    from connector.inbox import Delivered, Inbox, Waiting, deliver
     from connector.outcome import PullReport, Watch
+    from connector.preview import Asked
+    from connector.push import ORDER, Manner, PushReport, Watches
     from connector.resource import Declaration
     from connector.run import pull
     from connector.settings import Settings, load_settings
+    from connector.spreadsheet.mapping_file import load_map
+    from connector.spreadsheet.problems import PROBLEMS
     from connector.warehouse import ResourceRun, Warehouse
     from connector.warehouse.query import count_by
     from connector.warehouse.schema import Column, columns
@@ -74,11 +80,25 @@ _HOMES = {
         "Stopped",
         "TryAgain",
         "Unauthorized",
+        "UnknownName",
         "ValidationFailed",
+    ),
+    "inbox": (
+        "Delivered",
+        "Inbox",
+        "Waiting",
+        "deliver",
     ),
     "outcome": (
         "PullReport",
         "Watch",
+    ),
+    "preview": ("Asked",),
+    "push": (
+        "ORDER",
+        "Manner",
+        "PushReport",
+        "Watches",
     ),
     "resource": ("Declaration",),
     "run": ("pull",),
@@ -86,6 +106,8 @@ _HOMES = {
         "Settings",
         "load_settings",
     ),
+    "spreadsheet.mapping_file": ("load_map",),
+    "spreadsheet.problems": ("PROBLEMS",),
     "warehouse": (
         "ResourceRun",
         "Warehouse",
@@ -100,6 +122,9 @@ _HOMES = {
 
 __all__ = [
     "CATALOG",
+    "ORDER",
+    "PROBLEMS",
+    "Asked",
     "Booking",
     "Candidate",
     "Client",
@@ -109,13 +134,17 @@ __all__ = [
     "ContentItem",
     "ContentType",
     "Declaration",
+    "Delivered",
     "Forbidden",
     "InDoubt",
+    "Inbox",
     "Job",
     "Lead",
+    "Manner",
     "NotFound",
     "Page",
     "PullReport",
+    "PushReport",
     "QuotaSpent",
     "RateLimited",
     "ResourceRun",
@@ -123,14 +152,19 @@ __all__ = [
     "Stopped",
     "TryAgain",
     "Unauthorized",
+    "UnknownName",
     "ValidationFailed",
+    "Waiting",
     "Warehouse",
     "Watch",
+    "Watches",
     "Written",
     "columns",
     "count_by",
+    "deliver",
     "difference",
     "explain",
+    "load_map",
     "load_settings",
     "may_repeat",
     "pull",

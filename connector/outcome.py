@@ -135,11 +135,7 @@ class PullReport:
         if self.month is not None:
             shown["month"] = plain(asdict(self.month))
         if self.error is not None:
-            shown["error"] = {
-                "code": self.error.code,
-                "message": str(self.error),
-                "action": self.error.action,
-            }
+            shown["error"] = self.error.as_json()
         return shown
 
 

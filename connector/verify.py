@@ -54,11 +54,7 @@ class VerifyReport:
             },
         }
         if self.error is not None:
-            shown["error"] = {
-                "code": self.error.code,
-                "message": str(self.error),
-                "action": self.error.action,
-            }
+            shown["error"] = self.error.as_json()
         return shown
 
 

@@ -10,12 +10,15 @@ import dagster as dg
 
 from pipelines.connections import Account
 from pipelines.landing import landing
+from pipelines.pushes import push_job
 from pipelines.schedules import nightly_pull, pull_job
+from pipelines.sensors import inbox_sensor
 
 definitions = dg.Definitions(
     assets=[landing],
-    jobs=[pull_job],
+    jobs=[pull_job, push_job],
     schedules=[nightly_pull],
+    sensors=[inbox_sensor],
     resources={"account": Account()},
     executor=dg.in_process_executor,
 )

@@ -20,6 +20,10 @@ COMMANDS: Mapping[str, str] = {
     "plan": "Say what a pull would cost, and a schedule of pulls by the month's end.",
     "sweep": "Pull, and compare every page of the lists for what is deleted or missing.",
     "verify": "Compare everything with the API, and change nothing.",
+    "template": "Write an empty table with every column that pushing a resource takes.",
+    "push": "Check a spreadsheet, say what it would do, and do it with --apply.",
+    "resolve": "Show the rows of pushes that are in doubt, and settle them.",
+    "undo": "Take back what a push did, where nobody has touched it since.",
     "status": "Show what is landed, how far it is proven, and the last runs.",
 }
 """Every command with its one line of help; `connector/cli/NAME.py` holds the command NAME."""

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeVar, get_args
+
 import click
+
+from connector.engine.task import Mode
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 resources = click.argument("resources", nargs=-1, metavar="[RESOURCE]...")
 """The resources that a command is about; none are all of them."""
@@ -22,3 +29,53 @@ accept_deletes = click.option(
     help="Believe all deletions, however many: you have looked, and they are meant.",
 )
 """`--accept-deletes`: a person's word where very many records are gone."""
+
+
+def mode(*, default: Mode | None = None) -> Callable[[F], F]:
+    """`--mode`: what rows become."""
+    return click.option(
+        "--mode",
+        type=click.Choice(get_args(Mode)),
+        default=default,
+        required=default is None,
+        show_default=default is not None,
+        help="What rows become: new records, changes of records, either, or conversions of leads.",
+    )
+
+
+class Names(click.ParamType[tuple[str, ...]]):
+    """Names parted by commas."""
+
+    name = "names"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        """The names, in order, without blanks."""
+        return tuple(each.strip() for each in str(value).split(",") if each.strip())
+
+
+match = click.option(
+    "--match",
+    type=Names(),
+    default="",
+    metavar="FIELD,...",
+    help="The fields by which rows find their records, as in email or title,company_id.",
+)
+"""`--match`: how rows find their records."""
+
+content_type = click.option(
+    "--type",
+    "parent",
+    metavar="SLUG",
+    help="The content type of content_items.",
+)
+"""`--type`: the content type."""
+
+ask_anyway = click.option(
+    "--ask-anyway",
+    "asks_anyway",
+    is_flag=True,
+    help="Ask the API although it said that the month is spent: the plan was enlarged, say.",
+)
+"""`--ask-anyway`: do not believe that the month is spent."""

@@ -97,12 +97,7 @@ class Follower:
     help="Read these records of one RESOURCE again, and nothing else.",
 )
 @options.accept_deletes
-@click.option(
-    "--ask-anyway",
-    "asks_anyway",
-    is_flag=True,
-    help="Ask the API although it said that the month is spent: the plan was enlarged, say.",
-)
+@options.ask_anyway
 def pull(
     session: Session,
     *,

@@ -37,6 +37,9 @@ values than were sent. `conflict`: somebody else changed the record since. `held
 unknown, for a person to settle. `not_sent`: the push ended before its turn.
 """
 
+Foreseen = RowOutcome | Operation
+"""What would become of a row: the operation that would be sent for it, or its outcome already."""
+
 
 @dataclass(frozen=True, slots=True)
 class Task:

@@ -28,17 +28,29 @@
     │   ├── BudgetSpent          the run's own limit of requests
     │   ├── QuotaSpent           the month's allowance
     │   └── LeaseLost            another run has taken over
-    └── WarehouseError           the data folder or a file in it cannot be used
-        ├── NotAWarehouse        the file is not a DuckDB database, or not one of ours
-        ├── DamagedLog           the log of the last commits cannot be read back
-        ├── NotALedger           the file is not a ledger of this version
-        ├── LedgerDamaged        the ledger cannot be read any more
-        ├── WarehouseBusy        another process holds the file
-        └── DiskFull             there is no room left to write
+    ├── WarehouseError           the data folder or a file in it cannot be used
+    │   ├── NotAWarehouse        the file is not a DuckDB database, or not one of ours
+    │   ├── DamagedLog           the log of the last commits cannot be read back
+    │   ├── NotALedger           the file is not a ledger of this version
+    │   ├── LedgerDamaged        the ledger cannot be read any more
+    │   ├── WarehouseBusy        another process holds the file
+    │   └── DiskFull             there is no room left to write
+    └── SpreadsheetError         a spreadsheet cannot be read or written (exit 2)
+        ├── NotASpreadsheet      no such file, or none that can be read
+        ├── DamagedSpreadsheet   it cannot be read to its end
+        ├── UnsafeWorkbook       it would grow without measure, or reaches out of itself
+        ├── EncodingUnknown      the text's encoding is not certain
+        ├── DelimiterUnknown     no delimiter, or more than one, fits the rows
+        ├── HeadingsRefused      a heading is missing, empty or there twice
+        ├── NoRows               nothing stands below the headings
+        ├── SheetUnknown         which sheet is meant is not clear
+        ├── SpreadsheetChanged   somebody wrote to the file meanwhile
+        └── ReportRefused        a report would not say what happened
 
 Exceptions carry objects, and text is made at the edge: `str(error)` is one sentence on what
 happened and where, `error.action` is one on what to do next, `error.code` is stable and
-documented. No error ever holds the API key or the value of a personal field.
+documented. No error ever holds the API key, and none but `EncodingUnknown.samples`, which only the
+person with the file is shown, the value of a personal field.
 """
 
 from __future__ import annotations
@@ -88,6 +100,19 @@ from connector.errors.files import (
     WarehouseBusy,
     DiskFull,
 )
+from connector.errors.spreadsheet import (
+    SpreadsheetError,
+    NotASpreadsheet,
+    DamagedSpreadsheet,
+    UnsafeWorkbook,
+    EncodingUnknown,
+    DelimiterUnknown,
+    HeadingsRefused,
+    NoRows,
+    SheetUnknown,
+    SpreadsheetChanged,
+    ReportRefused,
+)
 # isort: on
 
 __all__ = [
@@ -96,9 +121,13 @@ __all__ = [
     "BudgetSpent",
     "ConnectorError",
     "DamagedLog",
+    "DamagedSpreadsheet",
+    "DelimiterUnknown",
     "Denied",
     "DiskFull",
+    "EncodingUnknown",
     "Forbidden",
+    "HeadingsRefused",
     "InDoubt",
     "InvalidRequest",
     "LeaseHeld",
@@ -106,7 +135,9 @@ __all__ = [
     "LedgerDamaged",
     "Misused",
     "NoAnswer",
+    "NoRows",
     "NotALedger",
+    "NotASpreadsheet",
     "NotAWarehouse",
     "NotFound",
     "NotTheApi",
@@ -114,8 +145,12 @@ __all__ = [
     "RateLimited",
     "Redirected",
     "Refused",
+    "ReportRefused",
     "ServerFailed",
     "SettingsError",
+    "SheetUnknown",
+    "SpreadsheetChanged",
+    "SpreadsheetError",
     "Stopped",
     "TryAgain",
     "Unauthorized",
@@ -123,6 +158,7 @@ __all__ = [
     "UnknownName",
     "Unreachable",
     "UnreadableAnswer",
+    "UnsafeWorkbook",
     "ValidationFailed",
     "WarehouseBusy",
     "WarehouseError",

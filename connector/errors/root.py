@@ -21,6 +21,10 @@ class ConnectorError(Exception):
         if action is not None:
             self.action = action
 
+    def as_json(self) -> dict[str, str]:
+        """The error as reports print it with `--json`."""
+        return {"code": self.code, "message": str(self), "action": self.action}
+
 
 class Misused(ConnectorError):
     """The command or the settings must change before a repeat can succeed."""

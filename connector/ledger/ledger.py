@@ -118,22 +118,22 @@ class Ledger:
 
     def take_lease(self, name: str, owner: Owner, now: datetime) -> Lease:
         """Begin a turn. Raises `LeaseHeld`, which says whose turn it is."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             return leases.take(connection, name, owner, now)
 
     def renew_lease(self, name: str, run_id: str, now: datetime) -> datetime:
         """Renew a turn; says until when. Raises `LeaseLost`."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             return leases.renew(connection, name, run_id, now)
 
     def release_lease(self, name: str, run_id: str) -> None:
         """End a turn."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             leases.release(connection, name, run_id)
 
     def leases(self) -> tuple[Lease, ...]:
         """Every turn that was not ended, those that were cut off as well."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             return leases.held_leases(connection)
 
     # -- requests ---------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ class Ledger:
 
         Raises `QuotaSpent` where the month has none left for it, with the end of the cycle.
         """
-        with self._writing() as connection:
+        with self.writing() as connection:
             if not spender.asks_anyway:
                 self._respect(requests.exhaustion(connection), now, spender.terms, today)
             self._settle(connection, spender, before)
@@ -164,32 +164,32 @@ class Ledger:
 
     def settle(self, spender: Spender, what: Settlement) -> None:
         """Write down what a run has used, and return the rest of its block."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             self._settle(connection, spender, what)
 
     def month(self, terms: Terms, today: date) -> Month:
         """The billing cycle of a day, and what was spent in it."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             return self._month(connection, terms, today)
 
     def uses(self, since: date | None = None) -> tuple[Use, ...]:
         """The requests by day, command and kind, oldest first; from a day on, or all."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             return requests.uses(connection, since)
 
     def exhaustion(self) -> Exhaustion | None:
         """What the API said of the month, if it said that it is spent."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             return requests.exhaustion(connection)
 
     def server(self) -> Server:
         """What the last answers told of the server's clock and of the minute's limit."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             return requests.server(connection)
 
     def standing(self, terms: Terms, now: datetime) -> Standing:
         """Everything that a person may want to know, at one moment."""
-        with self._reading() as connection, transaction(connection):
+        with self.reading() as connection, transaction(connection):
             server = requests.server(connection)
             today = day_of(now + timedelta(seconds=server.offset_seconds))
             month = self._month(connection, terms, today)
@@ -205,6 +205,22 @@ class Ledger:
                 limit_per_minute=server.limit_per_minute,
                 leases=leases.held_leases(connection),
             )
+
+    # -- the file --------------------------------------------------------------------------------
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """The open file, for whoever keeps something else in it: the journal of pushes."""
+        with self._lock, naming_errors(self.path):
+            if self._connection is None:
+                self._connection = connect(self.path)
+            yield self._connection
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction, on the disk when this is left; all of it is undone by an error."""
+        with self.reading() as connection, transaction(connection):
+            yield connection
 
     # -- within -----------------------------------------------------------------------------------
 
@@ -236,18 +252,6 @@ class Ledger:
             f" spent{untold}; --ask-anyway asks it all the same",
             resets_at=shown(what.until),
         )
-
-    @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, naming_errors(self.path):
-            if self._connection is None:
-                self._connection = connect(self.path)
-            yield self._connection
-
-    @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._reading() as connection, transaction(connection):
-            yield connection
 
 
 def _spent(month: Month, *, keeps_reserve: bool) -> QuotaSpent:

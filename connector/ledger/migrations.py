@@ -6,6 +6,14 @@ each other.
 
 from __future__ import annotations
 
+OPEN = """
+    (state IN ('intent', 'unknown', 'settling', 'held', 'ambiguous')
+     OR (state = 'planned' AND (is_begun = 1 OR is_in_doubt = 1)))
+"""
+"""The condition under which a row's write may have happened, or has half happened: no other row may
+write the same.
+"""
+
 _REQUESTS = (
     # Requests that certainly left, or were answered for: by day (UTC), command and operation.
     """
@@ -47,8 +55,74 @@ _LEASES = (
     """,
 )
 
+_PUSH = (
+    # Counts the transactions of the journal: what changed since a number is what has a greater one.
+    "CREATE TABLE push_changes (only INTEGER PRIMARY KEY CHECK (only = 1), last INTEGER NOT NULL)",
+    "INSERT INTO push_changes (only, last) VALUES (1, 0)",
+    # One file, pushed on these terms. `landed_before` are the ids that were landed shortly before.
+    """
+    CREATE TABLE push_batches (
+        batch TEXT PRIMARY KEY, resource TEXT NOT NULL, mode TEXT NOT NULL, file TEXT NOT NULL,
+        digest TEXT NOT NULL, terms TEXT NOT NULL, landed_before TEXT NOT NULL,
+        run_id TEXT NOT NULL, begun_at TEXT NOT NULL, ended_at TEXT, outcome TEXT, error_code TEXT,
+        message TEXT, requests INTEGER NOT NULL, seconds REAL NOT NULL, change INTEGER NOT NULL
+    )
+    """,
+    "CREATE INDEX push_batches_of_a_file ON push_batches (digest, resource, mode)",
+    # One row of a file. `task` is what was undertaken, null where nothing was.
+    """
+    CREATE TABLE push_rows (
+        batch TEXT NOT NULL REFERENCES push_batches, number INTEGER NOT NULL, operation TEXT,
+        fingerprint TEXT, subject TEXT, state TEXT NOT NULL, code TEXT NOT NULL,
+        is_begun INTEGER NOT NULL, is_in_doubt INTEGER NOT NULL, is_altered INTEGER NOT NULL,
+        record_id TEXT, updated_at TEXT, same_batch TEXT, same_number INTEGER, undone_at TEXT,
+        moved_at TEXT NOT NULL, change INTEGER NOT NULL, task TEXT,
+        PRIMARY KEY (batch, number)
+    )
+    """,
+    "CREATE INDEX push_rows_of_a_fingerprint ON push_rows (fingerprint)",
+    "CREATE INDEX push_rows_of_a_record ON push_rows (record_id)",
+    "CREATE INDEX push_rows_since ON push_rows (change)",
+    # No write is open twice, and none is open about a thing about which another is.
+    f"CREATE UNIQUE INDEX push_rows_open ON push_rows (fingerprint) WHERE {OPEN}",
+    f"CREATE INDEX push_rows_open_about ON push_rows (subject) WHERE {OPEN}",
+    # A lead is converted once, over all batches, for ever.
+    f"""
+    CREATE UNIQUE INDEX push_rows_converted ON push_rows (fingerprint)
+    WHERE operation = 'convert' AND (state = 'applied' OR {OPEN})
+    """,
+    # One attempt at a write: written before its first byte left, with the very bytes of its body.
+    """
+    CREATE TABLE push_attempts (
+        batch TEXT NOT NULL, number INTEGER NOT NULL, attempt INTEGER NOT NULL, step TEXT NOT NULL,
+        method TEXT NOT NULL, path TEXT NOT NULL, body BLOB, intended_at TEXT NOT NULL,
+        sent_after TEXT NOT NULL, ended_at TEXT, fate TEXT, reason TEXT, change INTEGER NOT NULL,
+        PRIMARY KEY (batch, number, attempt)
+    )
+    """,
+    "CREATE INDEX push_attempts_since ON push_attempts (change)",
+    # What is to be told of a row, in order.
+    """
+    CREATE TABLE push_problems (
+        batch TEXT NOT NULL, number INTEGER NOT NULL, place INTEGER NOT NULL, code TEXT NOT NULL,
+        message TEXT NOT NULL, field TEXT, "column" TEXT, received TEXT, found TEXT, allowed TEXT,
+        fix TEXT, change INTEGER NOT NULL,
+        PRIMARY KEY (batch, number, place)
+    )
+    """,
+    # The record as it was before a step of a row, for comparing and for putting it back.
+    """
+    CREATE TABLE push_before (
+        batch TEXT NOT NULL, number INTEGER NOT NULL, step TEXT NOT NULL, record TEXT NOT NULL,
+        noted_at TEXT NOT NULL, change INTEGER NOT NULL,
+        PRIMARY KEY (batch, number, step)
+    )
+    """,
+)
+
 MIGRATIONS: tuple[tuple[int, tuple[str, ...]], ...] = (
     (1, _REQUESTS),
     (2, _LEASES),
+    (3, _PUSH),
 )
 """Numbered from 1, in order; the file's `user_version` is the last that it has."""

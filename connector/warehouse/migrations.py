@@ -84,9 +84,61 @@ COMMENT ON COLUMN sync.run_resources.month_share IS
     'The requests as a part of the month''s; null where the plan''s figure is not set.';
 """
 
+_PUSHES = """
+CREATE SCHEMA IF NOT EXISTS push;
+CREATE TABLE push.batches (
+    batch VARCHAR, resource VARCHAR, mode VARCHAR, file VARCHAR, digest VARCHAR, terms JSON,
+    run_id VARCHAR, begun_at TIMESTAMPTZ, ended_at TIMESTAMPTZ, outcome VARCHAR,
+    error_code VARCHAR, message VARCHAR, requests BIGINT, seconds DOUBLE, change BIGINT
+);
+CREATE TABLE push.rows (
+    batch VARCHAR, number BIGINT, operation VARCHAR, state VARCHAR, outcome VARCHAR, code VARCHAR,
+    record_id VARCHAR, updated_at TIMESTAMPTZ, same_batch VARCHAR, same_number BIGINT,
+    undone_at TIMESTAMPTZ, moved_at TIMESTAMPTZ, change BIGINT
+);
+CREATE TABLE push.attempts (
+    batch VARCHAR, number BIGINT, attempt BIGINT, step VARCHAR, method VARCHAR, path VARCHAR,
+    body JSON, intended_at TIMESTAMPTZ, sent_after TIMESTAMPTZ, ended_at TIMESTAMPTZ, fate VARCHAR,
+    reason VARCHAR, change BIGINT
+);
+CREATE TABLE push.problems (
+    batch VARCHAR, number BIGINT, place BIGINT, code VARCHAR, message VARCHAR, field VARCHAR,
+    "column" VARCHAR, received VARCHAR, found VARCHAR, allowed VARCHAR, fix VARCHAR
+);
+CREATE TABLE push.before_images (
+    batch VARCHAR, number BIGINT, step VARCHAR, record JSON, noted_at TIMESTAMPTZ, change BIGINT
+);
+COMMENT ON TABLE push.batches IS
+    'One row per pushed file: on which terms, how its last run ended, what all its runs cost.';
+COMMENT ON COLUMN push.batches.digest IS 'SHA-256 of the file.';
+COMMENT ON COLUMN push.batches.change IS
+    'The number of the journal''s last change of it; greater is later, in all tables alike.';
+COMMENT ON TABLE push.rows IS
+    'One row per row of a pushed file: how it stands, and the record that it made or changed.';
+COMMENT ON COLUMN push.rows.number IS 'The row as a spreadsheet counts: the headings are 1.';
+COMMENT ON COLUMN push.rows.outcome IS 'What the report calls it.';
+COMMENT ON COLUMN push.rows.updated_at IS
+    'The record''s own, as the API showed it after the row''s last write.';
+COMMENT ON COLUMN push.rows.same_number IS
+    'With same_batch: the row that this one repeats, or ends as.';
+COMMENT ON COLUMN push.rows.undone_at IS 'When it was undone; null where it was not.';
+COMMENT ON TABLE push.attempts IS 'One row per attempt at a write, whatever came of it.';
+COMMENT ON COLUMN push.attempts.body IS
+    'What was sent, personal data included, as the landing has them; the ledger keeps its bytes.';
+COMMENT ON COLUMN push.attempts.sent_after IS 'The server''s time before it was sent.';
+COMMENT ON COLUMN push.attempts.fate IS
+    'accepted, refused, limited, unsent (both without effect), or lost: nobody knows.';
+COMMENT ON TABLE push.problems IS 'What is told of a row, in the order of place.';
+COMMENT ON COLUMN push.problems.received IS 'What the row asked for.';
+COMMENT ON COLUMN push.problems.found IS 'What the API shows in its place.';
+COMMENT ON TABLE push.before_images IS
+    'Records as they were before a row''s step: before an update, or as they were created.';
+"""
+
 MIGRATIONS: tuple[tuple[int, str, str], ...] = (
     (1, "bookkeeping of runs and streams", _SYNC),
     (2, "what the audit and the list scrub remember", _SCRUB),
     (3, "what runs cost, and the month's requests", _COST),
+    (4, "what was pushed", _PUSHES),
 )
 """Numbered, in order; each commits with its record, and none is ever changed once released."""

@@ -23,11 +23,12 @@ from connector.engine import ask
 from connector.engine.ask import Commit
 from connector.engine.bookmark import Bookmark, Stream
 from connector.engine.quota import Use
-from connector.warehouse import runs, state
+from connector.warehouse import pushes, runs, state
 from connector.warehouse.file import make_folder, naming_errors, opened, transaction
 from connector.warehouse.landing import Landed, Table
 from connector.warehouse.looks import Looks
 from connector.warehouse.publish import publish
+from connector.warehouse.pushes import PushChanges
 from connector.warehouse.runs import ResourceRun, Run
 from connector.warehouse.schema import migrate
 from connector.warehouse.state import StreamState
@@ -100,6 +101,20 @@ class Warehouse:
             last = runs.last_quota_day(connection)
             since = None if last is None else last - timedelta(days=QUOTA_DAYS_AGAIN)
             runs.write_quota(connection, read(since), since, billing_day)
+
+    def pushes_copied(self) -> int:
+        """Up to which of its changes the journal of pushes was copied; 0 where it never was."""
+        with self._reading() as connection:
+            return pushes.last_copied(connection)
+
+    def copy_pushes(self, changes: PushChanges) -> bool:
+        """Copy what has changed in the journal for analysts. False where another process has
+        copied meanwhile: then nothing is written, and the changes are to be read again.
+        """
+        if changes.is_nothing:
+            return True
+        with self._writing() as connection:
+            return pushes.write_pushes(connection, changes)
 
     def runs(self, count: int) -> tuple[Run, ...]:
         """The latest runs, newest first."""

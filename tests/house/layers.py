@@ -38,12 +38,20 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "stream": _ROOMS | {"outcome"},
     "visit": _ROOMS | {"outcome", "stream"},
     "run": _RUN,
+    "batch": _RUN,
+    "preview": _ROOMS,
+    "template": _ROOMS,
+    "push": _RUN | {"run", "batch", "preview"},
+    "undo": _RUN | {"batch"},
+    "inbox": _ROOMS | {"advice", "preview", "push"},
     "plan": _RUN,
     "verify": _RUN,
     "advice": _ROOMS,
     "doctor": _ROOMS,
     "demo": _BELOW | {"sandbox"},
-    "cli": _RUN | {"run", "plan", "verify", "sandbox", "advice", "doctor", "demo"},
+    "cli": _RUN
+    | {"run", "batch", "plan", "verify", "sandbox", "advice", "doctor", "demo"}
+    | {"preview", "template", "push", "undo"},
 }
 """Which rooms of `connector` a room may import besides itself. `client`, `ledger`,
 `warehouse` and `spreadsheet` do not know each other; they meet in `run`.
@@ -56,7 +64,9 @@ HOMES: Mapping[str, tuple[str, ...]] = {
     "httpx": ("connector/client",),
     "duckdb": ("connector/warehouse",),
     "sqlite3": ("connector/ledger", "connector/sandbox"),
+    "openpyxl": ("connector/spreadsheet",),
     "pandas": ("connector/spreadsheet",),
+    "python_calamine": ("connector/spreadsheet",),
     "dagster": ("pipelines",),
     "starlette": ("connector/sandbox",),
     "uvicorn": ("connector/sandbox",),

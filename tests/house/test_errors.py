@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from connector import errors
 from connector.errors import (
     ConnectorError,
+    EncodingUnknown,
     Forbidden,
     InDoubt,
     NotFound,
@@ -35,6 +37,7 @@ EXAMPLES: dict[type[ConnectorError], ConnectorError] = {
     Redirected: Redirected(WHERE, status=301, target="https://acme.example/jobs"),
     InDoubt: InDoubt("POST /jobs", "no answer came"),
     QuotaSpent: QuotaSpent("50000 requests are spent", resets_at="2026-12-01"),
+    EncodingUnknown: EncodingUnknown(Path("people.csv"), "it is not UTF-8", offered="cp1252"),
 }
 """One of each error whose action is composed; the page shows the action of these."""
 

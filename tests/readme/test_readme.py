@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -91,10 +92,26 @@ def test_the_session_with_an_account_runs(tmp_path: Path) -> None:
     assert "Traceback" not in done.stdout
 
 
+def test_the_session_with_a_spreadsheet_prints_what_it_shows(tmp_path: Path) -> None:
+    """With the sample, the recruiter's session gives the tables that it is shown with."""
+    shutil.copy(ROOT / "docs" / "samples" / "people.csv", tmp_path)
+    commands, expected = session(blocks("console")[3])
+    with Sandbox(counts={"jobs": 1}) as sandbox:
+        address, key = sandbox.base_url, sandbox.key
+        done = run(commands, tmp_path, CONNECTOR_BASE_URL=address, CONNECTOR_API_KEY=key)
+        people = {each["email"] for each in sandbox.store.records("candidates").values()}
+
+    assert 0 == done.returncode, done.stdout
+    printed = list(shown(done.stdout))
+    for words in shown("\n".join(expected)):
+        assert words in printed, done.stdout
+    assert 4 == len(people)
+
+
 def test_every_other_command_is_run_elsewhere() -> None:
     """No command stands in the README that no test runs."""
     sessions = [session(block)[0] for block in blocks("console")]
-    known = {*sessions[0], *sessions[1], *ELSEWHERE}
+    known = {*sessions[0], *sessions[1], *sessions[3], *ELSEWHERE}
 
     assert set() == {command for each in sessions for command in each} - known
 

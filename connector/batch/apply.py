@@ -1,0 +1,257 @@
+"""One batch performed: its rows over the client, the journal and the warehouse, several at once.
+
+Rows that must settle wait until all others have ended. Whatever ends the run early, each row is in
+the journal as it stands, and the next run goes on from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from connector.batch.course import Scene
+from connector.batch.decide import decided
+from connector.batch.landing import Landing
+from connector.batch.report import BatchReport, BatchWatch, Decision, UnwatchedBatch, judged
+from connector.batch.rows import Rows, Sleep
+from connector.catalog import declaration
+from connector.client import Client
+from connector.engine.ask import LATENESS_UNTIMED_SECONDS, Between
+from connector.engine.push_plan import Plan, Terms, check_marker, settle_seconds
+from connector.engine.quota import Month
+from connector.errors import ConnectorError, Misused, Stopped, WarehouseError
+from connector.ledger.journal import PUSH_LEASE, Journal
+from connector.ledger.push_reads import Key, Work
+from connector.ledger.push_writes import UNFINISHED
+from connector.settings import Settings
+from connector.visit import Visit, visiting
+
+
+async def apply(
+    settings: Settings,
+    plan: Plan,
+    terms: Terms | None = None,
+    *,
+    budget: int | None = None,
+    asks_anyway: bool = False,
+    watch: BatchWatch | None = None,
+    command: str = "push",
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    sleep: Sleep = asyncio.sleep,
+    connect: Callable[..., Client] = Client,
+) -> BatchReport:
+    """Write the plan's rows, and say how each of them ended.
+
+    A file that was pushed on these terms and not brought to an end is gone on with. At most
+    `budget` requests are sent, repeats and look-ups among them. `asks_anyway` asks the API even
+    where it said that the month is spent. `sleep` waits for rows to settle, `connect` makes the
+    client.
+
+    Raises `Misused` for a budget of nothing and for a marker field that can carry none,
+    `SettingsError` for a missing address or key, `LeaseHeld` while another push of the account is
+    under way, and `WarehouseError` where nothing could be recorded; every other end is in the
+    report.
+    """
+    check_marker(declaration(plan.resource), plan, terms or Terms())
+    visit = visiting(
+        settings,
+        command,
+        lease=PUSH_LEASE,
+        budget=budget,
+        asks_anyway=asks_anyway,
+        now=now,
+        connect=connect,
+    )
+    async with visit as visited:
+        run = _Run(visited, watch or UnwatchedBatch(), now, sleep)
+        return await run.begin(plan, terms or Terms())
+
+
+async def resume(
+    settings: Settings,
+    batch: str,
+    *,
+    budget: int | None = None,
+    asks_anyway: bool = False,
+    watch: BatchWatch | None = None,
+    command: str = "push",
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    sleep: Sleep = asyncio.sleep,
+    connect: Callable[..., Client] = Client,
+) -> BatchReport:
+    """Go on with a batch, on the terms on which it was begun. Raises what `apply` raises, and
+    `UnknownName` for a batch that is not in the journal.
+    """
+    visit = visiting(
+        settings,
+        command,
+        lease=PUSH_LEASE,
+        budget=budget,
+        asks_anyway=asks_anyway,
+        now=now,
+        connect=connect,
+    )
+    async with visit as visited:
+        run = _Run(visited, watch or UnwatchedBatch(), now, sleep)
+        return await run.go_on(batch)
+
+
+async def resolve(
+    settings: Settings,
+    batch: str,
+    number: int,
+    decision: Decision,
+    *,
+    watch: BatchWatch | None = None,
+    command: str = "resolve",
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    sleep: Sleep = asyncio.sleep,
+    connect: Callable[..., Client] = Client,
+) -> BatchReport:
+    """Carry out what a person decided of a row in doubt, and say how its batch stands.
+
+    To look or to send again is done at once. A record that is named is read first: it must be
+    there. Raises what `resume` raises, and `Misused` for a row that is not in doubt, or a record
+    that does not exist.
+    """
+    visit = visiting(settings, command, lease=PUSH_LEASE, now=now, connect=connect)
+    async with visit as visited:
+        run = _Run(visited, watch or UnwatchedBatch(), now, sleep)
+        return await run.decide((batch, number), decision)
+
+
+class _Run:
+    """One run at a batch."""
+
+    def __init__(
+        self, visit: Visit, watch: BatchWatch, now: Callable[[], datetime], sleep: Sleep
+    ) -> None:
+        self._visit, self._world = visit, visit.world
+        self._watch, self._now, self._sleep = watch, now, sleep
+        self._started = time.monotonic()
+        self._journal = Journal(visit.turn.ledger, visit.run.run_id, now=now)
+        self._landing = Landing(visit.world.warehouse, visit.run.run_id, now)
+
+    async def begin(self, plan: Plan, terms: Terms) -> BatchReport:
+        """Write the plan down, and carry it out."""
+        deadline = self._world.client.limits.deadline_seconds
+        terms = replace(
+            terms,
+            settle_seconds=max(terms.settle_seconds, settle_seconds(deadline)),
+            lateness_seconds=max(terms.lateness_seconds, self._world.lateness_seconds),
+        )
+        await asyncio.to_thread(self._journal.recover)
+        before = await asyncio.to_thread(self._landed_before, plan)
+        batch = await asyncio.to_thread(self._journal.undertake, plan, terms, before)
+        return await self._through(batch, await asyncio.to_thread(self._journal.work, batch))
+
+    async def go_on(self, batch: str) -> BatchReport:
+        """Go on with what was written down."""
+        await asyncio.to_thread(self._journal.recover)
+        await asyncio.to_thread(self._journal.resume, batch)
+        return await self._through(batch, await asyncio.to_thread(self._journal.work, batch))
+
+    async def decide(self, key: Key, decision: Decision) -> BatchReport:
+        """Record the decision, and carry out what follows from it."""
+        await asyncio.to_thread(self._journal.recover)
+        await asyncio.to_thread(self._journal.batch, key[0])
+        batch = key[0]
+        rows = await asyncio.to_thread(self._journal.rows, batch)
+        record = next((row for row in rows if row.number == key[1]), None)
+        if record is not None and record.state == "follows" and record.same is not None:
+            key = record.same
+        row = await asyncio.to_thread(self._journal.row, key)
+        if row is None:
+            raise Misused(
+                f"row {key[1]} of the batch {key[0]} was never sent",
+                action="Name a row whose outcome is 'held'.",
+            )
+        move = await decided(self._world.client, row, decision)
+        await asyncio.to_thread(self._journal.move, key, move)
+        await self._landing.add(row.task, move)
+        row = await asyncio.to_thread(self._journal.row, key)
+        is_left = row is not None and row.standing.state in UNFINISHED
+        return await self._through(batch, (row,) if is_left and row else ())
+
+    # -- the work ---------------------------------------------------------------------------------
+
+    async def _through(self, batch: str, rows: Sequence[Work]) -> BatchReport:
+        """Bring the rows as far as they come, and report."""
+        self._watch.began(batch, len(rows))
+        server = await asyncio.to_thread(self._visit.turn.ledger.server)
+        scene = Scene(
+            self._world.client,
+            self._journal,
+            self._landing,
+            self._now,
+            timedelta(seconds=server.offset_seconds),
+        )
+        driven = Rows(
+            scene,
+            rows,
+            connections=self._world.connections,
+            watch=self._watch,
+            tally=self._world.tally,
+            sleep=self._sleep,
+        )
+        try:
+            await driven.to_their_ends()
+        finally:
+            await self._landing.finish()
+        return await self._end(batch, scene.error)
+
+    async def _end(self, batch: str, error: ConnectorError | None) -> BatchReport:
+        rows = await asyncio.to_thread(self._journal.rows, batch)
+        tally, seconds = self._world.tally, time.monotonic() - self._started
+        outcome = judged(rows, error, stopped=isinstance(error, Stopped))
+        # A run that has lost its turn has nothing more to write down.
+        with suppress(WarehouseError, Stopped):
+            await asyncio.to_thread(
+                self._journal.end,
+                batch,
+                outcome,
+                requests=tally.requests,
+                seconds=seconds,
+                error_code=error.code if error else None,
+                message=str(error) if error else None,
+            )
+        return BatchReport(
+            outcome=outcome,
+            batch=batch,
+            rows=rows,
+            requests=tally.requests,
+            seconds=seconds,
+            waited_seconds=tally.waited_seconds,
+            rate_limited=tally.rate_limited,
+            unlanded=self._landing.unlanded,
+            error=error,
+            month=await self._month(),
+        )
+
+    async def _month(self) -> Month | None:
+        """Write down what was spent; None where that failed, which makes no push a failure."""
+        turn = self._visit.turn
+        turn.purse.limit_per_minute = self._world.client.pace.limit
+        try:
+            await turn.purse.settle()
+            return await asyncio.to_thread(turn.ledger.month, turn.spender.terms, turn.purse.today)
+        except WarehouseError:
+            return None
+
+    def _landed_before(self, plan: Plan) -> frozenset[str]:
+        """The records that were landed lately: none of them can be one that the plan creates."""
+        creates = {task.parent: task for task in plan.tasks if task.operation == "create"}
+        server = self._visit.turn.ledger.server()
+        lately = timedelta(seconds=LATENESS_UNTIMED_SECONDS + self._world.lateness_seconds)
+        since = self._now() + timedelta(seconds=server.offset_seconds) - lately
+        found: set[str] = set()
+        for task in creates.values():
+            stream = self._landing.stream(task)
+            if stream is not None:
+                found |= self._world.warehouse.look(stream, Between(since, None))
+        self._world.warehouse.release()
+        return frozenset(found)

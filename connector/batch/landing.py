@@ -1,0 +1,139 @@
+"""Landing what a push was answered, through the same door as what is pulled.
+
+A whole record lands as if it had been read. An answer that shows fewer fields (API 4.7), and a
+lead that was converted, are queued instead, for the next pull to read. Answers are landed together,
+a moment after the first of them, since opening the file costs more than landing one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from connector.catalog import declaration
+from connector.engine.ask import Commit, Found
+from connector.engine.bookmark import Stream
+from connector.engine.push_asks import Move
+from connector.engine.push_states import Event
+from connector.engine.task import Task
+from connector.errors import WarehouseError
+from connector.resource import Declaration, Resource
+from connector.warehouse import Warehouse
+from connector.warehouse.query import query
+from connector.warehouse.schema import literal
+
+LAND_SECONDS = 1.0
+"""How long an answer may wait for others to land with it."""
+
+QUEUED_AS = "pushed"
+"""Why a record that a push has written is to be read again."""
+
+_WRITTEN: frozenset[Event] = frozenset(
+    ("accepted", "altered", "begun", "confirmed", "found", "declared_applied")
+)
+
+
+@dataclass(slots=True)
+class _Pending:
+    """What waits to be landed of one stream: of each record the last that was shown of it."""
+
+    stream: Stream
+    records: dict[str, Found] = field(default_factory=dict)
+    queue: dict[str, str] = field(default_factory=dict)
+
+
+class Landing:
+    """Lands the answers of one run. `unlanded` counts those that could not be."""
+
+    def __init__(self, warehouse: Warehouse, run_id: str, now: Callable[[], datetime]) -> None:
+        self.unlanded = 0
+        self._warehouse, self._run_id, self._now = warehouse, run_id, now
+        self._pending: dict[str, _Pending] = {}
+        self._parents: dict[str, str | None] = {}
+        self._due: asyncio.Task[None] | None = None
+        self._turn = asyncio.Lock()
+
+    def stream(self, task: Task) -> Stream | None:
+        """Where the task's record lands; None where its parent is not landed. It may take a moment,
+        so it is asked in a thread.
+        """
+        resource = declaration(task.resource)
+        if resource.parent is None:
+            return Stream(resource)
+        assert task.parent is not None
+        if task.parent not in self._parents:
+            self._parents[task.parent] = self._parent(resource, task.parent)
+        parent = self._parents[task.parent]
+        return None if parent is None else Stream(resource, parent)
+
+    async def add(self, task: Task, move: Move) -> None:
+        """Land what a transition showed, soon."""
+        if move.shown is None and (move.event not in _WRITTEN or move.record_id is None):
+            return
+        stream = await asyncio.to_thread(self.stream, task)
+        if stream is None:
+            self.unlanded += 1
+            return
+        pending = self._pending.setdefault(stream.name, _Pending(stream))
+        if move.shown is not None and (move.is_detail or _is_whole(stream.resource, move.shown)):
+            record = Found(move.shown, move.shown.served_at or self._now())
+            pending.records[move.shown.id] = record
+            pending.queue.pop(move.shown.id, None)
+        else:
+            assert move.record_id is not None
+            pending.records.pop(move.record_id, None)
+            pending.queue[move.record_id] = QUEUED_AS
+        if self._due is None:
+            self._due = asyncio.ensure_future(self._soon())
+
+    async def finish(self) -> None:
+        """Land what is left, at once."""
+        if self._due is not None:
+            self._due.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._due
+        await self._land()
+
+    async def _soon(self) -> None:
+        while True:
+            await asyncio.sleep(LAND_SECONDS)
+            # Half of it must not be left undone when the run ends meanwhile.
+            await asyncio.shield(self._land())
+
+    async def _land(self) -> None:
+        async with self._turn:
+            pending, self._pending = self._pending, {}
+            for what in pending.values():
+                commit = Commit(records=tuple(what.records.values()), enqueue=what.queue)
+                try:
+                    await asyncio.to_thread(self._commit, what.stream, commit)
+                except WarehouseError:
+                    # What is written is in the journal, and the next pull finds it.
+                    self.unlanded += len(what.records) + len(what.queue)
+
+    def _commit(self, stream: Stream, commit: Commit) -> None:
+        try:
+            self._warehouse.commit(stream, commit, self._run_id, self._now())
+        finally:
+            self._warehouse.release()
+
+    def _parent(self, resource: Declaration, named: str) -> str | None:
+        """The id of the parent that a slug or an id names, where it is landed."""
+        table = f"landing.{resource.parent}"
+        given = literal(named)
+        sql = (
+            f"SELECT id FROM {table} WHERE (slug = {given} OR id = {given}) AND _deleted_at IS NULL"
+        )
+        try:
+            found = query(self._warehouse.published, sql).rows
+        except WarehouseError:
+            return None
+        return str(found[0][0]) if len(found) == 1 else None
+
+
+def _is_whole(resource: Declaration, record: Resource) -> bool:
+    """Whether an answer shows every field of a detail."""
+    return all(field.name in record.raw for field in resource.detail_fields)

@@ -1,0 +1,123 @@
+"""How a batch goes and how it ended: who watches, what a person decides, and the report."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, Protocol
+
+from connector.engine.quota import Month
+from connector.engine.task import RowOutcome
+from connector.errors import ConnectorError
+from connector.ledger.push_reads import RowRecord
+from connector.outcome import RunOutcome
+
+GOOD: frozenset[RowOutcome] = frozenset(("created", "updated", "converted", "unchanged"))
+"""Outcomes that nobody needs to look at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A person's word that the row was applied, and made or changed this record."""
+
+    record_id: str
+
+
+Decision = Literal["look", "resend", "drop"] | Declared
+"""What a person decides of a row in doubt: look for it again, send it again, give it up, or say
+which record it is.
+"""
+
+
+class BatchWatch(Protocol):
+    """Somebody who watches a batch; called between requests, so it must not block."""
+
+    def began(self, batch: str, rows: int) -> None:
+        """The work begins: so many rows have not ended yet."""
+
+    def moved(self, ended: int, rows: int, requests: int) -> None:
+        """A row has come as far as it can for now: so many have ended of those."""
+
+    def waiting(self, until: datetime, rows: int) -> None:
+        """Only rows in doubt are left, and nothing can be said of them before that moment."""
+
+
+class UnwatchedBatch:
+    """Nobody watches."""
+
+    def began(self, batch: str, rows: int) -> None:
+        """Ignore it."""
+
+    def moved(self, ended: int, rows: int, requests: int) -> None:
+        """Ignore it."""
+
+    def waiting(self, until: datetime, rows: int) -> None:
+        """Ignore it."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReport:
+    """How a run at a batch ended, and how each of its rows stands.
+
+    `error` is what ended it early, if anything did. `unlanded` counts the answers that could not
+    be landed at once, and that the next pull brings. `month` is what the month's requests had come
+    to, None where that could not be read.
+    """
+
+    outcome: RunOutcome
+    batch: str
+    rows: tuple[RowRecord, ...]
+    requests: int
+    seconds: float
+    waited_seconds: float
+    rate_limited: int
+    unlanded: int = 0
+    error: ConnectorError | None = None
+    month: Month | None = None
+
+    @property
+    def counts(self) -> Mapping[RowOutcome, int]:
+        """How many rows have each outcome; those that none has are left out."""
+        return Counter(row.outcome for row in self.rows)
+
+    @property
+    def exit_status(self) -> int:
+        """0 done, 1 failed, 3 some rows need a look, 4 stopped at a limit; an error's own status
+        where one ended the run.
+        """
+        if self.outcome == "failed" and self.error is not None:
+            return self.error.exit_status
+        return {"done": 0, "failed": 1, "partial": 3, "stopped": 4}[self.outcome]
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as `--json` prints it, without the rows, which are in a file."""
+        shown: dict[str, Any] = {
+            "outcome": self.outcome,
+            "batch": self.batch,
+            "rows": len(self.rows),
+            **{str(outcome): count for outcome, count in self.counts.items()},
+            "requests": self.requests,
+            "seconds": round(self.seconds, 3),
+            "waited_seconds": round(self.waited_seconds, 3),
+            "rate_limited": self.rate_limited,
+        }
+        if self.error is not None:
+            shown["error"] = {
+                "code": self.error.code,
+                "message": str(self.error),
+                "action": self.error.action,
+            }
+        return shown
+
+
+def judged(
+    rows: tuple[RowRecord, ...], error: ConnectorError | None, *, stopped: bool
+) -> RunOutcome:
+    """The name for a run's end: by what ended it, else by whether a row needs a look."""
+    if stopped:
+        return "stopped"
+    if error is not None:
+        return "failed"
+    return "done" if all(row.outcome in GOOD for row in rows) else "partial"

@@ -1,0 +1,115 @@
+"""A push's report in words: what each column was taken for, what became of the rows, what to do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from connector.cli.ending import counted
+from connector.cli.terminal import Terminal
+from connector.errors import Stopped
+from connector.preview import Preview
+from connector.push import PushReport
+
+SHOWN_MAX = 10
+"""Rows that are told one by one on the screen; the report has them all."""
+
+_FORESEEN = {"create": "to create", "update": "to update", "convert": "to convert"}
+_TEXT_MAX = 60
+
+
+def say_mapping(terminal: Terminal, report: PushReport) -> None:
+    """Say which columns fill nothing, and which fields a column was taken for by another name."""
+    columns = report.preview.columns
+    for each in columns.columns:
+        if each.how == "alias":
+            terminal.say(f"Column {each.heading!r} is taken for {each.slot.column}.")
+    for left in columns.unmapped:
+        likely = "; ".join(f"{name}: {why}" for name, why in left.suggestions)
+        hint = f" It may be meant for {likely}" if likely else ""
+        terminal.warn(f"column {left.heading!r} is left out: {left.reason}.{hint}")
+
+
+def print_report(terminal: Terminal, report: PushReport) -> None:
+    """The counts as a table, the first changes and problems, and a closing sentence."""
+    rows = [[_FORESEEN.get(name, name), count] for name, count in sorted(report.counts.items())]
+    terminal.print_table(("outcome", "rows"), rows)
+    if report.batch is None:
+        _print_changes(terminal, report.preview)
+    for line in _problems(report):
+        terminal.warn(line)
+    error = report.error or (report.batch.error if report.batch is not None else None)
+    if error is not None and not terminal.is_json:
+        if isinstance(error, Stopped):
+            terminal.warn(f"{error} {error.action}")
+        else:
+            terminal.fail(error)
+    for line in _closing(report):
+        terminal.say(line)
+
+
+def _print_changes(terminal: Terminal, preview: Preview) -> None:
+    """The first records that would change, field by field."""
+    changes = [
+        [number, field, _short(old), _short(new)]
+        for number, fields in sorted(preview.changes.items())[:SHOWN_MAX]
+        for field, (old, new) in fields.items()
+    ]
+    if changes:
+        terminal.print_table(("row", "field", "now", "then"), changes)
+    if len(preview.changes) > SHOWN_MAX:
+        terminal.say(f"and {len(preview.changes) - SHOWN_MAX:,} more rows that would change")
+
+
+def _problems(report: PushReport) -> Iterator[str]:
+    """The first rows with a problem, and how many rows have which."""
+    troubled = [report.results[number] for number in sorted(report.results)]
+    troubled = [each for each in troubled if each.problems]
+    for each in troubled[:SHOWN_MAX]:
+        for problem in each.problems:
+            where = f"{problem.column}: " if problem.column else ""
+            received = f" (received {_short(problem.received)})" if problem.received else ""
+            yield f"row {each.number}, {where}{problem.message}{received}"
+    if len(troubled) > SHOWN_MAX:
+        codes = Counter(problem.code for each in troubled for problem in each.problems)
+        told = ", ".join(f"{code} {count:,}" for code, count in codes.most_common())
+        yield f"{counted(len(troubled), 'row')} have problems: {told}"
+
+
+def _closing(report: PushReport) -> Iterator[str]:
+    preview, batch = report.preview, report.batch
+    if report.file is not None:
+        yield f"The report: {report.file}"
+    if batch is None and report.error is None:
+        yield _foreseen(preview)
+        return
+    sent = f"{counted(report.requests, 'request')} in {report.seconds:,.1f} s"
+    if batch is None:
+        yield f"Nothing was sent: the pull before it did not end ({sent})."
+        return
+    held = report.counts.get("held", 0)
+    if held:
+        yield f"{counted(held, 'row')} in doubt: 'connector resolve' shows and settles them."
+    if report.exit_status == 3:
+        yield "Correct the report's rows and push the report; what was applied is not sent again."
+    yield f"Batch {batch.batch} is {report.outcome} ({sent})."
+
+
+def _foreseen(preview: Preview) -> str:
+    tasks = len(preview.plan.tasks)
+    if not tasks:
+        return "Nothing would be sent."
+    share = f", {preview.month_share:.1%} of the month's" if preview.month_share else ""
+    minutes = ""
+    if preview.minutes is not None:
+        minutes = f", {preview.minutes:,.1f} minutes at the limit that was last seen"
+    compared = f"what was landed at {preview.pulled_at}" if preview.pulled_at else "nothing landed"
+    return (
+        f"{counted(tasks, 'row')} would be sent, for about {counted(preview.requests, 'request')}"
+        f"{share}{minutes}. Compared with {compared}. Send them with --apply."
+    )
+
+
+def _short(value: object) -> str:
+    text = "(empty)" if value is None else str(value)
+    return text if len(text) <= _TEXT_MAX else text[: _TEXT_MAX - 1] + "…"

@@ -1,0 +1,205 @@
+"""Looking for a record whose create was not answered.
+
+    floor: before the first attempt, by the server's clock, less the lateness allowed for.
+
+The list is read last created first, down to the first record that is older than the floor; no
+`search` is used, since what it matches is not shown (API 4.1). Items that can be the row's by what
+lists show are read, and every field sent is compared. Landed before, or another row's, is no match.
+
+What is not found may still come, or may be hidden: a page that shifted, a list that is not sorted.
+So a look also says whether it saw everything, and which records are alike without being equal, or
+may as well be those of another row in doubt: nothing is ever sent again beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+from connector.engine.ask import LATENESS_UNTIMED_SECONDS, Found, PageSeen, Unread
+from connector.engine.push_asks import (
+    Attempt,
+    Steps,
+    list_newest,
+    of_others,
+    open_creates,
+    read_one,
+)
+from connector.engine.sameness import is_same, lacking
+from connector.field import Field
+from connector.resource import Declaration, Resource
+
+PAGES_MAX = 20
+"""Pages of one look. A list that has more above the floor is not seen whole."""
+
+STARTS_MAX = 3
+"""How often a look begins anew because records went from the list while it was read."""
+
+DETAILS_MAX = 10
+"""Records alike that are read; more of them are too many to tell apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """What is looked for: the whole of what was sent, its identity, the mark in it (empty: none),
+    and the first attempt whose fate is unknown.
+    """
+
+    resource: Declaration
+    body: Mapping[str, Any]
+    identity: Mapping[str, Any]
+    marker: Mapping[str, str]
+    first: Attempt
+    lateness_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """What a look found: records that are as sent, ids of those alike, and whether everything that
+    can be the row's was seen. `looked_at` is our own clock before the first list was asked for.
+    """
+
+    matches: tuple[Found, ...]
+    alike: tuple[str, ...]
+    is_complete: bool
+    looked_at: datetime
+
+
+@dataclass(slots=True)
+class _Listed:
+    """The items above the floor, by id."""
+
+    items: dict[str, Resource]
+    is_complete: bool
+    looked_at: datetime
+
+
+def look(sought: Sought) -> Steps[Sighting | None]:
+    """Look for the record. None: a list or a detail could not be read, and nothing is known."""
+    listed = None
+    for _ in range(STARTS_MAX):
+        listed, has_shrunk = yield from _listed(sought)
+        if listed is None or not has_shrunk:
+            break
+    if listed is None:
+        return None
+    ids = tuple(id for id, item in listed.items.items() if _can_be(sought, item))
+    others = yield from of_others(ids)
+    matches: list[Found] = []
+    alike: list[str] = []
+    candidates = [id for id in ids if id not in others]
+    for id in candidates[:DETAILS_MAX]:
+        outcome = yield from read_one(id)
+        if isinstance(outcome, Unread):
+            return None
+        if not isinstance(outcome, Found):
+            # It was there, and somebody has deleted it: nobody can say any more whose it was.
+            alike.append(id)
+        elif _is_match(sought, outcome.record.raw):
+            matches.append(outcome)
+        elif _is_alike(sought, outcome.record.raw):
+            alike.append(id)
+    alike += candidates[DETAILS_MAX:]
+    matches, contested = yield from _uncontested(sought, matches)
+    is_complete = listed.is_complete and not has_shrunk
+    return Sighting(tuple(matches), (*contested, *alike), is_complete, listed.looked_at)
+
+
+def _uncontested(sought: Sought, matches: list[Found]) -> Steps[tuple[list[Found], list[str]]]:
+    """The matches that can be nobody else's, and the ids of the others.
+
+    A record that has all that this row sent may have come from another row in doubt that sent the
+    same and more. A mark leaves no such question.
+    """
+    if sought.marker or not matches:
+        return matches, []
+    others = yield from open_creates()
+    sure = [
+        each
+        for each in matches
+        if all(lacking(sought.resource, sent, each.record.raw) for sent in others)
+    ]
+    return sure, [each.record.id for each in matches if each not in sure]
+
+
+def _listed(sought: Sought) -> Steps[tuple[_Listed | None, bool]]:
+    """What the list shows above the floor, and whether it became shorter on the way, so that
+    something may have slid past unseen.
+    """
+    listed: _Listed | None = None
+    pages: list[PageSeen] = []
+    while len(pages) < PAGES_MAX:
+        page = yield from list_newest(len(pages) + 1)
+        if isinstance(page, Unread):
+            return None, False
+        has_shrunk = bool(pages) and page.total < pages[-1].total
+        pages.append(page)
+        if listed is None:
+            assert page.heard_at is not None
+            asked_at = page.heard_at - timedelta(seconds=page.round_trip_seconds)
+            listed = _Listed({}, False, asked_at)
+        floor = _floor(sought, page)
+        for item in page.items:
+            if item.created_at is None or item.created_at >= floor:
+                listed.items[item.id] = item
+        if has_shrunk:
+            return listed, True
+        if page.is_last or (_is_sorted(pages) and _reaches_below(page, floor)):
+            listed.is_complete = True
+            break
+    return listed, False
+
+
+def _floor(sought: Sought, page: PageSeen) -> datetime:
+    """What was created before this, by the server's clock, was there before the first attempt."""
+    first, lateness = sought.first, timedelta(seconds=sought.lateness_seconds)
+    if not page.is_server_clock or page.heard_at is None:
+        untimed = timedelta(seconds=LATENESS_UNTIMED_SECONDS)
+        return min(first.intended_at, first.sent_after) - max(lateness, untimed)
+    # The server's clock now, less the time that has passed by ours: right even where the clock was
+    # not known when the attempt was made.
+    passed = max(page.heard_at - first.intended_at, timedelta(0))
+    return min(first.sent_after, page.served_at - passed) - lateness
+
+
+def _is_sorted(pages: list[PageSeen]) -> bool:
+    """Whether the pages so far are in the order that was asked for."""
+    created = [item.created_at for page in pages for item in page.items if item.created_at]
+    # A record that came between two pages shows the last one of a page once more.
+    return all(earlier >= later for earlier, later in pairwise(created))
+
+
+def _reaches_below(page: PageSeen, floor: datetime) -> bool:
+    created = [item.created_at for item in page.items if item.created_at is not None]
+    return bool(created) and created[-1] < floor
+
+
+def _can_be(sought: Sought, item: Resource) -> bool:
+    """Whether a list item can be the row's, by what it shows of the identity (or, where the row
+    has none, of all that was sent) and of the mark.
+    """
+    told = {**(sought.identity or sought.body), **sought.marker}
+    return all(
+        is_same(field, told[field.name], item.raw[field.name])
+        for field in _listed_fields(sought.resource)
+        if field.name in told and field.name in item.raw
+    )
+
+
+def _listed_fields(resource: Declaration) -> tuple[Field, ...]:
+    return tuple(field for field in resource.item_fields if field.create.accepted)
+
+
+def _is_match(sought: Sought, detail: Mapping[str, Any]) -> bool:
+    """Whether the record is the row's: by its mark where it has one, else by all that was sent."""
+    return not lacking(sought.resource, sought.marker or sought.body, detail)
+
+
+def _is_alike(sought: Sought, detail: Mapping[str, Any]) -> bool:
+    """Whether the record may be the row's after all, changed on the way or since."""
+    told = sought.body if sought.marker else sought.identity
+    unmarked = {name: value for name, value in told.items() if name not in sought.marker}
+    return bool(unmarked) and not lacking(sought.resource, unmarked, detail)

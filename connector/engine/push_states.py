@@ -1,0 +1,229 @@
+"""The life of one row of a push, as data: its states, what can befall it, and what it is called.
+
+The table is the only place where a transition is written. The engine and the journal both look
+their next state up in it, so that a transition that it does not have is an assertion and never
+a silent step; the diagram of the documents is drawn from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+from connector.engine.task import Operation, RowOutcome
+
+State = Literal[
+    "read",
+    "planned",
+    "intent",
+    "unknown",
+    "settling",
+    "held",
+    "ambiguous",
+    "applied",
+    "not_applied",
+    "rejected",
+    "conflict",
+    "unchanged",
+    "duplicate",
+    "invalid",
+    "follows",
+    "dropped",
+]
+"""Where a row stands.
+
+`read`: it came from a file and nothing is undertaken yet. `planned`: to be written. `intent`:
+the attempt is on the disk, and may be on its way. `unknown`: sent, the answer unknown, not looked
+for yet. `settling`: looked for and not found, which proves nothing until no late commit is to be
+expected. `held` and `ambiguous`: for a person, because nothing was found, or more than one.
+`follows`: the same write is open in an earlier batch, or was applied otherwise than sent, and this
+row ends as that one does.
+`dropped`: a person gave the row up. The others are named as their outcomes are.
+"""
+
+Event = Literal[
+    "undertaken",
+    "refused_here",
+    "repeated",
+    "up_to_date",
+    "written_elsewhere",
+    "changed_elsewhere",
+    "missing",
+    "intended",
+    "unsent",
+    "lost",
+    "accepted",
+    "altered",
+    "begun",
+    "refused",
+    "refused_afterwards",
+    "refused_in_doubt",
+    "confirmed",
+    "found",
+    "several",
+    "absent",
+    "unapplied",
+    "kept",
+    "retried",
+    "declared_applied",
+    "resent",
+    "looked_again",
+    "dropped",
+]
+"""What befalls a row.
+
+`begun`: the record is created, and what create refuses follows as an update. `unsent`: nothing
+can have been applied. `altered`: applied, and the API shows other values than were sent.
+`refused_afterwards`: the record is created, and the update after it is refused. `refused_in_doubt`:
+refused, while an earlier attempt's fate is unknown. `confirmed`: refused because an earlier attempt
+had been applied. `kept`: for a person. The last five are a person's own decisions.
+"""
+
+Step = Literal["first", "afterwards"]
+"""What is being done for a row: its operation, or the update that follows its create."""
+
+TRANSITIONS: Mapping[State, Mapping[Event, State]] = {
+    "read": {
+        "undertaken": "planned",
+        "refused_here": "invalid",
+        "repeated": "duplicate",
+        "up_to_date": "unchanged",
+        "written_elsewhere": "follows",
+    },
+    "planned": {
+        "refused_here": "invalid",
+        "repeated": "duplicate",
+        "up_to_date": "unchanged",
+        "written_elsewhere": "follows",
+        "changed_elsewhere": "conflict",
+        "missing": "rejected",
+        "refused_afterwards": "not_applied",
+        "found": "applied",
+        "altered": "not_applied",
+        "intended": "intent",
+    },
+    "intent": {
+        "accepted": "applied",
+        "altered": "not_applied",
+        "begun": "planned",
+        "confirmed": "applied",
+        "refused": "rejected",
+        "refused_afterwards": "not_applied",
+        "refused_in_doubt": "unknown",
+        "unsent": "planned",
+        "lost": "unknown",
+    },
+    "unknown": {
+        "found": "applied",
+        "altered": "not_applied",
+        "begun": "planned",
+        "several": "ambiguous",
+        "absent": "settling",
+        "unapplied": "planned",
+        "changed_elsewhere": "conflict",
+        "refused_afterwards": "not_applied",
+        "kept": "held",
+    },
+    "settling": {
+        "found": "applied",
+        "altered": "not_applied",
+        "begun": "planned",
+        "several": "ambiguous",
+        "retried": "planned",
+        "kept": "held",
+    },
+    "held": {
+        "declared_applied": "applied",
+        "begun": "planned",
+        "resent": "planned",
+        "looked_again": "unknown",
+        "dropped": "dropped",
+    },
+    "ambiguous": {
+        "declared_applied": "applied",
+        "begun": "planned",
+        "resent": "planned",
+        "looked_again": "unknown",
+        "dropped": "dropped",
+    },
+}
+"""The next state, by state and event. A state that is not here is never left."""
+
+TERMINAL: frozenset[State] = frozenset(get_args(State)) - TRANSITIONS.keys()
+"""States that are never left."""
+
+IN_DOUBT: frozenset[State] = frozenset(("intent", "unknown", "settling", "held", "ambiguous"))
+"""States of a row that was sent, or may have been, and whose fate is not known."""
+
+FOR_A_PERSON: frozenset[State] = frozenset(("held", "ambiguous"))
+"""States that only a person's decision ends."""
+
+_DONE: Mapping[Operation, RowOutcome] = {
+    "create": "created",
+    "update": "updated",
+    "convert": "converted",
+}
+_OUTCOMES: Mapping[State, RowOutcome] = {
+    "not_applied": "not_applied",
+    "rejected": "rejected",
+    "conflict": "conflict",
+    "unchanged": "unchanged",
+    "duplicate": "duplicate",
+    "invalid": "invalid",
+    "dropped": "not_sent",
+}
+
+
+def after(state: State, event: Event) -> State:
+    """The state that the event leads to. An event that the state does not have is our mistake."""
+    following = TRANSITIONS.get(state, {})
+    assert event in following, f"a row that is {state} cannot be {event}"
+    return following[event]
+
+
+def outcome_of(
+    state: State,
+    operation: Operation | None,
+    *,
+    is_begun: bool = False,
+    is_in_doubt: bool = False,
+) -> RowOutcome:
+    """What a row in that state is called, were the push to end here.
+
+    `is_begun`: its record is created, and the update after it is not done. `is_in_doubt`: an
+    attempt's fate is unknown, whatever was decided since. A row that follows is called by
+    `outcome_of_follower`.
+    """
+    assert state != "follows", "a row that follows has the outcome of another"
+    if state == "applied":
+        assert operation is not None
+        return _DONE[operation]
+    if state in IN_DOUBT:
+        return "held"
+    if state in _OUTCOMES:
+        return _OUTCOMES[state]
+    assert state == "planned", state
+    if is_in_doubt:
+        return "held"
+    return "not_applied" if is_begun else "not_sent"
+
+
+def outcome_of_follower(followed: RowOutcome) -> RowOutcome:
+    """What a row is called whose write was open in an earlier batch, by that one's outcome."""
+    is_done = followed in ("created", "updated", "converted")
+    return "unchanged" if is_done else followed
+
+
+def diagram() -> str:
+    """The table as a Mermaid state diagram; events that lead from one state to another share an
+    arrow.
+    """
+    lines = ["stateDiagram-v2", "    [*] --> read"]
+    for state, following in TRANSITIONS.items():
+        arrows: dict[State, list[str]] = {}
+        for event, next_state in following.items():
+            arrows.setdefault(next_state, []).append(event)
+        for next_state, events in arrows.items():
+            lines.append(f"    {state} --> {next_state}: {', '.join(events)}")
+    lines += [f"    {state} --> [*]" for state in get_args(State) if state in TERMINAL]
+    return "\n".join(lines)

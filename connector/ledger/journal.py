@@ -1,0 +1,312 @@
+"""The journal of pushes: what was undertaken, and how each row stands. One method, one transaction.
+
+It lives in the ledger's file, where a commit is on the disk when it returns. Whoever writes to it
+holds the lease of pushes, and every transaction makes sure of that first: a push that was held up
+and lost its turn can neither record nor intend anything any more.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from connector.engine.push_asks import Attempt, Move
+from connector.engine.push_plan import Plan, Terms
+from connector.engine.push_states import FOR_A_PERSON, State
+from connector.errors import LeaseLost, UnknownName
+from connector.ledger import push_claims as claims
+from connector.ledger import push_reads as reads
+from connector.ledger import push_writes as writes
+from connector.ledger.ledger import Ledger
+from connector.ledger.push_reads import (
+    AttemptRecord,
+    BatchRecord,
+    BeforeImage,
+    Changes,
+    Key,
+    RowRecord,
+    Work,
+)
+from connector.ledger.push_writes import UNFINISHED
+from connector.wire import Request
+
+PUSH_LEASE = "push"
+"""What there is one of at a time, for each account: whatever writes to the API."""
+
+_OF_BATCH = "batch = ?"
+_SINCE = "change > ?"
+_ROWS_SINCE = """
+    (mine.change > ? OR (mine.state = 'follows' AND EXISTS (
+        SELECT 1 FROM push_rows AS followed WHERE followed.batch = mine.same_batch
+        AND followed.number = mine.same_number AND followed.change > ?)))
+"""
+
+
+class Journal:
+    """The journal in a ledger. To write to it, give the run that holds the lease of pushes.
+
+    Every method raises a `WarehouseError` that names the file and says what to do; one that writes
+    raises `LeaseLost` where the run has not the lease any more, and then nothing is written.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        run_id: str | None = None,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._ledger, self._run_id, self._now = ledger, run_id, now
+
+    # -- a batch ----------------------------------------------------------------------------------
+
+    def undertake(self, plan: Plan, terms: Terms, landed_before: Iterable[str] = ()) -> str:
+        """Write a file down with all of its rows, and return the batch that it is.
+
+        A file that was pushed on these terms and not brought to an end goes on in its batch: rows
+        that were tried stay as they are, and those that were not are as the plan has them now.
+        """
+        assert self._run_id is not None, "whoever writes to the journal has a run"
+        with self._writing() as (connection, stamp):
+            batch = self._unfinished(connection, plan, terms)
+            if batch is None:
+                batch = self._run_id
+                writes.begin_batch(
+                    connection, batch, plan, terms, landed_before=landed_before, stamp=stamp
+                )
+            else:
+                numbers = writes.remove_unsent(connection, batch)
+                tasks = [task for task in plan.tasks if task.number in numbers]
+                writes.add_tasks(connection, batch, tasks, stamp)
+                for verdict in plan.verdicts:
+                    if verdict.number in numbers:
+                        writes.add_verdict(connection, batch, verdict, stamp)
+            self._take_up(connection, batch, terms, stamp)
+            return batch
+
+    def resume(self, batch: str) -> BatchRecord:
+        """Go on with a batch. Raises `UnknownName`."""
+        with self._writing() as (connection, stamp):
+            found = self._batch(connection, batch)
+            self._take_up(connection, batch, found.terms, stamp)
+            return found
+
+    def recover(self) -> int:
+        """Put in doubt whatever was under way when an earlier push was cut off; says how many."""
+        with self._writing() as (connection, stamp):
+            return writes.recover(connection, stamp)
+
+    def end(
+        self,
+        batch: str,
+        outcome: str,
+        *,
+        requests: int,
+        seconds: float,
+        error_code: str | None = None,
+        message: str | None = None,
+    ) -> None:
+        """Write down how a run has ended that worked at the batch, and what it took."""
+        with self._writing() as (connection, stamp):
+            connection.execute(
+                "UPDATE push_batches SET ended_at = ?, outcome = ?, error_code = ?, message = ?,"
+                " requests = requests + ?, seconds = seconds + ?, change = ? WHERE batch = ?",
+                (
+                    *(stamp.text, outcome, error_code, message, requests, seconds),
+                    *(stamp.change, batch),
+                ),
+            )
+
+    # -- a row ------------------------------------------------------------------------------------
+
+    def intend(
+        self,
+        key: Key,
+        request: Request,
+        *,
+        before: Mapping[str, Any] | None,
+        sent_after: datetime,
+    ) -> Attempt:
+        """Write an attempt down, before a byte of it leaves."""
+        with self._writing() as (connection, stamp):
+            return writes.intend(
+                connection, key, request, before=before, sent_after=sent_after, stamp=stamp
+            )
+
+    def move(self, key: Key, what: Move) -> State:
+        """Write a transition down; returns the new state."""
+        with self._writing() as (connection, stamp):
+            return writes.move(connection, key, what, stamp)
+
+    def block(self, key: Key, what: Move, same: Key) -> None:
+        """Tell of a planned row why it was not sent: another one about the same thing is open."""
+        with self._writing() as (connection, stamp):
+            connection.execute(
+                "UPDATE push_rows SET code = ?, same_batch = ?, same_number = ?, change = ?"
+                " WHERE batch = ? AND number = ? AND state = 'planned'",
+                (what.code, *same, stamp.change, *key),
+            )
+            writes.set_problems(connection, key, what.problems, stamp)
+
+    def mark_undone(self, keys: Sequence[Key]) -> None:
+        """Note that what these rows did was put back: the same rows may then be pushed again."""
+        with self._writing() as (connection, stamp):
+            connection.executemany(
+                "UPDATE push_rows SET undone_at = ?, change = ? WHERE batch = ? AND number = ?",
+                [(stamp.text, stamp.change, *key) for key in keys],
+            )
+
+    # -- reading ----------------------------------------------------------------------------------
+
+    def work(self, batch: str) -> tuple[Work, ...]:
+        """The rows at which a push of the batch works: its own that have not ended, and those of
+        earlier batches that they follow.
+        """
+        states = ", ".join(f"'{state}'" for state in UNFINISHED)
+        followed = (
+            "EXISTS (SELECT 1 FROM push_rows AS follower WHERE follower.batch = ?"
+            " AND follower.state = 'follows' AND follower.same_batch = mine.batch"
+            " AND follower.same_number = mine.number)"
+        )
+        with self._ledger.reading() as connection:
+            where = f"state IN ({states}) AND (batch = ? OR {followed})"
+            return reads.work(connection, where, (batch, batch))
+
+    def row(self, key: Key) -> Work | None:
+        """One row with its task and standing; None where nothing was undertaken for it."""
+        with self._ledger.reading() as connection:
+            return next(iter(reads.work(connection, "batch = ? AND number = ?", key)), None)
+
+    def batch(self, batch: str) -> BatchRecord:
+        """One batch. Raises `UnknownName`."""
+        with self._ledger.reading() as connection:
+            return self._batch(connection, batch)
+
+    def batches(self) -> tuple[BatchRecord, ...]:
+        """All batches, the latest first."""
+        with self._ledger.reading() as connection:
+            return reads.batch_records(connection)
+
+    def rows(self, batch: str) -> tuple[RowRecord, ...]:
+        """The rows of a batch with their outcomes and problems, by number."""
+        with self._ledger.reading() as connection:
+            return reads.row_records(connection, "mine.batch = ?", (batch,))
+
+    def held(self) -> tuple[RowRecord, ...]:
+        """The rows of all batches that wait for a person's decision."""
+        states = ", ".join(f"'{state}'" for state in sorted(FOR_A_PERSON))
+        with self._ledger.reading() as connection:
+            return reads.row_records(connection, f"mine.state IN ({states})")
+
+    def attempts(self, batch: str) -> tuple[AttemptRecord, ...]:
+        """The attempts of a batch's rows."""
+        with self._ledger.reading() as connection:
+            return reads.attempt_records(connection, _OF_BATCH, (batch,))
+
+    def before_images(self, batch: str) -> tuple[BeforeImage, ...]:
+        """The records that a batch's rows changed, as they were before."""
+        with self._ledger.reading() as connection:
+            return reads.before_images(connection, _OF_BATCH, (batch,))
+
+    def pushed(self, fingerprints: Iterable[str]) -> dict[str, RowRecord]:
+        """Of these writes the rows that answer for them, by fingerprint: those that have applied
+        them, or have them open.
+        """
+        found: dict[str, RowRecord] = {}
+        with self._ledger.reading() as connection:
+            for print_, row in claims.done(connection, fingerprints).items():
+                where = "mine.batch = ? AND mine.number = ?"
+                (found[print_],) = reads.row_records(connection, where, row.key)
+        return found
+
+    def open_subjects(self) -> dict[str, Key]:
+        """What is written about at present, or was and nobody knows with what result."""
+        with self._ledger.reading() as connection:
+            return claims.open_subjects(connection)
+
+    def of_others(self, key: Key, ids: tuple[str, ...]) -> frozenset[str]:
+        """Which of these records are certainly not the row's: they were landed before its batch
+        began, or another row has made them.
+        """
+        with self._ledger.reading() as connection:
+            ((landed,),) = connection.execute(
+                "SELECT landed_before FROM push_batches WHERE batch = ?", key[:1]
+            ).fetchall()
+            return claims.claimed(connection, ids, key) | (frozenset(json.loads(landed)) & set(ids))
+
+    def open_creates(self, key: Key) -> tuple[Mapping[str, Any], ...]:
+        """What other open creates of the row's resource and parent have sent."""
+        with self._ledger.reading() as connection:
+            return claims.open_creates(connection, key)
+
+    def since(self, change: int) -> Changes:
+        """Everything that changed since a number, 0 for all, as of one moment."""
+        with self._ledger.reading() as connection:
+            connection.execute("BEGIN")
+            try:
+                ((last,),) = connection.execute("SELECT last FROM push_changes").fetchall()
+                return Changes(
+                    last,
+                    reads.batch_records(connection, _SINCE, (change,)),
+                    reads.row_records(connection, _ROWS_SINCE, (change, change)),
+                    reads.attempt_records(connection, _SINCE, (change,)),
+                    reads.before_images(connection, _SINCE, (change,)),
+                )
+            finally:
+                connection.execute("COMMIT")
+
+    # -- within -----------------------------------------------------------------------------------
+
+    def _take_up(
+        self, connection: sqlite3.Connection, batch: str, terms: Terms, stamp: writes.Stamp
+    ) -> None:
+        connection.execute(
+            "UPDATE push_batches SET run_id = ?, ended_at = NULL, outcome = NULL,"
+            " error_code = NULL, message = NULL, change = ? WHERE batch = ?",
+            (self._run_id, stamp.change, batch),
+        )
+        writes.relate(connection, batch, terms, stamp)
+
+    @staticmethod
+    def _unfinished(connection: sqlite3.Connection, plan: Plan, terms: Terms) -> str | None:
+        """The batch of this very file on these terms that was not brought to an end: rows are left,
+        or the run that worked at it was cut off before it could say so.
+        """
+        states = ", ".join(f"'{state}'" for state in UNFINISHED)
+        rows = connection.execute(
+            "SELECT batch FROM push_batches AS begun WHERE digest = ? AND resource = ? AND mode = ?"
+            " AND terms = ? AND (ended_at IS NULL OR EXISTS (SELECT 1 FROM push_rows"
+            f" WHERE batch = begun.batch AND state IN ({states})))"
+            " ORDER BY begun_at DESC, rowid DESC",
+            (plan.digest, plan.resource, plan.mode, reads.terms_text(terms)),
+        ).fetchall()
+        for (batch,) in rows:
+            numbers = connection.execute("SELECT number FROM push_rows WHERE batch = ?", (batch,))
+            if {number for (number,) in numbers.fetchall()} == plan.numbers:
+                return str(batch)
+        return None
+
+    @staticmethod
+    def _batch(connection: sqlite3.Connection, batch: str) -> BatchRecord:
+        found = reads.batch_records(connection, _OF_BATCH, (batch,))
+        if not found:
+            known = [each.batch for each in reads.batch_records(connection)]
+            raise UnknownName("batch", batch, known)
+        return found[0]
+
+    @contextmanager
+    def _writing(self) -> Iterator[tuple[sqlite3.Connection, writes.Stamp]]:
+        with self._ledger.writing() as connection:
+            held = connection.execute(
+                "SELECT 1 FROM leases WHERE name = ? AND run_id = ?", (PUSH_LEASE, self._run_id)
+            ).fetchone()
+            if held is None:
+                raise LeaseLost(
+                    f"this push (run {self._run_id}) has not the lease any more, and another one"
+                    " may have begun"
+                )
+            yield connection, writes.stamped(connection, self._now())

@@ -1,0 +1,288 @@
+"""What is written into the journal of pushes: batches and their rows, attempts, transitions.
+
+Functions over an open connection; whoever calls them holds the transaction. Every change of a state
+is looked up in the table of transitions.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, dataclass
+from datetime import datetime
+from typing import Any
+
+from connector.engine.push_asks import Attempt, Move
+from connector.engine.push_plan import (
+    Plan,
+    RowProblem,
+    Terms,
+    Verdict,
+    fingerprint,
+    packed,
+    subject,
+)
+from connector.engine.push_states import Event, State, after
+from connector.engine.task import Task
+from connector.ledger.push_claims import Done, done
+from connector.ledger.push_reads import PROBLEM_COLUMNS, Key, terms_text
+from connector.wire import Request
+
+UNFINISHED: tuple[State, ...] = ("planned", "intent", "unknown", "settling")
+"""States of rows at which a push can work."""
+
+_VERDICTS: Mapping[str, Event] = {
+    "invalid": "refused_here",
+    "duplicate": "repeated",
+    "unchanged": "up_to_date",
+}
+_DOUBTS: Mapping[Event, bool] = {
+    "lost": True,
+    "refused_in_doubt": True,
+    "unapplied": False,
+    "begun": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What every change is marked with: when it was made, and its number."""
+
+    at: datetime
+    change: int
+
+    @property
+    def text(self) -> str:
+        """The moment as it is written down."""
+        return self.at.isoformat()
+
+
+def stamped(connection: sqlite3.Connection, at: datetime) -> Stamp:
+    """A new number for what this transaction changes."""
+    ((last,),) = connection.execute(
+        "UPDATE push_changes SET last = last + 1 RETURNING last"
+    ).fetchall()
+    return Stamp(at, last)
+
+
+def begin_batch(
+    connection: sqlite3.Connection,
+    batch: str,
+    plan: Plan,
+    terms: Terms,
+    *,
+    landed_before: Iterable[str],
+    stamp: Stamp,
+) -> None:
+    """Write down a new batch with all of its rows."""
+    connection.execute(
+        "INSERT INTO push_batches (batch, resource, mode, file, digest, terms, landed_before,"
+        " run_id, begun_at, requests, seconds, change) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, ?)",
+        (
+            *(batch, plan.resource, plan.mode, plan.file, plan.digest, terms_text(terms)),
+            *(json.dumps(sorted(landed_before)), batch, stamp.text, stamp.change),
+        ),
+    )
+    add_tasks(connection, batch, plan.tasks, stamp)
+    for verdict in plan.verdicts:
+        add_verdict(connection, batch, verdict, stamp)
+
+
+def add_tasks(
+    connection: sqlite3.Connection, batch: str, tasks: Iterable[Task], stamp: Stamp
+) -> None:
+    """Write down rows that are to be written."""
+    connection.executemany(
+        "INSERT INTO push_rows (batch, number, operation, fingerprint, subject, state, code,"
+        " is_begun, is_in_doubt, is_altered, record_id, moved_at, change, task)"
+        " VALUES (?, ?, ?, ?, ?, ?, '', 0, 0, 0, ?, ?, ?, ?)",
+        (
+            (
+                *(batch, task.number, task.operation, fingerprint(task), subject(task)),
+                *(after("read", "undertaken"), task.record_id, stamp.text, stamp.change),
+                packed(task),
+            )
+            for task in tasks
+        ),
+    )
+
+
+def add_verdict(connection: sqlite3.Connection, batch: str, verdict: Verdict, stamp: Stamp) -> None:
+    """Write down a row that is not to be written, and why."""
+    state = after("read", _VERDICTS[verdict.outcome])
+    assert state == verdict.outcome, verdict
+    connection.execute(
+        "INSERT INTO push_rows (batch, number, state, code, is_begun, is_in_doubt, is_altered,"
+        " record_id, moved_at, change) VALUES (?, ?, ?, ?, 0, 0, 0, ?, ?, ?)",
+        (
+            *(batch, verdict.number, state, verdict.code, verdict.record_id),
+            *(stamp.text, stamp.change),
+        ),
+    )
+    set_problems(connection, (batch, verdict.number), verdict.problems, stamp)
+
+
+def remove_unsent(connection: sqlite3.Connection, batch: str) -> frozenset[int]:
+    """Take out the batch's rows of which nothing was ever intended; returns their numbers."""
+    untried = (
+        "batch = ? AND state = 'planned' AND number NOT IN"
+        " (SELECT number FROM push_attempts WHERE batch = ?)"
+    )
+    rows = connection.execute(f"SELECT number FROM push_rows WHERE {untried}", (batch, batch))
+    numbers = frozenset(number for (number,) in rows.fetchall())
+    connection.execute(
+        f"DELETE FROM push_problems WHERE batch = ? AND number IN"
+        f" (SELECT number FROM push_rows WHERE {untried})",
+        (batch, batch, batch),
+    )
+    connection.execute(f"DELETE FROM push_rows WHERE {untried}", (batch, batch))
+    return numbers
+
+
+def set_problems(
+    connection: sqlite3.Connection, key: Key, problems: Iterable[RowProblem], stamp: Stamp
+) -> None:
+    """Put these in the place of the row's problems."""
+    connection.execute("DELETE FROM push_problems WHERE batch = ? AND number = ?", key)
+    marks = ", ".join("?" for _ in PROBLEM_COLUMNS)
+    connection.executemany(
+        f"INSERT INTO push_problems (batch, number, place, {', '.join(PROBLEM_COLUMNS)}, change)"
+        f" VALUES (?, ?, ?, {marks}, ?)",
+        [(*key, place, *astuple(each), stamp.change) for place, each in enumerate(problems)],
+    )
+
+
+def intend(
+    connection: sqlite3.Connection,
+    key: Key,
+    request: Request,
+    *,
+    before: Mapping[str, Any] | None,
+    sent_after: datetime,
+    stamp: Stamp,
+) -> Attempt:
+    """Write an attempt down, before a byte of it leaves."""
+    state, is_begun = _state(connection, key)
+    step = "afterwards" if is_begun else "first"
+    ((last,),) = connection.execute(
+        "SELECT coalesce(max(attempt), 0) FROM push_attempts WHERE batch = ? AND number = ?", key
+    ).fetchall()
+    connection.execute(
+        "INSERT INTO push_attempts (batch, number, attempt, step, method, path, body, intended_at,"
+        " sent_after, change) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            *(*key, last + 1, step, request.method, request.path, request.body),
+            *(stamp.text, sent_after.isoformat(), stamp.change),
+        ),
+    )
+    if before is not None:
+        _note_before(connection, key, step, before, stamp)
+    connection.execute(
+        "UPDATE push_rows SET state = ?, code = 'in_doubt', moved_at = ?, change = ?"
+        " WHERE batch = ? AND number = ?",
+        (after(state, "intended"), stamp.text, stamp.change, *key),
+    )
+    return Attempt(last + 1, "afterwards" if is_begun else "first", stamp.at, sent_after)
+
+
+def move(
+    connection: sqlite3.Connection,
+    key: Key,
+    what: Move,
+    stamp: Stamp,
+    *,
+    same: Key | None = None,
+) -> State:
+    """Write a transition down with all that it says; returns the new state. `same` is the row that
+    this one repeats or follows.
+    """
+    state, is_begun = _state(connection, key)
+    to = after(state, what.event)
+    is_altered = what.event == "altered" or any(p.code == "values_differ" for p in what.problems)
+    doubt = _DOUBTS.get(what.event)
+    connection.execute(
+        "UPDATE push_rows SET state = ?, code = ?, is_begun = ?, is_in_doubt ="
+        " coalesce(?, is_in_doubt), is_altered = max(is_altered, ?),"
+        " record_id = coalesce(?, record_id), updated_at = coalesce(?, updated_at),"
+        " same_batch = ?, same_number = ?, moved_at = ?, change = ?"
+        " WHERE batch = ? AND number = ?",
+        (
+            *(to, what.code, is_begun or what.event == "begun", doubt, is_altered),
+            *(what.record_id, what.updated_at, *(same or (None, None))),
+            *(stamp.text, stamp.change, *key),
+        ),
+    )
+    if what.fate is not None:
+        connection.execute(
+            "UPDATE push_attempts SET ended_at = ?, fate = ?, reason = ?, change = ?"
+            " WHERE batch = ? AND number = ? AND ended_at IS NULL",
+            (stamp.text, what.fate, what.reason, stamp.change, *key),
+        )
+    if what.before is not None:
+        _note_before(connection, key, "afterwards", what.before, stamp)
+    if what.problems or to == "applied" or what.event in ("begun", "resent", "looked_again"):
+        set_problems(connection, key, what.problems, stamp)
+    return to
+
+
+def recover(connection: sqlite3.Connection, stamp: Stamp) -> int:
+    """Put in doubt whatever was under way when a push ended without a word; returns how many."""
+    rows = connection.execute("SELECT batch, number FROM push_rows WHERE state = 'intent'")
+    keys: list[Key] = rows.fetchall()
+    for key in keys:
+        reason = "the push ended before an answer was recorded"
+        move(connection, key, Move("lost", "in_doubt", fate="lost", reason=reason), stamp)
+    return len(keys)
+
+
+def relate(connection: sqlite3.Connection, batch: str, terms: Terms, stamp: Stamp) -> None:
+    """End those of the batch's planned rows whose write was done, or is open, elsewhere."""
+    rows = connection.execute(
+        "SELECT number, fingerprint, state = 'planned' AND is_begun = 0 AND is_in_doubt = 0"
+        " FROM push_rows WHERE batch = ? AND fingerprint IS NOT NULL"
+        " AND state NOT IN ('duplicate', 'invalid', 'follows', 'unchanged') ORDER BY 3, number",
+        (batch,),
+    ).fetchall()
+    first: dict[str, int] = {}
+    fresh: dict[str, Key] = {}
+    for number, print_, is_fresh in rows:
+        earlier = first.setdefault(print_, number)
+        if is_fresh and earlier == number:
+            fresh[print_] = (batch, number)
+        elif is_fresh:
+            told = RowProblem("same_row", f"row {earlier} of the file is the same")
+            repeated = Move("repeated", "same_row", (told,))
+            move(connection, (batch, number), repeated, stamp, same=(batch, earlier))
+    for print_, other in done(connection, fresh, outside=batch).items():
+        if (what := _answered(other, terms)) is not None:
+            move(connection, fresh[print_], what, stamp, same=other.key)
+
+
+def _answered(other: Done, terms: Terms) -> Move | None:
+    """How a row ends whose write another row has done or has open; None where it is to be sent."""
+    if other.is_open:
+        return Move("written_elsewhere", "taken_over")
+    if terms.again and other.operation != "convert":
+        return None
+    if other.state == "not_applied":
+        return Move("written_elsewhere", "already_pushed")
+    return Move("up_to_date", "already_pushed", record_id=other.record_id)
+
+
+def _note_before(
+    connection: sqlite3.Connection, key: Key, step: str, record: Mapping[str, Any], stamp: Stamp
+) -> None:
+    connection.execute(
+        "INSERT INTO push_before (batch, number, step, record, noted_at, change)"
+        " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        (*key, step, json.dumps(dict(record)), stamp.text, stamp.change),
+    )
+
+
+def _state(connection: sqlite3.Connection, key: Key) -> tuple[State, bool]:
+    found = connection.execute(
+        "SELECT state, is_begun FROM push_rows WHERE batch = ? AND number = ?", key
+    ).fetchone()
+    assert found is not None, f"there is no row {key}"
+    return found[0], bool(found[1])

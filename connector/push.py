@@ -1,0 +1,256 @@
+"""Spreadsheets into the API: each file previewed, applied if that is wanted, and reported on.
+
+A preview sends nothing. To apply, the landing is brought up to date first, so that rows are
+compared with what is there now; then the file is foreseen once more, and what is left to be sent
+is sent (`connector/batch`). The report has one line for each row, and can be corrected and pushed
+again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from connector.batch import BatchReport, BatchWatch, apply
+from connector.batch.publish import publish
+from connector.client import Client
+from connector.engine.push_plan import Terms
+from connector.engine.task import Foreseen
+from connector.errors import ConnectorError, Misused
+from connector.outcome import PullReport, Watch
+from connector.preview import Asked, Preview, as_told, preview
+from connector.run import pull
+from connector.settings import Settings
+from connector.spreadsheet.report import report_path, write_report
+from connector.spreadsheet.result import RowResult
+
+ORDER = ("companies", "jobs", "candidates", "leads", "bookings", "content_items")
+"""In which order files are pushed that are given together: those first that others refer to."""
+
+PushOutcome = Literal["previewed", "done", "partial", "stopped", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class PushReport:
+    """What became of one file. `batch` is None while nothing was applied, and then `results` say
+    what is foreseen; `pulled` is the pull that went before; `file` is where the report is.
+    """
+
+    preview: Preview
+    results: Mapping[int, RowResult]
+    seconds: float
+    file: Path | None = None
+    batch: BatchReport | None = None
+    pulled: PullReport | None = None
+    error: ConnectorError | None = None
+
+    @property
+    def counts(self) -> dict[Foreseen, int]:
+        """How many rows have each outcome; those that none has are left out."""
+        return dict(Counter(each.outcome for each in self.results.values()))
+
+    @property
+    def outcome(self) -> PushOutcome:
+        """How it ended."""
+        if self.batch is not None:
+            return self.batch.outcome
+        if self.error is not None:
+            return "stopped" if self.error.exit_status == 4 else "failed"
+        return "previewed"
+
+    @property
+    def requests(self) -> int:
+        """Requests that were sent, those of the pull among them."""
+        pulled = self.pulled.requests if self.pulled is not None else 0
+        return pulled + (self.batch.requests if self.batch is not None else 0)
+
+    @property
+    def exit_status(self) -> int:
+        """0 where every row is well, 3 where some need a person's hand; else as the run ended."""
+        if self.batch is not None:
+            return self.batch.exit_status
+        if self.error is not None:
+            return self.error.exit_status
+        return 0 if self.preview.is_clean else 3
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as `--json` prints it."""
+        asked = self.preview.asked
+        error = self.error or (self.batch.error if self.batch is not None else None)
+        return {
+            "outcome": self.outcome,
+            "batch": self.batch.batch if self.batch is not None else None,
+            "resource": asked.resource,
+            "file": str(asked.path),
+            "rows": len(self.results),
+            **{str(name): count for name, count in self.counts.items()},
+            "requests": self.requests,
+            "requests_foreseen": self.preview.requests,
+            "seconds": round(self.seconds, 3),
+            "unmapped": [each.heading for each in self.preview.columns.unmapped],
+            "report": str(self.file) if self.file is not None else None,
+            "error": error.as_json() if error is not None else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a push goes about it.
+
+    `applies`: send what is foreseen, and do not only say it. `pulls`: bring the landing up to date
+    first. `reports`: write the report, into `report` if that is named, else beside the file.
+    """
+
+    applies: bool = False
+    pulls: bool = True
+    reports: bool = True
+    report: Path | None = None
+    terms: Terms = field(default_factory=Terms)
+    asks_anyway: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Watches:
+    """Who is told how a push goes: of its rows, and of the pull before them."""
+
+    rows: BatchWatch | None = None
+    pull: Watch | None = None
+
+
+_UNWATCHED = Watches()
+
+
+async def push(
+    settings: Settings,
+    files: Sequence[Asked],
+    manner: Manner,
+    *,
+    budget: int | None = None,
+    watches: Watches = _UNWATCHED,
+    connect: Callable[..., Client] = Client,
+) -> list[PushReport]:
+    """Push the files, those first that others refer to, and say what became of each.
+
+    At most `budget` requests are sent, all files and pulls together. A file after one that failed
+    or was stopped is previewed and not applied. Raises `Misused`, `UnknownName` or a
+    `SpreadsheetError` for what cannot be meant, before anything is sent, and `WarehouseError`.
+    """
+    if manner.report is not None and len(files) > 1:
+        raise Misused(
+            "one report was named for several files",
+            action="Leave --report out: each report is written beside its file.",
+        )
+    ordered = sorted(files, key=lambda each: ORDER.index(each.resource))
+    # Every file is read whole before the first request: a mistake in the last one costs nothing.
+    foreseen = [await preview(settings, each, again=manner.terms.again) for each in ordered]
+    reports: list[PushReport] = []
+    left, goes_on = budget, manner.applies
+    for each in foreseen:
+        run = _Push(settings, manner, left, watches, connect)
+        done = await (run.applied(each) if goes_on else run.previewed(each))
+        reports.append(done)
+        left = None if left is None else max(0, left - done.requests)
+        goes_on = goes_on and done.outcome in ("done", "partial")
+    return reports
+
+
+class _Push:
+    """One file's push."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        manner: Manner,
+        budget: int | None,
+        watches: Watches,
+        connect: Callable[..., Client],
+    ) -> None:
+        self._settings, self._manner, self._budget = settings, manner, budget
+        self._watches, self._connect = watches, connect
+        self._started = time.monotonic()
+
+    async def previewed(self, foreseen: Preview) -> PushReport:
+        """Say what would be done."""
+        return await self._report(foreseen, foreseen.results)
+
+    async def applied(self, foreseen: Preview) -> PushReport:
+        """Bring the landing up to date, foresee again, and send."""
+        pulled = None
+        if self._manner.pulls and not foreseen.is_pushed:
+            pulled = await pull(
+                self._settings,
+                sorted(foreseen.resources),
+                budget=self._budget,
+                asks_anyway=self._manner.asks_anyway,
+                command="push",
+                watch=self._watches.pull,
+                connect=self._connect,
+            )
+            if pulled.error is not None:
+                unsent = _unsent(foreseen)
+                return await self._report(foreseen, unsent, pulled=pulled, error=pulled.error)
+        # The landing is another one now: by the pull, or by the files before this one.
+        again = self._manner.terms.again
+        foreseen = await preview(self._settings, foreseen.asked, again=again)
+        spent = pulled.requests if pulled is not None else 0
+        done = await apply(
+            self._settings,
+            foreseen.plan,
+            self._manner.terms,
+            budget=None if self._budget is None else max(1, self._budget - spent),
+            asks_anyway=self._manner.asks_anyway,
+            watch=self._watches.rows,
+            connect=self._connect,
+        )
+        await asyncio.to_thread(_publish, self._settings)
+        return await self._report(foreseen, _ended(foreseen, done), batch=done, pulled=pulled)
+
+    async def _report(
+        self, foreseen: Preview, results: Mapping[int, RowResult], **more: Any
+    ) -> PushReport:
+        path = None
+        if self._manner.reports:
+            path = self._manner.report or report_path(foreseen.table)
+            rows = [results[number] for number in sorted(results)]
+            await asyncio.to_thread(write_report, path, foreseen.table, rows)
+        seconds = time.monotonic() - self._started
+        return PushReport(foreseen, results, seconds, path, **more)
+
+
+def _ended(foreseen: Preview, done: BatchReport) -> dict[int, RowResult]:
+    """How every row ended, as the journal has it. Raises `AssertionError` where they do not add
+    up: a report that leaves out a row is worse than none.
+    """
+    results = {
+        row.number: RowResult(
+            row.number,
+            row.outcome,
+            tuple(as_told(each, foreseen.columns) for each in row.problems),
+            row.code or None,
+            row.record_id,
+        )
+        for row in done.rows
+    }
+    assert results.keys() == foreseen.results.keys(), "the report's rows are not the file's"
+    return results
+
+
+def _unsent(foreseen: Preview) -> dict[int, RowResult]:
+    """What is foreseen, with the rows that would be sent called not sent."""
+    unsent = {task.number for task in foreseen.plan.tasks}
+    return {
+        number: RowResult(number, "not_sent", record_id=each.record_id)
+        if number in unsent
+        else each
+        for number, each in foreseen.results.items()
+    }
+
+
+def _publish(settings: Settings) -> None:
+    """Show analysts what has landed; the rows are written whether or not that can be done now."""
+    publish(settings.folder)

@@ -1,0 +1,162 @@
+"""From a checked row to the write it undertakes: what differs, and what has to be known for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from connector.engine.sameness import is_same
+from connector.engine.task import Task
+from connector.spreadsheet.aim import Aim
+from connector.spreadsheet.identity import natural_key
+from connector.spreadsheet.mapping import ColumnMap
+from connector.spreadsheet.reading import Draft
+from connector.spreadsheet.row import Problem
+from connector.spreadsheet.slots import CONTENT, Slot
+from connector.spreadsheet.values import Policy
+
+_CONTENT_PREFIX = f"{CONTENT}."
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What an update would change: `wanted` and `base` by slot keys, and why it cannot be told.
+
+    A field that answers never show is wanted without a base.
+    """
+
+    wanted: dict[str, Any] = field(default_factory=dict)
+    base: dict[str, Any] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+
+    def changes(self) -> dict[str, tuple[Any, Any]]:
+        """Old and new values by field."""
+        return {key: (self.base.get(key), value) for key, value in self.wanted.items()}
+
+
+class Planner:
+    """Makes the tasks of one file's rows."""
+
+    def __init__(self, aim: Aim, columns: ColumnMap, found_by: tuple[str, ...]) -> None:
+        self._aim, self._columns = aim, columns
+        self._found_by = frozenset(found_by)
+        self._slots: dict[str, tuple[Slot, Policy]] = {
+            each.slot.key: (each.slot, each.manner.policy) for each in columns.columns
+        }
+        for slot, _, _ in columns.constants:
+            self._slots[slot.key] = slot, "overwrite"
+
+    def create(self, draft: Draft, values: dict[str, Any], afterwards: dict[str, Any]) -> Task:
+        """The task of a row that makes a record."""
+        parent, number = self._aim.parent, draft.row.number
+        fields = nested(values) if parent else values
+        name = self._aim.resource.name
+        return Task(number, "create", name, fields, parent, afterwards, identity=draft.identity)
+
+    def update(self, draft: Draft, difference: Difference) -> Task:
+        """The task of a row that changes its record."""
+        assert draft.landed is not None
+        landed = draft.landed.record
+        fields, base = difference.wanted, difference.base
+        if self._aim.parent:
+            # Of an item's `fields` only what changes: the push puts it over what is there then.
+            fields, base = nested(fields), nested(base)
+        identity = natural_key(self._aim.resource.name, landed)
+        return self._of_record(draft, "update", fields, base, identity)
+
+    def convert(self, draft: Draft) -> Task:
+        """The task of a row that converts a lead."""
+        assert draft.landed is not None
+        identity = natural_key(self._aim.resource.name, draft.landed.record)
+        return self._of_record(draft, "convert", {}, {}, identity)
+
+    def difference(self, draft: Draft, values: Mapping[str, Any]) -> Difference:
+        """Which of the row's values the record does not have already, by what is landed."""
+        assert draft.landed is not None
+        found = Difference()
+        unread: list[str] = []
+        for key, value in values.items():
+            # What found the record is in it already, but for letter case.
+            if key in self._found_by:
+                continue
+            slot, policy = self._slots[key]
+            if policy == "never":
+                continue
+            if slot.field.write_only:
+                found.wanted[key] = value
+                continue
+            landed, is_known = _landed_value(slot, draft)
+            if not is_known:
+                unread.append(key)
+            elif not same(slot, landed, value) and (policy == "overwrite" or is_empty(landed)):
+                found.wanted[key], found.base[key] = value, landed
+        problems = tuple(map(self._unread, unread[:1]))
+        return Difference(found.wanted, found.base, problems)
+
+    def _unread(self, key: str) -> Problem:
+        resource = self._aim.resource
+        return Problem(
+            "record_not_read",
+            f"Only a list has shown the {resource.singular} so far, so its {key} is not known.",
+            self._columns.column_of(key),
+            fix=f"Run 'connector pull {resource.name}' to its end and try again.",
+        )
+
+    def _of_record(
+        self,
+        draft: Draft,
+        operation: Any,
+        fields: Mapping[str, Any],
+        base: Mapping[str, Any],
+        identity: Mapping[str, Any],
+    ) -> Task:
+        return Task(
+            draft.row.number,
+            operation,
+            self._aim.resource.name,
+            fields,
+            self._aim.parent,
+            record_id=draft.record_id,
+            base=base,
+            identity=identity,
+        )
+
+
+def _landed_value(slot: Slot, draft: Draft) -> tuple[Any, bool]:
+    """What is landed under the slot's key, and whether that is known."""
+    assert draft.landed is not None
+    record = draft.landed.record
+    key = slot.key
+    if slot.is_content:
+        content = record.get(CONTENT)
+        # An empty map is an empty array to some serialisers.
+        held = content if isinstance(content, Mapping) else {}
+        return held.get(key.removeprefix(_CONTENT_PREFIX)), draft.landed.is_whole
+    # A detail leaves out what has no value, if it leaves out anything.
+    return record.get(key), draft.landed.is_whole or key in record
+
+
+def same(slot: Slot, landed: Any, wanted: Any) -> bool:
+    """Whether a landed value and a wanted one mean the same, as the push will judge it; a list of
+    nothing is empty as well.
+    """
+    if landed == wanted or (is_empty(landed) and is_empty(wanted)):
+        return True
+    return is_same(slot.field, wanted, landed)
+
+
+def is_empty(value: Any) -> bool:
+    """Whether a landed value is none."""
+    return value is None or value in ("", [])
+
+
+def nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by slot keys as a body has them: a content type's own below `fields`."""
+    body: dict[str, Any] = {}
+    for key, value in values.items():
+        if key.startswith(_CONTENT_PREFIX):
+            body.setdefault(CONTENT, {})[key.removeprefix(_CONTENT_PREFIX)] = value
+        else:
+            body[key] = value
+    return body

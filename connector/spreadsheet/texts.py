@@ -1,0 +1,229 @@
+"""Reading texts: as they are written, but for what a spreadsheet program or a paste did to them.
+
+`00123`, `+44...`, `NA` and `TRUE` stay what they are. Nothing is repaired by itself: what looks
+damaged is refused, with a fix.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Mapping
+from datetime import date, datetime, time
+from functools import lru_cache
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from connector.field import Format
+from connector.spreadsheet.unreadable import ReadText, ReadTyped, Unreadable, named
+
+_SCIENTIFIC = re.compile(r"[+-]?[0-9]([.,][0-9]+)?[eE][+-][0-9]{1,3}").fullmatch
+_ERRORS = frozenset(("#N/A", "#REF!", "#VALUE!", "#NAME?", "#DIV/0!", "#NULL!", "#NUM!"))
+# What most addresses are made of; others are looked at more closely.
+_PLAIN_EMAIL = re.compile(
+    r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+"
+).fullmatch
+_EMAIL = re.compile(r"[^@\s,;<>/|]+@[^@\s.,;<>/|]+(?:\.[^@\s.,;<>/|]+)+")
+_URL = re.compile(r"https?://[^\s/]+(?:/\S*)?", re.IGNORECASE).fullmatch
+_HOST = re.compile(r"[\w-]+(?:\.[\w-]+)+(?:/\S*)?").fullmatch
+_CURRENCY = re.compile(r"[A-Za-z]{3}").fullmatch
+_ID = re.compile(r"[A-Za-z0-9_-]{1,128}").fullmatch
+
+_DIGITS_SAFE = 15
+"""As many digits of a whole number as a spreadsheet program keeps."""
+
+_DAMAGED = "a spreadsheet program has shortened it, and its digits are lost"
+
+
+def read_text(text: str) -> str:
+    """Any text, as it is."""
+    if text.isprintable() and text[0] != "#" and _SCIENTIFIC(text) is None:
+        return text
+    _refuse_damage(text)
+    for character in text:
+        if unicodedata.category(character) in ("Cc", "Cs") and character not in "\t\n\r":
+            raise Unreadable(
+                "control_character",
+                f"It holds a character that no text has: {named(character)}.",
+                fix="Delete the cell and type it again.",
+            )
+    return text
+
+
+def read_digits(text: str) -> str:
+    """A telephone number or a code: no invisible characters, and none of its digits lost."""
+    _refuse_damage(text)
+    refuse_hidden(text)
+    return text
+
+
+def _refuse_damage(text: str) -> None:
+    if _SCIENTIFIC(text) is not None:
+        raise Unreadable(
+            "scientific",
+            f"Was it opened in a spreadsheet program? It is in scientific notation: {_DAMAGED}.",
+            fix="Take the value from its source again, with the column formatted as text.",
+        )
+    if text in _ERRORS:
+        raise Unreadable(
+            "spreadsheet_error",
+            "It is an error of a spreadsheet's formula, and no value.",
+            fix="Correct the formula, or clear the cell.",
+        )
+
+
+def refuse_hidden(text: str) -> None:
+    """Raise where the text has characters that cannot be seen: those of no width, of writing
+    direction, control characters, blanks of other kinds.
+    """
+    if text.isprintable():
+        return
+    hidden = dict.fromkeys(c for c in text if not c.isprintable())
+    clean = "".join(c for c in text if c.isprintable())
+    raise Unreadable(
+        "hidden_character",
+        f"It holds what cannot be seen: {', '.join(map(named, hidden))}.",
+        fix=f"Delete the cell and type it again: {clean}",
+    )
+
+
+def _read_email(text: str) -> str:
+    if _PLAIN_EMAIL(text) is not None:
+        return text
+    refuse_hidden(text)
+    found = _EMAIL.findall(text)
+    if len(found) > 1:
+        raise Unreadable(
+            "several_emails",
+            f"It holds {len(found)} email addresses, and the field holds one.",
+            allowed="one email address",
+            fix=f"Keep one of them, for example {found[0]}",
+        )
+    if found == [text]:
+        return text
+    raise Unreadable(
+        "email_format",
+        "It is not an email address.",
+        allowed="one email address, as anna@example.com",
+        fix=f"Write {found[0].removeprefix('mailto:')}" if found else "Correct the address.",
+    )
+
+
+def _read_url(text: str) -> str:
+    refuse_hidden(text)
+    if _URL(text) is not None:
+        return text
+    raise Unreadable(
+        "url_format",
+        "It is not a web address.",
+        allowed="an address that begins with https:// or http://",
+        fix=f"Write https://{text}" if _HOST(text) else "Correct the address, or clear the cell.",
+    )
+
+
+def _read_currency(text: str) -> str:
+    if _CURRENCY(text) is not None:
+        return text.upper()
+    signs = {"£": "GBP", "€": "EUR"}
+    raise Unreadable(
+        "currency_format",
+        "It is not a currency code.",
+        allowed="a code of three letters, as GBP",
+        fix=f"Write {signs[text]}" if text in signs else "Write the currency's code.",
+    )
+
+
+@lru_cache(maxsize=1024)
+def _is_timezone(text: str) -> bool:
+    try:
+        ZoneInfo(text)
+    # The library answers names of folders and odd characters with errors of its own.
+    except (KeyError, ValueError, OSError):
+        return False
+    return True
+
+
+def _read_timezone(text: str) -> str:
+    if _is_timezone(text):
+        return text
+    raise Unreadable(
+        "timezone_format",
+        "It is not the name of a time zone.",
+        allowed="a name as Europe/London",
+        fix="Write the zone's name, with its continent.",
+    )
+
+
+def _read_json(text: str) -> str:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        raise Unreadable(
+            "json_format", "It is not JSON.", allowed="JSON", fix="Correct the text."
+        ) from None
+    return text
+
+
+def read_id(text: str) -> str:
+    """An id. Its form is not shown (API, conventions), but it is one word."""
+    if _ID(text) is not None:
+        return text
+    refuse_hidden(text)
+    raise Unreadable(
+        "id_format",
+        "It is not an id.",
+        allowed="an id, as the warehouse shows it in the column id",
+        fix="Write the id, or map each name in the column to its id in a mapping file.",
+    )
+
+
+FORMATS: Mapping[Format, ReadText] = {
+    "email": _read_email,
+    "url": _read_url,
+    "currency": _read_currency,
+    "timezone": _read_timezone,
+    "json": _read_json,
+}
+"""How texts that have a form are read."""
+
+
+def typed_text(keeps_digits: bool, whole_numbers: bool) -> ReadTyped:
+    """How typed cells are read where text belongs.
+
+    A whole number of at most 15 digits is its digits; but where leading zeros and a plus belong
+    to the value, only if a person said so with `whole_numbers`, since typing has taken them away.
+    """
+
+    def read(cell: Any) -> str:
+        is_whole = not isinstance(cell, bool) and isinstance(cell, int | float)
+        if is_whole and cell == cell // 1 and abs(cell) < 10**_DIGITS_SAFE:
+            if keeps_digits and not whole_numbers:
+                raise Unreadable(
+                    "number_in_text",
+                    "It was typed as a number, which loses leading zeros and a plus.",
+                    allowed="text",
+                    fix="Format the column as text and type the value again, or say"
+                    " whole_numbers = true for the column in a mapping file.",
+                )
+            return str(int(cell))
+        raise Unreadable(
+            "not_text",
+            f"A spreadsheet program has made {_made(cell)} of it, and how it was written is lost.",
+            allowed="text",
+            fix="Format the column as text and type the value again.",
+        )
+
+    return read
+
+
+def _made(cell: Any) -> str:
+    match cell:
+        case bool():
+            return "a truth value"
+        case time():
+            return "a time"
+        case datetime() | date():
+            return "a date"
+        case _:
+            return "a number"

@@ -1,0 +1,234 @@
+"""What the checks of a spreadsheet ask of the landing, answered from the work file.
+
+The file is opened for a question and kept open from one to the next for a moment only, so that a
+pull or a status may have it in between.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Any, Self
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from connector.catalog import ContentTypeField, declaration
+from connector.field import Field
+from connector.value import Kind, read_datetime
+from connector.warehouse.file import naming_errors, opened
+from connector.warehouse.looks import staged
+from connector.warehouse.moment import to_microseconds
+from connector.warehouse.rows import ids_table
+from connector.warehouse.schema import PARTS_TABLE, quoted
+from connector.warehouse.warehouse import HELD_SECONDS, Warehouse
+
+IDS_MAX = 20
+"""As many ids as are returned of records that all have the same values."""
+
+_ROWS_AT_ONCE = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class LandedRecord:
+    """What is landed of one record: the answer that showed it last, whether that was a detail,
+    and whether the record is known to be gone.
+    """
+
+    record: Mapping[str, Any]
+    is_whole: bool
+    is_deleted: bool
+
+
+class Lookups:
+    """Questions to one account's landing; a context, at whose end the file is let go.
+
+    `fold` brings texts that mean the same into one form. Every method raises a `WarehouseError`
+    where the file cannot be read.
+    """
+
+    def __init__(self, warehouse: Warehouse, fold: Callable[[str], str]) -> None:
+        self._path, self._fold = warehouse.work, fold
+        self._open = ExitStack()
+        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._opened_at = 0.0
+        self._held: dict[str, bool] = {}
+        self._indexes: dict[tuple[str, tuple[str, ...], str | None], _Index] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.release()
+
+    def release(self) -> None:
+        """Close the file, if it is open; the next question opens it again."""
+        self._open.close()
+        self._connection = None
+
+    def ids(
+        self,
+        resource: str,
+        fields: Sequence[str],
+        values: Sequence[tuple[Any, ...]],
+        parent: str | None = None,
+    ) -> Sequence[tuple[str, ...]]:
+        """For each tuple of values, the ids of the live records whose `fields` have them, at most
+        `IDS_MAX`, as they were when these fields were first asked for.
+
+        Values are as a body has them. `parent` is the slug or id of a content type. Raises
+        `UnknownName` for a resource or a field that is not there.
+        """
+        index = self._index(resource, tuple(fields), parent)
+        return [index.ids(each) for each in values]
+
+    def landed(self, resource: str, ids: Collection[str]) -> dict[str, LandedRecord]:
+        """What is landed under these ids, deleted records among them."""
+        name = quoted(declaration(resource).name)
+        with self._reading() as connection, staged(connection, ids_table(ids)):
+            rows = connection.execute(
+                "SELECT id, _record::VARCHAR, _hydrated_at IS NOT NULL, _deleted_at IS NOT NULL "
+                f"FROM landing.{name} WHERE rowid IN "
+                # Found by their ids first: the records of all other rows are not read then.
+                f"(SELECT rowid FROM landing.{name} WHERE id IN (SELECT id FROM stage))"
+            ).fetchall()
+        return {
+            id: LandedRecord(json.loads(record), is_whole, is_deleted)
+            for id, record, is_whole, is_deleted in rows
+        }
+
+    def holds(self, resource: str) -> bool:
+        """Whether any record of the resource was ever landed."""
+        if not self._held.get(resource):
+            name = quoted(declaration(resource).name)
+            with self._reading() as connection:
+                found = connection.execute(f"SELECT 1 FROM landing.{name} LIMIT 1").fetchall()
+            self._held[resource] = bool(found)
+        return self._held[resource]
+
+    def content_fields(self, content_type: str) -> tuple[ContentTypeField, ...] | None:
+        """The fields of the content type of that slug or id, in their order; None where none is
+        landed.
+        """
+        with self._reading() as connection:
+            types = connection.execute(_TYPE_IDS, [content_type, content_type]).fetchall()
+            rows = connection.execute(
+                f"SELECT _record::VARCHAR FROM landing.{PARTS_TABLE} "
+                f"WHERE _deleted_at IS NULL AND _content_type_id IN ({_TYPE_IDS}) "
+                "ORDER BY display_order NULLS LAST, id",
+                [content_type, content_type],
+            ).fetchall()
+        if not types:
+            return None
+        return tuple(ContentTypeField(json.loads(record)) for (record,) in rows)
+
+    def _index(self, resource: str, names: tuple[str, ...], parent: str | None) -> _Index:
+        known = self._indexes.get((resource, names, parent))
+        if known is not None:
+            return known
+        declared = declaration(resource)
+        fields = tuple(declared.field(name) for name in names)
+        mine, parameters = "", []
+        if parent is not None:
+            mine, parameters = f"AND _content_type_id IN ({_TYPE_IDS}) ", [parent, parent]
+        made = _Index(fields, self._fold)
+        columns = ", ".join(map(_as_text, fields))
+        with self._reading() as connection:
+            # A cursor of its own, since the rows are read while others may be asked for.
+            cursor = connection.cursor()
+            cursor.execute(
+                f"SELECT id, {columns} FROM landing.{quoted(resource)} "
+                f"WHERE _deleted_at IS NULL {mine}",
+                parameters,
+            )
+            while rows := cursor.fetchmany(_ROWS_AT_ONCE):
+                made.add(rows)
+        made.close()
+        self._indexes[resource, names, parent] = made
+        return made
+
+    @contextmanager
+    def _reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        if self._connection is not None and time.monotonic() - self._opened_at > HELD_SECONDS:
+            self.release()
+        if self._connection is None:
+            self._connection = self._open.enter_context(opened(self._path))
+            self._opened_at = time.monotonic()
+        try:
+            with naming_errors(self._path):
+                yield self._connection
+        except BaseException:
+            # A connection that failed may not be fit for another statement.
+            self.release()
+            raise
+
+
+_TYPE_IDS = (
+    "SELECT id FROM landing.content_types WHERE _deleted_at IS NULL AND (slug = ? OR id = ?)"
+)
+
+
+class _Index:
+    """Ids by the values of some fields: sorted digests, in flat arrays.
+
+    A million records take some 60 MB. Two values with one digest of 64 bits would be taken for
+    one; among a million that happens once in some thirty million times.
+    """
+
+    def __init__(self, fields: tuple[Field, ...], fold: Callable[[str], str]) -> None:
+        self._fold = fold
+        self._texts = [_moment_text if f.kind is Kind.DATETIME else str for f in fields]
+        self._digests = array("q")
+        self._parts: list[pa.Array] = []
+        self._sorted: Any = None
+        self._ids: Any = None
+
+    def add(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Take in rows of an id and texts; a row that lacks one of its texts is left out."""
+        whole = [row for row in rows if None not in row]
+        fold = self._fold
+        self._digests.extend(
+            hash("\x1f".join([fold(text) for text in texts])) for _, *texts in whole
+        )
+        self._parts.append(pa.array([row[0] for row in whole], pa.string()))
+
+    def close(self) -> None:
+        """Take in no more, and be ready to be asked."""
+        digests = pa.Array.from_buffers(
+            pa.int64(), len(self._digests), [None, pa.py_buffer(self._digests)]
+        )
+        order = pc.array_sort_indices(digests)
+        taken = memoryview(digests.take(order).buffers()[1]).cast("q")
+        self._sorted = taken[: len(digests)]
+        self._ids = pa.chunked_array(self._parts, pa.string()).combine_chunks().take(order)
+        self._digests, self._parts = array("q"), []
+
+    def ids(self, values: Sequence[Any]) -> tuple[str, ...]:
+        """The ids of the records that have these values, as a body has them."""
+        fold, held = self._fold, self._sorted
+        pairs = zip(self._texts, values, strict=True)
+        digest = hash("\x1f".join([fold(text(value)) for text, value in pairs]))
+        first = last = bisect_left(held, digest)
+        end = min(first + IDS_MAX, len(held))
+        while last < end and held[last] == digest:
+            last += 1
+        return tuple(sorted(self._ids[first:last].to_pylist())) if last > first else ()
+
+
+def _moment_text(value: Any) -> str:
+    moment = read_datetime(value) if isinstance(value, str) else value
+    return str(to_microseconds(moment.astimezone(UTC)))
+
+
+def _as_text(field: Field) -> str:
+    """An SQL expression: the column as text."""
+    if field.kind is Kind.DATETIME:
+        return f"epoch_us({quoted(field.name)})::VARCHAR"
+    return f"{quoted(field.name)}::VARCHAR"

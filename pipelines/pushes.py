@@ -1,0 +1,204 @@
+"""The push of one spreadsheet, as a job with typed configuration; files of the inbox go through it.
+
+What becomes of a row is the connector's affair. Nothing that a cell holds is logged or recorded
+here: a problem is told by its row, its column and its code, and the report has the rest.
+"""
+
+# Annotations stay as they are, and not text: Dagster reads those of an op at import.
+import asyncio
+import logging
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+import dagster as dg
+from pydantic import Field
+
+from connector import (
+    ORDER,
+    PROBLEMS,
+    Asked,
+    ConnectorError,
+    Delivered,
+    Manner,
+    PushReport,
+    TryAgain,
+    UnknownName,
+    Watches,
+    deliver,
+    explain,
+    load_map,
+)
+from pipelines.connections import Account, failure_of
+from pipelines.landing import Narrator
+
+PROBLEMS_SHOWN_MAX = 100
+"""Problems in the run's table; the report has them all."""
+
+_IN_THE_REPORT = "The report says what it is: look at the row there."
+_COLUMNS = (("row", "int"), *((name, "string") for name in ("code", "column", "message", "fix")))
+_SCHEMA = dg.TableSchema([dg.TableColumn(name, kind) for name, kind in _COLUMNS])
+
+
+class PushConfig(dg.Config):
+    """What is pushed, and how: the options of `connector push`."""
+
+    resource: str = Field(description=f"One of: {', '.join(ORDER)}.")
+    file: str = Field(description="The csv, tsv, txt or xlsx, from the folder of the project.")
+    mode: Literal["create", "update", "upsert", "convert"] = Field(description="What rows become.")
+    match: list[str] = Field(default=[], description="The fields by which rows find records.")
+    apply: bool = Field(default=False, description="Send it; without, it is only previewed.")
+    map_file: str | None = Field(default=None, description="What each column is for.")
+    ignore: list[str] = Field(default=[], description="Columns that fill nothing.")
+    clear: str | None = Field(default=None, description="The text that empties a field.")
+    content_type: str | None = Field(default=None, description="Of content items.")
+    pull: bool = Field(default=True, description="Bring the landing up to date before applying.")
+    report: str | None = Field(default=None, description="The report; without, beside the file.")
+    budget: int | None = Field(default=None, description="The most requests that it may take.")
+    inbox_digest: str | None = Field(
+        default=None,
+        description="Set by the sensor: the SHA-256 of a file in the inbox, which `file` names.",
+    )
+
+
+class RowNarrator:
+    """Tells a run's log how the rows of a push go on."""
+
+    def __init__(self, log: logging.Logger) -> None:
+        self._log = log
+
+    def began(self, batch: str, rows: int) -> None:
+        """The rows are about to be sent."""
+        self._log.info(f"batch {batch}: {rows} rows to be brought to an end")
+
+    def moved(self, ended: int, rows: int, requests: int) -> None:
+        """A row has come as far as it can."""
+        self._log.debug(f"{ended} of {rows} rows, {requests} requests")
+
+    def waiting(self, until: datetime, rows: int) -> None:
+        """Say why nothing moves."""
+        self._log.info(f"{rows} rows are in doubt; looking again at {until:%H:%M:%S} UTC")
+
+
+@dg.op(
+    description="Check a spreadsheet's rows, say what they would do, and do it where it is asked.",
+    pool="api",
+    # What was applied is in the journal, so that a repeat sends the rest alone.
+    retry_policy=dg.RetryPolicy(max_retries=2, delay=60, backoff=dg.Backoff.EXPONENTIAL),
+)
+def push_file(
+    context: dg.OpExecutionContext, config: PushConfig, account: dg.ResourceParam[Account]
+) -> dg.Output[None]:
+    """Push the file. Rows that were refused are warned of; a push that did not end is a
+    `dagster.Failure` that says why.
+    """
+    settings = account.settings()
+    watches = Watches(RowNarrator(context.log), account.watch or Narrator(context.log))
+    try:
+        if config.resource not in ORDER:
+            raise UnknownName("resource that can be pushed", config.resource, ORDER)
+        pushing = deliver(
+            settings,
+            _asked(config, account.cwd or Path.cwd()),
+            Manner(
+                applies=config.apply,
+                pulls=config.pull,
+                report=Path(config.report) if config.report is not None else None,
+            ),
+            digest=config.inbox_digest,
+            budget=config.budget,
+            watches=watches,
+        )
+        done = asyncio.run(pushing)
+    except ConnectorError as error:
+        raise failure_of(error) from None
+    told = of_push(done)
+    _refuse(done.report, told)
+    for warning in _warnings(done):
+        context.log.warning(warning)
+    return dg.Output(None, metadata=told)
+
+
+@dg.job(name="push", description="Push one spreadsheet; without `apply`, say what it would do.")
+def push_job() -> None:
+    """One file, one run."""
+    push_file()
+
+
+def _asked(config: PushConfig, folder: Path) -> Asked:
+    return Asked(
+        config.resource,
+        folder / config.file,
+        config.mode,
+        match=tuple(config.match),
+        saved=None if config.map_file is None else load_map(folder / config.map_file),
+        ignored=tuple(config.ignore),
+        clear=config.clear,
+        parent=config.content_type,
+    )
+
+
+def _refuse(report: PushReport, told: dict[str, dg.MetadataValue]) -> None:
+    """Raise `dagster.Failure` where the push did not end, with what it came to."""
+    if report.outcome not in ("stopped", "failed"):
+        return
+    error = report.error or (report.batch.error if report.batch is not None else None)
+    reason = explain(error) if error is not None else "Look into the run's log."
+    raise dg.Failure(
+        description=f"The push {'was stopped' if report.outcome == 'stopped' else 'failed'}."
+        f" {reason}",
+        metadata=told,
+        allow_retries=isinstance(error, TryAgain),
+    )
+
+
+def _warnings(done: Delivered) -> Iterator[str]:
+    """What a person has to look at, in sentences without any cell."""
+    report = done.report
+    if report.exit_status == 3:
+        counts = ", ".join(f"{count:,} {name}" for name, count in sorted(report.counts.items()))
+        yield f"Rows need a person's hand: {counts}. Correct the report {report.file} and push it."
+    if done.put_away is not None and done.put_away.file is None:
+        yield "The file was changed or taken away while it was pushed; what is there now was left."
+
+
+# -- what Dagster shows of it ---------------------------------------------------------------------
+
+
+def of_push(done: Delivered) -> dict[str, dg.MetadataValue]:
+    """What a push came to: counts, cost, where the report is, and the first of the problems."""
+    report = done.report
+    told: dict[str, dg.MetadataValue] = {
+        "outcome": dg.MetadataValue.text(report.outcome),
+        "rows": dg.MetadataValue.int(len(report.results)),
+        "requests": dg.MetadataValue.int(report.requests),
+        "requests_foreseen": dg.MetadataValue.int(report.preview.requests),
+        "seconds": dg.MetadataValue.float(round(report.seconds, 3)),
+        **{f"rows/{name}": dg.MetadataValue.int(n) for name, n in report.counts.items()},
+    }
+    if report.batch is not None:
+        told["batch"] = dg.MetadataValue.text(report.batch.batch)
+    if report.file is not None:
+        told["report"] = dg.MetadataValue.path(report.file)
+    if done.put_away is not None and done.put_away.file is not None:
+        told["put_away"] = dg.MetadataValue.path(done.put_away.file)
+    problems = [_problem(*each) for each in _troubles(report)]
+    told["problems"] = dg.MetadataValue.int(len(problems))
+    if problems:
+        told["problems_table"] = dg.MetadataValue.table(problems[:PROBLEMS_SHOWN_MAX], _SCHEMA)
+    return told
+
+
+def _troubles(report: PushReport) -> Iterator[tuple[int, str, str | None]]:
+    """Each problem's row, code and column."""
+    for number in sorted(report.results):
+        for problem in report.results[number].problems:
+            yield number, problem.code, problem.column
+
+
+def _problem(number: int, code: str, column: str | None) -> dg.TableRecord:
+    """A line of the table. A problem's own words may quote the cell; those of its code cannot."""
+    message, _, fix = PROBLEMS.get(code, _IN_THE_REPORT).partition(": ")
+    told = {"code": code, "column": column or "", "message": message}
+    return dg.TableRecord({"row": number, **told, "fix": fix[:1].upper() + fix[1:]})

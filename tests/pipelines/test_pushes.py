@@ -1,0 +1,273 @@
+"""The push job and the inbox's sensor, run for real: what is sent, recorded, and put away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from connector.sandbox import Sandbox
+from pipelines import sensors
+from pipelines.connections import Account
+from pipelines.definitions import definitions
+from pipelines.pushes import push_job
+from pipelines.sensors import inbox_sensor
+from tests.pipelines.running import KEY, account, instance_in
+from tests.pipelines.test_secrecy import files_with
+
+HEADINGS = "first_name,last_name,email,employment_type,date_of_birth\n"
+GOOD = HEADINGS + "Annabel,Quist,annabel@example.com,permanent,1980-02-03\n"
+BAD = GOOD + "Boris,Rayleigh,two@example.com three@example.com,permanent,03/04/1981\n"
+PERSONAL = ("Annabel", "Quist", "annabel@", "Boris", "Rayleigh", "two@", "three@", "1981", "April")
+
+
+@pytest.fixture
+def sandbox() -> Iterator[Sandbox]:
+    """An agency without candidates, whose key is planted."""
+    with Sandbox(counts={}, keys={KEY: ("*",)}) as made:
+        yield made
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    """A Dagster that keeps nothing once it is closed."""
+    with dg.DagsterInstance.ephemeral() as made:
+        yield made
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """The data folder, with an inbox for candidates."""
+    (tmp_path / "data" / "inbox" / "candidates").mkdir(parents=True)
+    return tmp_path / "data"
+
+
+def pushed(
+    account: Account, instance: dg.DagsterInstance, asked: dg.RunRequest | dict[str, Any]
+) -> dg.ExecuteInProcessResult:
+    """Run the job as it is configured, or as the sensor asks; nothing is raised."""
+    if isinstance(asked, dg.RunRequest):
+        config, tags = dict(asked.run_config), asked.tags
+    else:
+        config, tags = {"ops": {"push_file": {"config": asked}}}, {}
+    return definitions.resolve_job_def(push_job.name).execute_in_process(
+        instance=instance,
+        resources={"account": account},
+        run_config=config,
+        tags=tags,
+        raise_on_error=False,
+    )
+
+
+def told(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
+    """The metadata of a run that succeeded."""
+    (event,) = [each for each in result.all_events if each.is_successful_output]
+    return {name: value.value for name, value in event.step_output_data.metadata.items()}
+
+
+def reason(result: dg.ExecuteInProcessResult) -> str:
+    """Why a run failed."""
+    (event,) = result.get_step_failure_events()
+    failure = event.step_failure_data.user_failure_data
+    assert failure is not None
+    return str(failure.description)
+
+
+def logged(instance: dg.DagsterInstance, result: dg.ExecuteInProcessResult) -> str:
+    """Everything that Dagster keeps of the run."""
+    (kept,) = instance.get_run_records(dg.RunsFilter(run_ids=[result.run_id]))
+    return f"{kept} {[str(each) for each in instance.all_logs(result.run_id)]}"
+
+
+def look(
+    account: Account, instance: dg.DagsterInstance, cursor: str | None
+) -> tuple[dg.RunRequest | None, str, str | None]:
+    """What the sensor asks for, why not, and its cursor."""
+    with dg.build_sensor_context(
+        instance=instance,
+        cursor=cursor,
+        resources={"account": account},
+        sensor_name=inbox_sensor.name,
+    ) as context:
+        result = inbox_sensor(context)
+    assert isinstance(result, dg.SensorResult)
+    requests = result.run_requests or []
+    skipped = result.skip_reason.skip_message if result.skip_reason else ""
+    return (requests[0] if requests else None), str(skipped), result.cursor
+
+
+def settled(account: Account, instance: dg.DagsterInstance) -> tuple[dg.RunRequest | None, str]:
+    """What the sensor asks for at the second of two looks."""
+    *_, cursor = look(account, instance, None)
+    asked, skipped, _ = look(account, instance, cursor)
+    return asked, skipped
+
+
+def test_rejected_rows_are_told_and_fail_nothing(
+    sandbox: Sandbox, store: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A file with a bad row is pushed but for that row; the run succeeds, warns, and records what
+    it came to and every problem; and nothing that a cell held is in anything Dagster keeps.
+    """
+    (store / "people.csv").write_text(BAD, encoding="utf-8")
+    config = {
+        "resource": "candidates",
+        "file": "people.csv",
+        "mode": "create",
+        "apply": True,
+        "pull": False,
+    }
+    with instance_in(store.parent / "home") as instance:
+        ran = pushed(account(sandbox.base_url, store), instance, config)
+        kept = logged(instance, ran)
+    shown_on = capfd.readouterr()
+    kept = f"{kept} {shown_on.out} {shown_on.err}"
+
+    assert ran.success
+    shown = told(ran)
+    assert ("partial", 2, 1, 1) == tuple(
+        shown[name] for name in ("outcome", "rows", "rows/created", "rows/invalid")
+    )
+    assert len(sandbox.log) == shown["requests"]
+    assert 1 == len(sandbox.store.records("candidates"))
+    assert Path(shown["report"]) == store / "people.report.csv"
+    assert Path(shown["report"]).exists()
+    assert len(shown["batch"]) > 5
+    lines = [each.data for each in shown["problems_table"].records]
+    assert {(3, "several_emails", "email"), (3, "ambiguous_date", "date_of_birth")} == {
+        (line["row"], line["code"], line["column"]) for line in lines
+    }
+    assert all(line["message"] and line["fix"] for line in lines)
+    assert "Rows need a person's hand: 1 created, 1 invalid." in kept
+    assert [] == [each for each in (*PERSONAL, KEY) if each in kept]
+    assert [] == files_with(KEY, store.parent)
+
+
+def test_preview_sends_nothing(sandbox: Sandbox, instance: dg.DagsterInstance, store: Path) -> None:
+    """Without `apply` the run says what would be sent, and sends nothing."""
+    (store / "people.csv").write_text(GOOD, encoding="utf-8")
+    config = {"resource": "candidates", "file": "people.csv", "mode": "create"}
+    shown = told(pushed(account(sandbox.base_url, store), instance, config))
+
+    assert ("previewed", 1, 0, 1) == tuple(
+        shown[name] for name in ("outcome", "rows/create", "requests", "requests_foreseen")
+    )
+    assert [] == sandbox.log
+
+
+def test_what_cannot_be_meant_fails_with_a_sentence(
+    sandbox: Sandbox, instance: dg.DagsterInstance, store: Path
+) -> None:
+    """A push that cannot be begun fails its run with what to do, and sends nothing."""
+    wrong = {
+        "there is no such file. Check the name and the folder.": {"file": "gone.csv"},
+        "'content_types' is not a resource that can be pushed.": {"resource": "content_types"},
+        "people.csv is gone": {"file": "../../people.csv", "inbox_digest": "0" * 64},
+        "map.toml is not there": {"map_file": "map.toml"},
+    }
+    asked = {"resource": "candidates", "file": "people.csv", "mode": "create"}
+    for expected, config in wrong.items():
+        ran = pushed(account(sandbox.base_url, store), instance, {**asked, **config})
+        assert not ran.success
+        assert expected in reason(ran)
+    assert [] == sandbox.log
+
+
+def test_refused_key_fails_without_being_shown(
+    sandbox: Sandbox, instance: dg.DagsterInstance, store: Path
+) -> None:
+    """A push with a key that is refused fails with what to do, and the key is nowhere."""
+    wrong = "planted-wrong-key-5b1d"
+    (store / "people.csv").write_text(GOOD, encoding="utf-8")
+    config = {"resource": "candidates", "file": "people.csv", "mode": "create", "apply": True}
+    ran = pushed(account(sandbox.base_url, store, wrong), instance, config)
+
+    assert not ran.success
+    assert reason(ran).startswith("The push failed. ")
+    assert "generate a new key" in reason(ran)
+    assert wrong not in logged(instance, ran)
+    assert [] == files_with(wrong, store.parent)
+
+
+def test_sensor_is_off_and_needs_no_settings(instance: dg.DagsterInstance) -> None:
+    """The sensor waits to be switched on; without settings or an inbox it says what is missing."""
+    assert dg.DefaultSensorStatus.STOPPED == inbox_sensor.default_status
+    asked, skipped, _ = look(Account(environ={"CONNECTOR_ACCOUNT": "UPPER"}), instance, None)
+    assert asked is None
+    assert "CONNECTOR_ACCOUNT" in skipped
+
+
+def test_settled_file_is_pushed_once_and_put_away(
+    sandbox: Sandbox, instance: dg.DagsterInstance, store: Path
+) -> None:
+    """A file becomes one run at the second look, as its `push.toml` says; it is put away with its
+    report; while a run is under way there is no other; and a look after it finds nothing.
+    """
+    folder, here = (
+        store / "inbox" / "candidates",
+        account(sandbox.base_url, store),
+    )
+    (folder / "push.toml").write_text('mode = "upsert"\nmatch = ["email"]\napply = true\n')
+    (folder / "people.csv").write_text(GOOD, encoding="utf-8")
+    (folder / "link.csv").symlink_to(folder / "people.csv")
+
+    first, skipped, cursor = look(here, instance, None)
+    asked, _, cursor = look(here, instance, cursor)
+    same, _, cursor = look(here, instance, cursor)
+    assert asked is not None
+    other = instance.create_run_for_job(
+        definitions.resolve_job_def(push_job.name),
+        run_config=dict(asked.run_config),
+        status=dg.DagsterRunStatus.STARTED,
+    )
+    meanwhile, under_way, cursor = look(here, instance, cursor)
+    instance.report_run_canceled(other)
+    ran = pushed(here, instance, asked)
+    after, nothing, _ = look(here, instance, cursor)
+
+    assert [None, None, None] == [first, meanwhile, after]
+    assert ("'link.csv' is a link" in skipped, other.run_id in under_way) == (True, True)
+    assert nothing.startswith("No file has settled.")
+    assert same is not None
+    assert asked.run_key == same.run_key
+    assert ("done", 1) == (told(ran)["outcome"], told(ran)["rows/created"])
+    assert 1 == len(sandbox.store.records("candidates"))
+    assert {"push.toml", "link.csv", "done"} == {each.name for each in folder.iterdir()}
+    kept = [Path(told(ran)[name]) for name in ("put_away", "report")]
+    assert sorted(kept) == sorted((folder / "done").iterdir())
+
+
+def test_run_that_failed_is_repeated_later(
+    sandbox: Sandbox,
+    instance: dg.DagsterInstance,
+    store: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A file whose run failed stays and rests; then another run is asked for, of a key of its own.
+    Without `push.toml` the file is previewed, and put away.
+    """
+    file = store / "inbox" / "candidates" / "people.csv"
+    file.write_text(GOOD, encoding="utf-8")
+    here = account(sandbox.base_url, store)
+    asked, _ = settled(here, instance)
+    assert asked is not None
+    file.rename(store / "away.csv")
+    failed = pushed(here, instance, asked)
+    (store / "away.csv").rename(file)
+    resting, skipped = settled(here, instance)
+    monkeypatch.setattr(sensors, "RETRY_SECONDS", 0)
+    again, _ = settled(here, instance)
+    assert again is not None
+    done = pushed(here, instance, again)
+
+    assert not failed.success
+    assert "is gone" in reason(failed)
+    assert resting is None
+    assert "1 rest after a run that failed" in skipped
+    assert asked.run_key != again.run_key
+    assert "previewed" == told(done)["outcome"]
+    assert ["done"] == [each.name for each in file.parent.iterdir()]
+    assert [] == sandbox.log

@@ -1,0 +1,182 @@
+"""Pushes in processes of their own, to be killed: forked from one that has everything imported.
+
+A child numbers what it passes: each commit of the journal or the warehouse, once it is on the disk,
+and each step of a request on the network, before and after. It can die at any of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from connector.sandbox import Sandbox
+from tests.faults import nursery
+from tests.faults.nursery import Ended
+
+_SERVE = "from tests.push.nursery import serve; serve()"
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A push to be, of the file with so many rows. It dies at the point of that number."""
+
+    environ: Mapping[str, str]
+    rows: int
+    dies_at: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        sandbox: Sandbox,
+        folder: Path,
+        rows: int,
+        *,
+        connections: int,
+        dies_at: int | None = None,
+    ) -> Child:
+        """A push to the sandbox from the folder."""
+        environ = {
+            "CONNECTOR_BASE_URL": sandbox.base_url,
+            "CONNECTOR_API_KEY": sandbox.key,
+            "CONNECTOR_DATA_DIR": str(folder / "data"),
+            "CONNECTOR_CONNECTIONS": str(connections),
+        }
+        return cls(environ, rows, dies_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A place at which a push may die: its number, what it is, and how many writes had begun."""
+
+    number: int
+    kind: str
+    writes: int
+
+
+class Nursery(nursery.Nursery):
+    """Starts children one at a time, while its `with` block lasts."""
+
+    def __enter__(self) -> Self:
+        kept = {n: v for n, v in os.environ.items() if not n.startswith("CONNECTOR_")}
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _SERVE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=nursery.ROOT,
+            env=kept,
+        )
+        return self
+
+    def run(self, child: Any) -> Ended:
+        """Start it and wait for its end."""
+        self.start(child)
+        return self.wait()
+
+
+def ended_at(ended: Ended) -> list[Point]:
+    """The points that a push has passed that nobody killed."""
+    assert 0 == ended.status, ended
+    return [Point(**each) for each in json.loads(ended.said.splitlines()[-1])]
+
+
+# -- within the process that forks ----------------------------------------------------------------
+
+
+def serve() -> None:
+    """Fork a child for each line that comes, and tell its id and how it ended."""
+    # Imported before the first fork, or each child would import it.
+    import connector.batch  # noqa: F401, PLC0415
+    import tests.push.pushing  # noqa: F401, PLC0415
+
+    for line in sys.stdin:
+        ours, theirs = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            _live(json.loads(line), theirs)
+        os.close(theirs)
+        _tell({"pid": pid})
+        with os.fdopen(ours, encoding="utf-8") as printed:
+            said = printed.read()
+        _, ended = os.waitpid(pid, 0)
+        _tell({"status": os.waitstatus_to_exitcode(ended), "said": said})
+
+
+def _tell(fact: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(fact) + "\n")
+    sys.stdout.flush()
+
+
+def _live(given: dict[str, Any], prints_to: int) -> None:
+    """Be the child, to its end."""
+    from connector.batch import apply  # noqa: PLC0415
+    from connector.settings import load_settings  # noqa: PLC0415
+    from tests.push.pushing import creates, file_of  # noqa: PLC0415
+
+    status = 70
+    try:
+        for stream in (1, 2):
+            os.dup2(prints_to, stream)
+        passed = _count(given["dies_at"])
+        settings = load_settings({}, given["environ"], Path())
+        report = asyncio.run(apply(settings, file_of(creates(given["rows"])), sleep=_no_wait))
+        status = report.exit_status
+        sys.stdout.write(json.dumps(passed) + "\n")
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+async def _no_wait(seconds: float) -> None:
+    """A child that has only to wait has nothing left to die of."""
+    sys.stdout.write("[]\n")
+    sys.stdout.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _count(dies_at: int | None) -> list[dict[str, Any]]:
+    """Number what is passed, in the list returned, and die at the one of that number."""
+    from connector.client import connection  # noqa: PLC0415
+    from connector.ledger.journal import Journal  # noqa: PLC0415
+    from connector.warehouse import warehouse  # noqa: PLC0415
+
+    passed: list[dict[str, Any]] = []
+    begun = [0]
+
+    def passes(kind: str) -> None:
+        passed.append({"number": len(passed) + 1, "kind": kind, "writes": begun[0]})
+        if len(passed) == dies_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def counted(whole: Any, kind: str) -> Any:
+        @contextmanager
+        def transaction(*arguments: Any) -> Iterator[Any]:
+            with whole(*arguments) as opened:
+                yield opened
+            passes(kind)
+
+        return transaction
+
+    whole = connection._Departure.trace
+
+    async def trace(self: Any, event: str, info: Mapping[str, Any]) -> None:
+        await whole(self, event, info)
+        step = event.split(".", 1)[-1]
+        if step == "send_request_headers.started":
+            begun[0] += info["request"].method == b"POST"
+        passes(step)
+
+    setattr(Journal, "_writing", counted(Journal._writing, "journal"))  # noqa: B010
+    vars(warehouse)["transaction"] = counted(vars(warehouse)["transaction"], "warehouse")
+    setattr(connection._Departure, "trace", trace)  # noqa: B010
+    return passed

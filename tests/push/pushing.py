@@ -1,0 +1,187 @@
+"""What the tests of the push share: files of rows, a push with time of the test's own, and the
+server's records to hold the report against.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from functools import cache, partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from connector.batch import BatchReport, BatchWatch, Decision, apply, resolve, resume
+from connector.client import Client, Limits
+from connector.engine.push_plan import Plan, Terms, Verdict
+from connector.engine.task import Task
+from connector.ledger import Ledger
+from connector.ledger.journal import Journal
+from connector.sandbox import LEAD_STATUSES, Sandbox
+from connector.settings import Settings, load_settings
+from connector.warehouse import Warehouse
+from tests.faults.patience import Time
+
+CANDIDATES = "/api/v1/candidates"
+
+
+def create(number: int, **fields: Any) -> Task:
+    """A row that creates a candidate; `afterwards` is its status."""
+    afterwards = {"status": fields.pop("status")} if "status" in fields else {}
+    values = {
+        "first_name": "Ann",
+        "last_name": f"Lee {number}",
+        "email": f"ann{number}@example.com",
+        "employment_type": "permanent",
+        "phone": f"+44 20 {number:04d}",
+        **fields,
+    }
+    identity = {"email": values["email"]}
+    return Task(number, "create", "candidates", values, afterwards=afterwards, identity=identity)
+
+
+def creates(count: int) -> tuple[Task, ...]:
+    """So many rows, each of another candidate."""
+    return tuple(create(number) for number in range(2, count + 2))
+
+
+def update(number: int, id: str, base: Mapping[str, Any], **wanted: Any) -> Task:
+    """A row that changes a candidate, of which `base` is landed."""
+    known = {name: base[name] for name in wanted}
+    return Task(number, "update", "candidates", wanted, record_id=id, base=known)
+
+
+def convert(number: int, id: str) -> Task:
+    """A row that converts a lead."""
+    return Task(number, "convert", "leads", {}, record_id=id)
+
+
+def lead(sandbox: Sandbox, name: str) -> str:
+    """A lead that is there; its id."""
+    body = {"email": f"{name}@example.com", "lead_status_id": LEAD_STATUSES[0], "first_name": name}
+    id: str = sandbox.store.create("leads", body).record["id"]
+    return id
+
+
+def file_of(tasks: Iterable[Task], *verdicts: Verdict, name: str = "people.csv") -> Plan:
+    """The rows as a file, whose digest is of its contents."""
+    rows = tuple(tasks)
+    resource = rows[0].resource if rows else "candidates"
+    digest = hashlib.sha256(f"{name} {rows}".encode()).hexdigest()
+    return Plan(resource, "upsert", name, digest, rows, verdicts)
+
+
+def settings_of(sandbox: Sandbox, folder: Path, key: str | None = None, **flags: int) -> Settings:
+    """Settings that point at the sandbox, with a data folder of the test's own."""
+    environ = {
+        "CONNECTOR_BASE_URL": sandbox.base_url,
+        "CONNECTOR_API_KEY": key or sandbox.key,
+        "CONNECTOR_DATA_DIR": str(folder / "data"),
+    }
+    return load_settings(dict(flags), environ, folder)
+
+
+@cache
+def _prepared() -> TemporaryDirectory[str]:
+    """A data folder with the tables in it, made once: making them takes longer than a push."""
+    folder = TemporaryDirectory()
+    Warehouse(Path(folder.name)).prepare()
+    return folder
+
+
+class Pusher:
+    """Pushes to one sandbox from one folder, with one time for both; no wait takes any."""
+
+    def __init__(
+        self, sandbox: Sandbox, folder: Path, time: Time | None = None, **flags: int
+    ) -> None:
+        self.sandbox, self.folder, self.time = sandbox, folder, time or Time()
+        self.settings = settings_of(sandbox, folder, None, **flags)
+        if not self.settings.folder.exists():
+            shutil.copytree(_prepared().name, self.settings.folder)
+        limits = Limits(deadline_seconds=5.0)
+        self._connect: Callable[..., Client] = partial(
+            Client,
+            clock=self.time.monotonic,
+            sleep=self.time.wait,
+            chance=lambda: 0.5,
+            limits=limits,
+        )
+
+    def push(
+        self, rows: Plan | Iterable[Task], terms: Terms | None = None, **options: Any
+    ) -> BatchReport:
+        """Push a file."""
+        plan = rows if isinstance(rows, Plan) else file_of(rows)
+        return asyncio.run(
+            apply(options.pop("settings", self.settings), plan, terms, **self._terms(options))
+        )
+
+    def resume(self, batch: str, **options: Any) -> BatchReport:
+        """Go on with a batch."""
+        return asyncio.run(resume(self.settings, batch, **self._terms(options)))
+
+    def resolve(self, batch: str, number: int, decision: Decision) -> BatchReport:
+        """Settle a row."""
+        return asyncio.run(resolve(self.settings, batch, number, decision, **self._terms({})))
+
+    @contextmanager
+    def journal(self) -> Iterator[Journal]:
+        """The journal, to be read."""
+        with Ledger(self.settings.folder) as ledger:
+            yield Journal(ledger)
+
+    def wall(self) -> datetime:
+        """The wall's time, which dates what a sandbox makes, and what was waited for on top."""
+        return datetime.now(UTC) + timedelta(seconds=self.time.seconds)
+
+    def _terms(self, options: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "now": self.time.ours,
+            "sleep": self.time.wait,
+            "connect": self._connect,
+            **options,
+        }
+
+
+class Watched(BatchWatch):
+    """Remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[Any, ...]] = []
+
+    def began(self, batch: str, rows: int) -> None:
+        """Remember it."""
+        self.told.append(("began", rows))
+
+    def moved(self, ended: int, rows: int, requests: int) -> None:
+        """Remember it."""
+        self.told.append(("moved", ended, rows))
+
+    def waiting(self, until: Any, rows: int) -> None:
+        """Remember it."""
+        self.told.append(("waiting", rows))
+
+
+def outcomes(report: BatchReport) -> dict[int, str]:
+    """The outcome of each row, by its number."""
+    return {row.number: row.outcome for row in report.rows}
+
+
+def codes(report: BatchReport) -> dict[int, str]:
+    """The code of each row, by its number."""
+    return {row.number: row.code for row in report.rows}
+
+
+def writes(sandbox: Sandbox) -> list[str]:
+    """The writes that reached the server, as method and path."""
+    return [f"{each.method} {each.path}" for each in sandbox.log if each.method != "GET"]
+
+
+def emails(sandbox: Sandbox) -> list[str]:
+    """The emails of all candidates, in order."""
+    return sorted(each["email"] for each in sandbox.store.records("candidates").values())

@@ -1,0 +1,260 @@
+"""Tests 20 and 28 of the list of faults, for pushes; and what ends a push early besides."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connector.batch import BatchReport
+from connector.engine.quota import Month
+from connector.errors import LeaseHeld, Misused
+from connector.ledger import Ledger, Owner
+from connector.ledger.journal import PUSH_LEASE
+from connector.sandbox import Sandbox
+from connector.sandbox.faults import Drop, Limited, Status
+from tests.faults.patience import Time
+from tests.push.pushing import (
+    CANDIDATES,
+    Pusher,
+    Watched,
+    create,
+    creates,
+    emails,
+    file_of,
+    outcomes,
+    settings_of,
+    writes,
+)
+
+
+def counted(report: BatchReport) -> dict[str, int]:
+    """The counts, which add up to the rows."""
+    counts = {str(outcome): count for outcome, count in report.counts.items()}
+    assert sum(counts.values()) == len(report.rows)
+    return counts
+
+
+def test_20_a_budget_ends_a_push_before_the_send(tmp_path: Path) -> None:
+    """With 4 requests, 4 rows are created and the others are not sent: exit 4, no attempt is in
+    doubt, and the next push of the file goes on in the same batch.
+    """
+    with Sandbox() as sandbox:
+        pusher = Pusher(sandbox, tmp_path)
+        first = pusher.push(creates(10), budget=4)
+        sent = len(sandbox.log)
+        second = pusher.push(creates(10), budget=4)
+        third = pusher.push(creates(10))
+        made = emails(sandbox)
+
+    assert ("stopped", 4, 4) == (first.outcome, first.exit_status, sent)
+    assert {"created": 4, "not_sent": 6} == counted(first)
+    assert {"created": 8, "not_sent": 2} == counted(second)
+    assert (0, {"created": 10}) == (third.exit_status, counted(third))
+    assert first.batch == second.batch == third.batch
+    assert sorted(task.fields["email"] for task in creates(10)) == made
+
+
+def test_20_a_budget_ends_an_update_after_its_comparison(tmp_path: Path) -> None:
+    """A create whose update was not sent says so, and is finished by the next push."""
+    with Sandbox() as sandbox:
+        pusher = Pusher(sandbox, tmp_path, connections=1)
+        rows = [create(2, status="screening"), create(3)]
+        first = pusher.push(rows, budget=1)
+        second = pusher.push(rows)
+        made = {
+            each["email"]: each["status"] for each in sandbox.store.records("candidates").values()
+        }
+
+    assert {2: "not_applied", 3: "not_sent"} == outcomes(first)
+    assert first.rows[0].record_id is not None
+    assert {2: "created", 3: "created"} == outcomes(second)
+    assert {"ann2@example.com": "screening", "ann3@example.com": "new_lead"} == made
+
+
+def test_20_the_months_allowance_is_never_passed(tmp_path: Path) -> None:
+    """The month ends in the middle of a push: it stops before the send, and next month goes on."""
+    time = Time()
+    with Sandbox(clock=time.servers) as sandbox:
+        limits = {"monthly_requests": 7, "monthly_reserve_requests": 0, "billing_day": 1}
+        pusher = Pusher(sandbox, tmp_path, time, **limits)
+        first = pusher.push(creates(10))
+        sent = len(sandbox.log)
+        pusher.time.pass_minutes(timedelta(days=31).total_seconds() / 60)
+        second = pusher.push(creates(10))
+
+    assert ("stopped", 4, 7) == (first.outcome, first.exit_status, sent)
+    assert {"created": 7, "not_sent": 3} == counted(first)
+    assert isinstance(first.month, Month)
+    assert 7 == first.month.used
+    assert {"created": 10} == counted(second)
+
+
+def test_20_a_budget_of_nothing_is_refused(tmp_path: Path) -> None:
+    """Nothing can be pushed with no request."""
+    with Sandbox() as sandbox, pytest.raises(Misused, match="the budget is 0 requests"):
+        Pusher(sandbox, tmp_path).push(creates(1), budget=0)
+
+
+def test_28_a_second_push_sends_nothing(tmp_path: Path) -> None:
+    """While a push of the account runs another one is refused with who is at it, and neither sends
+    nor writes anything; a pull's turn does not keep a push from running.
+    """
+    with Sandbox() as sandbox:
+        pusher = Pusher(sandbox, tmp_path)
+        with Ledger(pusher.settings.folder) as ledger:
+            now = pusher.time.ours()
+            ledger.take_lease("pull", Owner.of_this_process("p", "pull"), now)
+            ledger.take_lease(PUSH_LEASE, Owner.of_this_process("other", "push"), now)
+            with pytest.raises(LeaseHeld, match=r"a push is under way already: .*run other"):
+                pusher.push(creates(2))
+            assert [] == sandbox.log
+            with pusher.journal() as journal:
+                assert () == journal.batches()
+            ledger.release_lease(PUSH_LEASE, "other")
+            report = pusher.push(creates(2))
+            assert ["pull"] == [each.name for each in ledger.leases()]
+
+    assert {"created": 2} == counted(report)
+
+
+def test_28_a_push_that_lost_its_turn_sends_no_more(tmp_path: Path) -> None:
+    """Held up for so long that another push has begun, it stops before its next send, and records
+    nothing in the other's place.
+    """
+    with Sandbox() as sandbox:
+        pusher = Pusher(sandbox, tmp_path, connections=1)
+
+        def between(_: Any) -> None:
+            if len(writes(sandbox)) == 3:
+                pusher.time.pass_minutes(3)
+                with Ledger(pusher.settings.folder) as ledger:
+                    owner = Owner.of_this_process("other", "push")
+                    ledger.take_lease(PUSH_LEASE, owner, pusher.time.ours())
+
+        sandbox.between = between
+        report = pusher.push(creates(10))
+        sent = len(writes(sandbox))
+        with Ledger(pusher.settings.folder) as ledger:
+            assert ["other"] == [each.owner.run_id for each in ledger.leases()]
+            ledger.release_lease(PUSH_LEASE, "other")
+        sandbox.between = None
+        second = pusher.push(creates(10))
+        made = emails(sandbox)
+
+    assert ("stopped", 4) == (report.outcome, report.exit_status)
+    assert report.error is not None
+    assert "lease_lost" == report.error.code
+    assert sent <= 4
+    assert {"created": 10} == counted(second)
+    assert 10 == len({*made}) == len(made)
+
+
+def test_a_key_that_is_refused_ends_the_push(tmp_path: Path) -> None:
+    """401: nothing was applied, so that no row is blamed; all are sent once the key is right."""
+    with Sandbox() as sandbox:
+        pusher = Pusher(sandbox, tmp_path, connections=1)
+        sandbox.faults.add(Status(401), method="POST", nth=3)
+        first = pusher.push(creates(5))
+        sent = len(writes(sandbox))
+        second = pusher.push(creates(5))
+
+    assert ("failed", 1, 3) == (first.outcome, first.exit_status, sent)
+    assert first.error is not None
+    assert "unauthorized" == first.error.code
+    assert {"created": 2, "not_sent": 3} == counted(first)
+    assert {"created": 5} == counted(second)
+
+
+def test_a_scope_that_is_missing_ends_the_push(tmp_path: Path) -> None:
+    """403: the key may not write candidates, which is said, and nothing is sent for the others."""
+    keys = {"reader": ("candidates.read",)}
+    with Sandbox(keys=keys) as sandbox:
+        report = Pusher(sandbox, tmp_path, connections=1).push(creates(5))
+        sent = len(writes(sandbox))
+
+    assert ("failed", 1, 1) == (report.outcome, report.exit_status, sent)
+    assert report.error is not None
+    assert "candidates.write" in report.error.action
+    assert {"not_sent": 5} == counted(report)
+
+
+def test_a_server_that_answers_nothing_is_left_alone(tmp_path: Path) -> None:
+    """Five writes in a row without an answer: the push stops, those five are in doubt and the rest
+    is not sent; once the server is well, what it has is found and the rest created.
+    """
+    with Sandbox() as sandbox:
+        pusher = Pusher(sandbox, tmp_path, connections=1)
+        sandbox.faults.add(Drop("applied"), method="POST", path=CANDIDATES, times=None)
+        first = pusher.push(creates(12))
+        sent = len(writes(sandbox))
+        sandbox.faults.clear()
+        second = pusher.push(creates(12))
+        made = emails(sandbox)
+
+    assert ("failed", 1, 5) == (first.outcome, first.exit_status, sent)
+    assert first.error is not None
+    assert "in_doubt" == first.error.code
+    # Four were looked for at once and found; the fifth ended the push.
+    assert {"created": 4, "held": 1, "not_sent": 7} == counted(first)
+    assert {"created": 12} == counted(second)
+    assert 12 == len({*made}) == len(made)
+
+
+def test_a_server_that_is_down_sends_nothing_into_doubt(tmp_path: Path) -> None:
+    """No connection: nothing was sent, so that nothing is in doubt."""
+    with Sandbox() as sandbox:
+        pusher = Pusher(sandbox, tmp_path)
+        sandbox.stop()
+        first = pusher.push(creates(3))
+        sandbox.start()
+        second = pusher.push(creates(3))
+
+    assert ("failed", 1) == (first.outcome, first.exit_status)
+    assert first.error is not None
+    assert "unreachable" == first.error.code
+    assert {"not_sent": 3} == counted(first)
+    assert {"created": 3} == counted(second)
+
+
+def test_a_429_is_no_attempt(tmp_path: Path) -> None:
+    """Refused for its speed, a create is sent again within the same intent, and made once."""
+    with Sandbox() as sandbox:
+        pusher = Pusher(sandbox, tmp_path, connections=1)
+        sandbox.faults.add(Limited("missing"), method="POST", nth=2)
+        report = pusher.push(creates(3))
+        with pusher.journal() as journal:
+            attempts = [each.number for each in journal.attempts(report.batch)]
+        made = emails(sandbox)
+
+    assert {"created": 3} == counted(report)
+    assert (1, [2, 3, 4]) == (report.rate_limited, attempts)
+    assert 3 == len(made)
+
+
+def test_whoever_watches_is_told(tmp_path: Path) -> None:
+    """Each row's end is told once, and what must settle before it is waited for."""
+    watched = Watched()
+    with Sandbox() as sandbox:
+        pusher = Pusher(sandbox, tmp_path, connections=2)
+        sandbox.faults.add(Drop("none"), method="POST", nth=2)
+        pusher.push(creates(4), watch=watched)
+
+    assert ("began", 4) == watched.told[0]
+    assert [("moved", n, 4) for n in range(1, 5)] == [
+        each for each in watched.told if each[0] == "moved"
+    ]
+    waits = [n for n, each in enumerate(watched.told) if each == ("waiting", 1)]
+    assert 3 == sum(each[0] == "moved" for each in watched.told[: waits[0]])
+
+
+def test_no_row_is_nothing_to_do(tmp_path: Path) -> None:
+    """A file without rows is done, with no request."""
+    with Sandbox() as sandbox:
+        report = Pusher(sandbox, tmp_path).push(file_of(()))
+        assert [] == sandbox.log
+        assert settings_of(sandbox, tmp_path).folder.exists()
+
+    assert ("done", 0, ()) == (report.outcome, report.exit_status, report.rows)

@@ -1,0 +1,326 @@
+"""The inbox with everything in it that must not be read: refused, told of, and left as it was."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from connector.errors import Misused, SpreadsheetChanged
+from connector.inbox import Inbox
+from tests.push.inboxes import BAD, GOOD, settled
+
+SECRET = "first_name,last_name,email,employment_type\nTop,Secret,top@example.com,permanent\n"
+
+
+@pytest.fixture
+def inbox(tmp_path: Path) -> Path:
+    """The folder of candidates in the inbox, empty."""
+    folder = tmp_path / "data" / "inbox" / "candidates"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def tree(folder: Path) -> dict[str, tuple[int, int, bytes]]:
+    """Everything below the folder: its mode, its time of change, and what it holds."""
+    found: dict[str, tuple[int, int, bytes]] = {}
+    for path in sorted(folder.rglob("*")):
+        status, held = path.lstat(), b""
+        if stat.S_ISREG(status.st_mode):
+            held = path.read_bytes()
+        elif path.is_symlink():
+            held = os.fsencode(path.readlink())
+        found[str(path.relative_to(folder))] = (status.st_mode, status.st_mtime_ns, held)
+    return found
+
+
+# -- what is refused ------------------------------------------------------------------------------
+
+
+def _link(path: Path, outside: Path) -> None:
+    path.symlink_to(outside)
+
+
+def _hard_link(path: Path, outside: Path) -> None:
+    path.hardlink_to(outside)
+
+
+def _pipe(path: Path, _: Path) -> None:
+    os.mkfifo(path)
+
+
+def _folder(path: Path, _: Path) -> None:
+    path.mkdir()
+
+
+def _empty(path: Path, _: Path) -> None:
+    path.touch()
+
+
+def _file(path: Path, _: Path) -> None:
+    path.write_text(GOOD, encoding="utf-8")
+
+
+def _socket(path: Path, _: Path) -> None:
+    # A socket's path has few characters: it is made from within.
+    with socket.socket(socket.AF_UNIX) as made:
+        here = Path.cwd()
+        os.chdir(path.parent)
+        try:
+            made.bind(path.name)
+        finally:
+            os.chdir(here)
+
+
+HOSTILE: dict[str, tuple[str, Callable[[Path, Path], None], str]] = {
+    "symlink": ("people.csv", _link, "is a link"),
+    "hard link": ("people.csv", _hard_link, "another name elsewhere"),
+    "pipe": ("people.csv", _pipe, "a pipe"),
+    "device": ("people.csv", lambda path, _: path.symlink_to("/dev/zero"), "is a link"),
+    "socket": ("people.csv", _socket, "and no file"),
+    "folder": ("people.csv", _folder, "a folder"),
+    "0 bytes": ("people.csv", _empty, "is empty"),
+    "newline": ("people\n2026.csv", _file, "characters that are not taken"),
+    "quotes": ("'; DROP TABLE candidates; --.csv", _file, "characters that are not taken"),
+    "backslash": ("..\\people.csv", _file, ""),
+    "backslash within": ("a\\..\\people.csv", _file, "characters that are not taken"),
+    "not Unicode": (os.fsdecode(b"people\xff.csv"), _file, "characters that are not taken"),
+    "turned round": ("people\u202evsc.csv", _file, "characters that are not taken"),
+    "option": ("-rf.csv", _file, "characters that are not taken"),
+    "too long": ("p" * 200 + ".csv", _file, "more than 180 bytes"),
+    "partial": ("people.csv.part", _file, "a part of a file"),
+    "partial within": ("people.part.csv", _file, "a part of a file"),
+    "lock": ("~$people.xlsx", _file, "a program's lock"),
+    "program": ("people.sh", _file, "is none of .csv"),
+    "hidden": (".people.csv", _file, ""),
+}
+"""A name, how it is made, and why it is refused: empty for what is passed over without a word."""
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_35_what_is_no_plain_file_of_the_inbox_is_refused_and_left(
+    tmp_path: Path, inbox: Path, kind: str
+) -> None:
+    """Neither a look nor a push by its name reads or moves it; the good file beside it is found;
+    the reason is told in one line; and nothing anywhere is changed.
+    """
+    name, make, reason = HOSTILE[kind]
+    outside = tmp_path / "outside.csv"
+    outside.write_text(SECRET, encoding="utf-8")
+    make(inbox / name, outside)
+    (inbox / "zeal.csv").write_text(GOOD, encoding="utf-8")
+    before = tree(tmp_path)
+
+    look = settled(tmp_path)
+    digest = hashlib.sha256((GOOD if make is _file else SECRET).encode()).hexdigest()
+    with pytest.raises(Misused):
+        Inbox(tmp_path / "data").take("candidates", name, digest)
+
+    assert ["zeal.csv"] == [each.name for each in look.waiting]
+    if reason:
+        (told,) = look.refused
+        assert reason in told
+        assert told.isprintable()
+        assert told.isascii()
+    else:
+        assert () == look.refused
+    assert before == tree(tmp_path)
+
+
+def test_35_a_device_is_refused(inbox: Path, tmp_path: Path) -> None:
+    """A device in the folder is neither opened nor moved (where the system lets us make one)."""
+    try:
+        os.mknod(inbox / "people.csv", stat.S_IFCHR | 0o600, os.makedev(1, 5))
+    except PermissionError:
+        pytest.skip("only an administrator may make a device")
+
+    look = settled(tmp_path)
+
+    assert () == look.waiting
+    assert "a device" in look.refused[0]
+
+
+@pytest.mark.parametrize(
+    "name", ["../outside.csv", "../../../outside.csv", "/outside.csv", "..", ""]
+)
+def test_35_no_path_leads_out_of_the_inbox(tmp_path: Path, inbox: Path, name: str) -> None:
+    """A name with a path in it, as a run's configuration may have one, is refused unread."""
+    for folder in (tmp_path, inbox.parent):
+        (folder / "outside.csv").write_text(SECRET, encoding="utf-8")
+    before = tree(tmp_path)
+    digest = hashlib.sha256(SECRET.encode()).hexdigest()
+
+    for resource in ("candidates", "../inbox/candidates", "done"):
+        with pytest.raises(Misused):
+            Inbox(tmp_path / "data").take(resource, name, digest)
+
+    assert before == tree(tmp_path)
+
+
+@pytest.mark.parametrize("pair", [("People.csv", "people.csv"), ("Zo\u00eb.csv", "Zoe\u0308.csv")])
+def test_35_names_that_differ_by_case_alone_wait(
+    tmp_path: Path, inbox: Path, pair: tuple[str, str]
+) -> None:
+    """Of two files that another system takes for one, neither is pushed until one is renamed."""
+    for name in pair:
+        (inbox / name).write_text(GOOD, encoding="utf-8")
+
+    look = settled(tmp_path)
+    (inbox / pair[1]).rename(inbox / "other.csv")
+
+    assert () == look.waiting
+    assert 2 == len(look.refused)
+    assert all("but for its case" in each for each in look.refused)
+    assert {pair[0], "other.csv"} == {each.name for each in settled(tmp_path).waiting}
+
+
+@pytest.mark.parametrize("which", ["inbox", "candidates", "done", "rejected"])
+def test_35_no_folder_of_the_inbox_may_be_a_link(tmp_path: Path, which: str) -> None:
+    """Where a folder leads elsewhere, nothing below it is read, and nothing is put there."""
+    real = tmp_path / "data" / "inbox" / "candidates"
+    link = {"inbox": real.parent, "candidates": real}.get(which, real / which)
+    elsewhere = tmp_path / "elsewhere"
+    link.parent.mkdir(parents=True)
+    (elsewhere / "candidates").mkdir(parents=True)
+    for each in (elsewhere, elsewhere / "candidates"):
+        (each / "people.csv").write_text(SECRET, encoding="utf-8")
+    link.symlink_to(elsewhere, target_is_directory=True)
+    if which in ("done", "rejected"):
+        (real / "people.csv").write_text(SECRET, encoding="utf-8")
+    before = tree(tmp_path)
+
+    look = settled(tmp_path)
+    digest = hashlib.sha256(SECRET.encode()).hexdigest()
+    with pytest.raises(Misused, match="leads elsewhere"):
+        Inbox(tmp_path / "data").take("candidates", "people.csv", digest)
+
+    assert () == look.waiting
+    assert "leads elsewhere" in look.refused[0]
+    assert before == tree(tmp_path)
+
+
+def test_35_a_file_that_grows_waits(tmp_path: Path, inbox: Path) -> None:
+    """A file settles when two looks in a row find it the same; one that grew between them, or was
+    rewritten with its old date, waits for another look.
+    """
+    file, door = inbox / "people.csv", Inbox(tmp_path / "data")
+    file.write_text(GOOD, encoding="utf-8")
+    first = door.look(None)
+    with file.open("a", encoding="utf-8") as more:
+        more.write("Bo,Ray,bo@example.com,permanent\n")
+    second = door.look(first.seen)
+    was = file.stat()
+    file.write_bytes(file.read_bytes().replace(b"Bo", b"Al"))
+    os.utime(file, ns=(was.st_atime_ns, was.st_mtime_ns))
+    third = door.look(second.seen)
+    fourth = door.look(third.seen)
+
+    assert [(), (), ()] == [first.waiting, second.waiting, third.waiting]
+    (found,) = fourth.waiting
+    assert hashlib.sha256(file.read_bytes()).hexdigest() == found.digest
+
+
+@pytest.mark.parametrize("seen", ["", "no JSON", "[]", '{"candidates/people.csv": 3}', "{"])
+def test_35_a_look_that_is_not_remembered_is_the_first(
+    tmp_path: Path, inbox: Path, seen: str
+) -> None:
+    """Whatever is remembered in place of a look, a file is looked at twice before it is pushed."""
+    (inbox / "people.csv").write_text(GOOD, encoding="utf-8")
+    door = Inbox(tmp_path / "data")
+    first = door.look(seen)
+
+    assert () == first.waiting
+    assert 1 == len(door.look(first.seen).waiting)
+
+
+def test_35_a_file_that_was_changed_after_the_look_is_not_taken(
+    tmp_path: Path, inbox: Path
+) -> None:
+    """What is pushed is what was looked at: another file of the name, a link in its place, or
+    nothing there, is refused.
+    """
+    file, outside = inbox / "people.csv", tmp_path / "outside.csv"
+    file.write_text(GOOD, encoding="utf-8")
+    (found,) = settled(tmp_path).waiting
+    outside.write_text(GOOD, encoding="utf-8")
+
+    def take() -> None:
+        Inbox(tmp_path / "data").take("candidates", "people.csv", found.digest)
+
+    file.write_text(BAD, encoding="utf-8")
+    with pytest.raises(SpreadsheetChanged):
+        take()
+    file.unlink()
+    with pytest.raises(SpreadsheetChanged):
+        take()
+    file.symlink_to(outside)
+    with pytest.raises(Misused, match="is a link"):
+        take()
+
+
+# -- push.toml ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('mode = "delete"', "one of create, update, upsert, convert"),
+        ('match = "email"', "list of fields"),
+        ("apply = 1", "neither true nor false"),
+        ("aply = true", "'aply' is none of mode, match, apply"),
+        ('map = "../map.toml"', "characters that are not taken"),
+        ('map = "gone.toml"', "No such file"),
+        ('map = "link.toml"', "is a link"),
+        ("mode = ", "Invalid value"),
+        ("a = [" * 100_000, "too large"),
+    ],
+)
+def test_35_orders_that_make_no_sense_hold_their_folder_back(
+    tmp_path: Path, inbox: Path, text: str, reason: str
+) -> None:
+    """With a `push.toml` that is wrong no file of the folder is pushed, and the reason is told."""
+    (tmp_path / "map.toml").write_text('resource = "candidates"', encoding="utf-8")
+    (inbox / "link.toml").symlink_to(tmp_path / "map.toml")
+    (inbox / "people.csv").write_text(GOOD, encoding="utf-8")
+    (inbox / "push.toml").write_text(text, encoding="utf-8")
+
+    look = settled(tmp_path)
+
+    assert () == look.waiting
+    assert reason in look.refused[0]
+
+
+def test_35_orders_say_how_files_are_pushed(tmp_path: Path, inbox: Path) -> None:
+    """`push.toml` gives mode, match, apply and map; a folder without one is previewed as creates;
+    and folders come in the order in which their records refer to each other.
+    """
+    (inbox / "people.csv").write_text(GOOD, encoding="utf-8")
+    (inbox / "ours.toml").write_text('resource = "candidates"', encoding="utf-8")
+    orders = 'mode = "upsert"\nmatch = ["email"]\napply = true\nmap = "ours.toml"\n'
+    (inbox / "push.toml").write_text(orders, encoding="utf-8")
+    firms = inbox.parent / "companies"
+    firms.mkdir()
+    (firms / "firms.csv").write_text("name\nAcme\n", encoding="utf-8")
+
+    firm, person = settled(tmp_path).waiting
+
+    assert ("companies", "create", False) == (firm.resource, firm.orders.mode, firm.orders.applies)
+    assert ("upsert", ("email",), True) == (
+        person.orders.mode,
+        person.orders.match,
+        person.orders.applies,
+    )
+    assert inbox / "ours.toml" == person.orders.mapping
+
+
+def test_35_there_may_be_no_inbox(tmp_path: Path) -> None:
+    """Without an inbox there is nothing to push, and a sentence says what to make."""
+    look = settled(tmp_path)
+
+    assert () == look.waiting
+    assert "There is no folder" in look.refused[0]

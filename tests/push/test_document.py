@@ -1,0 +1,74 @@
+"""docs/PUSH.md says what the code does: its diagram, its problems, its outcomes and its mapping."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import get_args
+
+from connector.engine.push_states import diagram
+from connector.engine.task import Mode, RowOutcome
+from connector.sandbox import Sandbox
+from connector.spreadsheet.mapping_file import load_map
+from connector.spreadsheet.problems import PROBLEMS
+from tests.catalog.document import read_tables
+from tests.cli.calling import call, variables
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "PUSH.md").read_text(encoding="utf-8")
+
+
+def block(language: str) -> str:
+    """The page's one code block of a language."""
+    (found,) = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+    return str(found)
+
+
+def test_the_diagram_is_drawn_from_the_table() -> None:
+    """The life of a row is shown as the engine has it."""
+    drawn = diagram().strip().removeprefix("```mermaid").removesuffix("```").strip()
+
+    assert drawn == block("mermaid").strip()
+
+
+def test_every_problem_is_explained() -> None:
+    """Each code of a problem stands in the table, with its own words, and no other does."""
+    (table,) = (each for each in read_tables(PAGE) if each.header[0] == "Code")
+
+    assert [(f"`{code}`", said) for code, said in PROBLEMS.items()] == [
+        (f"`{row['Code'].strip('`')}`", row["Meaning and cure"]) for row in table.records()
+    ]
+
+
+def test_every_outcome_and_mode_is_explained() -> None:
+    """The tables of outcomes and modes name each of them."""
+    outcomes = [row for each in read_tables(PAGE) for row in each.records() if "Outcome" in row]
+    modes = [row for each in read_tables(PAGE) for row in each.records() if "Mode" in row]
+
+    assert set(get_args(RowOutcome)) == {
+        name.strip(" `") for row in outcomes for name in row["Outcome"].split(",")
+    }
+    assert set(get_args(Mode)) == {row["Mode"].strip("`") for row in modes}
+
+
+def test_the_mapping_is_accepted(tmp_path: Path) -> None:
+    """The page's mapping does what the page says: columns, values, constants and dates."""
+    (tmp_path / "map.toml").write_text(block("toml"), encoding="utf-8")
+    saved = load_map(tmp_path / "map.toml")
+    assert {"Kind of work", "Town"} == set(saved.columns)
+    (tmp_path / "people.csv").write_text(
+        "first_name,last_name,email,Kind of work,Town,date_of_birth,Favourite colour\n"
+        "Eve,Orr,eve@people.example,Perm,Leeds,03/04/1991,blue\n",
+        encoding="utf-8",
+    )
+    with Sandbox(counts={"jobs": 1}) as sandbox:
+        words = ["push", "candidates", str(tmp_path / "people.csv"), "--mode", "create"]
+        words += ["--map", str(tmp_path / "map.toml"), "--apply"]
+        done = call(words, variables(sandbox.base_url, tmp_path, sandbox.key))
+        (made,) = sandbox.store.records("candidates").values()
+
+    assert 0 == done.status, done.err
+    assert ("permanent", "Leeds", "1991-04-03", "Spring fair") == tuple(
+        made[name] for name in ("employment_type", "city", "date_of_birth", "source")
+    )
+    assert "Favourite colour" not in done.err

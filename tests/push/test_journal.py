@@ -1,0 +1,326 @@
+"""The journal: what is in it is on the disk, belongs to one push, and answers for later ones."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from connector.catalog import CATALOG
+from connector.engine.push_asks import Move
+from connector.engine.push_plan import Plan, RowProblem, Terms, Verdict, fingerprint
+from connector.engine.task import Task
+from connector.errors import LeaseLost, UnknownName
+from connector.ledger import Ledger, Owner
+from connector.ledger.journal import PUSH_LEASE, Journal
+from connector.ledger.push_reads import Key
+from connector.wire import create_request
+from tests.ledger.account import START, Clock
+from tests.push.pushing import convert, create, creates, file_of, update
+
+CLOCK = Clock()
+
+
+@contextmanager
+def journal_of(ledger: Ledger, run_id: str) -> Iterator[Journal]:
+    """A journal that a run may write to, for as long as it has its turn."""
+    ledger.take_lease(PUSH_LEASE, Owner.of_this_process(run_id, "push"), START)
+    yield Journal(ledger, run_id, now=CLOCK)
+    ledger.release_lease(PUSH_LEASE, run_id)
+
+
+def intend(journal: Journal, key: Key, task: Task) -> None:
+    """Write an attempt down."""
+    request = create_request(CATALOG["candidates"], task.fields)
+    journal.intend(key, request, before=None, sent_after=START)
+
+
+def apply(journal: Journal, batch: str, task: Task, id: str) -> None:
+    """Have a row intended, sent and accepted."""
+    intend(journal, (batch, task.number), task)
+    journal.move((batch, task.number), Move("accepted", record_id=id, fate="accepted"))
+
+
+def outcomes(journal: Journal, batch: str) -> dict[int, tuple[str, str]]:
+    """The outcome and code of each row."""
+    return {row.number: (row.outcome, row.code) for row in journal.rows(batch)}
+
+
+def test_12_no_acknowledged_intent_is_lost_by_a_power_cut(tmp_path: Path) -> None:
+    """After each acknowledged intent the power goes: whatever was written to the log later is gone,
+    or torn at any byte. Every intent is there when the file is opened again.
+    """
+    rows = creates(6)
+    with Ledger(tmp_path) as ledger, journal_of(ledger, "a") as journal:
+        batch = journal.undertake(file_of(rows), Terms())
+        with ledger.reading() as connection:
+            assert [(2,)] == connection.execute("PRAGMA synchronous").fetchall()
+            assert [("wal",)] == connection.execute("PRAGMA journal_mode").fetchall()
+        log = tmp_path / "ledger.sqlite-wal"
+        sizes = []
+        for task in rows:
+            intend(journal, (batch, task.number), task)
+            sizes.append(log.stat().st_size)
+        whole = log.stat().st_size
+        for intended, size in enumerate(sizes, 1):
+            for torn in {size, (size + whole) // 2, whole - 1, whole} | {size + 7}:
+                survivor = tmp_path / f"cut-{intended}-{torn}"
+                survivor.mkdir()
+                shutil.copy(tmp_path / "ledger.sqlite", survivor)
+                kept = log.read_bytes()[: max(size, min(torn, whole))]
+                (survivor / "ledger.sqlite-wal").write_bytes(kept)
+                with Ledger(survivor) as opened:
+                    found = Journal(opened).attempts(batch)
+                assert {task.number for task in rows[:intended]} <= {f.number for f in found}
+                shutil.rmtree(survivor)
+
+
+def test_a_push_that_lost_its_turn_can_write_nothing(tmp_path: Path) -> None:
+    """Once another run has the lease, the first can neither intend nor record anything."""
+    (task,) = creates(1)
+    with Ledger(tmp_path) as ledger:
+        with journal_of(ledger, "a") as held_up:
+            batch = held_up.undertake(file_of([task]), Terms())
+        with journal_of(ledger, "b") as journal:
+            with pytest.raises(LeaseLost, match="run a"):
+                intend(held_up, (batch, task.number), task)
+            with pytest.raises(LeaseLost):
+                held_up.end(batch, "done", requests=0, seconds=0)
+
+            assert () == journal.attempts(batch)
+            assert {2: ("not_sent", "")} == outcomes(journal, batch)
+
+
+def test_an_attempt_is_kept_with_its_very_bytes(tmp_path: Path) -> None:
+    """What is sent can be shown later, byte for byte, with when and where to."""
+    task = create(2, last_name="Müller 🙂")
+    with Ledger(tmp_path) as ledger, journal_of(ledger, "a") as journal:
+        batch = journal.undertake(file_of([task]), Terms())
+        intend(journal, (batch, 2), task)
+        (attempt,) = journal.attempts(batch)
+
+    assert create_request(CATALOG["candidates"], task.fields).body == attempt.body
+    assert ("POST", "/api/v1/candidates", START, None) == (
+        attempt.method,
+        attempt.path,
+        attempt.sent_after,
+        attempt.fate,
+    )
+
+
+def test_what_was_under_way_is_in_doubt_after_a_crash(tmp_path: Path) -> None:
+    """An intent without an outcome is unknown, and nothing else is touched."""
+    first, second = creates(2)
+    with Ledger(tmp_path) as ledger:
+        with journal_of(ledger, "a") as journal:
+            batch = journal.undertake(file_of([first, second]), Terms())
+            intend(journal, (batch, 2), first)
+        with journal_of(ledger, "b") as journal:
+            assert 1 == journal.recover()
+            assert 0 == journal.recover()
+            states = {row.key[1]: row.standing.state for row in journal.work(batch)}
+
+    assert {2: "unknown", 3: "planned"} == states
+
+
+def test_the_same_file_goes_on_in_its_batch(tmp_path: Path) -> None:
+    """A file that was cut off goes on: rows that were tried stay, those that were not are as they
+    are now, with what was found of them meanwhile.
+    """
+    first, second, third = creates(3)
+    plan = file_of([first, second, third])
+    with Ledger(tmp_path) as ledger:
+        with journal_of(ledger, "a") as journal:
+            batch = journal.undertake(plan, Terms())
+            apply(journal, batch, first, "id-2")
+        found = Verdict(3, "duplicate", "same_record", (RowProblem("same_record", "is there"),))
+        corrected = replace(third, fields={**third.fields, "phone": "1"})
+        later = Plan(plan.resource, plan.mode, plan.file, plan.digest, (first, corrected), (found,))
+        with journal_of(ledger, "b") as journal:
+            assert batch == journal.undertake(later, Terms())
+            assert {
+                2: ("created", ""),
+                3: ("duplicate", "same_record"),
+                4: ("not_sent", ""),
+            } == outcomes(journal, batch)
+            assert ["1"] == [row.task.fields["phone"] for row in journal.work(batch)]
+
+
+def test_other_terms_begin_another_batch(tmp_path: Path) -> None:
+    """A file that comes again on other terms is another undertaking."""
+    plan = file_of(creates(2))
+    with Ledger(tmp_path) as ledger:
+        with journal_of(ledger, "a") as journal:
+            first = journal.undertake(plan, Terms())
+        with journal_of(ledger, "b") as journal:
+            second = journal.undertake(plan, Terms("retry-after-settle"))
+
+            assert ("a", "b") == (first, second)
+            assert ["b", "a"] == [each.batch for each in journal.batches()]
+
+
+def test_equal_rows_of_a_file_are_written_once(tmp_path: Path) -> None:
+    """The second of two equal rows is a duplicate that names the first."""
+    first = create(2)
+    with Ledger(tmp_path) as ledger, journal_of(ledger, "a") as journal:
+        batch = journal.undertake(file_of([first, create(3), replace(first, number=4)]), Terms())
+        row = journal.rows(batch)[2]
+
+    assert ("duplicate", "same_row", (batch, 2)) == (row.outcome, row.code, row.same)
+    assert "row 2 of the file is the same" == row.problems[0].message
+
+
+def test_what_was_applied_is_answered_from_the_journal(tmp_path: Path) -> None:
+    """A row of another file that is the same write is unchanged, with the id, unless it is wanted
+    again, or was put back since.
+    """
+    task = create(2)
+    other = replace(task, number=9)
+    with Ledger(tmp_path) as ledger:
+        with journal_of(ledger, "a") as journal:
+            first = journal.undertake(file_of([task]), Terms())
+            apply(journal, first, task, "id-2")
+        with journal_of(ledger, "b") as journal:
+            second = journal.undertake(file_of([other], name="b.csv"), Terms())
+            (row,) = journal.rows(second)
+        with journal_of(ledger, "c") as journal:
+            third = journal.undertake(file_of([other], name="c.csv"), Terms(again=True))
+            wanted_again = outcomes(journal, third)
+        with journal_of(ledger, "d") as journal:
+            journal.mark_undone([(first, 2)])
+            fourth = journal.undertake(file_of([other], name="d.csv"), Terms())
+            undone = outcomes(journal, fourth)
+
+    assert ("unchanged", "already_pushed", "id-2") == (row.outcome, row.code, row.record_id)
+    assert {9: ("not_sent", "")} == wanted_again == undone
+
+
+def test_a_conversion_is_for_ever(tmp_path: Path) -> None:
+    """A lead that was converted is never converted again, not even on demand; the file itself
+    refuses a second open one.
+    """
+    with Ledger(tmp_path) as ledger:
+        with journal_of(ledger, "a") as journal:
+            batch = journal.undertake(file_of([convert(2, "lead-1")]), Terms())
+            apply(journal, batch, create(2), "lead-1")
+        with journal_of(ledger, "b") as journal:
+            second = journal.undertake(
+                file_of([convert(5, "lead-1")], name="b.csv"), Terms(again=True)
+            )
+            assert {5: ("unchanged", "already_pushed")} == outcomes(journal, second)
+            with (
+                pytest.raises(sqlite3.IntegrityError, match="UNIQUE"),
+                ledger.writing() as connection,
+            ):
+                connection.execute("UPDATE push_rows SET state = 'intent' WHERE batch = 'b'")
+
+
+def test_an_update_answers_only_while_it_is_the_last(tmp_path: Path) -> None:
+    """Back and forth and back again: an update that another one has followed is written anew."""
+    base = {"phone": "1"}
+    there = update(2, "id-1", base, phone="2")
+    back = update(2, "id-1", base, phone="1")
+    names = iter("abcdef")
+    told = []
+    with Ledger(tmp_path) as ledger:
+        for number, task in enumerate([there, there, back, there]):
+            with journal_of(ledger, next(names)) as journal:
+                batch = journal.undertake(file_of([task], name=f"{number}.csv"), Terms())
+                told.append(outcomes(journal, batch)[2][0])
+                if told[-1] == "not_sent":
+                    apply(journal, batch, create(2), "id-1")
+
+    assert ["not_sent", "unchanged", "not_sent", "not_sent"] == told
+
+
+def test_what_is_open_elsewhere_is_taken_over(tmp_path: Path) -> None:
+    """A row whose write is in doubt in an earlier batch is not begun: it ends as that one does, and
+    its push works at that one.
+    """
+    task = create(2)
+    with Ledger(tmp_path) as ledger:
+        with journal_of(ledger, "a") as journal:
+            first = journal.undertake(file_of([task]), Terms())
+            intend(journal, (first, 2), task)
+            journal.recover()
+        with journal_of(ledger, "b") as journal:
+            second = journal.undertake(file_of([replace(task, number=7)], name="b.csv"), Terms())
+            assert {7: ("held", "taken_over")} == outcomes(journal, second)
+            assert [(first, 2)] == [row.key for row in journal.work(second)]
+            before = journal.since(0).last
+            journal.move((first, 2), Move("found", "found_after_doubt", record_id="id-2"))
+            (row,) = journal.rows(second)
+            changed = journal.since(before)
+
+    assert ("unchanged", "id-2") == (row.outcome, row.record_id)
+    # Whoever copies the journal is told of both.
+    assert {("a", 2), ("b", 7)} == {(each.batch, each.number) for each in changed.rows}
+
+
+def test_what_changed_is_told_once(tmp_path: Path) -> None:
+    """From one number to the next, everything that changed and nothing else."""
+    first, second = creates(2)
+    with Ledger(tmp_path) as ledger, journal_of(ledger, "a") as journal:
+        batch = journal.undertake(file_of([first, second]), Terms())
+        whole = journal.since(0)
+        intend(journal, (batch, 2), first)
+        told = (RowProblem("validation_failed", "is taken", field="email", received="a@b.c"),)
+        journal.move((batch, 2), Move("refused", "validation_failed", told, fate="refused"))
+        later = journal.since(whole.last)
+        nothing = journal.since(later.last)
+
+    assert [1, 2, 0] == [len(whole.batches), len(whole.rows), len(whole.attempts)]
+    assert [2] == [row.number for row in later.rows]
+    assert ["refused"] == [each.fate for each in later.attempts]
+    assert told == later.rows[0].problems
+    assert ((), (), (), ()) == (
+        nothing.batches,
+        nothing.rows,
+        nothing.attempts,
+        nothing.before_images,
+    )
+
+
+def test_the_checks_can_ask_what_was_pushed(tmp_path: Path) -> None:
+    """By fingerprint: what is applied or open, and neither what is planned nor what was refused."""
+    applied, refused, planned, in_doubt = creates(4)
+    with Ledger(tmp_path) as ledger, journal_of(ledger, "a") as journal:
+        batch = journal.undertake(file_of([applied, refused, planned, in_doubt]), Terms())
+        apply(journal, batch, applied, "id-2")
+        intend(journal, (batch, 3), refused)
+        journal.move((batch, 3), Move("refused", "validation_failed", fate="refused"))
+        intend(journal, (batch, 5), in_doubt)
+        prints = {task.number: fingerprint(task) for task in (applied, refused, planned, in_doubt)}
+        found = journal.pushed(prints.values())
+
+    assert {prints[2]: "created", prints[5]: "held"} == {
+        print_: row.outcome for print_, row in found.items()
+    }
+
+
+def test_a_fingerprint_is_of_what_is_written(tmp_path: Path) -> None:
+    """Neither the row's place nor what is landed is part of it; every value written is."""
+    task = create(2)
+
+    assert fingerprint(task) == fingerprint(replace(task, number=9, base={"phone": "x"}))
+    assert fingerprint(task) != fingerprint(replace(task, afterwards={"status": "screening"}))
+    assert fingerprint(task) != fingerprint(create(2, phone="+44 1"))
+    assert fingerprint(convert(2, "a")) == fingerprint(
+        replace(convert(3, "a"), identity={"email": "x"})
+    )
+    assert fingerprint(convert(2, "a")) != fingerprint(convert(2, "b"))
+
+
+def test_a_batch_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """An unknown batch is refused with those that there are."""
+    with Ledger(tmp_path) as ledger, journal_of(ledger, "a") as journal:
+        journal.undertake(file_of(creates(1)), Terms())
+        with pytest.raises(UnknownName, match="'b' is not a batch") as raised:
+            journal.resume("b")
+
+    assert ("a",) == raised.value.allowed

@@ -1,0 +1,150 @@
+"""What a person decides of a row in doubt, and what lands of what was pushed."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from connector.batch import Declared
+from connector.engine.push_plan import Terms
+from connector.errors import Misused, UnknownName
+from connector.run import pull
+from connector.sandbox import Sandbox
+from connector.sandbox.faults import Drop
+from tests.faults.patience import work_rows
+from tests.pull.landed import differences, published
+from tests.push.pushing import (
+    CANDIDATES,
+    Pusher,
+    codes,
+    convert,
+    create,
+    creates,
+    emails,
+    lead,
+    outcomes,
+    update,
+    writes,
+)
+
+
+def held(pusher: Pusher, *rows: int) -> str:
+    """Push so many rows, all of which are held; the batch."""
+    for _ in rows:
+        pusher.sandbox.faults.add(Drop("later"), method="POST", path=CANDIDATES)
+    tasks = [create(number, status="screening") for number in rows]
+    report = pusher.push(tasks)
+    assert dict.fromkeys(rows, "held") == outcomes(report)
+    return report.batch
+
+
+def test_a_person_settles_each_row(tmp_path: Path) -> None:
+    """Looked for again, sent again, named by its id, or given up: each ends as decided, at once,
+    and what follows a create follows it here as well.
+    """
+    with Sandbox() as sandbox:
+        pusher = Pusher(sandbox, tmp_path, connections=1)
+        batch = held(pusher, 2, 3, 4, 5)
+        named = sandbox.store.create("candidates", dict(create(4).fields)).record["id"]
+        with pusher.journal() as journal:
+            assert [2, 3, 4, 5] == [row.number for row in journal.held()]
+        pusher.resolve(batch, 5, "drop")
+        pusher.resolve(batch, 4, Declared(named))
+        pusher.resolve(batch, 3, "resend")
+        still = pusher.resolve(batch, 2, "look")
+        # What row 2 was waiting for has never come, and a second look says the same.
+        assert "held" == outcomes(still)[2]
+        sandbox.faults.release()
+        report = pusher.resolve(batch, 2, "look")
+        made = sandbox.store.records("candidates")
+
+    assert {2: "created", 3: "created", 4: "created", 5: "not_sent"} == outcomes(report)
+    assert "dropped" == codes(report)[5]
+    assert named == report.rows[2].record_id
+    assert ["screening"] * 3 == [made[row.record_id or ""]["status"] for row in report.rows[:3]]
+
+
+def test_what_cannot_be_decided_is_refused(tmp_path: Path) -> None:
+    """A row that is not in doubt, a batch or a record that is not there, another record than the
+    row's: named, and nothing is changed.
+    """
+    with Sandbox(counts={"candidates": 1}) as sandbox:
+        ((id, base),) = sandbox.store.records("candidates").items()
+        pusher = Pusher(sandbox, tmp_path, connections=1)
+        batch = held(pusher, 2)
+        done = pusher.push([create(7), update(8, id, base, phone="1")])
+        with pytest.raises(Misused, match="is not in doubt"):
+            pusher.resolve(done.batch, 7, "resend")
+        with pytest.raises(Misused, match="was never sent"):
+            pusher.resolve(batch, 99, "drop")
+        with pytest.raises(UnknownName, match="'nothing' is not a batch"):
+            pusher.resolve("nothing", 2, "drop")
+        with pytest.raises(Misused, match="there is no record"):
+            pusher.resolve(batch, 2, Declared("5d1c0000-0000-4000-8000-000000000000"))
+        sandbox.store.convert("leads", lead(sandbox, "ada"))
+        with pusher.journal() as journal:
+            assert [(batch, 2)] == [(row.batch, row.number) for row in journal.held()]
+
+
+def test_answers_land_at_once(tmp_path: Path) -> None:
+    """What was created, changed and found is in the work file when the push ends, whole, by the
+    door that pulled records take; a pull after it makes everything exact, conversions and content
+    among it.
+    """
+    counts = {"candidates": 3, "content_types": 1, "content_items": 2}
+    with Sandbox(counts=counts) as sandbox:
+        ((id, base), *_) = sandbox.store.records("candidates").items()
+        pusher = Pusher(sandbox, tmp_path, connections=2)
+        asyncio.run(pull(pusher.settings))
+        sandbox.faults.add(Drop("applied"), method="POST", path=CANDIDATES)
+        rows = [create(2), create(3, status="screening"), update(4, id, base, phone="+44 1")]
+        report = pusher.push(rows, now=pusher.wall)
+        converted = pusher.push([convert(2, lead(sandbox, "ada"))], now=pusher.wall)
+        found = work_rows(
+            tmp_path,
+            "SELECT id, email, phone, status, _hydrated_at IS NOT NULL AS is_whole"
+            " FROM landing.candidates",
+        )
+        history = work_rows(
+            tmp_path, f"SELECT _changed FROM history.candidates WHERE id = '{id}' ORDER BY ALL"
+        )
+        queued = work_rows(tmp_path, "SELECT resource, reason FROM sync.queue")
+        asyncio.run(pull(pusher.settings))
+        differ = differences(sandbox, published(tmp_path))
+        records = sandbox.store.records("candidates")
+
+    assert {"created": 2, "updated": 1} == dict(report.counts)
+    assert {"converted": 1} == dict(converted.counts)
+    assert (0, 0) == (report.unlanded, converted.unlanded)
+    assert {
+        id: (each["email"], each["phone"], each["status"], True) for id, each in records.items()
+    } == {row["id"]: (row["email"], row["phone"], row["status"], row["is_whole"]) for row in found}
+    assert 2 == len(history)
+    assert [{"resource": "leads", "reason": "pushed"}] == queued
+    assert [] == differ
+
+
+def test_a_marker_must_be_able_to_carry_a_mark(tmp_path: Path) -> None:
+    """A field that is unknown, no text, never shown, or filled by a row, is refused before anything
+    is sent.
+    """
+    with Sandbox() as sandbox:
+        pusher = Pusher(sandbox, tmp_path)
+        for name, said in (
+            ("rating", "cannot carry a marker"),
+            ("email", "cannot carry a marker"),
+            ("marker", "is not a field of candidates"),
+            ("phone", "row 2 gives it another value"),
+        ):
+            with pytest.raises(Misused, match=said):
+                pusher.push(creates(1), Terms(marker_field=name))
+        assert [] == sandbox.log
+        report = pusher.push(creates(2), Terms(marker_field="notes"))
+        made = sandbox.store.records("candidates")
+        assert 2 == len(emails(sandbox)) == len(writes(sandbox))
+
+    marks = [made[row.record_id or ""]["notes"].split(":") for row in report.rows]
+    assert ["import", "import"] == [mark[0] for mark in marks]
+    assert ["2", "3"] == [mark[2] for mark in marks]

@@ -1,0 +1,93 @@
+"""The table of a row's transitions: it is whole, and everything is called by it."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from connector.engine.push_states import (
+    IN_DOUBT,
+    TERMINAL,
+    TRANSITIONS,
+    Event,
+    State,
+    after,
+    diagram,
+    outcome_of,
+    outcome_of_follower,
+)
+from connector.engine.task import RowOutcome
+
+STATES: tuple[State, ...] = get_args(State)
+
+
+def test_every_state_is_reached_and_every_event_used() -> None:
+    """No state or event is in the table's words alone."""
+    reached = {to for following in TRANSITIONS.values() for to in following.values()}
+
+    assert {*STATES} == reached | {"read"}
+    assert {*get_args(Event)} == {event for each in TRANSITIONS.values() for event in each}
+
+
+def test_what_may_have_been_sent_is_never_planned_again_by_silence() -> None:
+    """From doubt only evidence, the settle time or a person leads back to a plan."""
+    back = {
+        event for state in IN_DOUBT for event, to in TRANSITIONS[state].items() if to == "planned"
+    }
+
+    assert {"unsent", "begun", "unapplied", "retried", "resent"} == back
+
+
+def test_an_event_that_a_state_has_not_is_refused() -> None:
+    """A transition outside the table is a mistake of ours, and stops."""
+    with pytest.raises(AssertionError, match="a row that is applied cannot be intended"):
+        after("applied", "intended")
+
+
+def test_every_state_has_an_outcome_that_people_know() -> None:
+    """Whatever state a push ends in, its rows are called by one of the outcomes."""
+    named = {
+        outcome_of(state, "create", is_begun=begun, is_in_doubt=doubt)
+        for state in STATES
+        if state not in ("read", "follows")
+        for begun in (False, True)
+        for doubt in (False, True)
+    }
+    done = {outcome_of("applied", "update"), outcome_of("applied", "convert")}
+
+    assert {*get_args(RowOutcome)} == named | done
+
+
+def test_a_row_that_was_sent_is_never_called_not_sent() -> None:
+    """A planned row with an attempt in doubt is held, and one half done says so."""
+    assert "not_sent" == outcome_of("planned", "create")
+    assert "held" == outcome_of("planned", "create", is_in_doubt=True)
+    assert "not_applied" == outcome_of("planned", "create", is_begun=True)
+    assert {"held"} == {outcome_of(state, "create") for state in IN_DOUBT}
+
+
+def test_a_row_that_follows_is_called_by_what_came_of_the_other() -> None:
+    """What an earlier push has applied is unchanged; any other outcome is the same for both."""
+    called = {outcome: outcome_of_follower(outcome) for outcome in get_args(RowOutcome)}
+
+    done = {"created": "unchanged", "updated": "unchanged", "converted": "unchanged"}
+    assert {outcome: done.get(outcome, outcome) for outcome in get_args(RowOutcome)} == called
+
+
+def test_the_diagram_shows_every_transition_once() -> None:
+    """The picture is drawn from the table: each arrow, each event, each end."""
+    lines = diagram().splitlines()
+    arrows = [line.strip().split(": ") for line in lines if ": " in line]
+    drawn = {
+        (path.split(" --> ")[0], event, path.split(" --> ")[1])
+        for path, events in arrows
+        for event in events.split(", ")
+    }
+    table = {
+        (state, event, to) for state, each in TRANSITIONS.items() for event, to in each.items()
+    }
+
+    assert "stateDiagram-v2" == lines[0]
+    assert table == drawn
+    assert {f"    {state} --> [*]" for state in TERMINAL} <= {*lines}

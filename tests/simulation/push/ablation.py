@@ -1,0 +1,162 @@
+"""The push without one of its parts, to see that the simulator misses it.
+
+Each function takes a part out, for as long as the patch lasts; where the part is no longer there,
+the patch raises, so that no ablation is one in name only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from connector.engine import lookup, push_create, push_plan, push_update
+from connector.engine.push_asks import Answer, Lost, Move, Unsent, answer_of
+from connector.engine.push_order import Order
+from connector.engine.push_row import Row
+from connector.engine.sameness import compare as compare_values
+from connector.engine.sameness import lacking
+from connector.errors import ConnectorError
+from connector.ledger import push_claims, push_writes
+from tests.simulation.push import pusher
+
+
+def silence_is_taken_for_failure(patch: pytest.MonkeyPatch) -> None:
+    """What was not answered was not applied, and is sent again, as most tools have it."""
+
+    def told(error: ConnectorError) -> Answer:
+        answer = answer_of(error)
+        return Unsent(answer.reason) if isinstance(answer, Lost) else answer
+
+    patch.setattr(pusher, "answer_of", told)
+
+
+def absence_is_believed_at_once(patch: pytest.MonkeyPatch) -> None:
+    """Where repeating was chosen, nothing is waited for before it."""
+    patch.setattr(Row, "settled_at", property(lambda row: row.attempts[0].intended_at))
+
+
+def nothing_is_written_ahead(patch: pytest.MonkeyPatch) -> None:
+    """The attempt is noted once it is answered."""
+    whole = push_writes.intend
+
+    def intend(connection: Any, *arguments: Any, **named: Any) -> Any:
+        connection.execute("SAVEPOINT ahead")
+        attempt = whole(connection, *arguments, **named)
+        connection.execute("ROLLBACK TO ahead")
+        return attempt
+
+    patch.setattr(push_writes, "intend", intend)
+
+
+def what_was_cut_off_is_planned_again(patch: pytest.MonkeyPatch) -> None:
+    """After a crash the rows under way begin anew."""
+
+    def recover(connection: Any, stamp: push_writes.Stamp) -> int:
+        rows = connection.execute("SELECT batch, number FROM push_rows WHERE state = 'intent'")
+        for key in rows.fetchall():
+            push_writes.move(connection, key, Move("unsent", fate="unsent"), stamp)
+        return 0
+
+    patch.setattr(push_writes, "recover", recover)
+
+
+def other_rows_records_are_adopted(patch: pytest.MonkeyPatch) -> None:
+    """Whose record it is, is not asked."""
+    patch.setattr(push_claims, "claimed", lambda *_: frozenset())
+
+
+def rivals_are_not_asked(patch: pytest.MonkeyPatch) -> None:
+    """Whether another row in doubt may have made the record is not asked."""
+    patch.setattr(push_claims, "open_creates", lambda *_: ())
+
+
+def likeness_is_enough(patch: pytest.MonkeyPatch) -> None:
+    """A record of the same identity is taken for the row's."""
+
+    def is_match(sought: lookup.Sought, detail: Mapping[str, Any]) -> bool:
+        return not lacking(sought.resource, sought.identity or sought.body, detail)
+
+    patch.setattr(lookup, "_is_match", is_match)
+
+
+def files_are_strangers(patch: pytest.MonkeyPatch) -> None:
+    """What another batch has done, or has open, is not asked."""
+    patch.setattr(push_writes, "_answered", lambda *_: None)
+
+
+def rows_are_strangers(patch: pytest.MonkeyPatch) -> None:
+    """Equal rows of one file are all written."""
+    patch.setattr(push_writes, "relate", lambda *_: None)
+
+
+def rows_about_one_thing_go_at_once(patch: pytest.MonkeyPatch) -> None:
+    """No row waits for another, nor for what an earlier push has left open."""
+    whole = Order.__init__
+
+    def init(self: Order[Any], rows: Iterable[Any], open_about: Mapping[str, Any]) -> None:
+        whole(self, rows, {})
+
+    class Alone(dict[str, Any]):
+        def setdefault(self, key: str, default: Any = None) -> Any:
+            self[key] = default
+            return default
+
+        def pop(self, key: str, *_: Any) -> Any:
+            return super().pop(key, None)
+
+    def init_alone(self: Order[Any], rows: Iterable[Any], open_about: Mapping[str, Any]) -> None:
+        init(self, rows, open_about)
+        self._under_way = Alone()
+
+    patch.setattr(Order, "__init__", init_alone)
+    patch.setattr(Order, "ended", lambda *_, **__: None)
+    rivals_are_not_asked(patch)
+
+
+def others_changes_are_overwritten(patch: pytest.MonkeyPatch) -> None:
+    """An update is sent whatever the record holds."""
+    whole = compare_values
+    assert vars(push_update)["compare"] is whole
+
+    def compare(*arguments: Any, **named: Any) -> Any:
+        return whole(*arguments, **{**named, "overwrite": True})
+
+    patch.setattr(push_update, "compare", compare)
+
+
+def a_refusal_is_final(patch: pytest.MonkeyPatch) -> None:
+    """What refuses the second attempt is not asked: it may be the record of the first."""
+    whole = push_create.create
+
+    def create(row: Row) -> Any:
+        was, row.is_in_doubt = row.is_in_doubt, False
+        ended = yield from whole(row)
+        row.is_in_doubt = row.is_in_doubt or was
+        return ended
+
+    from connector.engine import push  # noqa: PLC0415
+
+    patch.setattr(push, "_CARRIES_OUT", {**push._CARRIES_OUT, "create": create})
+
+
+def every_row_is_another(patch: pytest.MonkeyPatch) -> None:
+    """A fingerprint that never comes twice tells no row from another."""
+    whole = push_plan.fingerprint
+    count = iter(range(10**9))
+    patch.setattr(push_writes, "fingerprint", lambda task: f"{whole(task)}{next(count)}")
+
+
+def the_body_is_written_anew(patch: pytest.MonkeyPatch) -> None:
+    """What is sent says the same as what was written down, in other bytes."""
+    whole = pusher.Pushing._intend
+
+    def intend(self: Any, course: Any, wanted: Any) -> Any:
+        attempt = whole(self, course, wanted)
+        if course.request is not None and course.request.body is not None:
+            course.request = replace(course.request, body=course.request.body + b" ")
+        return attempt
+
+    patch.setattr(pusher.Pushing, "_intend", intend)

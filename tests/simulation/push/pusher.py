@@ -1,0 +1,276 @@
+"""The connector's side of a play: the production engine and journal, driven over the world.
+
+One process after another pushes: each has a generator per row, of which any may be the next to go
+on, and can die before or after any ask. The journal is SQLite in memory; what was committed there
+is all that the next process knows.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from connector.catalog import declaration
+from connector.engine.push import push
+from connector.engine.push_asks import (
+    Accepted,
+    Answer,
+    Ask,
+    Attempt,
+    Intend,
+    ListNewest,
+    Move,
+    OfOthers,
+    OpenCreates,
+    ReadOne,
+    Send,
+    Steps,
+    Unfit,
+    WaitUntil,
+    answer_of,
+)
+from connector.engine.push_order import Blocked, Order
+from connector.engine.push_plan import Plan, RowProblem, Terms, marker_of
+from connector.errors import ConnectorError, Misused
+from connector.ledger import Ledger
+from connector.ledger.file import transaction
+from connector.ledger.journal import PUSH_LEASE, Journal
+from connector.ledger.migrations import MIGRATIONS
+from connector.ledger.push_reads import Key, Work
+from connector.wire import (
+    Request,
+    convert_request,
+    create_request,
+    error_of,
+    read_written,
+    update_request,
+)
+from tests.simulation.push.world import World
+
+STEPS_MAX = 3000
+"""A process that takes more steps than this does not end."""
+
+Judge = Callable[["Pushing", Key | None], None]
+
+
+class Died(Exception):
+    """The process was killed."""
+
+
+class Endless(Exception):
+    """The process took more steps than any should."""
+
+
+@cache
+def _tables() -> bytes:
+    connection = sqlite3.connect(":memory:")
+    for _, statements in MIGRATIONS:
+        for statement in statements:
+            connection.execute(statement)
+    return connection.serialize()
+
+
+class MemoryLedger(Ledger):
+    """The ledger's tables in memory: a disk would take most of a play's time."""
+
+    def __init__(self) -> None:
+        super().__init__(Path("memory"))
+        self.connection = sqlite3.connect(":memory:", isolation_level=None)
+        self.connection.deserialize(_tables())
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """The tables."""
+        yield self.connection
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction."""
+        with transaction(self.connection):
+            yield self.connection
+
+
+@dataclass
+class _Course:
+    """One row's generator and the ask that it waits with."""
+
+    row: Work
+    steps: Steps[bool]
+    wanted: Ask
+    request: Request | None = None
+    attempt: Attempt | None = None
+
+
+class Pushing:
+    """One process, with its own run and its turn. `judge` is called after every commit."""
+
+    def __init__(self, world: World, ledger: MemoryLedger, number: int, judge: Judge) -> None:
+        self.world, self.run_id, self._judge = world, f"run-{number}", judge
+        self.journal = Journal(ledger, self.run_id, now=world.own_now)
+        self.ledger = ledger
+        self.sent = 0
+        self._batch = cache(self.journal.batch)
+        with ledger.writing() as connection:
+            connection.execute("DELETE FROM leases")
+            connection.execute(
+                "INSERT INTO leases VALUES (?, ?, 'push', 1, '', '', '', '', '', '', 0)",
+                (PUSH_LEASE, self.run_id),
+            )
+
+    def push(self, plan: Plan, terms: Terms, landed_before: frozenset[str]) -> str:
+        """Push a file until no row can be brought further. Raises `Died`."""
+        self.journal.recover()
+        self._may_die()
+        batch = self.journal.undertake(plan, terms, landed_before)
+        self._may_die()
+        self._drive(self.journal.work(batch))
+        self._may_die()
+        self.journal.end(batch, "done", requests=self.sent, seconds=0.0)
+        return batch
+
+    def resume(self, batch: str) -> None:
+        """Go on with a batch that was begun."""
+        self.journal.recover()
+        self.journal.resume(batch)
+        self._drive(self.journal.work(batch))
+        self.journal.end(batch, "done", requests=self.sent, seconds=0.0)
+
+    def _drive(self, rows: tuple[Work, ...]) -> None:
+        order = Order(rows, self.journal.open_subjects())
+        active: list[_Course] = []
+        parked: list[_Course] = []
+        for _ in range(STEPS_MAX):
+            self._begin(order, active)
+            if not active and parked:
+                # Only what must settle is left, and time passes until the first has.
+                parked.sort(key=lambda each: (_moment(each), each.row.key))
+                left = (_moment(parked[0]) - self.world.own_now()).total_seconds()
+                self.world.pass_time(max(0.0, left))
+                active.append(parked.pop(0))
+            if not active:
+                assert order.is_empty
+                return
+            course = active[self.world.chance.pick(len(active))]
+            if isinstance(course.wanted, WaitUntil) and self.world.own_now() < course.wanted.moment:
+                active.remove(course)
+                parked.append(course)
+            elif (is_open := self._step(course)) is not None:
+                active.remove(course)
+                order.ended(course.row, is_open=is_open)
+        raise Endless
+
+    def _begin(self, order: Order[Work], active: list[_Course]) -> None:
+        while len(active) < self.world.scenario.connections:
+            match order.next():
+                case None:
+                    return
+                case Blocked(row, by):
+                    told = RowProblem("in_doubt_elsewhere", f"row {by[1]} of {by[0]} is open")
+                    self.journal.block(row.key, Move("kept", told.code, (told,)), by)
+                    self._judge(self, row.key)
+                case row:
+                    batch = self._batch(row.key[0])
+                    marker = marker_of(batch.terms, batch.digest, row.key[1])
+                    resource = declaration(row.task.resource)
+                    steps = push(resource, row.task, batch.terms, marker, row.standing)
+                    try:
+                        active.append(_Course(row, steps, next(steps)))
+                    except StopIteration as ended:
+                        order.ended(row, is_open=ended.value)
+
+    def _step(self, course: _Course) -> bool | None:
+        """Perform a row's ask; says whether the row is open once there is no other, else None."""
+        self._may_die()
+        answer = self._perform(course)
+        self._may_die()
+        try:
+            course.wanted = course.steps.send(answer)
+        except StopIteration as ended:
+            return bool(ended.value)
+        return None
+
+    def _may_die(self) -> None:
+        if self.world.is_faulty and self.world.chance.yes(self.world.scenario.crashes, "death"):
+            raise Died
+
+    def _perform(self, course: _Course) -> Any:
+        key, world = course.row.key, self.world
+        answer: Any = None
+        match course.wanted:
+            case Intend() as wanted:
+                answer = self._intend(course, wanted)
+            case Send():
+                answer = self._send(course)
+            case Move() as what:
+                state = self.journal.move(key, what)
+                self._tell(f"row {key[1]}: {what.event}, {state}")
+                self._judge(self, key)
+            case ListNewest(page):
+                answer = world.newest(page)
+            case ReadOne(id):
+                answer = world.read(id)
+            case OfOthers(ids):
+                answer = self.journal.of_others(key, ids)
+            case OpenCreates():
+                answer = self.journal.open_creates(key)
+        return answer
+
+    def _intend(self, course: _Course, wanted: Intend) -> Attempt | Unfit:
+        task, resource = course.row.task, declaration(course.row.task.resource)
+        try:
+            match wanted.operation:
+                case "create":
+                    request = create_request(resource, wanted.fields or {}, task.parent)
+                case "update":
+                    id = wanted.record_id or ""
+                    request = update_request(resource, id, wanted.fields or {}, task.parent)
+                case "convert":
+                    request = convert_request(resource, wanted.record_id or "")
+        except Misused as error:
+            return Unfit(str(error))
+        ahead = self.world.server_now() - self.world.now if self.world.scenario.has_date else None
+        sent_after = self.world.now + ahead if ahead is not None else self.world.own_now()
+        attempt = self.journal.intend(
+            course.row.key, request, before=wanted.before, sent_after=sent_after
+        )
+        course.request, course.attempt = request, attempt
+        self._tell(f"row {course.row.key[1]}: intended, attempt {attempt.number}")
+        self._judge(self, course.row.key)
+        return attempt
+
+    def _send(self, course: _Course) -> Answer:
+        assert course.request is not None
+        assert course.attempt is not None
+        request, resource = course.request, declaration(course.row.task.resource)
+        self.sent += 1
+        if request.operation == "create":
+            self.world.bodies.append(json.loads(request.body or b"{}"))
+        try:
+            answer = self.world.send(course.row.key, course.attempt.number, request)
+            if not 200 <= answer.status < 300:
+                raise error_of(request, answer)
+            return Accepted(resource.record(read_written(request, answer)[0]))
+        except ConnectorError as error:
+            return answer_of(error)
+
+    def _tell(self, what: str) -> None:
+        if self.world.told is not None:
+            self.world.told(f"{self.world.now:%H:%M:%S} {what}")
+
+
+def _moment(course: _Course) -> Any:
+    assert isinstance(course.wanted, WaitUntil)
+    return course.wanted.moment
+
+
+def renumbered(plan: Plan, digest: str) -> Plan:
+    """The same rows in another file, in another order."""
+    tasks = plan.tasks[::-1]
+    moved = tuple(replace(task, number=number) for number, task in enumerate(tasks, 2))
+    return replace(plan, file=f"{digest}.csv", digest=digest, tasks=moved, verdicts=())

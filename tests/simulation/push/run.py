@@ -1,0 +1,347 @@
+"""One play of one scenario and seed: a file pushed by process after process until it has ended,
+judged on the way, then pushed once more.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from connector.engine.push_asks import Move
+from connector.engine.push_plan import Plan, Terms
+from connector.engine.task import Task
+from connector.ledger.push_reads import RowRecord
+from connector.ledger.push_writes import UNFINISHED
+from connector.sandbox import LEAD_STATUSES
+from tests.simulation.push.checkers import Broken, Witness
+from tests.simulation.push.pusher import Died, Endless, MemoryLedger, Pushing, renumbered
+from tests.simulation.push.scenario import SCENARIOS, Scenario
+from tests.simulation.push.world import Chance, Drawn, World
+
+BUSY_PROCESSES = 6
+"""Processes that may die before things go quiet."""
+
+REPLAYED = 8
+"""Of so many plays one sends its file once more in earnest."""
+
+QUIET_PROCESSES = 4
+"""Processes in quiet times after which nothing may be left to do."""
+
+
+@dataclass
+class Verdict:
+    """What became of a play: the obligations broken, and what it took."""
+
+    scenario: str
+    seed: int
+    wrong: list[str] = field(default_factory=list)
+    writes: int = 0
+    reads: int = 0
+    crashes: int = 0
+    outcomes: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def promises(self) -> set[str]:
+        """The obligations that were broken, by their names."""
+        return {each.removeprefix("Broken ").split(":")[0] for each in self.wrong}
+
+    @property
+    def command(self) -> str:
+        """What replays the play."""
+        return (
+            f"python -m tests.simulation.push --scenario {self.scenario} --seed {self.seed} --trace"
+        )
+
+    def __str__(self) -> str:
+        return f"{'; '.join(self.wrong) or 'right'} (replay: {self.command})"
+
+
+def run(
+    name: str,
+    seed: int,
+    *,
+    scenario: Scenario | None = None,
+    trace: Callable[[str], None] | None = None,
+) -> Verdict:
+    """Play the scenario of that name (or another under that name) with that seed."""
+    verdict = Verdict(name, seed)
+    world = World(seed, scenario or SCENARIOS[name], Drawn(f"{name} {seed}"))
+    world.told = trace
+    try:
+        Play(world, verdict, draw_plan(world, world.chance)).through()
+    except sqlite3.IntegrityError as refused:
+        # The tables themselves hold P2, should nothing else.
+        verdict.wrong.append(f"Broken P2: {refused}")
+    except (Broken, Endless, AssertionError) as broken:
+        verdict.wrong.append(f"{type(broken).__name__} {broken}")
+    verdict.writes, verdict.reads = len(world.log), world.reads
+    return verdict
+
+
+class Play:
+    """One play under way."""
+
+    def __init__(self, world: World, verdict: Verdict, plan: Plan) -> None:
+        self.world, self.chance, self.scenario = world, world.chance, world.scenario
+        self.ledger = MemoryLedger()
+        self.witness = Witness(world, self.ledger)
+        self._verdict, self._processes = verdict, 0
+        self.terms = Terms(self.scenario.policy, marker_field=self.scenario.marker_field)
+        self.plan = plan
+
+    def through(self) -> None:
+        """Play it to its end. Raises what is broken."""
+        batches = self._busy(self.plan)
+        if self.scenario.other_file:
+            batches += self._busy(renumbered(self.plan, "digest-b"))
+        if self.scenario.again:
+            self.terms = replace(self.terms, again=True)
+            batches += self._busy(self.plan)
+        self.world.finish()
+        batches = list(dict.fromkeys(batches))
+        self._quiet(batches)
+        if self.scenario.person:
+            self._settle_by_hand()
+            self._quiet(batches)
+        self.world.finish()
+        self._judge_end(batches)
+        self._replay()
+
+    def _busy(self, plan: Plan) -> list[str]:
+        """Push while things go wrong, until a process lives to its end or enough have died."""
+        batches = []
+        for _ in range(BUSY_PROCESSES):
+            self.world.is_faulty = True
+            process = self._pushing()
+            try:
+                batches.append(process.push(plan, self.terms, self.landed()))
+                break
+            except Died:
+                self._verdict.crashes += 1
+                batches += [each.batch for each in process.journal.batches()]
+                self.world.pass_time(self.chance.within(400))
+        return batches
+
+    def _quiet(self, batches: list[str]) -> None:
+        """Nothing goes wrong any more: every batch is brought to its end."""
+        self.world.is_faulty = False
+        for _ in range(QUIET_PROCESSES):
+            process = self._pushing()
+            for batch in batches:
+                process.resume(batch)
+            if not any(
+                row.state in UNFINISHED and row.code != "in_doubt_elsewhere"
+                for batch in batches
+                for row in process.journal.rows(batch)
+            ):
+                break
+
+    def _settle_by_hand(self) -> None:
+        """A person decides on every row that is held."""
+        process = self._pushing()
+        for row in process.journal.held():
+            key = (row.batch, row.number)
+            match self.chance.pick(4):
+                case 0:
+                    process.journal.move(key, Move("looked_again", "in_doubt"))
+                case 1:
+                    process.journal.move(key, Move("dropped", "dropped"))
+                case 2:
+                    self.witness.resent.add(key)
+                    process.journal.move(key, Move("resent"))
+                case _:
+                    id = row.record_id or "chosen"
+                    self.witness.settled.add(key)
+                    process.journal.move(key, Move("declared_applied", record_id=id))
+            self.witness.judge(key)
+
+    def _judge_end(self, batches: list[str]) -> None:
+        witness = self.witness
+        journal = self._pushing().journal
+        for batch in batches:
+            rows = journal.rows(batch)
+            numbers = {task.number for task in self.plan.tasks}
+            witness.p4_every_row_has_one_outcome(rows, numbers)
+            if not self.scenario.person:
+                witness.the_report_is_right(rows)
+            for row in rows:
+                count = self._verdict.outcomes.get(row.outcome, 0)
+                self._verdict.outcomes[row.outcome] = count + 1
+        witness.p5_nothing_is_created_twice()
+        witness.p7_nothing_below_repeats_a_write()
+        if self.scenario.edited:
+            self._edited_rows_conflict(journal.rows(batches[0]))
+
+    def _edited_rows_conflict(self, rows: tuple[RowRecord, ...]) -> None:
+        """What others changed since it was landed is a conflict, and nothing is sent."""
+        tasks = {task.number: task for task in self.plan.tasks}
+        for row in rows:
+            task = tasks[row.number]
+            touched = {name for name, _ in self.world.edited.get(task.record_id or "", ())}
+            if touched & task.fields.keys() and row.outcome not in ("conflict", "duplicate"):
+                raise Broken("conflict", f"row {row.number} is {row.outcome}")
+            if (
+                row.outcome == "conflict"
+                and self.ledger.connection.execute(
+                    "SELECT 1 FROM push_attempts WHERE batch = ? AND number = ?",
+                    (row.batch, row.number),
+                ).fetchone()
+            ):
+                raise Broken("conflict", f"row {row.number} was sent")
+
+    def _replay(self) -> None:
+        """P6: the same file again sends nothing for a row that was applied or is open. Every few
+        plays it is really sent; what is left planned tells as much.
+        """
+        self.terms = replace(self.terms, again=False)
+        before = len(self.world.log)
+        process = self._pushing()
+        known = process.journal.pushed(self.witness.fingerprints().values())
+        if self._verdict.seed % REPLAYED == 0:
+            batch = process.push(self.plan, self.terms, self.landed())
+            written = {write.key for write in self.world.log[before:]}
+        else:
+            batch = process.journal.undertake(self.plan, self.terms)
+            rows = process.journal.rows(batch)
+            written = {(row.batch, row.number) for row in rows if row.state == "planned"}
+        prints = self.witness.fingerprints()
+        for key in written:
+            done = known.get(prints[key])
+            # An update whose record was changed after it is a new one.
+            if key[0] == batch and done is not None and done.operation != "update":
+                raise Broken("P6", f"row {key[1]} was written again")
+        self.witness.p7_nothing_below_repeats_a_write()
+
+    def landed(self) -> frozenset[str]:
+        """What was landed before: every record of somebody else's that is there now."""
+        if not self._processes:
+            return frozenset()
+        return frozenset(
+            id
+            for id, maker in self.world.made_by.items()
+            if maker is None and id in self._landed_first
+        )
+
+    def _pushing(self) -> Pushing:
+        if not self._processes:
+            self._landed_first = frozenset(self.world.made_by)
+        self._processes += 1
+        return Pushing(
+            self.world, self.ledger, self._processes, lambda _, key: self.witness.judge(key)
+        )
+
+
+# -- files ----------------------------------------------------------------------------------------
+
+
+def draw_plan(world: World, chance: Chance) -> Plan:
+    """A file of a few rows, of which some are the same, or about the same thing."""
+    scenario, tasks = world.scenario, list[Task]()
+    least, most = scenario.rows
+    # Something that was there before, and looks like what the first row creates.
+    if chance.yes(0.3):
+        world.insert(_fields(world, 2))
+        world.pass_time(30)
+    for number in range(2, 2 + least + chance.pick(most - least + 1)):
+        if tasks and chance.yes(scenario.repeats):
+            model = tasks[chance.pick(len(tasks))]
+            changed = dict(model.fields)
+            if model.operation == "create" and "city" in changed:
+                match chance.pick(3):
+                    case 0:
+                        changed["city"] = f"Otherville {number}"
+                    case 1:
+                        # A record of the whole row would pass for one of this.
+                        del changed["city"]
+            tasks.append(replace(model, number=number, fields=changed))
+        else:
+            tasks.append(_task(world, chance, number))
+    world.pass_time(chance.within(600))
+    if scenario.edited:
+        for task in tasks:
+            if task.record_id is not None and chance.yes(0.5):
+                world.edit(task.record_id)
+    return Plan(scenario.resource, "upsert", "file.csv", "digest-a" + "0" * 56, tuple(tasks))
+
+
+def _task(world: World, chance: Chance, number: int) -> Task:
+    operations = world.scenario.operations
+    operation = operations[chance.pick(len(operations))]
+    fields = _fields(world, number)
+    if operation in ("create", "afterwards"):
+        if chance.yes(0.1):
+            fields[_REFUSED[world.scenario.resource][0]] = _REFUSED[world.scenario.resource][1]
+        identity = {
+            n: fields[n]
+            for n in _IDENTITY[world.scenario.resource]
+            if chance.yes(world.scenario.identified)
+        }
+        return Task(
+            number=number,
+            operation="create",
+            resource=world.scenario.resource,
+            fields=fields,
+            parent=world.parent,
+            afterwards={"status": "screening"} if operation == "afterwards" else {},
+            identity=identity,
+        )
+    id = world.insert(fields)
+    record = world.store.records(world.scenario.resource)[id]
+    if operation == "convert":
+        return Task(number, "convert", world.scenario.resource, {}, record_id=id)
+    wanted = dict(_WANTED[world.scenario.resource])
+    if chance.yes(0.2):
+        wanted = {name: record[name] for name in wanted}
+    return Task(
+        number=number,
+        operation="update",
+        resource=world.scenario.resource,
+        fields=wanted,
+        parent=world.parent,
+        record_id=id,
+        base={name: record[name] for name in wanted},
+    )
+
+
+def _fields(world: World, number: int) -> dict[str, Any]:
+    match world.scenario.resource:
+        case "candidates":
+            return {
+                "first_name": " Ann",
+                "last_name": "Lee",
+                "email": f"Ann{number}@example.com",
+                "employment_type": "permanent",
+                "phone": "" if number % 3 == 0 else f"+44 20 {number:04d}",
+                "city": "Leeds",
+                "expected_salary": 50000 + number,
+                "available_from": "2026-03-01",
+            }
+        case "leads":
+            return {
+                "email": f"lead{number}@example.com",
+                "lead_status_id": LEAD_STATUSES[0],
+                "company_name": f"Company {number}",
+                "phone": "020 1",
+            }
+        case "content_items":
+            return {
+                "title": f"News {number}",
+                "slug": f"news-{number}",
+                "status": "draft",
+                "fields": {"body": f"Text {number}", "kind": "a"},
+            }
+
+
+_IDENTITY = {"candidates": ("email",), "leads": ("email",), "content_items": ("slug",)}
+_REFUSED = {
+    "candidates": ("employment_type", "never"),
+    "leads": ("email", "no email"),
+    "content_items": ("status", "never"),
+}
+_WANTED: dict[str, dict[str, Any]] = {
+    "candidates": {"phone": "+44 1", "city": "York"},
+    "leads": {"phone": "+44 1", "company_name": "Renamed"},
+    "content_items": {"title": "New title", "fields": {"body": "New text"}},
+}

@@ -1,0 +1,241 @@
+"""The worlds that a push is played in: what goes wrong, how often, and what the file holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from connector.engine.push_plan import Policy
+
+WriteFault = Literal[
+    "limited", "unreachable", "dropped", "applied", "error", "truncated", "late", "late far"
+]
+"""What becomes of a write: refused for its speed; never sent; lost before its effect, or after it;
+answered 5xx after its effect; answered with half a body; committed after the client has gone, and
+within the settle time or long after.
+"""
+
+LATE_SECONDS_MAX = 200.0
+FAR_SECONDS_MAX = 20_000.0
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One kind of world.
+
+    `faults` are shares of the writes, `read_faults` the share of reads that fail. `crashes` is the
+    share of asks at which the process dies, before or after. `lag_seconds_max` is how long a new
+    record stays out of lists. `others_per_minute` is how often somebody else does something, of
+    `others`, and `others_max` how often in all. `rows` bounds a file's size, `connections` how many
+    rows are under way at once; `identified` is the share of rows that have an identity.
+    """
+
+    about: str
+    faults: Mapping[WriteFault, float] = field(default_factory=dict)
+    read_faults: float = 0.0
+    crashes: float = 0.0
+    lag_seconds_max: float = 0.0
+    is_sorted: bool = True
+    per_page: int = 100
+    others: tuple[str, ...] = ()
+    others_per_minute: float = 0.0
+    others_max: int = 12
+    rows: tuple[int, int] = (1, 4)
+    connections: int = 3
+    policy: Policy = "hold"
+    marker_field: str | None = None
+    resource: Literal["candidates", "leads", "content_items"] = "candidates"
+    operations: tuple[str, ...] = ("create", "create", "afterwards", "update")
+    behaviours: Mapping[str, str] = field(default_factory=dict)
+    own_clock_ahead: float = 0.0
+    server_steps: float = 0.0
+    has_date: bool = True
+    edited: bool = False
+    person: bool = False
+    other_file: bool = False
+    again: bool = False
+    repeats: float = 0.15
+    identified: float = 0.95
+
+
+_LOSSES: Mapping[WriteFault, float] = {
+    "limited": 0.05,
+    "unreachable": 0.05,
+    "dropped": 0.1,
+    "applied": 0.1,
+    "error": 0.05,
+    "truncated": 0.05,
+    "late": 0.1,
+    "late far": 0.05,
+}
+_SOON: Mapping[WriteFault, float] = {
+    name: share for name, share in _LOSSES.items() if name != "late far"
+}
+_BEHAVIOURS = {"whitespace": "trimmed", "empty_strings": "null", "timestamp_precision": "seconds"}
+
+SCENARIOS: Mapping[str, Scenario] = {
+    "quiet": Scenario("nothing goes wrong"),
+    "losses": Scenario("answers are lost, and commits late", _LOSSES),
+    "crashes": Scenario("the process dies, again and again", crashes=0.08),
+    "worst": Scenario("all of it at once", _LOSSES, read_faults=0.1, crashes=0.06),
+    "wide": Scenario(
+        "many rows under way at once", _LOSSES, crashes=0.02, rows=(5, 9), connections=6
+    ),
+    "siblings": Scenario(
+        "rows about the same people",
+        _LOSSES,
+        crashes=0.02,
+        rows=(3, 5),
+        connections=5,
+        operations=("create",),
+        repeats=0.8,
+    ),
+    "nameless": Scenario(
+        "rows that nothing identifies, of which some send less than others",
+        _LOSSES,
+        crashes=0.02,
+        rows=(3, 5),
+        connections=5,
+        operations=("create",),
+        repeats=0.8,
+        identified=0.2,
+    ),
+    "reads": Scenario("reads fail", _LOSSES, read_faults=0.3),
+    "lag": Scenario("lists are late", _LOSSES, crashes=0.03, lag_seconds_max=240.0),
+    "pages": Scenario(
+        "look-ups of several pages, which shift",
+        _LOSSES,
+        per_page=2,
+        others=("create", "delete"),
+        others_per_minute=4.0,
+    ),
+    "unsorted": Scenario("lists are not sorted", _LOSSES, is_sorted=False, per_page=3),
+    "alike": Scenario(
+        "others create records alike",
+        _LOSSES,
+        crashes=0.03,
+        others=("alike",),
+        others_per_minute=4.0,
+        others_max=2,
+    ),
+    "twins": Scenario(
+        "others create the same records",
+        _LOSSES,
+        crashes=0.03,
+        others=("twin", "alike"),
+        others_per_minute=4.0,
+        others_max=2,
+    ),
+    "marked": Scenario(
+        "others create the same records, and ours bear a mark",
+        _LOSSES,
+        crashes=0.03,
+        others=("twin", "alike"),
+        others_per_minute=4.0,
+        others_max=2,
+        marker_field="notes",
+    ),
+    "edits": Scenario(
+        "others change what is being updated",
+        _LOSSES,
+        crashes=0.03,
+        others=("edit",),
+        others_per_minute=2.0,
+        operations=("update", "update", "afterwards"),
+    ),
+    "edited": Scenario(
+        "others changed what is to be updated", operations=("update",), edited=True
+    ),
+    "leads": Scenario(
+        "leads are created, changed and converted",
+        _LOSSES,
+        crashes=0.05,
+        resource="leads",
+        operations=("create", "update", "convert", "convert"),
+    ),
+    "leads-active": Scenario(
+        "a converted lead becomes active",
+        _LOSSES,
+        crashes=0.05,
+        resource="leads",
+        operations=("convert", "convert", "create"),
+        behaviours={"converted_lead": "active"},
+    ),
+    "leads-gone": Scenario(
+        "a converted lead is gone",
+        _LOSSES,
+        crashes=0.05,
+        resource="leads",
+        operations=("convert", "convert", "update"),
+        behaviours={"converted_lead": "deleted"},
+    ),
+    "content": Scenario(
+        "answers echo few fields",
+        _LOSSES,
+        crashes=0.05,
+        resource="content_items",
+        operations=("create", "create", "update"),
+    ),
+    "unique": Scenario(
+        "the server refuses a second record of one email",
+        _LOSSES,
+        crashes=0.03,
+        behaviours={"duplicate_emails": "refused"},
+    ),
+    "normal": Scenario(
+        "the server has forms of its own", _LOSSES, crashes=0.03, behaviours=_BEHAVIOURS
+    ),
+    "absent": Scenario(
+        "empty fields are left out", _LOSSES, crashes=0.03, behaviours={"nulls": "absent"}
+    ),
+    "clock": Scenario(
+        "our clock is wrong, and the server's steps",
+        _LOSSES,
+        crashes=0.03,
+        own_clock_ahead=-600.0,
+        server_steps=0.02,
+    ),
+    "no-date": Scenario(
+        "the server does not tell its time", _LOSSES, crashes=0.03, own_clock_ahead=600.0,
+        has_date=False,
+    ),
+    "retry": Scenario(
+        "what has settled is sent again", _SOON, crashes=0.03, policy="retry-after-settle"
+    ),
+    "retry-lag": Scenario(
+        "what has settled is sent again, and lists are late",
+        _SOON,
+        crashes=0.03,
+        policy="retry-after-settle",
+        lag_seconds_max=60.0,
+    ),
+    "retry-unique": Scenario(
+        "what has settled is sent again, and emails are unique",
+        _SOON,
+        crashes=0.03,
+        policy="retry-after-settle",
+        behaviours={"duplicate_emails": "refused"},
+    ),
+    "retry-hidden-unique": Scenario(
+        "what has settled is sent again, lists hide it for long, and emails are unique",
+        _SOON,
+        policy="retry-after-settle",
+        lag_seconds_max=4000.0,
+        behaviours={"duplicate_emails": "refused"},
+    ),
+    "person": Scenario("a person settles what is held", _LOSSES, crashes=0.03, person=True),
+    "person-leads": Scenario(
+        "a person settles conversions",
+        _LOSSES,
+        crashes=0.03,
+        person=True,
+        resource="leads",
+        operations=("convert", "convert", "create"),
+    ),
+    "other-file": Scenario(
+        "the same rows come in another file", _LOSSES, crashes=0.06, other_file=True
+    ),
+    "again": Scenario("what was applied is wanted again", _LOSSES, crashes=0.05, again=True),
+}  # fmt: skip
+"""Every scenario by its name."""

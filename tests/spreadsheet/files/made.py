@@ -1,0 +1,96 @@
+"""Files as other programs make them, and as nobody should: bytes of csv, zips of XML."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+from connector.spreadsheet.row import Cell
+from connector.spreadsheet.table import Table, open_table
+
+MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+RELATED = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+_PACKAGE = "http://schemas.openxmlformats.org/package/2006/relationships"
+
+
+def text_file(folder: Path, content: bytes, name: str = "rows.csv") -> Path:
+    """A file of these bytes."""
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+def cells_of(table: Table) -> list[tuple[Cell, ...]]:
+    """The cells of all rows."""
+    return [row.cells for row in table.rows()]
+
+
+def read_text(folder: Path, content: bytes, **options: str) -> tuple[Table, list[tuple[Cell, ...]]]:
+    """The table of these bytes, and its cells."""
+    table = open_table(text_file(folder, content), **options)
+    return table, cells_of(table)
+
+
+def relation(identity: str, kind: str, target: str, *, is_outside: bool = False) -> str:
+    """One relationship, as XML."""
+    mode = ' TargetMode="External"' if is_outside else ""
+    return f'<Relationship Id="{identity}" Type="{RELATED}/{kind}" Target="{target}"{mode}/>'
+
+
+def relations(*each: str) -> str:
+    """A part of relationships."""
+    return f'<Relationships xmlns="{_PACKAGE}">{"".join(each)}</Relationships>'
+
+
+def sheet_xml(*rows: str, claim: str = "") -> str:
+    """A sheet of rows of XML."""
+    dimension = f'<dimension ref="{claim}"/>' if claim else ""
+    return (
+        f'<worksheet xmlns="{MAIN}">{dimension}<sheetData>{"".join(rows)}</sheetData></worksheet>'
+    )
+
+
+def text_row(number: int, *texts: str) -> str:
+    """A row of texts, as XML."""
+    cells = "".join(f'<c t="inlineStr"><is><t>{escape(each)}</t></is></c>' for each in texts)
+    return f'<row r="{number}">{cells}</row>'
+
+
+def parts(
+    sheets: Mapping[str, str], states: Mapping[str, str] | None = None, more: Sequence[str] = ()
+) -> dict[str, str]:
+    """The parts of a workbook with these sheets; `more` are relationships of the workbook."""
+    told = "".join(
+        f'<sheet name="{name}" sheetId="{i}" r:id="r{i}"'
+        f' state="{(states or {}).get(name, "visible")}"/>'
+        for i, name in enumerate(sheets, 1)
+    )
+    targets = [f"worksheets/s{i}.xml" for i in range(1, len(sheets) + 1)]
+    related = [relation(f"r{i}", "worksheet", target) for i, target in enumerate(targets, 1)]
+    names = f'xmlns="{MAIN}" xmlns:r="{RELATED}"'
+    return {
+        "[Content_Types].xml": "<Types/>",
+        "_rels/.rels": relations(relation("r1", "officeDocument", "xl/workbook.xml")),
+        "xl/workbook.xml": f"<workbook {names}><sheets>{told}</sheets></workbook>",
+        "xl/_rels/workbook.xml.rels": relations(*related, *more),
+        **{f"xl/worksheets/s{i}.xml": xml for i, xml in enumerate(sheets.values(), 1)},
+    }
+
+
+def zipped(members: Mapping[str, str | bytes]) -> bytes:
+    """A zip of these members."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return made.getvalue()
+
+
+def workbook_file(folder: Path, *rows: str, claim: str = "", name: str = "rows.xlsx") -> Path:
+    """A workbook of one sheet with these rows of XML."""
+    path = folder / name
+    path.write_bytes(zipped(parts({"People": sheet_xml(*rows, claim=claim)})))
+    return path

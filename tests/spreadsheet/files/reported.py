@@ -1,0 +1,94 @@
+"""Tables with made-up results, reported on; and reports as a spreadsheet program would see them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+from connector.engine.task import RowOutcome
+from connector.spreadsheet.report import write_report
+from connector.spreadsheet.result import RowResult
+from connector.spreadsheet.table import Table, open_table
+from tests.spreadsheet.files.made import MAIN, text_file
+
+HOSTILE = (
+    *("=1+1", "+44 20 7946 0000", "-5", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "=cmd|' /C calc'!A0"),
+    *(
+        " =1",
+        "\u00a0=1",
+        "\u200b=1",
+        "\uff1d1",
+        "\uff0b1",
+        "'=1",
+        "''=1",
+        "' =1",
+        "'\t1",
+        "'",
+        "''",
+        "'x",
+    ),
+    *(
+        "(missing)",
+        "(empty)",
+        "'(missing)",
+        "(not calculated) =1",
+        "#N/A",
+        "#REF!",
+        "TRUE",
+        "00123",
+        "1e5",
+    ),
+    *('"', '""', ";", ",", "|", "a\r\nb", "x_x0041_", "_x005F_", "\x01", "\ufeff", " ", "\u200f-1"),
+)
+"""Cells that some program would run, take for something else, or lose."""
+
+
+def settled(table: Table) -> Iterator[RowResult]:
+    """A result for each row that is not blank: its problems make it invalid."""
+    for row in table.rows():
+        if not row.is_blank:
+            outcome: RowOutcome = "invalid" if row.problems else "created"
+            identity = None if row.problems else f"id-{row.number}"
+            yield RowResult(row.number, outcome, row.problems, None, identity)
+
+
+def csv_of(rows: list[list[str]]) -> bytes:
+    """A csv in UTF-8 with these rows, every cell between quotes."""
+    made = io.StringIO()
+    csv.writer(made, quoting=csv.QUOTE_ALL).writerows(rows)
+    return made.getvalue().encode()
+
+
+def report_on(folder: Path, rows: list[list[str]], suffix: str) -> tuple[Table, Table]:
+    """A table of these rows, the headings first, and the report on it as it opens."""
+    table = open_table(text_file(folder, csv_of(rows)), delimiter="comma")
+    path = folder / f"report{suffix}"
+    write_report(path, table, settled(table))
+    return table, open_table(path)
+
+
+def sheet_cells(path: Path) -> list[tuple[str, str, str, bool]]:
+    """Each cell of the report's sheet: its place, type, text, and whether it is typed behind an
+    apostrophe; a cell with a formula has the type `f`.
+    """
+    with zipfile.ZipFile(path) as archive:
+        sheet = Xml.fromstring(archive.read("xl/worksheets/sheet1.xml"))  # noqa: S314 # our own
+        styles = Xml.fromstring(archive.read("xl/styles.xml"))  # noqa: S314 # our own
+    formats = styles.findall(f"{{{MAIN}}}cellXfs/{{{MAIN}}}xf")
+    found = []
+    for cell in sheet.iter(f"{{{MAIN}}}c"):
+        kind = "f" if cell.find(f"{{{MAIN}}}f") is not None else cell.get("t", "")
+        text = "".join(each.text or "" for each in cell if each.tag.endswith("}v"))
+        text += "".join(each.text or "" for each in cell.iter(f"{{{MAIN}}}t"))
+        quoted = formats[int(cell.get("s", "0"))].get("quotePrefix") == "1"
+        found.append((cell.get("r", ""), kind, text, quoted))
+    return found
+
+
+RUNS = re.compile(r"[\s\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n\0]")
+"""What a spreadsheet program might run, written down here on its own."""

@@ -1,0 +1,138 @@
+"""Test 29: what is no table, or none whose columns can be told apart, is refused with the place."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from connector.errors import ConnectorError
+from connector.errors.spreadsheet import (
+    DamagedSpreadsheet,
+    HeadingsRefused,
+    NoRows,
+    NotASpreadsheet,
+    SpreadsheetError,
+)
+from connector.spreadsheet import encoding
+from connector.spreadsheet.table import open_table
+from tests.spreadsheet.files.made import read_text, text_file
+
+
+@pytest.mark.parametrize(
+    ("headings", "parts"),
+    [
+        ("email,name,email", ("column A 'email' and column C 'email'",)),
+        ("Email,name,eMAIL", ("column A 'Email' and column C 'eMAIL'",)),
+        ("first name,x,First\u00a0 Name ", ("column A 'first name' and column C",)),
+        ("caf\u00e9,x,cafe\u0301", ("column A 'café' and column C",)),
+        ("name,x,na\u200bme", ("column A 'name' and column C 'na\\u200bme'",)),
+        ("ＩＤ,x,id", ("column A 'ＩＤ' and column C 'id'",)),  # noqa: RUF001 # full width
+        ("a,,b", ("column B, behind column A 'a': the heading is empty",)),
+        (",a,b", ("column A: the heading is empty",)),
+        ("a, \u200b ,b", ("column B, behind column A 'a'",)),
+        ("a,b,", ("in column C", "behind the last heading")),
+    ],
+    ids=[
+        "same",
+        "case",
+        "blanks",
+        "composed",
+        "invisible",
+        "width",
+        "empty",
+        "first",
+        "blank",
+        "last",
+    ],
+)
+def test_29_headings_that_do_not_tell_columns_apart(
+    tmp_path: Path, headings: str, parts: tuple[str, ...]
+) -> None:
+    """Twins and empty headings refuse the file and are named by letter and text."""
+    with pytest.raises(HeadingsRefused) as refused:
+        open_table(text_file(tmp_path, f"{headings}\n1,2,3\n".encode()))
+
+    assert [] == [part for part in ("rows.csv", *parts) if part not in str(refused.value)]
+
+
+def test_29_headings_are_kept_as_they_stand(tmp_path: Path) -> None:
+    """Blanks and invisible characters around a heading stay in it, for the report to show."""
+    table, _ = read_text(tmp_path, " name ,\u200bcity\n1,2\n".encode())
+
+    assert (" name ", "\u200bcity") == table.headings
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "part"),
+    [
+        (b"", NotASpreadsheet, "is empty"),
+        (b"\xef\xbb\xbf", HeadingsRefused, "row 1 is blank"),
+        (b"\n\na,b\n1,2\n", HeadingsRefused, "row 1 is blank"),
+        (b"a,b\n", NoRows, "no row below"),
+        (b"a,b\n,\n\n , \n", NoRows, "no row below"),
+        (b'a,b\n1,2\n3,"4\n5,6\n', DamagedSpreadsheet, 'line 3: a quote (") opens a cell that'),
+        (b'a,b\n"1"2,3\n', DamagedSpreadsheet, 'line 2: a quote (") inside a cell'),
+        (b"%PDF-1.7\n", NotASpreadsheet, "is no text, whatever its name"),
+    ],
+    ids=["empty", "mark", "late", "headings", "blank", "open", "quote", "pdf"],
+)
+def test_29_files_without_a_table(
+    tmp_path: Path, content: bytes, error: type[ConnectorError], part: str
+) -> None:
+    """Each has its own error, with the file and the line."""
+    with pytest.raises(error) as refused:
+        open_table(text_file(tmp_path, content))
+
+    assert part in str(refused.value)
+    assert "rows.csv" in str(refused.value)
+    assert refused.value.action.endswith(".")
+
+
+def test_29_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line longer than memory should hold is refused before it is read as one."""
+    monkeypatch.setattr(encoding, "LINE_CHARACTERS_MAX", 1_000_000)
+    with pytest.raises(DamagedSpreadsheet, match="line 2 is longer than 1,000,000 characters"):
+        open_table(text_file(tmp_path, b"a,b\n" + b"x" * 3_000_000))
+
+
+@pytest.mark.parametrize("name", ["rows.xls", "rows.ods", "rows.numbers", "rows.docx", "rows"])
+def test_29_other_kinds_are_refused_with_advice(tmp_path: Path, name: str) -> None:
+    """A file of another kind is not opened, and the advice says what to save it as."""
+    with pytest.raises(NotASpreadsheet, match="a table is a csv, tsv, txt or xlsx") as refused:
+        open_table(text_file(tmp_path, b"a,b\n1,2\n", name))
+
+    assert "Save it as xlsx, or as csv in UTF-8" in refused.value.action
+
+
+def test_29_what_is_no_file(tmp_path: Path) -> None:
+    """Nothing at all, a folder, a pipe and a device are told apart, and none is waited for."""
+    (tmp_path / "folder.csv").mkdir()
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "device.csv").symlink_to("/dev/null")
+    said = {}
+    for name in ("none", "folder", "pipe", "device"):
+        with pytest.raises(NotASpreadsheet) as refused:
+            open_table(tmp_path / f"{name}.csv")
+        said[name] = str(refused.value).removeprefix(str(tmp_path))
+
+    assert {
+        "none": "/none.csv: there is no such file",
+        "folder": "/folder.csv is a folder, not a file with a table",
+        "pipe": "/pipe.csv is a pipe, not a file with a table",
+        "device": "/device.csv is a device, not a file with a table",
+    } == said
+
+
+def test_29_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system's own word is in the message."""
+    path = text_file(tmp_path, b"a\n1\n")
+
+    def denied(path: Path, mode: str) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(Path, "open", denied)
+    with pytest.raises(SpreadsheetError, match=r"rows\.csv cannot be read: Permission denied"):
+        open_table(path)

@@ -1,0 +1,99 @@
+"""Test 38: no cell of a report runs in a spreadsheet program, and each comes back as it was."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from connector.spreadsheet.formula import mark, mark_text_cell, unmark
+from connector.spreadsheet.report import write_report
+from connector.spreadsheet.result import RowResult
+from connector.spreadsheet.row import Problem
+from connector.spreadsheet.table import open_table
+from tests.spreadsheet.files.made import cells_of, text_file
+from tests.spreadsheet.files.reported import HOSTILE, RUNS, csv_of, report_on, sheet_cells
+
+TRICKY = st.text(st.sampled_from("'=+-@\uff1d \t\r\n\0a1()\u200b"), max_size=6) | st.text(
+    max_size=8
+)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
+def test_38_hostile_cells_come_back_as_they_were(tmp_path: Path, suffix: str) -> None:
+    """Cells and headings that begin as formulas do are the same after report and re-reading."""
+    rows = [["name", "=1+1", "'=x"], *([cell, "x", cell] for cell in HOSTILE)]
+    table, report = report_on(tmp_path, rows, suffix)
+
+    assert report.is_report
+    assert ("name", "=1+1", "'=x") == table.headings == report.headings
+    assert [tuple(row) for row in rows[1:]] == cells_of(table) == cells_of(report)
+
+
+def test_38_csv_reports_have_no_cell_that_runs(tmp_path: Path) -> None:
+    """Every hazard has an apostrophe before it, problems and fixes of the API among them."""
+    table = open_table(text_file(tmp_path, csv_of([["a", "-b"], *([c, "x"] for c in HOSTILE)])))
+    problem = Problem("=code", "=message", None, "=received", None, "=fix")
+    results = (
+        RowResult(row.number, "rejected", (problem,), "+code", "=id")
+        for row in table.rows()
+        if not row.is_blank
+    )
+    path = tmp_path / "report.csv"
+    write_report(path, table, results)
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        cells = [cell for row in csv.reader(file) for cell in row]
+
+    assert [] == [cell for cell in cells if RUNS.match(cell)]
+    assert {
+        "'=1+1",
+        "'-b",
+        "'+code, =code",
+        "'=message Received: =received.",
+        "'=fix",
+        "'=id",
+    } < set(cells)
+
+
+def test_38_workbook_reports_have_text_and_no_formula(tmp_path: Path) -> None:
+    """In the sheet's XML each text is a text cell, and a hazard is typed behind an apostrophe."""
+    report_on(tmp_path, [["a", "=b"], *([c, "+1"] for c in HOSTILE)], ".xlsx")
+    cells = sheet_cells(tmp_path / "report.xlsx")
+    texts = [(text, quoted) for place, kind, text, quoted in cells if kind == "inlineStr"]
+
+    # `_row` is a number; an empty cell has no type that matters.
+    assert {"A", "n"} >= {"n" if kind == "n" else "A" for _, kind, _, _ in cells}
+    assert {"inlineStr", "n"} == {kind for _, kind, text, _ in cells if text}
+    assert [] == [text for text, quoted in texts if RUNS.match(text) and not quoted]
+    assert {("=1+1", True), ("=b", True), ("+1", True), ("#N/A", False)} < set(texts)
+
+
+@settings(max_examples=500, deadline=None)
+@given(TRICKY)
+def test_38_marking_and_unmarking_are_inverse(text: str) -> None:
+    """Whatever the text, unmarking gives it back from either kind of report, and it is inert."""
+    assert text == unmark(mark(text))
+    assert text == unmark(mark_text_cell(text))
+    assert not RUNS.match(mark(text))
+
+
+@settings(max_examples=300, deadline=None)
+@given(TRICKY)
+def test_38_reports_saved_as_the_other_kind_still_come_back(text: str) -> None:
+    """A csv report saved as a workbook keeps its apostrophes, and a workbook saved as csv gets
+    none: the same rule reads both, since it never asks of which kind the file is.
+    """
+    in_csv, in_workbook = mark(text), mark_text_cell(text)
+
+    assert unmark(in_csv) == unmark(in_workbook) == text
+
+
+def test_38_tables_that_are_no_report_are_left_alone(tmp_path: Path) -> None:
+    """An apostrophe is taken away in our reports alone, where it was put."""
+    rows = [["a"], *([cell] for cell in HOSTILE)]
+    table = open_table(text_file(tmp_path, csv_of(rows)), delimiter="comma")
+
+    assert [tuple(row) for row in rows[1:]] == cells_of(table)

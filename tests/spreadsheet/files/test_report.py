@@ -1,0 +1,325 @@
+"""Reports: the input's columns and six more, a result for each row, ready to be pushed again."""
+
+from __future__ import annotations
+
+import csv
+import datetime as d
+import errno
+import os
+import stat
+from itertools import chain
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from openpyxl import Workbook, load_workbook
+from openpyxl.worksheet.worksheet import Worksheet
+
+from connector.engine.task import Operation, RowOutcome
+from connector.errors import DiskFull
+from connector.errors.spreadsheet import (
+    HeadingsRefused,
+    NotASpreadsheet,
+    ReportRefused,
+    SpreadsheetError,
+)
+from connector.spreadsheet.columns import REPORT_HEADINGS
+from connector.spreadsheet.form import Earlier
+from connector.spreadsheet.report import report_path, write_report
+from connector.spreadsheet.result import RowResult
+from connector.spreadsheet.row import Problem
+from connector.spreadsheet.table import Table, open_table
+from tests.spreadsheet.files.made import cells_of, text_file, text_row, workbook_file
+from tests.spreadsheet.files.reported import csv_of, report_on, settled
+
+EMAIL = Problem(
+    "email_format", "It is not an email address.", "email", "x", "an address", "Fix it."
+)
+WIDE = Problem("row_width", "The row is too wide.", fix="Fix it.")
+
+
+def people(folder: Path) -> Table:
+    """Three rows and a blank one, with semicolons and letters beyond ASCII."""
+    return open_table(text_file(folder, "name;email\nJörg;j@x.de\nZoë;x\n;\nAnn;a@x.de\n".encode()))
+
+
+RESULTS = (
+    RowResult(2, "created", (), None, "id-2"),
+    RowResult(3, "invalid", (EMAIL, WIDE), "invalid"),
+    RowResult(5, "held", (), "in_doubt"),
+)
+
+
+def test_a_csv_report_has_the_inputs_columns_and_six_more(tmp_path: Path) -> None:
+    """In the input's order and with its delimiter; a blank row stays blank, byte for byte."""
+    path = tmp_path / "report.csv"
+    written = write_report(path, people(tmp_path), RESULTS)
+
+    assert 3 == written
+    assert (
+        "\ufeffname;email;_row;_outcome;_code;_problem;_fix;_id\r\n"
+        "Jörg;j@x.de;2;created;;;;id-2\r\n"
+        'Zoë;x;3;invalid;invalid, email_format, row_width;"email: It is not an email address.'
+        ' Received: x. Allowed: an address.\nThe row is too wide.";Fix it.;\r\n'
+        ";;;;;;;\r\n"
+        "Ann;a@x.de;5;held;in_doubt;;;\r\n"
+    ) == path.read_bytes().decode()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
+def test_a_report_opens_with_what_became_of_each_row(tmp_path: Path, suffix: str) -> None:
+    """Headings and cells are the input's; the earlier fate of each row is told beside them."""
+    table = people(tmp_path)
+    write_report(tmp_path / f"report{suffix}", table, RESULTS)
+    report = open_table(tmp_path / f"report{suffix}")
+
+    assert (table.headings, cells_of(table)) == (report.headings, cells_of(report))
+    assert (False, True) == (table.is_report, report.is_report)
+    assert [None] * 4 == [table.earlier(row) for row in table.rows()]
+    assert [
+        Earlier(2, "created", None, "id-2"),
+        Earlier(3, "invalid", "invalid, email_format, row_width", None),
+        None,
+        Earlier(5, "held", "in_doubt", None),
+    ] == [report.earlier(row) for row in report.rows()]
+
+
+def test_a_report_on_a_report_has_the_same_columns(tmp_path: Path) -> None:
+    """The six columns are replaced and not doubled, and rows added by hand have no earlier fate."""
+    write_report(tmp_path / "first.csv", people(tmp_path), RESULTS)
+    corrected = (tmp_path / "first.csv").read_text("utf-8").replace("Zoë;x", "Zoë;z@x.de")
+    (tmp_path / "first.csv").write_text(corrected + "New;n@x.de;;;;;;\r\n", "utf-8")
+    report = open_table(tmp_path / "first.csv")
+    fates = [report.earlier(row) for row in report.rows() if not row.is_blank]
+    write_report(tmp_path / "second.csv", report, settled(report))
+    second = open_table(tmp_path / "second.csv")
+
+    assert [None] == [fate.outcome for fate in fates if fate][3:]
+    assert ("name", "email") == second.headings
+    assert ("Zoë", "z@x.de") == cells_of(second)[1]
+    assert cells_of(report) == cells_of(second)
+
+
+def test_a_workbook_report_keeps_types_and_shows_problems_where_they_are(tmp_path: Path) -> None:
+    """Numbers, dates and truth values stay what they are; a wrong cell is coloured and says why."""
+    book = Workbook()
+    sheet = book.active
+    assert isinstance(sheet, Worksheet)
+    sheet.append(["name", "email", "n"])
+    typed = [d.date(2025, 3, 4), 0.1 + 0.2, True, 7, d.time(9, 30), "00123"]
+    for each in [*typed, d.datetime(2025, 3, 4, 1, 2, 3)]:
+        sheet.append(["Ann", "x", each])
+    book.save(tmp_path / "rows.xlsx")
+    table = open_table(tmp_path / "rows.xlsx")
+    results = [RowResult(n, "invalid", (EMAIL, EMAIL, WIDE)) for n in range(2, 9)]
+    write_report(tmp_path / "report.xlsx", table, results)
+    report = open_table(tmp_path / "report.xlsx")
+
+    assert cells_of(table) == cells_of(report)
+    assert [d.date, float, bool, int, d.time, str, d.datetime] == [
+        type(cells[2]) for cells in cells_of(report)
+    ]
+    written = load_workbook(tmp_path / "report.xlsx").active
+    assert isinstance(written, Worksheet)
+    comments = {
+        c.coordinate: c.comment.text for row in written.iter_rows() for c in row if c.comment
+    }
+    said = "It is not an email address.\nFix it."
+    assert {f"B{n}": f"{said}\n{said}" for n in range(2, 9)} == comments
+    assert {"FFC7CE"} == {written[place].fill.fgColor.rgb[2:] for place in ("B2", "E2")}
+    assert "00000000" == written["A2"].fill.fgColor.rgb
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
+def test_every_outcome_can_be_reported(tmp_path: Path, suffix: str) -> None:
+    """Each word for how a row ends, or would, has its place; only those that ended are earlier
+    fates.
+    """
+    ended, foreseen = get_args(RowOutcome), get_args(Operation)
+    rows = [["a"], *(["x"] for _ in (*ended, *foreseen))]
+    table = open_table(text_file(tmp_path, csv_of(rows)))
+    results = [RowResult(n, word) for n, word in enumerate((*ended, *foreseen), 2)]
+    write_report(tmp_path / f"report{suffix}", table, results)
+    report = open_table(tmp_path / f"report{suffix}")
+    fates = [report.earlier(row) for row in report.rows()]
+
+    assert [*ended, *(None for _ in foreseen)] == [fate.outcome for fate in fates if fate]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
+def test_rows_of_another_form_stay_as_wrong_as_they_were(tmp_path: Path, suffix: str) -> None:
+    """A short, a wide row and a lost formula are problems again until somebody corrects them:
+    a report never makes a row look right.
+    """
+    rows = [["a", "b"], ["1"], ["1", "2", ""], ["(missing)", "(empty)"], ["1", "2"]]
+    table, report = report_on(tmp_path, rows, suffix)
+
+    assert cells_of(table) == cells_of(report)
+    assert [row.problems for row in table.rows()] == [row.problems for row in report.rows()]
+    assert [1, 1, 0, 0] == [len(row.problems) for row in report.rows()]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
+def test_lost_formulas_stay_lost_and_errors_stay_errors(tmp_path: Path, suffix: str) -> None:
+    """What a workbook could not tell is not made to look like a value by the report."""
+    path = workbook_file(
+        tmp_path,
+        text_row(1, "a", "b"),
+        '<row r="2"><c r="A2"><f>A1</f></c><c r="B2" t="e"><v>#N/A</v></c></row>',
+    )
+    table = open_table(path)
+    write_report(tmp_path / f"report{suffix}", table, settled(table))
+    report = open_table(tmp_path / f"report{suffix}")
+
+    assert [("=A1", "#N/A")] == cells_of(table) == cells_of(report)
+    codes = [problem.code for row in report.rows() for problem in row.problems]
+    # A csv has no errors but their names, which the checks of meaning refuse.
+    assert ["formula_without_value", "spreadsheet_error"][: 1 if suffix == ".csv" else 2] == codes
+
+
+CELL = st.text(
+    st.characters(exclude_categories=["Cs"]) | st.sampled_from("'=+-@\t\r\n "), max_size=5
+)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".xlsx"])
+@settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(rows=st.lists(st.lists(CELL, min_size=1, max_size=5), min_size=1, max_size=5))
+def test_any_report_gives_the_original_back(
+    tmp_path: Path, suffix: str, rows: list[list[str]]
+) -> None:
+    """Whatever the cells and widths, the rows that are not blank come back equal, twice over."""
+    table = open_table(
+        text_file(tmp_path, csv_of([["a", "b", "c"], ["1", "2", "3"], *rows])), delimiter="comma"
+    )
+    first, second = tmp_path / f"first{suffix}", tmp_path / f"second{suffix}"
+    write_report(first, table, settled(table))
+    write_report(second, open_table(first), settled(open_table(first)))
+    expected = [(row.number, row.cells, row.problems) for row in table.rows() if not row.is_blank]
+
+    for path in (first, second):
+        found = [row for row in open_table(path).rows() if not row.is_blank]
+        assert expected == [(row.number, row.cells, row.problems) for row in found]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "part"),
+    [
+        ((2, 3), "the next result should be that of row 5, and is none"),
+        ((2, 5, 3), "the next result should be that of row 3, and is that of row 5"),
+        ((2, 3, 3, 5), "the next result should be that of row 5, and is that of row 3"),
+        ((2, 3, 4, 5), "the next result should be that of row 5, and is that of row 4"),
+        ((2, 3, 5, 6), "row 6 has a result and is not there, or has two"),
+    ],
+    ids=["missing", "order", "twice", "blank", "more"],
+)
+def test_counts_that_do_not_add_up_are_no_report(
+    tmp_path: Path, numbers: tuple[int, ...], part: str
+) -> None:
+    """A row without a result, with two, or a result without a row leaves no file behind."""
+    table = people(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    for name in ("report.csv", "report.xlsx"):
+        with pytest.raises(ReportRefused) as refused:
+            write_report(tmp_path / name, table, (RowResult(n, "created") for n in numbers))
+        assert part in str(refused.value)
+
+    assert before == sorted(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
+def test_a_report_is_its_owners_and_whole(tmp_path: Path, suffix: str) -> None:
+    """Its mode is 0600 whatever the umask; an earlier one stays until the new one is whole."""
+    table = people(tmp_path)
+    path = tmp_path / f"report{suffix}"
+    path.write_text("earlier")
+    with pytest.raises(ReportRefused):
+        write_report(path, table, RESULTS[:1])
+    assert "earlier" == path.read_text()
+
+    before = os.umask(0)
+    try:
+        write_report(path, table, RESULTS)
+    finally:
+        os.umask(before)
+    assert 0o600 == stat.S_IMODE(path.stat().st_mode)
+    assert {"rows.csv", path.name} == {each.name for each in tmp_path.iterdir()}
+
+
+def test_what_prevents_writing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that is not there, a full disk, another kind of file and the input itself."""
+    table = people(tmp_path)
+    with pytest.raises(SpreadsheetError, match=r"none/report\.csv cannot be written: No such file"):
+        write_report(tmp_path / "none" / "report.csv", table, RESULTS)
+    with pytest.raises(NotASpreadsheet, match=r"report\.ods: a report is a csv"):
+        write_report(tmp_path / "report.ods", table, RESULTS)
+    with pytest.raises(ReportRefused, match=r"rows\.csv is the input itself"):
+        write_report(table.path, table, RESULTS)
+
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(DiskFull, match="no room left"):
+        write_report(tmp_path / "report.csv", table, RESULTS)
+    assert ["rows.csv"] == [each.name for each in tmp_path.iterdir()]
+
+
+def test_a_cell_too_long_for_a_workbook_is_refused_with_advice(tmp_path: Path) -> None:
+    """Text is never cut: the place is named, and the advice is csv, which takes it."""
+    table = open_table(text_file(tmp_path, b"a,b\n1," + b"x" * 40_000 + b"\n"))
+    with pytest.raises(ReportRefused, match="cell B2 of the input has more text") as refused:
+        write_report(tmp_path / "report.xlsx", table, settled(table))
+    assert "Write the report as csv." == refused.value.action
+
+    write_report(tmp_path / "report.csv", table, settled(table))
+    assert cells_of(table) == cells_of(open_table(tmp_path / "report.csv"))
+
+
+def test_reports_are_named_beside_the_input_and_never_over_another(tmp_path: Path) -> None:
+    """The next free name is taken, for a report on a report as well."""
+    table = people(tmp_path)
+    names = []
+    for _ in range(2):
+        names.append(report_path(table).name)
+        write_report(report_path(table), table, RESULTS)
+    names.append(report_path(open_table(tmp_path / "rows.report-2.csv")).name)
+
+    assert ["rows.report.csv", "rows.report-2.csv", "rows.report-3.csv"] == names
+
+
+@pytest.mark.parametrize(
+    "headings",
+    [
+        ["a", *REPORT_HEADINGS, "note"],
+        ["a", *reversed(REPORT_HEADINGS)],
+        ["a", "_ROW"],
+        [*REPORT_HEADINGS],
+    ],
+)
+def test_a_reports_columns_elsewhere_are_refused(tmp_path: Path, headings: list[str]) -> None:
+    """Moved columns could be taken for the input's own, and would be in the next report twice."""
+    with pytest.raises(HeadingsRefused, match="a report's own columns"):
+        open_table(text_file(tmp_path, csv_of([headings, ["x"] * len(headings)])))
+
+
+def test_a_report_that_a_program_saved_wider_is_still_one(tmp_path: Path) -> None:
+    """Spreadsheet programs pad all rows to the widest; a row that was too wide still is."""
+    wide = [["1", "2", "3"], ["6", "7", ""]]
+    table, _ = report_on(tmp_path, [["a", "b"], *wide, ["4", "5"]], ".csv")
+    with (tmp_path / "report.csv").open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.reader(file))
+    width = max(map(len, rows))
+    padded = [[*row, *[""] * (width - len(row))] for row in rows]
+    report = open_table(text_file(tmp_path, csv_of(padded), "saved.csv"))
+
+    assert cells_of(table) == cells_of(report)
+    assert [1, 1, 0] == [len(row.problems) for row in report.rows()]
+    put_right = [padded[0], *([*row[:-1], ""] for row in padded[1:])]
+    report = open_table(text_file(tmp_path, csv_of(put_right), "saved.csv"))
+    assert [("1", "2"), ("6", "7"), ("4", "5")] == cells_of(report)
+    assert [] == list(chain.from_iterable(row.problems for row in report.rows()))

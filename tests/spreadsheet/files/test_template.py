@@ -1,0 +1,98 @@
+"""Templates: what a person fills in keeps its digits, offers what is allowed, and opens again."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+from openpyxl import load_workbook
+from openpyxl.worksheet.worksheet import Worksheet
+
+from connector.errors.spreadsheet import HeadingsRefused, NotASpreadsheet
+from connector.spreadsheet.table import open_table
+from connector.spreadsheet.template import TemplateColumn, write_template
+from tests.spreadsheet.files.made import cells_of
+from tests.spreadsheet.files.reported import sheet_cells
+
+ZONES = tuple(f"Europe/Zone {number}" for number in range(40))
+COLUMNS = (
+    TemplateColumn("first name", "Any text.", (), "Ann", True),
+    TemplateColumn("phone", "Any text.", (), "+44 20 7946 0000", False),
+    TemplateColumn("reference", "Any text.", (), "00123", False),
+    TemplateColumn("status", "One of three.", ("new", "open", "closed"), "new", False),
+    TemplateColumn("zone", "A time zone.", ZONES, ZONES[1], False),
+    TemplateColumn("place", "A place.", ('Köln, "Dom"', "Bonn"), "Bonn", False),
+    TemplateColumn("formula", "Any text.", (), "=1+1", False),
+)
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.tsv", "rows.txt", "rows.xlsx"])
+def test_a_template_opens_as_a_table(tmp_path: Path, name: str) -> None:
+    """It has the headings in order and the example as its only row, and is its owner's alone."""
+    write_template(tmp_path / name, COLUMNS)
+    table = open_table(tmp_path / name)
+
+    assert tuple(column.heading for column in COLUMNS) == table.headings
+    assert [tuple(column.example for column in COLUMNS)] == cells_of(table)
+    assert 0o600 == stat.S_IMODE((tmp_path / name).stat().st_mode)
+
+
+def written(folder: Path) -> Worksheet:
+    """The sheet of a workbook's template."""
+    write_template(folder / "rows.xlsx", COLUMNS)
+    sheet = load_workbook(folder / "rows.xlsx").active
+    assert isinstance(sheet, Worksheet)
+    return sheet
+
+
+def test_columns_are_text(tmp_path: Path) -> None:
+    """Cells that are not filled in yet are formatted as text, and the example is text."""
+    sheet = written(tmp_path)
+    kinds = {kind for _, kind, _, _ in sheet_cells(tmp_path / "rows.xlsx")}
+
+    assert {"@"} == {sheet.column_dimensions[each].number_format for each in "ABCDEFG"}
+    assert {"@"} == {cell.number_format for row in sheet.iter_rows() for cell in row}
+    assert {"inlineStr"} == kinds
+
+
+def test_headings_tell_the_rule_and_whether_it_is_required(tmp_path: Path) -> None:
+    """Each heading has its rule as a comment; a required one looks different from the others."""
+    sheet = written(tmp_path)
+    said = [cell.comment.text if cell.comment else None for cell in sheet[1]]
+    fills = [cell.fill.fgColor.rgb for cell in sheet[1]]
+
+    assert "Required.\nAny text." == said[0]
+    assert "Optional.\nOne of three.\nAllowed: new, open, closed." == said[3]
+    assert fills[0] not in fills[1:]
+    assert 1 == len(set(fills[1:]))
+
+
+def test_allowed_values_are_offered_in_every_row(tmp_path: Path) -> None:
+    """A short list is in the cell's own rule; a long one, or one with commas, on a hidden sheet,
+    which is never taken for the rows.
+    """
+    sheet = written(tmp_path)
+    offered = {str(each.sqref): each.formula1 for each in sheet.data_validations.dataValidation}
+    lists = load_workbook(tmp_path / "rows.xlsx")["Allowed values"]
+
+    assert {
+        "D2:D1048576": '"new,open,closed"',
+        "E2:E1048576": "'Allowed values'!$A$1:$A$40",
+        "F2:F1048576": "'Allowed values'!$B$1:$B$2",
+    } == offered
+    assert "hidden" == lists.sheet_state
+    assert list(ZONES) == [lists.cell(row, 1).value for row in range(1, 41)]
+    assert ['Köln, "Dom"', "Bonn"] == [lists.cell(row, 2).value for row in (1, 2)]
+
+
+def test_headings_must_tell_columns_apart(tmp_path: Path) -> None:
+    """A template that could not be read again is not written, nor one of another kind."""
+    with pytest.raises(HeadingsRefused, match="column A 'first name' and column B 'First Name'"):
+        write_template(
+            tmp_path / "rows.csv", (COLUMNS[0], TemplateColumn("First Name", "", (), "", False))
+        )
+    with pytest.raises(NotASpreadsheet, match=r"rows\.ods: a template is a csv"):
+        write_template(tmp_path / "rows.ods", COLUMNS)
+
+    assert [] == list(tmp_path.iterdir())

@@ -1,0 +1,259 @@
+"""Workbooks: cells as they were typed, the right sheet, and cells that have no value to read."""
+
+from __future__ import annotations
+
+import datetime as d
+from pathlib import Path
+
+import pytest
+from openpyxl import Workbook
+from openpyxl.worksheet.worksheet import Worksheet
+
+from connector.errors import ConnectorError, Misused
+from connector.errors.spreadsheet import (
+    DamagedSpreadsheet,
+    HeadingsRefused,
+    NoRows,
+    NotASpreadsheet,
+    SheetUnknown,
+)
+from connector.spreadsheet.table import open_table
+from tests.spreadsheet.files.made import (
+    cells_of,
+    parts,
+    sheet_xml,
+    text_row,
+    workbook_file,
+    zipped,
+)
+
+
+def saved(folder: Path, *rows: list[object]) -> Path:
+    """A workbook with these rows below the headings a, b, c and so on, by another program."""
+    book = Workbook()
+    sheet = book.active
+    assert isinstance(sheet, Worksheet)
+    sheet.append([chr(ord("a") + i) for i in range(max(map(len, rows)))])
+    for row in rows:
+        sheet.append(row)
+    path = folder / "rows.xlsx"
+    book.save(path)
+    return path
+
+
+def test_cells_keep_the_types_that_were_typed(tmp_path: Path) -> None:
+    """Text, numbers, truth values, dates and times come as such; whole numbers without a point."""
+    typed = ["00123", "NA", "TRUE", 5, 5.0, 0.1, True, d.date(2025, 3, 4), d.time(9, 30)]
+    table = open_table(saved(tmp_path, [*typed, d.datetime(2025, 3, 4, 10, 11, 12)]))
+    ((*cells, moment),) = cells_of(table)
+
+    assert typed == cells
+    assert [type(each) for each in [*typed[:4], 5, *typed[5:]]] == [type(each) for each in cells]
+    assert d.datetime(2025, 3, 4, 10, 11, 12) == moment
+    assert ("xlsx", "Sheet", None, None) == (
+        table.kind, table.sheet, table.encoding, table.delimiter
+    )  # fmt: skip
+
+
+def test_lengths_of_time_and_numbers_without_end_are_text(tmp_path: Path) -> None:
+    """Thirty hours come as a spreadsheet shows them; no digit is made up for a long number."""
+    path = saved(tmp_path, [d.timedelta(hours=30, minutes=5), 2_000_000_000_000_000])
+
+    assert ["30:05:00", "2000000000000000.0"] == [
+        str(each) for each in cells_of(open_table(path))[0]
+    ]
+
+
+def test_rows_have_the_numbers_that_the_program_shows(tmp_path: Path) -> None:
+    """Rows that are not in the file at all count, and so do blank ones."""
+    path = workbook_file(
+        tmp_path,
+        text_row(1, "a", "b"),
+        '<row r="4"><c r="B4"><v>1</v></c></row>',
+        '<row r="7"><c r="A7"><v>2</v></c></row>',
+    )
+    table = open_table(path)
+
+    assert [("", ""), ("", ""), ("", 1), ("", ""), ("", ""), (2, "")] == cells_of(table)
+    assert [4, 7] == [row.number for row in table.rows() if not row.is_blank]
+
+
+def test_headings_are_in_the_first_row_and_column(tmp_path: Path) -> None:
+    """A table that begins further down or to the right is refused, and not moved."""
+    low = workbook_file(tmp_path, text_row(3, "a"), text_row(4, "1"))
+    with pytest.raises(HeadingsRefused, match="row 1 is blank"):
+        open_table(low)
+    right = workbook_file(
+        tmp_path,
+        '<row r="1"><c r="B1"><v>1</v></c></row>',
+        '<row r="2"><c r="A2"><v>1</v></c></row>',
+    )
+    with pytest.raises(HeadingsRefused, match="column A: the heading is empty"):
+        open_table(right)
+
+
+def test_cells_below_no_heading_refuse_the_file(tmp_path: Path) -> None:
+    """A column without a heading is refused if it has cells, and is none if it has not."""
+    filled = workbook_file(tmp_path, text_row(1, "a"), text_row(2, "1", "", "x"))
+    with pytest.raises(HeadingsRefused, match="in column B or further right"):
+        open_table(filled)
+
+    bare = workbook_file(tmp_path, text_row(1, "a", "", ""), text_row(2, "1", "", ""))
+    assert [("1",)] == cells_of(open_table(bare))
+
+
+def test_formulas_are_their_values_and_lost_ones_are_problems(tmp_path: Path) -> None:
+    """A value that was saved is read; an error or a formula never calculated is a problem of its
+    row, with the cell's heading and what it holds.
+    """
+    path = workbook_file(
+        tmp_path,
+        text_row(1, "a", "b", "c"),
+        '<row r="2"><c r="A2"><f>1+1</f><v>2</v></c><c r="B2" t="str"><f>B1</f><v></v></c></row>',
+        '<row r="3"><c r="A3" t="e"><f>X()</f><v>#N/A</v></c><c t="e"><v>#REF!</v></c></row>',
+        '<row r="4"><c r="A4"><f>A2&amp;B2</f><v></v></c><c r="C4"><f>SUM(A:A)</f></c></row>',
+        '<row r="5"><c r="B5"><f>A5</f><v/></c></row>',
+        text_row(6, "#N/A", "=A1"),
+    )
+    table = open_table(path)
+    rows = {row.number: row for row in table.rows()}
+
+    assert [(2, "", ""), ("#N/A", "#REF!", ""), ("=A2&B2", "", "=SUM(A:A)")] == [
+        rows[number].cells for number in (2, 3, 4)
+    ]
+    assert [
+        (3, "spreadsheet_error", "a", "#N/A"),
+        (3, "spreadsheet_error", "b", "#REF!"),
+        (4, "formula_without_value", "a", "=A2&B2"),
+        (4, "formula_without_value", "c", "=SUM(A:A)"),
+        (5, "formula_without_value", "b", "=A5"),
+    ] == [
+        (row.number, each.code, each.column, each.received)
+        for row in rows.values()
+        for each in row.problems
+    ]
+    assert not rows[5].is_blank
+    assert ("#N/A", "=A1", "") == rows[6].cells
+
+
+def test_texts_come_as_they_were_written(tmp_path: Path) -> None:
+    """Characters that XML cannot hold, parts in several styles, and outer blanks all arrive."""
+    cell = '<c t="inlineStr"><is>{}</is></c>'
+    path = workbook_file(
+        tmp_path,
+        text_row(1, "a", "b", "c"),
+        '<row r="2">'
+        + cell.format("<t>x_x000D_y_x005F_x0041_</t>")
+        + cell.format("<r><t>bold</t></r><r><t>plain</t></r><rPh><t>said</t></rPh>")
+        + cell.format('<t xml:space="preserve"> both </t>')
+        + "</row>",
+    )
+
+    assert [("x\ry_x0041_", "boldplain", " both ")] == cells_of(open_table(path))
+
+
+@pytest.mark.parametrize(
+    ("rows", "part"),
+    [
+        (('<row r="1"><c r="A1"><v>1</v></c><c r="A1"><v>2</v></c></row>',), "A1 is there twice"),
+        ((text_row(2, "a"), text_row(1, "b")), "row 1 is there twice or out of order"),
+        (('<row r="1"><c r="B2"><v>1</v></c></row>',), "B2 is there twice or out of order"),
+        (('<row r="1"><c r="?"><v>1</v></c></row>',), "'?' is no place of a cell"),
+        (('<row r="1"><c r="A1"><v>1</v></row>',), "has XML that is damaged"),
+    ],
+    ids=["cell twice", "row order", "other row", "no place", "not closed"],
+)
+def test_sheets_that_can_be_read_in_two_ways_are_refused(
+    tmp_path: Path, rows: tuple[str, ...], part: str
+) -> None:
+    """Two cells in one place would leave one of them out, so neither is believed."""
+    with pytest.raises(DamagedSpreadsheet) as refused:
+        open_table(workbook_file(tmp_path, *rows))
+
+    assert part in str(refused.value)
+    assert "rows.xlsx" in str(refused.value)
+
+
+def several(folder: Path) -> Path:
+    """A workbook of four sheets: two with rows, one without, and a hidden one."""
+    table = sheet_xml(text_row(1, "a"), text_row(2, "1"))
+    other = sheet_xml(text_row(1, "b"), text_row(2, "2"))
+    sheets = {"People": table, "Empty": sheet_xml('<row r="1"><c s="1"/></row>'), "Lists": other}
+    path = folder / "rows.xlsx"
+    path.write_bytes(zipped(parts({**sheets, "Jobs": other}, {"Lists": "veryHidden"})))
+    return path
+
+
+def test_the_sheet_is_named_or_the_only_one_with_rows(tmp_path: Path) -> None:
+    """Several sheets with rows are refused by name; an empty or hidden one is no choice, unless
+    it is named.
+    """
+    path = several(tmp_path)
+    with pytest.raises(SheetUnknown, match="has 2 sheets with something in them") as refused:
+        open_table(path)
+    assert "Name one with --sheet: 'People', 'Jobs'." == refused.value.action
+
+    assert ("a",) == open_table(path, sheet="people ").headings
+    assert ("Lists", ("b",)) == (
+        open_table(path, sheet="Lists").sheet, open_table(path, sheet="Lists").headings
+    )  # fmt: skip
+    with pytest.raises(SheetUnknown, match="has no sheet 'Persons'") as unknown:
+        open_table(path, sheet="Persons")
+    assert "'People', 'Empty', 'Lists', 'Jobs'" in unknown.value.action
+
+
+def test_options_of_text_say_nothing_of_a_workbook(tmp_path: Path) -> None:
+    """An option that would be ignored is refused."""
+    path = workbook_file(tmp_path, text_row(1, "a"), text_row(2, "1"))
+    for options in ({"encoding": "utf-8"}, {"delimiter": "comma"}):
+        with pytest.raises(Misused, match="is a workbook, and --"):
+            open_table(path, **options)
+
+
+@pytest.mark.parametrize(
+    ("rows", "error"),
+    [((), NoRows), ((text_row(1, "a"),), NoRows), ((text_row(1, "a"), text_row(2, "")), NoRows)],
+    ids=["nothing", "headings", "blank"],
+)
+def test_workbooks_without_rows(
+    tmp_path: Path, rows: tuple[str, ...], error: type[ConnectorError]
+) -> None:
+    """A workbook without any row below the headings is refused."""
+    with pytest.raises(error, match=r"rows\.xlsx"):
+        open_table(workbook_file(tmp_path, *rows))
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "part"),
+    [
+        (b"a,b\n1,2\n", NotASpreadsheet, "is no xlsx workbook, whatever its name"),
+        (zipped({"content.xml": "<a/>"}), NotASpreadsheet, "is an OpenDocument file"),
+        (zipped({"xl/workbook.bin": b"\0"}), NotASpreadsheet, "is an xlsb workbook"),
+        (zipped({"a.txt": b"a"}), NotASpreadsheet, "is a zip and no workbook"),
+        (zipped({"a.txt": b"a"})[:-5], DamagedSpreadsheet, "is cut off"),
+        (zipped({"a.txt": b"a"}) + b"more", DamagedSpreadsheet, "added at its end"),
+        (b"PK\x03\x04" + b"\0" * 10, DamagedSpreadsheet, "is cut off"),
+    ],
+    ids=["text", "ods", "xlsb", "zip", "cut", "more", "short"],
+)
+def test_files_that_are_no_workbook(
+    tmp_path: Path, content: bytes, error: type[ConnectorError], part: str
+) -> None:
+    """What has the name of a workbook and is none is told for what it is."""
+    path = tmp_path / "rows.xlsx"
+    path.write_bytes(content)
+    with pytest.raises(error) as refused:
+        open_table(path)
+
+    assert part in str(refused.value)
+
+
+def test_a_part_that_is_damaged_is_noticed(tmp_path: Path) -> None:
+    """A flipped byte of a packed part is found by its check sum, or makes no text of it."""
+    whole = bytearray(zipped(parts({"People": sheet_xml(text_row(1, "a"), text_row(2, "1"))})))
+    place = whole.index(b"xl/worksheets/s1.xml") + 60
+    whole[place] ^= 0xFF
+    path = tmp_path / "rows.xlsx"
+    path.write_bytes(bytes(whole))
+    with pytest.raises(DamagedSpreadsheet, match="is damaged"):
+        open_table(path)

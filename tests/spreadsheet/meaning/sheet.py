@@ -1,0 +1,139 @@
+"""What the tests of meaning share: tables made of Python values, and a landing that is said.
+
+The landing that is said answers by comparing each record, and shares no code with the warehouse's.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from connector.catalog import ContentTypeField
+from connector.engine.task import Mode
+from connector.spreadsheet.aim import Aim, aim
+from connector.spreadsheet.check import Checked, check
+from connector.spreadsheet.mapping import ColumnMap, map_headings
+from connector.spreadsheet.mapping_file import SavedMap
+from connector.spreadsheet.row import Cell, Row
+
+
+@dataclass(frozen=True)
+class Made:
+    """A table of Python values."""
+
+    headings: tuple[str, ...]
+    cells: tuple[tuple[Cell, ...], ...]
+
+    def rows(self) -> Iterator[Row]:
+        """The rows, numbered as a spreadsheet does."""
+        for number, cells in enumerate(self.cells, 2):
+            yield Row(number, cells)
+
+
+def table(*records: Mapping[str, Cell]) -> Made:
+    """A table with a row for each record; what a record lacks is blank."""
+    headings = tuple(dict.fromkeys(name for record in records for name in record))
+    return Made(headings, tuple(tuple(r.get(name, "") for name in headings) for r in records))
+
+
+def from_csv(content: bytes, delimiter: str) -> Made:
+    """The table in a csv."""
+    text = content.decode("utf-8-sig")
+    headings, *rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    return Made(tuple(headings), tuple(map(tuple, rows)))
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is landed of one record."""
+
+    record: Mapping[str, Any]
+    is_whole: bool = True
+    is_deleted: bool = False
+
+
+@dataclass
+class Said:
+    """A landing that is said: records by resource, and the fields of one content type.
+
+    `asked` counts the questions.
+    """
+
+    records: Mapping[str, Sequence[Known]] = field(default_factory=dict)
+    fields: Sequence[ContentTypeField] | None = None
+    asked: int = 0
+
+    def ids(
+        self,
+        resource: str,
+        fields: Sequence[str],
+        values: Sequence[tuple[Any, ...]],
+        parent: str | None = None,
+    ) -> Sequence[tuple[str, ...]]:
+        """The ids of the records that have these values, letter case aside."""
+        self.asked += 1
+        live = [each.record for each in self.records.get(resource, ()) if not each.is_deleted]
+        return [
+            tuple(
+                sorted(
+                    record["id"]
+                    for record in live
+                    if all(
+                        str(record.get(name, "")).lower() == str(value).lower()
+                        for name, value in zip(fields, wanted, strict=True)
+                    )
+                )
+            )
+            for wanted in values
+        ]
+
+    def landed(self, resource: str, ids: Collection[str]) -> Mapping[str, Known]:
+        """What is landed under these ids."""
+        self.asked += 1
+        there = self.records.get(resource, ())
+        return {each.record["id"]: each for each in there if each.record["id"] in ids}
+
+    def holds(self, resource: str) -> bool:
+        """Whether the resource has any record."""
+        return bool(self.records.get(resource))
+
+    def content_fields(self, content_type: str) -> Sequence[ContentTypeField] | None:
+        """The fields of the one content type, whose slug is `posts`."""
+        return self.fields if content_type == "posts" else None
+
+
+CANDIDATE: Mapping[str, Cell] = {
+    "first_name": "Zoë",
+    "last_name": "O'Brien",
+    "email": "zoe@people.example",
+    "employment_type": "permanent",
+}
+"""The least that makes a candidate."""
+
+
+def aimed(
+    resource: str = "candidates", mode: Mode = "create", said: Said | None = None, **options: Any
+) -> Aim:
+    """An aim at a landing that is said."""
+    return aim(resource, mode, said or Said(), **options)
+
+
+def checked(
+    made: Made, wanted: Aim, said: Said | None = None, saved: SavedMap | None = None
+) -> list[Checked]:
+    """Every row of the table after the check."""
+    columns = map_headings(made.headings, wanted, saved=saved)
+    return list(check(made, columns, wanted, said or Said()))
+
+
+def problems(found: Sequence[Checked]) -> list[tuple[int, str | None, str]]:
+    """Row, column and code of every problem."""
+    return [(each.row.number, p.column, p.code) for each in found for p in each.problems]
+
+
+def mapped(columns: ColumnMap) -> dict[str, tuple[str, str]]:
+    """Each mapped heading with the column that it is, and how it was found."""
+    return {each.heading: (each.slot.column, each.how) for each in columns.columns}

@@ -1,0 +1,237 @@
+"""Test 30: what people and their programs write in cells is kept as it is, or refused with the
+reason, and never guessed at.
+"""
+
+from __future__ import annotations
+
+from datetime import date, datetime, time
+from typing import Any
+
+import pytest
+
+from connector.spreadsheet.problems import PROBLEMS
+from connector.spreadsheet.row import Cell
+from connector.spreadsheet.slots import Slot
+from connector.spreadsheet.unreadable import Unreadable, shown
+from connector.spreadsheet.values import AS_WRITTEN, Manner, reader
+from tests.spreadsheet.meaning.sheet import aimed
+
+BRITISH = Manner(date_format="DD/MM/YYYY")
+GERMAN = Manner(decimal=",")
+LONDON = Manner(timezone="Europe/London")
+WHOLE = Manner(whole_numbers=True)
+
+
+def slot(name: str, resource: str = "candidates") -> Slot:
+    """The place of that name in a create."""
+    return next(each for each in aimed(resource).slots if each.column == name)
+
+
+def read(name: str, cell: Cell, manner: Manner = AS_WRITTEN) -> Any:
+    """The value of a cell; `resource.field` for another resource than candidates."""
+    resource, _, field = name.rpartition(".")
+    return reader(slot(field, resource or "candidates"), "create", manner).read(cell)
+
+
+def refused(name: str, cell: Cell, manner: Manner = AS_WRITTEN) -> Unreadable:
+    """Why the cell is refused."""
+    with pytest.raises(Unreadable) as caught:
+        read(name, cell, manner)
+    return caught.value
+
+
+KEPT: list[tuple[str, Cell, Any]] = [
+    *(("notes", text, text) for text in ("00123", "+44 20 7946 0123", "NA", "TRUE", "null")),
+    *(("notes", text, text) for text in ("1-2", "03/04/2025", "💪 👩‍👩‍👧", "-")),
+    (
+        "notes",
+        "\u05e9\u05dc\u05d5\u05dd \u200f\u0628\u062e",
+        "\u05e9\u05dc\u05d5\u05dd \u200f\u0628\u062e",
+    ),
+    *(("notes", text, text) for text in ("=1+1", "1E5", "#hash", "a\nb\tc", "é", "e\u0301", "'a")),
+    ("notes", "  outer blanks go \u00a0", "outer blanks go"),
+    ("notes", 1234, "1234"),
+    ("notes", 5.0, "5"),
+    *(("phone", text, text) for text in ("+44 20 7946 0123", "00123", "0161 496-0123 ext. 5")),
+    *(("jobs.reference_code", text, text) for text in ("00123", "1E5", "A/7", "NA")),
+    *(("email", text, text) for text in ("a@b.example", "o'brien+x@b.example")),
+    ("email", "zoë@bücher.example", "zoë@bücher.example"),
+    ("portfolio_url", "HTTPS://a.example/b?c=d&e=é", "HTTPS://a.example/b?c=d&e=é"),
+    ("salary_currency", "gbp", "GBP"),
+    ("bookings.timezone", "Europe/London", "Europe/London"),
+    ("expected_salary", "45000", 45000),
+    ("expected_salary", "+45000.5", 45000.5),
+    ("expected_salary", "-0.125", -0.125),
+    ("expected_salary", "1234.567", 1234.567),
+    ("expected_salary", 45000.25, 45000.25),
+    ("rating", "007", 7),
+    ("rating", "4.0", 4),
+    ("rating", 4.0, 4),
+    *(("willing_to_relocate", text, True) for text in ("true", "Yes", "Y", "1", "TRUE", True, 1)),
+    *(("willing_to_relocate", text, False) for text in ("FALSE", "no", "n", "0", False, 0.0)),
+    ("date_of_birth", "1985-04-03", "1985-04-03"),
+    ("date_of_birth", "1985-04-03T00:00:00Z", "1985-04-03"),
+    ("date_of_birth", date(1985, 4, 3), "1985-04-03"),
+    ("date_of_birth", datetime(1985, 4, 3), "1985-04-03"),
+    ("bookings.start_datetime", "2025-04-03T09:30Z", "2025-04-03T09:30:00Z"),
+    ("bookings.start_datetime", "2025-04-03 11:30:00 +0200", "2025-04-03T09:30:00Z"),
+    *(("employment_type", text, "permanent") for text in ("permanent", "Permanent", " PERMANENT ")),
+    ("employment_type", "Contract to perm", "contract_to_perm"),
+    ("employment_type", "contract-to-PERM", "contract_to_perm"),
+    *(("companies.company_size", text, "1-10") for text in ("1-10", "1 \u2013 10", "1_10")),
+    ("assigned_to", "6f9c-11_A", "6f9c-11_A"),
+    ("assigned_to", 1001, "1001"),
+]
+
+
+@pytest.mark.parametrize(("name", "cell", "value"), KEPT, ids=str)
+def test_30_what_is_clear_is_kept(name: str, cell: Cell, value: Any) -> None:
+    """A cell that can mean one thing only is that thing, and text is text."""
+    found = read(name, cell)
+
+    assert value == found
+    assert type(value) is type(found)
+
+
+DECLARED: list[tuple[str, Cell, Manner, Any]] = [
+    ("date_of_birth", "03/04/1985", BRITISH, "1985-04-03"),
+    ("date_of_birth", "3/4/1985", BRITISH, "1985-04-03"),
+    ("date_of_birth", "1985-04-03", BRITISH, "1985-04-03"),
+    ("date_of_birth", "04/03/1985", Manner(date_format="MM/DD/YYYY"), "1985-04-03"),
+    ("date_of_birth", "3. April 1985", Manner(date_format="D. MMM YYYY"), "1985-04-03"),
+    ("date_of_birth", "03-apr-1985", Manner(date_format="DD-MMM-YYYY"), "1985-04-03"),
+    ("bookings.start_datetime", "2025-04-03 09:30", LONDON, "2025-04-03T08:30:00Z"),
+    ("bookings.start_datetime", "2025-01-03T09:30", LONDON, "2025-01-03T09:30:00Z"),
+    ("bookings.start_datetime", datetime(2025, 7, 1, 9, 30), LONDON, "2025-07-01T08:30:00Z"),
+    (
+        "bookings.start_datetime",
+        "03/04/2025 09:30",
+        Manner(date_format="DD/MM/YYYY hh:mm", timezone="UTC"),
+        "2025-04-03T09:30:00Z",
+    ),
+    ("expected_salary", "45,5", GERMAN, 45.5),
+    ("expected_salary", "45,000", GERMAN, 45.0),
+    ("expected_salary", "45.000", Manner(decimal="."), 45.0),
+    ("rating", "4,0", GERMAN, 4),
+    ("phone", 447700900123, WHOLE, "447700900123"),
+    ("employment_type", "perm", Manner(values={"Perm": "permanent"}), "permanent"),
+    ("notes", "N/A", Manner(values={"N/A": ""}), None),
+    ("rating", "good", Manner(values={"Good": "4"}), 4),
+]
+
+
+@pytest.mark.parametrize(("name", "cell", "manner", "value"), DECLARED, ids=str)
+def test_30_what_is_declared_is_read_so(name: str, cell: Cell, manner: Manner, value: Any) -> None:
+    """A date format, a decimal sign, a time zone or a map of values decides what is unclear."""
+    assert value == read(name, cell, manner)
+
+
+REFUSED: list[tuple[str, Cell, Manner, str, str]] = [
+    *((name, "4.479E+11", AS_WRITTEN, "scientific", "source") for name in ("phone", "notes")),
+    ("jobs.reference_code", "1E+05", AS_WRITTEN, "scientific", "source"),
+    ("expected_salary", "4.5E4", AS_WRITTEN, "scientific", "source"),
+    ("notes", "#REF!", AS_WRITTEN, "spreadsheet_error", "formula"),
+    ("notes", "a\0b", AS_WRITTEN, "control_character", "type it again"),
+    ("phone", "0161\u200b496", AS_WRITTEN, "hidden_character", "0161496"),
+    ("email", "an\u200bna@b.example", AS_WRITTEN, "hidden_character", "anna@b.example"),
+    ("email", "\u202eanna@b.example", AS_WRITTEN, "hidden_character", "anna@b.example"),
+    ("email", "an\tna@b.example", AS_WRITTEN, "hidden_character", "anna@b.example"),
+    ("email", "\ufeffanna@b.example", AS_WRITTEN, "hidden_character", "anna@b.example"),
+    ("email", "a@b.example, c@d.example", AS_WRITTEN, "several_emails", "a@b.example"),
+    ("email", "a@b.example/c@d.example", AS_WRITTEN, "several_emails", "a@b.example"),
+    ("email", "Anna <a@b.example>", AS_WRITTEN, "email_format", "Write a@b.example"),
+    ("email", "anna at b.example", AS_WRITTEN, "email_format", "Correct"),
+    ("email", 12.0, AS_WRITTEN, "email_format", "Correct"),
+    ("phone", 447700900123, AS_WRITTEN, "number_in_text", "whole_numbers = true"),
+    ("jobs.reference_code", 123, AS_WRITTEN, "number_in_text", "whole_numbers = true"),
+    ("phone", 4.4770090012345e17, WHOLE, "not_text", "type the value again"),
+    ("notes", 3.5, AS_WRITTEN, "not_text", "type the value again"),
+    ("notes", True, AS_WRITTEN, "not_text", "type the value again"),
+    ("notes", date(2025, 2, 1), AS_WRITTEN, "not_text", "type the value again"),
+    ("notes", time(9, 30), AS_WRITTEN, "not_text", "type the value again"),
+    ("companies.company_size", datetime(2025, 1, 10), AS_WRITTEN, "not_text", "type"),
+    ("employment_type", "Perm", AS_WRITTEN, "unknown_value", "permanent"),
+    ("employment_type", "permanant", AS_WRITTEN, "unknown_value", "permanent"),
+    ("employment_type", "zebra", AS_WRITTEN, "unknown_value", "map"),
+    ("companies.company_size", "110", AS_WRITTEN, "unknown_value", ""),
+    ("portfolio_url", "www.example.com", AS_WRITTEN, "url_format", "https://www.example.com"),
+    ("portfolio_url", "javascript:alert(1)", AS_WRITTEN, "url_format", "Correct"),
+    ("salary_currency", "£", AS_WRITTEN, "currency_format", "GBP"),
+    ("bookings.timezone", "../etc/passwd", AS_WRITTEN, "timezone_format", "zone"),
+    ("bookings.timezone", "London", AS_WRITTEN, "timezone_format", "zone"),
+    ("assigned_to", "Anna Berg", AS_WRITTEN, "id_format", "map"),
+    ("assigned_to", "../x", AS_WRITTEN, "id_format", "map"),
+    ("expected_salary", "45,000", AS_WRITTEN, "ambiguous_number", "45000"),
+    ("expected_salary", "45.000", AS_WRITTEN, "ambiguous_number", "45000"),
+    ("expected_salary", "45.000", GERMAN, "thousands", "45000"),
+    ("expected_salary", "1,250,000", AS_WRITTEN, "thousands", "1250000"),
+    ("expected_salary", "1.250.000,50", GERMAN, "thousands", "1250000,50"),
+    ("expected_salary", "45 000", AS_WRITTEN, "thousands", "45000"),
+    ("expected_salary", "45000,50", AS_WRITTEN, "decimal_sign", "45000.50"),
+    ("expected_salary", "£45,000", AS_WRITTEN, "currency_sign", "45000"),
+    ("expected_salary", "EUR 45000", AS_WRITTEN, "currency_sign", "45000"),
+    ("expected_salary", "12%", AS_WRITTEN, "percent_sign", "12"),
+    ("expected_salary", "45k", AS_WRITTEN, "not_a_number", "digits"),
+    ("expected_salary", "NA", AS_WRITTEN, "not_a_number", "clear"),
+    ("expected_salary", "٤٥", AS_WRITTEN, "not_a_number", "digits"),
+    ("expected_salary", True, AS_WRITTEN, "not_a_number", "number"),
+    ("expected_salary", float("nan"), AS_WRITTEN, "not_a_number", "number"),
+    ("rating", "4.5", AS_WRITTEN, "not_whole", "whole"),
+    ("rating", 4.5, AS_WRITTEN, "not_whole", "whole"),
+    ("rating", "5.000", AS_WRITTEN, "ambiguous_number", "5000"),
+    ("rating", "1" * 30, AS_WRITTEN, "too_large", "18"),
+    ("willing_to_relocate", "perhaps", AS_WRITTEN, "not_true_or_false", "yes or no"),
+    ("willing_to_relocate", 2, AS_WRITTEN, "not_true_or_false", "yes or no"),
+    ("date_of_birth", "03/04/1985", AS_WRITTEN, "ambiguous_date", "1985-04-03 or 1985-03-04"),
+    ("date_of_birth", "25/12/1985", AS_WRITTEN, "date_format", "1985-12-25"),
+    ("date_of_birth", "25/13/1985", AS_WRITTEN, "no_such_date", "Correct"),
+    ("date_of_birth", "1985-02-30", AS_WRITTEN, "no_such_date", "Correct"),
+    ("date_of_birth", "30/02/1985", BRITISH, "no_such_date", "Correct"),
+    ("date_of_birth", "0085-04-03", AS_WRITTEN, "no_such_date", "year"),
+    ("date_of_birth", "03/04/85", BRITISH, "date_format", "2025-04-03"),
+    ("date_of_birth", "1985-04-03T14:30", AS_WRITTEN, "time_in_date", "1985-04-03"),
+    ("date_of_birth", datetime(1985, 4, 3, 14, 30), AS_WRITTEN, "time_in_date", "1985-04-03"),
+    ("date_of_birth", 31140, AS_WRITTEN, "date_format", "Format"),
+    ("date_of_birth", "31140", AS_WRITTEN, "date_format", "2025-04-03"),
+    ("bookings.start_datetime", "2025-04-03", AS_WRITTEN, "time_missing", "T09:30"),
+    ("bookings.start_datetime", date(2025, 4, 3), AS_WRITTEN, "time_missing", "T09:30"),
+    ("bookings.start_datetime", "2025-04-03 09:30", AS_WRITTEN, "no_time_zone", "timezone"),
+    ("bookings.start_datetime", datetime(2025, 4, 3, 9), AS_WRITTEN, "no_time_zone", "timezone"),
+    ("bookings.start_datetime", "2025-03-30 01:30", LONDON, "clock_change", "UTC"),
+    ("bookings.start_datetime", "2025-10-26 01:30", LONDON, "clock_change", "UTC"),
+    ("bookings.start_datetime", "2025-04-03T25:00Z", AS_WRITTEN, "no_such_date", "Correct"),
+]
+
+
+@pytest.mark.parametrize(("name", "cell", "manner", "code", "fix"), REFUSED, ids=str)
+def test_30_what_is_unclear_or_damaged_is_refused(
+    name: str, cell: Cell, manner: Manner, code: str, fix: str
+) -> None:
+    """A cell that could mean two things, or has lost what it meant, is a documented problem with a
+    fix.
+    """
+    error = refused(name, cell, manner)
+
+    assert code == error.code
+    assert code in PROBLEMS
+    assert fix in str(error.fix)
+    assert error.message.endswith((".", "?"))
+
+
+def test_30_hidden_characters_are_named_and_shown() -> None:
+    """A person is told which invisible character it is, and sees where it stands."""
+    error = refused("email", "an\u200bna@b.example")
+
+    assert "zero width space (U+200B)" in error.message
+    assert "an<U+200B>na@b.example" == shown("an\u200bna@b.example")
+    assert 80 == len(shown("x" * 500))
+
+
+@pytest.mark.parametrize("text", ["DD/MM", "DDMMYYYY", "YYYY-MM-DD-MM", "%d/%m/%Y", "DD/MM/YY", ""])
+def test_30_date_formats_must_tell_day_month_and_year(text: str) -> None:
+    """A date format that leaves something open is refused before any cell is read."""
+    if not text:
+        assert "1985-04-03" == read("date_of_birth", "1985-04-03", Manner(date_format=text))
+        return
+    with pytest.raises(ValueError, match=r"."):
+        reader(slot("date_of_birth"), "create", Manner(date_format=text))

@@ -1,0 +1,103 @@
+"""Whatever a cell holds, reading it gives a value that JSON has, or a documented problem."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, datetime, time
+
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from connector.catalog import CATALOG
+from connector.spreadsheet.problems import PROBLEMS
+from connector.spreadsheet.row import Cell
+from connector.spreadsheet.slots import Slot, slots
+from connector.spreadsheet.unreadable import Unreadable, shown
+from connector.spreadsheet.values import AS_WRITTEN, Manner, Reader, reader
+from connector.value import Kind
+
+MANNERS = (
+    AS_WRITTEN,
+    Manner("DD/MM/YYYY hh:mm", ",", "Europe/London", True, {"x": "1", "y": ""}),
+)
+READERS: list[tuple[Slot, Reader]] = [
+    (slot, reader(slot, "upsert", manner))
+    for declared in CATALOG.values()
+    if "create" in declared.operations
+    for slot in slots(declared, "upsert")
+    for manner in MANNERS
+]
+NUMERIC = some.text("0123456789.,-+eE€£$%' \u00a0k", min_size=1, max_size=12)
+DATED = some.text("0123456789-/.:TZ +aprAPR", min_size=1, max_size=22)
+TEXTS = some.one_of(some.text(min_size=1, max_size=40), NUMERIC, DATED)
+TYPED = some.one_of(
+    some.integers(), some.floats(), some.booleans(), some.dates(), some.datetimes(), some.times()
+)
+_TYPES = {
+    Kind.STRING: (str,),
+    Kind.UUID: (str,),
+    Kind.NUMBER: (int, float),
+    Kind.INTEGER: (int,),
+    Kind.BOOL: (bool,),
+    Kind.DATE: (str,),
+    Kind.DATETIME: (str,),
+}
+
+
+@settings(max_examples=120, deadline=None)
+@given(cell=some.one_of(TEXTS, TYPED))
+def test_any_cell_is_a_value_or_a_documented_problem(
+    cell: str | float | bool | date | datetime | time,
+) -> None:
+    """No cell raises anything else, and a value is of its field's kind and stays itself when read
+    again.
+    """
+    if isinstance(cell, str) and not cell.strip():
+        return
+    refusals = set()
+    for slot, made in READERS:
+        try:
+            value = made.read(cell)
+        except Unreadable as error:
+            refusals.add(error.code)
+            continue
+        if value is None:
+            continue
+        json.dumps(value, allow_nan=False)
+        is_looked_up = slot.reference is not None and slot.reference.by is not None
+        assert isinstance(value, str if is_looked_up else _TYPES[slot.field.kind])
+        if not is_looked_up:
+            _, problem = slot.field.read(value)
+            assert problem is None, (slot.key, value)
+    assert refusals <= set(PROBLEMS)
+    assert shown(cell).replace("\n", "").isprintable()
+
+
+@settings(max_examples=200, deadline=None)
+@given(cents=some.integers(-(10**12), 10**12))
+def test_numbers_written_plainly_are_read_exactly(cents: int) -> None:
+    """A number written in digits is that number, with either sign before its fraction."""
+    (slot,) = (s for s in slots(CATALOG["candidates"], "create") if s.key == "expected_salary")
+    text = f"{'-' * (cents < 0)}{abs(cents) // 100}.{abs(cents) % 100:02}"
+
+    assert float(text) == reader(slot, "create").read(text)
+    german = reader(slot, "create", Manner(decimal=","))
+    assert float(text) == german.read(text.replace(".", ","))
+
+
+@settings(max_examples=200, deadline=None)
+@given(day=some.dates(date(1900, 1, 1), date(2199, 12, 31)))
+def test_dates_are_read_as_they_are_declared(day: date) -> None:
+    """Every day is read in its declared form, and in ISO, and typed, as the same day."""
+    (slot,) = (s for s in slots(CATALOG["candidates"], "create") if s.key == "date_of_birth")
+    british = reader(slot, "create", Manner(date_format="DD/MM/YYYY"))
+    american = reader(slot, "create", Manner(date_format="MM/DD/YYYY"))
+    cells: list[tuple[Reader, Cell]] = [
+        (british, f"{day.day:02}/{day.month:02}/{day.year}"),
+        (british, f"{day.day}/{day.month}/{day.year}"),
+        (american, f"{day.month}/{day.day}/{day.year}"),
+        (british, day.isoformat()),
+        (american, day),
+    ]
+
+    assert {day.isoformat()} == {made.read(cell) for made, cell in cells}

@@ -1,0 +1,291 @@
+"""Rows that change, match or convert records: what differs is wanted, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from connector.engine.task import Task
+from connector.errors import Misused
+from connector.spreadsheet.check import Checked
+from connector.spreadsheet.mapping_file import SavedMap
+from connector.spreadsheet.row import Cell
+from connector.spreadsheet.values import Manner, Policy
+from tests.spreadsheet.meaning.sheet import (
+    CANDIDATE,
+    Known,
+    Said,
+    aimed,
+    checked,
+    problems,
+    table,
+)
+
+ANNA: Mapping[str, Any] = {
+    "id": "c1",
+    **CANDIDATE,
+    "email": "Anna@people.example",
+    "notes": "",
+    "rating": 4,
+    "expected_salary": 45000.0,
+    "date_of_birth": "1985-04-03T00:00:00Z",
+    "status": "screening",
+    "city": "Leeds",
+    "phone": None,
+}
+LISTED = {"id": "c2", "first_name": "Bo", "email": "bo@people.example", "phone": "1"}
+SAID = Said(
+    {
+        "candidates": [
+            Known(ANNA),
+            Known(LISTED, is_whole=False),
+            Known({"id": "c3", "email": "gone@people.example"}, is_deleted=True),
+            Known({"id": "c4", "email": "twin@people.example"}),
+            Known({"id": "c5", "email": "twin@people.example"}),
+        ]
+    }
+)
+
+
+def updated(
+    *rows: Mapping[str, Cell], saved: SavedMap | None = None, **options: Any
+) -> list[Checked]:
+    """The rows as updates of the landing that is said."""
+    return checked(table(*rows), aimed(mode="update", **options), SAID, saved)
+
+
+def task(found: Checked) -> Task:
+    """The row's task; there must be one."""
+    assert found.task is not None, found.problems
+    return found.task
+
+
+def test_only_what_differs_is_wanted() -> None:
+    """Values that mean the same are no change: numbers, dates with a midnight, blanks for none."""
+    (found,) = updated(
+        {
+            "id": "c1",
+            "first_name": "Anna",
+            "rating": "4",
+            "expected_salary": "45000",
+            "date_of_birth": "1985-04-03",
+            "city": "York",
+            "notes": "",
+        }
+    )
+
+    assert {"first_name": "Anna", "city": "York"} == task(found).fields
+    assert {"first_name": "Zoë", "city": "Leeds"} == task(found).base
+    assert {"first_name": ("Zoë", "Anna"), "city": ("Leeds", "York")} == found.changes
+    assert ("update", "c1", "c1") == (
+        task(found).operation,
+        task(found).record_id,
+        found.record_id,
+    )
+    assert {"email": "Anna@people.example"} == task(found).identity
+
+
+def test_row_that_changes_nothing_is_unchanged() -> None:
+    """No task is made, whether the values are there already or the row has none."""
+    found = updated({"id": "c1", "city": "Leeds", "phone": ""})
+
+    assert [("unchanged", None, "c1")] == [(e.outcome, e.task, e.record_id) for e in found]
+    assert "unchanged" == updated({"id": "c1", "city": ""})[0].outcome
+
+
+@pytest.mark.parametrize(
+    ("policy", "changes"),
+    [
+        ("overwrite", {"city": ("Leeds", "York"), "phone": (None, "7")}),
+        ("fill", {"phone": (None, "7")}),
+        ("never", {}),
+    ],
+)
+def test_policy_says_what_a_column_may_do(policy: Policy, changes: dict[str, Any]) -> None:
+    """A column overwrites, fills what is empty, or leaves records that exist alone."""
+    manner = Manner(policy=policy)
+    saved = SavedMap("candidates", {"city": ("city", manner), "phone": ("phone", manner)})
+    (found,) = updated({"id": "c1", "city": "York", "phone": "7"}, saved=saved)
+
+    assert changes == found.changes
+    assert (None if changes else "unchanged") == found.outcome
+
+
+def test_clearing_needs_the_very_text_and_a_field_that_may_be_empty() -> None:
+    """Blank cells leave alone; the text clears; what must have a value cannot be cleared."""
+    found = updated(
+        {"id": "c1", "city": "NULL", "notes": "NULL", "first_name": ""},
+        {"id": "c1", "city": "", "first_name": "NULL"},
+        clear="NULL",
+    )
+
+    assert {"city": None} == task(found[0]).fields
+    assert {"city": ("Leeds", None)} == found[0].changes
+    assert [(3, "first_name", "cannot_clear")] == problems(found)
+
+
+def test_records_are_found_by_fields_and_never_chosen() -> None:
+    """One match is the record; none, several, a blank and a deleted one are problems."""
+    found = updated(
+        {"email": "ANNA@people.example", "city": "York"},
+        {"email": "nobody@people.example", "city": "York"},
+        {"email": "twin@people.example", "city": "York"},
+        {"email": "", "city": "York"},
+        {"email": "anna", "city": "York"},
+        match=["email"],
+    )
+
+    assert {"city": "York"} == task(found[0]).fields
+    assert [
+        (3, "email", "record_unknown"),
+        (4, "email", "record_ambiguous"),
+        (5, "email", "match_missing"),
+        (6, "email", "email_format"),
+    ] == problems(found)
+    assert "c4, c5" in found[2].problems[0].message
+    assert [(2, "id", "record_deleted"), (3, "id", "record_unknown")] == problems(
+        updated({"id": "c3", "city": "York"}, {"id": "c9", "city": "York"})
+    )
+
+
+def test_update_without_anything_to_find_records_by_is_said_of_each_row() -> None:
+    """Where no column has the id, every row says what it needs."""
+    assert [(2, None, "match_missing")] == problems(updated({"city": "York"}))
+
+
+def test_second_row_of_one_record_is_a_duplicate() -> None:
+    """One record is updated by one row, however the rows find it."""
+    found = updated({"id": "c1", "city": "York"}, {"id": "c1", "city": "Hull"})
+
+    assert [None, "duplicate"] == [each.outcome for each in found]
+    assert [(3, "id", "duplicate_in_file")] == problems(found)
+
+
+def test_update_takes_its_own_values() -> None:
+    """An update refuses states that only answers show, and takes kinds that create refuses."""
+    found = updated({"id": "c1", "status": "on_hold", "employment_type": "freelance"})
+
+    assert [(2, "status", "value_not_accepted")] == problems(found)
+    (found_one,) = updated({"id": "c1", "employment_type": "freelance"})
+    assert {"employment_type": "freelance"} == task(found_one).fields
+
+
+def test_condition_of_an_update_looks_at_the_record() -> None:
+    """A reason to cancel is taken where the booking is, or becomes, cancelled."""
+    said = Said(
+        {
+            "bookings": [
+                Known({"id": "b1", "status": "cancelled"}),
+                Known({"id": "b2", "status": "draft"}),
+            ]
+        }
+    )
+    rows = table(
+        {"id": "b1", "cancellation_reason": "Ill"},
+        {"id": "b2", "cancellation_reason": "Ill"},
+        {"id": "b2", "cancellation_reason": "Ill", "status": "Cancelled"},
+    )
+    found = checked(rows, aimed("bookings", "update"), said)
+
+    assert [None, "invalid", None] == [each.outcome for each in found]
+    assert [(3, "cancellation_reason", "only_with")] == problems(found)
+
+
+def test_record_that_only_a_list_has_shown_is_not_compared() -> None:
+    """Fields that the list showed can be compared; another one needs a pull first."""
+    found = updated({"id": "c2", "phone": "2"})
+
+    assert {"phone": "2"} == task(found[0]).fields
+    assert [(2, "city", "record_not_read")] == problems(updated({"id": "c2", "city": "York"}))
+
+
+def test_write_only_field_is_wanted_without_a_base() -> None:
+    """What answers never show cannot be compared, so it is sent."""
+    said = Said({"jobs": [Known({"id": "j1", "title": "Nurse"})]})
+    row = {"id": "j1", "title": "Nurse", "internal_notes": "Urgent"}
+    (found,) = checked(table(row), aimed("jobs", "update"), said)
+
+    assert ({"internal_notes": "Urgent"}, {}) == (task(found).fields, task(found).base)
+
+
+def test_upsert_updates_what_is_there_and_makes_what_is_not() -> None:
+    """Row by row: no match is a create with a create's rules, one match an update with its own."""
+    rows = table(
+        {"email": "anna@people.example", "city": "York", "employment_type": "freelance"},
+        {**CANDIDATE, "city": "York"},
+        {**CANDIDATE, "email": "new@people.example", "employment_type": "freelance"},
+        {"email": "twin@people.example"},
+        {**CANDIDATE, "email": "ZOE@people.example"},
+        {"email": "other@people.example"},
+    )
+    found = checked(rows, aimed(mode="upsert", match=["email"]), SAID)
+
+    assert [None, None, "invalid", "invalid", "duplicate", "invalid"] == [e.outcome for e in found]
+    assert ["update", "create"] == [task(each).operation for each in found[:2]]
+    assert {"city": "York", "employment_type": "freelance"} == task(found[0]).fields
+    assert {**CANDIDATE, "city": "York"} == task(found[1]).fields
+    assert [
+        (4, "employment_type", "value_not_accepted"),
+        (5, "email", "record_ambiguous"),
+        (6, "email", "duplicate_in_file"),
+        *((7, name, "required") for name in ("first_name", "last_name", "employment_type")),
+    ] == problems(found)
+
+
+def test_upsert_by_another_field_still_makes_no_second_record() -> None:
+    """A row that finds nothing by its code, and whose email is there, is a duplicate."""
+    said = Said({"candidates": [Known({"id": "c1", **CANDIDATE, "phone": "1"})]})
+    rows = table({**CANDIDATE, "phone": "2"}, {**CANDIDATE, "phone": "1", "first_name": "Z"})
+    found = checked(rows, aimed(mode="upsert", match=["phone"]), said)
+
+    assert [(2, "email", "duplicate_in_warehouse")] == problems(found)
+    assert ["duplicate", None] == [each.outcome for each in found]
+    assert {"first_name": "Z"} == task(found[1]).fields
+
+
+LEADS = Said(
+    {
+        "leads": [
+            Known({"id": "l1", "email": "a@b.example", "status": "lead"}),
+            Known({"id": "l2", "email": "c@d.example", "status": "active"}),
+            Known({"id": "l3", "email": "e@f.example", "converted_at": "2026-01-01T00:00:00Z"}),
+            Known({"id": "l4", "email": "g@h.example"}, is_deleted=True),
+        ]
+    }
+)
+
+
+@pytest.mark.parametrize("by", ["id", "email"])
+def test_leads_are_converted_by_id_or_email_and_once(by: str) -> None:
+    """A conversion has no fields; one that is converted already, or twice in the file, is told."""
+    ids = {"l1": "a@b.example", "l2": "c@d.example", "l3": "e@f.example"}
+    cells = [*ids, "l1"] if by == "id" else [*ids.values(), "A@b.example"]
+    found = checked(table(*({by: cell} for cell in cells)), aimed("leads", "convert"), LEADS)
+
+    assert [None, "unchanged", "unchanged", "duplicate"] == [each.outcome for each in found]
+    assert ("convert", {}, "l1") == (
+        task(found[0]).operation,
+        task(found[0]).fields,
+        task(found[0]).record_id,
+    )
+    assert [
+        (3, None, "converted_already"),
+        (4, None, "converted_already"),
+        (5, by, "duplicate_in_file"),
+    ] == problems(found)
+
+
+def test_lead_that_is_gone_is_not_converted() -> None:
+    """A deleted lead may have been converted, and the row says so."""
+    (found,) = checked(table({"id": "l4"}), aimed("leads", "convert"), LEADS)
+
+    assert ["record_deleted"] == [each.code for each in found.problems]
+    assert "converted" in found.problems[0].message
+
+
+def test_id_twice_said_is_refused() -> None:
+    """Two columns for the id are refused as those of any field."""
+    with pytest.raises(Misused, match=r"both fill id"):
+        updated({"id": "c1", "Record ID": "c1"})

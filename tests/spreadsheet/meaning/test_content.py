@@ -1,0 +1,149 @@
+"""Content items: their content type's fields are columns, checked by type, need and options."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from connector.catalog import ContentTypeField
+from connector.sandbox.content_records import FIELD_TYPES
+from connector.spreadsheet.mapping import map_headings
+from tests.spreadsheet.meaning.sheet import Known, Said, aimed, checked, mapped, problems, table
+
+OPTIONS = ("Red", "Green", "Blue, light")
+
+
+def declared(key: str, kind: str, *, required: bool = False, name: str | None = None) -> Any:
+    """A field of a content type, as its answer shows it."""
+    config = json.dumps({"options": OPTIONS}) if kind.endswith("select") else None
+    return ContentTypeField(
+        {
+            "id": key,
+            "name": name or f"The {key}",
+            "field_key": key,
+            "field_type": kind,
+            "is_required": required,
+            "config": config,
+        }
+    )
+
+
+FIELDS = (
+    declared("summary", "text", required=True, name="Short summary"),
+    declared("status", "text"),
+    *(declared(f"{kind}_value", kind) for kind in FIELD_TYPES),
+)
+ITEM = {"id": "i1", "title": "Hello", "slug": "hello", "fields": {"summary": "S", "text_value": ""}}
+SAID = Said({"content_items": [Known(ITEM)]}, FIELDS)
+
+
+def test_fields_of_the_type_are_columns() -> None:
+    """By key or by name; a key that every item has as a field is reached by its path."""
+    wanted = aimed("content_items", said=SAID, parent="posts")
+    headings = ("Title", "Status", "short SUMMARY", "number_value", "fields.status")
+
+    assert {
+        "Title": ("title", "name"),
+        "Status": ("status", "name"),
+        "short SUMMARY": ("summary", "name"),
+        "number_value": ("number_value", "name"),
+        "fields.status": ("fields.status", "name"),
+    } == mapped(map_headings(headings, wanted))
+
+
+def test_values_are_read_by_type_and_nested() -> None:
+    """Each `field_type` has its reading, and the values stand below `fields` in the body."""
+    wanted = aimed("content_items", said=SAID, parent="posts")
+    row = {
+        "title": "News",
+        "summary": "00123",
+        "number_value": "3.5",
+        "select_value": "green",
+        "multi_select_value": "red; Blue, Light",
+        "date_value": "2025-04-03",
+        "datetime_value": "2025-04-03T09:30Z",
+        "boolean_value": "yes",
+        "email_value": "a@b.example",
+        "phone_value": "+44 1",
+    }
+    (found,) = checked(table(row), wanted, SAID)
+
+    assert found.task is not None
+    assert "posts" == found.task.parent
+    assert {
+        "title": "News",
+        "fields": {
+            "summary": "00123",
+            "number_value": 3.5,
+            "select_value": "Green",
+            "multi_select_value": ["Red", "Blue, light"],
+            "date_value": "2025-04-03",
+            "datetime_value": "2025-04-03T09:30:00Z",
+            "boolean_value": True,
+            "email_value": "a@b.example",
+            "phone_value": "+44 1",
+        },
+    } == found.task.fields
+
+
+def test_what_is_wrong_is_told_by_column() -> None:
+    """Required, typed and chosen values of the type are checked as those of any resource."""
+    wanted = aimed("content_items", said=SAID, parent="posts")
+    row = {
+        "title": "News",
+        "number_value": "many",
+        "select_value": "Pink",
+        "multi_select_value": "Red; Pink",
+        "image_value": "logo.png",
+        "phone_value": "4.479E+11",
+    }
+    found = checked(table(row), wanted, SAID)
+
+    assert [
+        (2, "number_value", "not_a_number"),
+        (2, "select_value", "unknown_value"),
+        (2, "multi_select_value", "unknown_value"),
+        (2, "image_value", "url_format"),
+        (2, "phone_value", "scientific"),
+        (2, None, "required"),
+    ] == problems(found)
+    assert "Red, Green, Blue, light" == found[0].problems[1].allowed
+
+
+def test_update_wants_the_values_that_differ() -> None:
+    """Of an item's values only those that change are wanted, with what is landed of them."""
+    wanted = aimed("content_items", "update", said=SAID, parent="posts")
+    row = {"id": "i1", "title": "Hello", "text_value": "New", "summary": "S"}
+    (found,) = checked(table(row), wanted, SAID)
+
+    assert found.task is not None
+    assert {"fields": {"text_value": "New"}} == found.task.fields
+    assert {"fields": {"text_value": ""}} == found.task.base
+    assert {"fields.text_value": ("", "New")} == found.changes
+
+
+def test_existing_item_of_the_slug_or_title_is_a_duplicate() -> None:
+    """An item is known by its slug, and by its title where it has none."""
+    wanted = aimed("content_items", said=SAID, parent="posts")
+    rows = table(
+        {"title": "Other", "slug": "HELLO", "summary": "S"},
+        {"title": "hello", "summary": "S"},
+        {"title": "Hello", "slug": "hello-2", "summary": "S"},
+    )
+    found = checked(rows, wanted, SAID)
+
+    assert [(2, "slug", "duplicate_in_warehouse"), (3, "title", "duplicate_in_warehouse")] == (
+        problems(found)
+    )
+
+
+def test_config_that_is_odd_offers_no_options() -> None:
+    """What `config` holds is not shown; options are taken only where they are a list of texts."""
+    for config in ("", "{", "[]", '{"options": "Red"}', '{"options": [1]}'):
+        odd = ContentTypeField({**declared("s", "select").raw, "config": config})
+        (slot,) = (
+            each
+            for each in aimed("content_items", said=Said(fields=[odd]), parent="posts").slots
+            if each.key == "fields.s"
+        )
+        assert () == slot.field.values

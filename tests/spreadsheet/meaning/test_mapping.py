@@ -1,0 +1,190 @@
+"""Headings find their fields by name or by a known other name, and never by likeness."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+import pytest
+
+from connector.catalog import CATALOG
+from connector.engine.task import Mode
+from connector.errors import Misused, UnknownName
+from connector.spreadsheet.aliases import ALIASES, HINTS
+from connector.spreadsheet.headings import plain
+from connector.spreadsheet.mapping import aliases_of, map_headings, saved_from
+from connector.spreadsheet.mapping_file import SavedMap
+from connector.spreadsheet.slots import slots
+from connector.spreadsheet.values import Manner
+from tests.spreadsheet.meaning.sheet import aimed, mapped
+
+MODES: tuple[Mode, ...] = ("create", "update")
+WRITABLE = [name for name, each in CATALOG.items() if "create" in each.operations]
+
+
+@pytest.mark.parametrize(
+    "heading",
+    ["first_name", "First Name", "FIRST-NAME", " first  name ", "First.Name:", "Fírst námé"],
+)
+def test_own_name_is_found_however_it_is_written(heading: str) -> None:
+    """Case, blanks, underscores, punctuation and accents make no difference."""
+    assert {heading: ("first_name", "name")} == mapped(map_headings([heading], aimed()))
+
+
+@pytest.mark.parametrize(
+    ("heading", "column"),
+    [
+        ("Forename", "first_name"),
+        ("SURNAME", "last_name"),
+        ("E-mail address", "email"),
+        ("Mobile No.", "mobile"),
+        ("Current Employer", "current_company"),
+        ("Post code", "postal_code"),
+        ("Prénom", "first_name"),
+    ],
+)
+def test_known_other_names_are_found(heading: str, column: str) -> None:
+    """What people call a field is known, and said to be so."""
+    assert {heading: (column, "alias")} == mapped(map_headings([heading], aimed()))
+
+
+@pytest.mark.parametrize(
+    ("heading", "column", "reason"),
+    [
+        ("Emial", "email", "spelt almost like"),
+        ("Name", "first_name", "without guessing"),
+        ("Salary", "expected_salary", "any of them"),
+        ("Candidate surname as in passport", "last_name", "has the words of"),
+        ("Contract type", "employment_type", "often called so"),
+    ],
+)
+def test_likeness_is_suggested_and_not_used(heading: str, column: str, reason: str) -> None:
+    """A heading that may be a field fills none; the field is suggested, with the reason."""
+    found = map_headings([heading], aimed())
+
+    assert () == found.columns
+    assert heading == found.unmapped[0].heading
+    (told,) = [why for name, why in found.unmapped[0].suggestions if name == column]
+    assert reason in told
+
+
+def test_fields_that_the_mode_does_not_take_are_told_so() -> None:
+    """A field that only answers carry is named as such, and is no unknown column."""
+    found = map_headings(["created_at", "CV file path", "id"], aimed())
+
+    assert () == found.columns
+    assert all("--mode create does not take" in each.reason for each in found.unmapped)
+
+
+def test_two_columns_for_one_field_are_refused() -> None:
+    """Both columns are named, also where they say a reference in two ways."""
+    with pytest.raises(Misused, match=r"'E-mail' and 'Mail' both fill email"):
+        map_headings(["E-mail", "Mail"], aimed())
+    with pytest.raises(Misused, match=r"'Client' and 'company_id' both fill company_id"):
+        map_headings(["Client", "company_id"], aimed("jobs"))
+    assert {"Mail": ("email", "alias")} == mapped(
+        map_headings(["E-mail", "Mail"], aimed(), ignored=["e-MAIL"])
+    )
+
+
+def test_missing_names_what_a_create_cannot_do_without() -> None:
+    """Required fields that neither a column nor a constant gives are named at once."""
+    saved = SavedMap("candidates", constants={"employment_type": "permanent"})
+
+    assert ("last_name", "email") == map_headings(["Forename"], aimed(), saved=saved).missing
+    assert () == map_headings(["id"], aimed(mode="update")).missing
+
+
+def test_references_have_several_columns_and_a_plain_field_stays_one() -> None:
+    """A job's company can be named; a lead's `company_name` is the lead's own."""
+    booking = map_headings(["Candidate email", "job_reference_code", "Client"], aimed("bookings"))
+    lead = map_headings(["Company name"], aimed("leads"))
+
+    assert [("candidates", "email"), ("jobs", "reference_code"), ("companies", "name")] == [
+        (r.resource, r.by) for each in booking.columns if (r := each.slot.reference)
+    ]
+    assert lead.columns[0].slot.reference is None
+
+
+def test_what_was_decided_goes_first() -> None:
+    """A decision takes a heading from the field of its name, and may free another's field."""
+    saved = SavedMap(
+        "candidates",
+        {"Phone": ("mobile", Manner(policy="fill")), "Handy": ("phone", Manner())},
+        ignored=("Mobile",),
+    )
+    found = map_headings(["Phone", "handy", "Mobile"], aimed(), saved=saved)
+
+    assert {"Phone": ("mobile", "given"), "handy": ("phone", "given")} == mapped(found)
+    assert ("Mobile",) == found.ignored
+    assert "fill" == found.columns[0].manner.policy
+
+
+@pytest.mark.parametrize(
+    ("saved", "said"),
+    [
+        (SavedMap("jobs"), "is for jobs"),
+        (SavedMap("candidates", {"Mial": ("email", Manner())}), "'Mial'"),
+        (SavedMap("candidates", {"Mail": ("emial", Manner())}), "'emial'.*'email'"),
+        (SavedMap("candidates", constants={"email": "a@b.example"}), "constant for email"),
+        (SavedMap("candidates", constants={"rating": "good"}), "rating is 'good'.*not a number"),
+        (
+            SavedMap("candidates", {"Type": ("employment_type", Manner(values={"Perm": "perm"}))}),
+            "'Perm' of employment_type is mapped to 'perm'",
+        ),
+    ],
+)
+def test_decisions_that_make_no_sense_are_refused(saved: SavedMap, said: str) -> None:
+    """A wrong name or value in a mapping is an error that names it, before any row is read."""
+    with pytest.raises((Misused, UnknownName), match=said):
+        map_headings(["Mail", "Type"], aimed(), saved=saved)
+
+
+def test_policy_fill_is_refused_where_nothing_shows_what_is_there() -> None:
+    """Whether a write-only field is empty cannot be known, so it cannot be only filled."""
+    saved = SavedMap("jobs", {"Notes": ("internal_notes", Manner(policy="fill"))})
+
+    with pytest.raises(Misused, match=r"never show"):
+        map_headings(["Notes"], aimed("jobs", "update"), saved=saved)
+
+
+def test_map_is_the_same_when_saved_and_given_again() -> None:
+    """What was found once is found again from the saved map, with nothing left to find."""
+    headings = ["Forename", "Surname", "Mail", "Perm?", "Salary"]
+    found = map_headings(headings, aimed(), ignored=["Perm?"])
+    again = map_headings(headings, aimed(), saved=saved_from(found))
+
+    assert [e.slot for e in found.columns] == [e.slot for e in again.columns]
+    assert {"given"} == {each.how for each in again.columns}
+    assert (("Perm?", "Salary"), ()) == (again.ignored, again.unmapped)
+
+
+@pytest.mark.parametrize("resource", WRITABLE)
+def test_every_accepted_field_is_found_by_its_name(resource: str) -> None:
+    """No alias takes a field's own name away, and no two columns share an alias."""
+    declared = CATALOG[resource]
+    made = slots(declared, "create")
+    own = {plain(each.column) for each in made}
+    columns: dict[str, set[str]] = {}
+    for each in made:
+        for alias in aliases_of(declared, each):
+            columns.setdefault(plain(alias), set()).add(each.column)
+
+    # A column's own name goes before an alias, so that there is no doubt about it.
+    assert {} == {a: names for a, names in columns.items() if len(names) > 1 and a not in own}
+    assert len(made) == len({each.column for each in made})
+
+
+def test_aliases_and_hints_name_columns_that_exist() -> None:
+    """No alias or hint is left behind for a field that is not there."""
+    there = {
+        (name, each.column)
+        for name, declared in CATALOG.items()
+        for mode in MODES
+        for each in slots(declared, mode)
+    }
+    columns = {column for _, column in there} | {f"{name}.{column}" for name, column in there}
+    hinted = set(chain.from_iterable(names for names, _ in HINTS.values()))
+
+    assert set() == set(ALIASES) - columns
+    assert set() == hinted - columns
+    assert all(heading == plain(heading) for heading in HINTS)

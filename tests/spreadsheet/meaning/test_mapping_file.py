@@ -1,0 +1,118 @@
+"""A mapping as a file: what is written is read again, and what is wrong is named by key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from connector.errors import Misused, WarehouseError
+from connector.spreadsheet.mapping_file import SavedMap, load_map, save_map
+from connector.spreadsheet.values import AS_WRITTEN, Manner
+
+FULL = SavedMap(
+    "candidates",
+    {
+        "Mobile No.": ("mobile", AS_WRITTEN),
+        'Vertrag "Art"': (
+            "employment_type",
+            Manner(values={"Perm": "permanent", "é\n": ""}, policy="never"),
+        ),
+        "Born\x7f": ("date_of_birth", Manner("DD/MM/YYYY", ",", "Europe/London", True)),
+        "bare_key": ("notes", Manner(policy="fill")),
+    },
+    {"source": "Import 2026", "rating": "4"},
+    ("Favourite colour", "Été = 1"),
+)
+
+
+def test_mapping_survives_its_file(tmp_path: Path) -> None:
+    """Everything that a mapping says is the same after writing and reading."""
+    path = tmp_path / "map.toml"
+    save_map(path, FULL)
+
+    assert FULL == load_map(path)
+    assert 'bare_key = { field = "notes", policy = "fill" }' in path.read_text(encoding="utf-8")
+
+
+def test_file_wide_manner_holds_for_every_column(tmp_path: Path) -> None:
+    """A date format at the top is every column's, unless the column says otherwise."""
+    path = tmp_path / "map.toml"
+    path.write_text(
+        'resource = "candidates"\ndate_format = "DD/MM/YYYY"\ndecimal = ","\n[columns]\n'
+        'Born = "date_of_birth"\nFree = { field = "available_from", date_format = "MM/DD/YYYY" }\n'
+        "[columns.Rate]\nfield = 'rating'\nvalues = { good = 4, bad = 1 }\n[constants]\n"
+        "willing_to_relocate = true\n",
+        encoding="utf-8",
+    )
+    saved = load_map(path)
+
+    assert "DD/MM/YYYY" == saved.columns["Born"][1].date_format == saved.manner.date_format
+    assert "MM/DD/YYYY" == saved.columns["Free"][1].date_format
+    assert {","} == {manner.decimal for _, manner in saved.columns.values()}
+    assert {"good": "4", "bad": "1"} == saved.columns["Rate"][1].values
+    assert {"willing_to_relocate": "true"} == saved.constants
+    save_map(path, saved)
+    assert saved == load_map(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "allowed"),
+    [
+        ("resource = 'people'", "resource is 'people'", "'candidates'"),
+        ("columns = {}", "resource is missing", "'candidates'"),
+        ("resource = 'jobs'\ncolour = 1", "not known: colour", "columns"),
+        ("resource = 'jobs'\ndate_format = '%d'", "date_format is '%d'", "DD/MM/YYYY"),
+        ("resource = 'jobs'\ndecimal = ';'", "decimal is ';'", "'.', ','"),
+        ("resource = 'jobs'\ntimezone = 'London'", "timezone is 'London'", "Europe/London"),
+        ("resource = 'jobs'\nignored = 'a'", "ignored is 'a'", "list"),
+        ("resource = 'jobs'\ncolumns = 1", "columns is 1", "table"),
+        ("resource = 'jobs'\n[columns]\na = 1", r"columns\.a is 1", "table"),
+        (
+            "resource = 'jobs'\n[columns.a]\npolicy = 'fill'",
+            r"columns\.a\.field is missing",
+            "text",
+        ),
+        (
+            "resource = 'jobs'\n[columns.a]\nfield = 'title'\npolicy = 'maybe'",
+            r"columns\.a\.policy is 'maybe'",
+            "'overwrite', 'fill', 'never'",
+        ),
+        (
+            "resource = 'jobs'\n[columns.a]\nfield = 'title'\nvalue = 1",
+            r"columns\.a\.value",
+            "values",
+        ),
+        (
+            "resource = 'jobs'\n[columns.a]\nfield = 'title'\nwhole_numbers = 'yes'",
+            r"whole_numbers is 'yes'",
+            "true or false",
+        ),
+        ("resource = \n[columns]", "is not TOML.*line 1", "line"),
+        ("a" * 1_000_001, "not TOML: it is too large", "line"),
+    ],
+)
+def test_wrong_mapping_is_named_by_its_key(
+    tmp_path: Path, text: str, said: str, allowed: str
+) -> None:
+    """The error names the file, the key and the value, and says what is allowed."""
+    path = tmp_path / "map.toml"
+    path.write_text(text, encoding="utf-8")
+
+    with pytest.raises(Misused, match=said) as caught:
+        load_map(path)
+    assert allowed in caught.value.action
+    assert str(path) in str(caught.value)
+
+
+def test_mapping_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """A missing file, a folder and a place that cannot be written are errors of the user's."""
+    with pytest.raises(Misused, match=r"is not there"):
+        load_map(tmp_path / "none.toml")
+    with pytest.raises(Misused, match=r"cannot be used"):
+        load_map(tmp_path)
+    with pytest.raises(WarehouseError, match=r"cannot be used"):
+        save_map(tmp_path / "none" / "map.toml", FULL)
+    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(Misused, match=r"not TOML"):
+        load_map(tmp_path / "bytes.toml")

@@ -1,0 +1,275 @@
+"""The landing answers the checks: a real sandbox is pulled once, and files are checked with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connector.catalog import CATALOG
+from connector.errors import UnknownName, WarehouseError
+from connector.sandbox import LEAD_STATUSES, Sandbox
+from connector.spreadsheet.accepted import accepted_columns
+from connector.spreadsheet.aim import aim
+from connector.spreadsheet.check import Checked, check
+from connector.spreadsheet.identity import NATURAL_KEYS, folded, natural_key
+from connector.spreadsheet.mapping import map_headings
+from connector.warehouse import Warehouse
+from connector.warehouse.lookups import Lookups
+from tests.pull.landed import SMALL, pulled
+from tests.spreadsheet.meaning.messy import messy
+from tests.spreadsheet.meaning.sheet import CANDIDATE, from_csv, problems, table
+
+COUNTS = {**SMALL, "candidates": 30}
+Store = dict[str, dict[str, dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Pulled:
+    """A small agency that was pulled: the data folder, the server's records by resource and id as
+    they were then, a candidate who was deleted before, and the server, which still runs.
+    """
+
+    folder: Path
+    store: Store
+    gone: str
+    sandbox: Sandbox
+
+
+@pytest.fixture(scope="module")
+def pulled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pulled]:
+    """A small agency, pulled once for all tests."""
+    folder = tmp_path_factory.mktemp("pulled")
+    with Sandbox(counts=COUNTS) as sandbox:
+        gone = sorted(sandbox.store.records("candidates"))[0]
+        pulled(sandbox, folder)
+        sandbox.store.delete("candidates", gone)
+        pulled(sandbox, folder, "candidates")
+        store = {name: dict(sandbox.store.records(name)) for name in CATALOG}
+        yield Pulled(folder / "data", store, gone, sandbox)
+
+
+@pytest.fixture
+def lookups(pulled_once: Pulled) -> Iterator[Lookups]:
+    """Questions to the landing."""
+    with Lookups(Warehouse(pulled_once.folder), folded) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def store(pulled_once: Pulled) -> Store:
+    """The server's records by resource and id."""
+    return pulled_once.store
+
+
+def one(store: Store, resource: str) -> dict[str, Any]:
+    """A record of the resource."""
+    return next(iter(store[resource].values()))
+
+
+@pytest.mark.parametrize("resource", NATURAL_KEYS)
+def test_every_record_is_found_by_its_natural_key(
+    lookups: Lookups, store: Store, resource: str
+) -> None:
+    """Each record is found under its own key, whatever the kinds of the key's fields."""
+    keyed = {id: natural_key(resource, record) for id, record in store[resource].items()}
+    by_fields: dict[tuple[str, ...], list[str]] = {}
+    for id, key in keyed.items():
+        by_fields.setdefault(tuple(key), []).append(id)
+    by_fields.pop((), None)
+
+    assert by_fields
+    for fields, ids in by_fields.items():
+        values = [tuple(keyed[id].values()) for id in ids]
+        found = lookups.ids(resource, fields, values)
+        assert [] == [id for id, each in zip(ids, found, strict=True) if id not in each]
+
+
+def test_text_is_compared_without_case_and_outer_blanks(lookups: Lookups, store: Store) -> None:
+    """Another spelling of the same name finds the company; a part of it does not."""
+    company = one(store, "companies")
+    name = company["name"]
+    asked = [(f"  {name.upper()} ",), (name[:-1],), ("",), ("'; DROP TABLE landing.companies",)]
+
+    assert [(company["id"],), (), (), ()] == list(lookups.ids("companies", ("name",), asked))
+
+
+def test_landed_records_are_the_answers(lookups: Lookups, store: Store) -> None:
+    """What is landed is the detail as received, and says that it is whole and alive."""
+    ids = list(store["jobs"])
+    found = lookups.landed("jobs", [*ids, "nothing"])
+
+    assert set(ids) == found.keys()
+    assert all(each.is_whole and not each.is_deleted for each in found.values())
+    shown = {each.name for each in CATALOG["jobs"].detail_fields}
+    for id in ids:
+        assert found[id].record.keys() <= shown
+        assert store["jobs"][id]["title"] == found[id].record["title"]
+
+
+def test_deleted_records_are_known_and_not_found(lookups: Lookups, pulled_once: Pulled) -> None:
+    """A record that is gone is no match of any value, and its row says so."""
+    gone = pulled_once.gone
+    wanted = aim("candidates", "update", lookups)
+    rows = table({"id": gone, "city": "York"}, {"id": "nothing", "city": "York"})
+    found = list(check(rows, map_headings(rows.headings, wanted), wanted, lookups))
+
+    assert [()] == list(lookups.ids("candidates", ("id",), [(gone,)]))
+    assert lookups.landed("candidates", [gone])[gone].is_deleted
+    assert [(2, "id", "record_deleted"), (3, "id", "record_unknown")] == problems(found)
+
+
+def test_content_types_are_found_by_slug_and_by_id(lookups: Lookups, store: Store) -> None:
+    """A type's fields come in their order; items are looked for within their type alone."""
+    declared = one(store, "content_types")
+    keys = [each["field_key"] for each in declared["fields"]]
+    for name in (declared["slug"], declared["id"]):
+        fields = lookups.content_fields(name)
+        assert fields is not None
+        assert keys == [each.field_key for each in fields]
+    assert lookups.content_fields("none") is None
+
+    item = one(store, "content_items")
+    slugs = [each["slug"] for each in store["content_types"].values()]
+    asked = [(item["title"],)]
+    found = [lookups.ids("content_items", ("title",), asked, slug)[0] for slug in slugs]
+    assert 1 == sum(item["id"] in ids for ids in found)
+
+
+def test_what_is_not_there_is_said(lookups: Lookups, tmp_path: Path) -> None:
+    """An empty warehouse holds nothing, and wrong names are refused with those allowed."""
+    fresh = Warehouse(tmp_path / "fresh")
+    fresh.prepare()
+    with Lookups(fresh, folded) as empty:
+        assert not empty.holds("jobs")
+        assert [()] == list(empty.ids("jobs", ("title",), [("x",)]))
+        assert {} == empty.landed("jobs", ["x"])
+    assert lookups.holds("jobs")
+    with pytest.raises(UnknownName):
+        lookups.ids("jobs", ("colour",), [("x",)])
+    (tmp_path / "work.duckdb").write_text("no database", encoding="utf-8")
+    with pytest.raises(WarehouseError), Lookups(Warehouse(tmp_path), folded) as broken:
+        broken.holds("jobs")
+
+
+def test_file_is_let_go_in_between(pulled_once: Pulled) -> None:
+    """After a release another connection may write, and the next question opens the file again."""
+    warehouse = Warehouse(pulled_once.folder)
+    with Lookups(warehouse, folded) as asked:
+        assert asked.holds("jobs")
+        asked.release()
+        warehouse.prepare()
+        assert asked.content_fields("none") is None
+
+
+def test_messy_file_is_checked_against_the_landing(lookups: Lookups, store: Store) -> None:
+    """Candidates of the landing that come again in a messy file are duplicates, and nothing else
+    changes.
+    """
+    emails = sorted({record["email"] for record in store["candidates"].values()})
+    file = messy(11, 400, landed=emails)
+    made = from_csv(file.content, ";")
+    wanted = aim("candidates", "create", lookups)
+    found = list(check(made, map_headings(made.headings, wanted), wanted, lookups))
+
+    told = {(row, str(column), code) for row, column, code in problems(found)}
+    assert {(p.row, p.column, p.code) for p in file.planted} == told
+    assert any(code == "duplicate_in_warehouse" for _, _, code in told)
+
+
+def test_export_of_the_landing_changes_nothing(lookups: Lookups, store: Store) -> None:
+    """A file of what is landed, pushed back as an update, has no row to send."""
+    for resource in ("jobs", "candidates", "companies", "bookings", "leads"):
+        wanted = aim(resource, "update", lookups)
+        keys = [each.key for each in wanted.slots if each.column == each.key]
+        taken = [key for key in keys if not CATALOG[resource].fields[key].write_only]
+        rows = [
+            {key: written(record.get(key)) for key in taken} for record in store[resource].values()
+        ]
+        made = table(*rows)
+        outcomes = [
+            each
+            for each in check(made, map_headings(made.headings, wanted), wanted, lookups)
+            if each.outcome != "unchanged"
+        ]
+        assert {"value_not_accepted"} >= {p.code for each in outcomes for p in each.problems}
+        assert [] == [each.changes for each in outcomes if each.task]
+
+
+def written(value: Any) -> Any:
+    """A JSON value as a spreadsheet has it."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+@pytest.mark.parametrize(
+    "resource", ["jobs", "candidates", "companies", "bookings", "leads", "content_items"]
+)
+def test_example_row_of_a_template_is_right(lookups: Lookups, store: Store, resource: str) -> None:
+    """Every accepted column maps by its name, and the example has nothing wrong but that it is the
+    example, and that records of its kind are not there.
+    """
+    parent = one(store, "content_types")["slug"] if resource == "content_items" else None
+    wanted = aim(resource, "create", lookups, parent=parent)
+    accepted = accepted_columns(wanted)
+    made = table({each.heading: each.example for each in accepted})
+    columns = map_headings(made.headings, wanted)
+    found = list(check(made, columns, wanted, lookups))
+
+    assert {"name"} == {each.how for each in columns.columns}
+    assert (len(accepted), ()) == (len(columns.columns), columns.missing)
+    assert {each.key for each in wanted.slots} == {each.slot.key for each in columns.columns}
+    codes = {code for _, _, code in problems(found)}
+    assert {"example_row"} <= codes <= {"example_row", "reference_unknown"}
+    assert all(each.about and each.rule.endswith(".") for each in accepted)
+
+
+def test_rules_of_a_template_are_those_of_the_declaration(lookups: Lookups) -> None:
+    """Needs, conditions, allowed values and other ways to say a reference are told."""
+    booking = {each.heading: each for each in accepted_columns(aim("bookings", "create", lookups))}
+    lead = {each.heading: each for each in accepted_columns(aim("leads", "create", lookups))}
+    update = accepted_columns(aim("candidates", "update", lookups))
+    convert = accepted_columns(aim("leads", "convert", lookups))
+
+    assert booking["booking_type"].is_required
+    assert "interview or contract or permanent" in booking["candidate_email"].rule
+    assert ("candidate_id",) == booking["candidate_email"].instead
+    assert "Only when status is cancelled." in booking["cancellation_reason"].rule
+    assert "At least one of" in lead["company_name"].rule
+    assert not lead["company_name"].is_required
+    assert ["id"] == [each.heading for each in update if each.is_required]
+    assert "offer_accepted" not in next(e for e in update if e.heading == "status").allowed
+    assert ["id", "email"] == [each.heading for each in convert]
+
+
+def test_checked_creates_are_accepted_by_the_api(lookups: Lookups, pulled_once: Pulled) -> None:
+    """What the check lets through, the server takes, and it is what was sent."""
+    lead = {"email": "new@lead.example", "lead_status_id": LEAD_STATUSES[0], "last_name": "Öz"}
+    company = one(pulled_once.store, "companies")
+    job = {"title": "T", "location": "Leeds", "employment_type": "Interim", "description": "D"}
+    rows: dict[str, dict[str, Any]] = {
+        "candidates": {**CANDIDATE, "date_of_birth": "1985-04-03", "expected_salary": "45000.5"},
+        "leads": {**lead, "network_url": "https://a.example"},
+        "jobs": {**job, "company_name": company["name"].upper()},
+        "companies": {"name": "New", "email": "new@company.example", "company_size": "11-50"},
+    }
+    for resource, row in rows.items():
+        found = _checked(resource, row, lookups)
+        assert found.task is not None, found.problems
+        store = pulled_once.sandbox.store
+        before = set(store.records(resource))
+        store.create(resource, dict(found.task.fields))
+        (made,) = set(store.records(resource)) - before
+        assert dict(found.task.fields).items() <= store.records(resource)[made].items()
+
+
+def _checked(resource: str, row: dict[str, Any], lookups: Lookups) -> Checked:
+    wanted = aim(resource, "create", lookups)
+    made = table(row)
+    (found,) = check(made, map_headings(made.headings, wanted), wanted, lookups)
+    return found

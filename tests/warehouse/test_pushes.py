@@ -1,0 +1,111 @@
+"""The copy of the journal of pushes that analysts see."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+from connector.batch import BatchReport
+from connector.batch.publish import publish
+from connector.engine.push_plan import RowProblem, Verdict
+from connector.sandbox import Sandbox
+from connector.sandbox.faults import Drop, Status
+from connector.warehouse import Warehouse
+from connector.warehouse.pushes import PushChanges
+from tests.faults.patience import Time
+from tests.pull.landed import published, rows
+from tests.push.pushing import CANDIDATES, Pusher, create, creates, file_of, outcomes, update
+
+TABLES = ("batches", "rows", "attempts", "problems", "before_images")
+
+
+def everything(path: Path) -> dict[str, list[str]]:
+    """All rows of all tables, as texts in order."""
+    return {
+        table: sorted(str(each) for each in rows(path, f"FROM push.{table}")) for table in TABLES
+    }
+
+
+def pushed(pusher: Pusher) -> BatchReport:
+    """A file of which one row is rejected, one held, one created, one an update, one invalid."""
+    sandbox = pusher.sandbox
+    body = {**create(9).fields, "email": "old@example.com"}
+    old = sandbox.store.create("candidates", body).record
+    tasks = [*creates(3), update(9, old["id"], old, notes="née")]
+    problems = (
+        RowProblem("bad_email", "no email", column="Email", received="x", fix="Write one."),
+        RowProblem("bad_phone", "no phone", column="Phone", received="4.4E+11"),
+    )
+    sandbox.faults.add(Status(422), method="POST", path=CANDIDATES, nth=1)
+    sandbox.faults.add(Drop("none"), method="POST", path=CANDIDATES, nth=1)
+    report = pusher.push(file_of(tasks, Verdict(10, "invalid", "bad_email", problems)))
+    assert {"held", "rejected", "created", "updated", "invalid"} == {*report.counts}
+    assert publish(pusher.settings.folder)
+    return report
+
+
+def test_the_copy_is_the_journal(tmp_path: Path) -> None:
+    """After a push every row of the file is there once, with the report's outcome; attempts with
+    what was sent, problems and before-images are the journal's. Copied again, nothing changes; what
+    a decision changes later is replaced and not added.
+    """
+    time = Time()
+    with Sandbox(clock=time.servers) as sandbox:
+        pusher = Pusher(sandbox, tmp_path, time)
+        report = pushed(pusher)
+        file, folder = published(tmp_path), pusher.settings.folder
+        assert_same(file, report, pusher)
+
+        before = everything(file)
+        assert publish(folder)
+        assert before == everything(file)
+
+        sandbox.faults.clear()
+        held = next(row for row in report.rows if row.outcome == "held")
+        settled = pusher.resolve(report.batch, held.number, "drop")
+        assert publish(folder)
+        assert_same(file, settled, pusher)
+        (dropped,) = rows(file, f"FROM push.rows WHERE number = {held.number}")
+        assert ("not_sent", True) == (dropped["outcome"], dropped["change"] > held.change)
+
+
+def assert_same(file: Path, report: BatchReport, pusher: Pusher) -> None:
+    """The published tables say what the report and the journal say, and nothing else."""
+    counted = Counter(each["outcome"] for each in rows(file, "FROM push.rows"))
+    assert dict(report.counts) == dict(counted)
+    listed = rows(file, "FROM push.rows ORDER BY number")
+    assert outcomes(report) == {each["number"]: each["outcome"] for each in listed}
+    assert len(report.rows) == len(listed)
+    (batch,) = rows(file, "FROM push.batches")
+    assert (report.batch, report.outcome) == (batch["batch"], batch["outcome"])
+    told = rows(file, "FROM push.problems ORDER BY number, place")
+    assert [
+        (row.number, each.code, each.received) for row in report.rows for each in row.problems
+    ] == [(each["number"], each["code"], each["received"]) for each in told]
+    with pusher.journal() as journal:
+        made, images = journal.attempts(report.batch), journal.before_images(report.batch)
+    attempts = rows(file, "FROM push.attempts ORDER BY number, attempt")
+    assert [(a.number, a.attempt, a.fate, json.loads(a.body or b"")) for a in made] == [
+        (a["number"], a["attempt"], a["fate"], json.loads(a["body"])) for a in attempts
+    ]
+    kept = rows(file, "FROM push.before_images")
+    assert [(9, images[0].record)] == [(a["number"], json.loads(a["record"])) for a in kept]
+
+
+def test_a_copy_that_is_overtaken_writes_nothing(tmp_path: Path) -> None:
+    """Two processes that copy at once: the one that read the journal earlier writes nothing, and
+    reads it again.
+    """
+    warehouse = Warehouse(tmp_path)
+    warehouse.prepare()
+    image = {"batch": "b", "number": 2, "step": "first", "noted_at": None}
+    newer = PushChanges(0, before_images=[{**image, "record": {"v": 2}, "change": 8}])
+    older = PushChanges(0, before_images=[{**image, "record": {"v": 1}, "change": 7}])
+
+    assert warehouse.copy_pushes(newer)
+    assert not warehouse.copy_pushes(older)
+
+    assert 8 == warehouse.pushes_copied()
+    (kept,) = rows(warehouse.work, "FROM push.before_images")
+    assert {"v": 2} == json.loads(kept["record"])

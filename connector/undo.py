@@ -39,6 +39,7 @@ from connector.engine.undo import Reversal, reversal
 from connector.errors import (
     ConnectorError,
     InDoubt,
+    Misused,
     NoAnswer,
     NotFound,
     ServerFailed,
@@ -57,6 +58,9 @@ TRIES_MAX = 3
 a record deleted only where it still is as the push left it, so that a repeat does no harm.
 """
 
+LAST = "last"
+"""The name for the batch that was begun last."""
+
 MARKED_TOGETHER = 50
 """Rows that are landed and marked as undone together."""
 
@@ -74,14 +78,14 @@ async def undo(
 ) -> UndoReport:
     """Say what would take the batch back, by one read for each record; do it if `applies`.
 
-    Rows about one record are taken back in the reverse order. At most `budget` requests are sent.
-    Raises `UnknownName` for a batch that is not in the journal, `Misused` for a budget of nothing,
-    `SettingsError`, `LeaseHeld` while a push is under way, and `WarehouseError`; what ends it
-    early otherwise is in the report.
+    `batch` may be `LAST`. Rows about one record are taken back in the reverse order. At most
+    `budget` requests are sent. Raises `UnknownName` for a batch that is not in the journal,
+    `Misused` for a budget of nothing, `SettingsError`, `LeaseHeld` while a push is under way, and
+    `WarehouseError`; what ends it early otherwise is in the report.
     """
     started = time.monotonic()
     with Ledger(settings.folder) as ledger:
-        await asyncio.to_thread(Journal(ledger).batch, batch)
+        batch = await asyncio.to_thread(_named, Journal(ledger), batch)
     visit = visiting(
         settings,
         "undo",
@@ -97,6 +101,16 @@ async def undo(
     if applies:
         await asyncio.to_thread(publish, settings.folder)
     return replace(report, seconds=time.monotonic() - started)
+
+
+def _named(journal: Journal, batch: str) -> str:
+    """The batch that is meant. Raises `UnknownName`, and `Misused` where nothing was pushed."""
+    if batch != LAST:
+        return journal.batch(batch).batch
+    pushed = journal.batches()
+    if not pushed:
+        raise Misused("nothing was ever pushed from here", action="Check CONNECTOR_DATA_DIR.")
+    return pushed[0].batch
 
 
 class _Undo:

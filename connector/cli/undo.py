@@ -52,7 +52,7 @@ class _Follower:
 @click.command(
     cls=Command,
     examples=(
-        "connector undo 20261122T000029Z-eac3b1",
+        "connector undo last",
         "connector undo 20261122T000029Z-eac3b1 --apply",
     ),
     if_interrupted="Run the same command again; it goes on with what is left.",
@@ -64,7 +64,7 @@ class _Follower:
 def undo(
     session: Session, *, batch: str, applies: bool, budget: int | None, asks_anyway: bool
 ) -> int:
-    """Take back what the push BATCH did, where nobody has touched it since.
+    """Take back what the push BATCH (or 'last') did, where nobody has touched it since.
 
     Fields of an update get the values that they had before, unless somebody else has changed them
     since; records that the push created are deleted, unless anything of them has changed since.

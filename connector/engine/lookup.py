@@ -116,11 +116,15 @@ def _uncontested(sought: Sought, matches: list[Found]) -> Steps[tuple[list[Found
     """
     if sought.marker or not matches:
         return matches, []
-    others = yield from open_creates()
+    rivals = yield from open_creates()
+    # Asked once more, and after that: a rival that has its own record by now is none any more, and
+    # which record that is must not be missed.
+    others = yield from of_others(tuple(each.record.id for each in matches))
+    matches = [each for each in matches if each.record.id not in others]
     sure = [
         each
         for each in matches
-        if all(lacking(sought.resource, sent, each.record.raw) for sent in others)
+        if all(lacking(sought.resource, sent, each.record.raw) for sent in rivals)
     ]
     return sure, [each.record.id for each in matches if each not in sure]
 

@@ -96,7 +96,7 @@ def test_08_killed_after_any_request_of_a_sync(
     with sandbox:
         clean, most = prepare(sandbox, time, tmp_path / "base")
         extra = {}
-        for request in chosen(range(1, clean), 3, share):
+        for request in chosen(range(1, clean), 2, share):
             point = f"killed after request {request}, seed {SEED}"
             folder = tmp_path / "killed"
             before = len(sandbox.log)
@@ -117,7 +117,7 @@ def test_08_killed_after_any_commit_of_a_sync(tmp_path: Path, nursery: Nursery, 
         clean, most = prepare(sandbox, time, tmp_path / "base")
         commits = committed(sandbox, nursery, tmp_path)
         extra = {}
-        for commit in chosen(range(1, commits + 1), 3, share):
+        for commit in chosen(range(1, commits + 1), 2, share):
             point = f"killed after commit {commit}, seed {SEED}"
             folder = tmp_path / "killed"
             before = len(sandbox.log)

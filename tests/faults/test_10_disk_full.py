@@ -33,7 +33,7 @@ def test_10_a_full_disk_is_a_clean_end_wherever_it_is_met(tmp_path: Path, share:
         assert "done" == pulled(sandbox, tmp_path / "clean", *RESOURCES).outcome
         largest = max(each.stat().st_size for each in (tmp_path / "clean" / "data").iterdir())
         starved = 0
-        for size in chosen(range(0, 2 * largest, STEP_BYTES), 5, share):
+        for size in chosen(range(0, 2 * largest, STEP_BYTES), 3, share):
             point = f"no file beyond {size} bytes, seed {SEED}"
             folder = tmp_path / "starved"
             shutil.rmtree(folder, ignore_errors=True)

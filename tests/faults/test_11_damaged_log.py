@@ -86,7 +86,7 @@ def test_11_a_damaged_log_is_recovered_from(
     with Sandbox(counts=COUNTS) as sandbox:
         images = photographs(sandbox, tmp_path)
         outcomes = []
-        for point in chosen(range(POINTS), 5, share):
+        for point in chosen(range(POINTS), 3, share):
             outcomes.append(survive(sandbox, tmp_path, images, damage, point))
         told = (
             f"{damage.__name__}: {outcomes.count('read')} read, {outcomes.count('mended')} mended"

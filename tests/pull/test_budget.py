@@ -54,7 +54,7 @@ def pulled(
     return report
 
 
-@pytest.mark.parametrize("budget", [16, 30])
+@pytest.mark.parametrize("budget", [16])
 def test_budgets_bring_a_load_to_its_end(tmp_path: Path, budget: int) -> None:
     """Pull after pull sends at most its budget, all of it while something is left, and keeps what
     landed: the last one is exact, and no record was paid for twice.
@@ -102,7 +102,7 @@ def test_what_was_under_way_at_the_limit_lands(tmp_path: Path) -> None:
     assert 40 - len(paid) == report.resources["candidates"].pending
 
 
-@pytest.mark.parametrize("monthly", [1, 5, 6, 17, 38])
+@pytest.mark.parametrize("monthly", [1, 6, 17])
 def test_20_the_month_ends_anywhere(tmp_path: Path, monthly: int) -> None:
     """(20) Wherever in lists and details our own count of the month ends, the pull stops before
     the request that would exceed it, keeps what landed, and the next cycle goes on to the end.

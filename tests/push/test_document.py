@@ -8,6 +8,7 @@ from typing import get_args
 
 from connector.engine.push_states import diagram
 from connector.engine.task import Mode, RowOutcome
+from connector.inbox.orders import orders_of
 from connector.sandbox import Sandbox
 from connector.spreadsheet.mapping_file import load_map
 from connector.spreadsheet.problems import PROBLEMS
@@ -49,6 +50,15 @@ def test_every_outcome_and_mode_is_explained() -> None:
         name.strip(" `") for row in outcomes for name in row["Outcome"].split(",")
     }
     assert set(get_args(Mode)) == {row["Mode"].strip("`") for row in modes}
+
+
+def test_the_orders_of_the_inbox_are_accepted(tmp_path: Path) -> None:
+    """The page's `push.toml` says what the page says."""
+    (tmp_path / "push.toml").write_text(block("text"), encoding="utf-8")
+    (tmp_path / "people.toml").write_text(block("toml"), encoding="utf-8")
+    orders = orders_of(tmp_path)
+
+    assert ("upsert", ("email",), True) == (orders.mode, orders.match, orders.applies)
 
 
 def test_the_mapping_is_accepted(tmp_path: Path) -> None:

@@ -15,10 +15,11 @@ from connector.engine.task import Task
 from connector.ledger.push_reads import RowRecord
 from connector.ledger.push_writes import UNFINISHED
 from connector.sandbox import LEAD_STATUSES
+from tests.simulation.push.chance import Chance, Drawn
 from tests.simulation.push.checkers import Broken, Witness
 from tests.simulation.push.pusher import Died, Endless, MemoryLedger, Pushing, renumbered
 from tests.simulation.push.scenario import SCENARIOS, Scenario
-from tests.simulation.push.world import Chance, Drawn, World
+from tests.simulation.push.world import World
 
 BUSY_PROCESSES = 6
 """Processes that may die before things go quiet."""

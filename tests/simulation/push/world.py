@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
 from connector.catalog import declaration
 from connector.engine.ask import Found, Gone, Outcome, PageSeen, Unread
@@ -22,6 +22,7 @@ from connector.resource import Resource
 from connector.sandbox import LEAD_STATUSES, Rejection, Store
 from connector.value import read_datetime
 from connector.wire import Answer, Request
+from tests.simulation.push.chance import Chance
 from tests.simulation.push.scenario import (
     FAR_SECONDS_MAX,
     LATE_SECONDS_MAX,
@@ -35,45 +36,6 @@ CONTENT_TYPE = "ct-1"
 CONTENT_SLUG = "news"
 
 Key = tuple[str, int]
-
-
-class Chance(Protocol):
-    """What decides in a play: drawn from a seed, or every way in turn."""
-
-    def yes(self, share: float, kind: str = "") -> bool:
-        """Whether it happens, so often; `kind` is what there may be only some of."""
-
-    def pick(self, count: int) -> int:
-        """One of 0 to `count` - 1."""
-
-    def within(self, most: float) -> float:
-        """A length up to that."""
-
-    def delay(self, most: float) -> float:
-        """How late something comes, up to that."""
-
-
-class Drawn:
-    """Chance from a seed."""
-
-    def __init__(self, seed: str) -> None:
-        self._random = random.Random(seed)
-
-    def yes(self, share: float, kind: str = "") -> bool:
-        """Whether it happens, so often; `kind` is what there may be only some of."""
-        return share > 0 and self._random.random() < share
-
-    def pick(self, count: int) -> int:
-        """One of 0 to `count` - 1."""
-        return self._random.randrange(count)
-
-    def within(self, most: float) -> float:
-        """A length up to that."""
-        return self._random.random() * most
-
-    def delay(self, most: float) -> float:
-        """How late something comes, up to that."""
-        return self.within(most)
 
 
 @dataclass
@@ -103,7 +65,7 @@ class _Store:
 
     store: Store
     random: random.Random
-    clock: list[datetime] = field(default_factory=lambda: [START])
+    clock: list[datetime]
 
 
 @cache

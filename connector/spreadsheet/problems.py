@@ -80,9 +80,6 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         "record_not_read": "Only a list has shown the record so far, so what would change is not"
         " known: pull first.",
         "converted_already": "The lead is converted already: nothing is to be done.",
-        # The API's own word.
-        "refused_by_api": "The API refused the value or the row, for the reason that it gives:"
-        " correct it and push again.",
         # Duplicates.
         "duplicate_in_file": "An earlier row of the file is the same record: take one of them out.",
         "duplicate_in_warehouse": "A record like this exists already: update it, or take the row"

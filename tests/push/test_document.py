@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 from connector.engine.push_states import diagram
+from connector.engine.push_told import DOUBTS
 from connector.engine.task import Mode, RowOutcome
 from connector.inbox.orders import orders_of
 from connector.sandbox import Sandbox
@@ -39,6 +40,14 @@ def test_every_problem_is_explained() -> None:
     assert [(f"`{code}`", said) for code, said in PROBLEMS.items()] == [
         (f"`{row['Code'].strip('`')}`", row["Meaning and cure"]) for row in table.records()
     ]
+
+
+def test_every_doubt_is_explained() -> None:
+    """Each code of a row in doubt stands in its table, with its own words."""
+    (table,) = (each for each in read_tables(PAGE) if each.header[0] == "Doubt")
+    told = {row["Doubt"].strip("`"): row["What is known"] for row in table.records()}
+
+    assert {code: f"{said[0].upper()}{said[1:]}." for code, said in DOUBTS.items()} == told
 
 
 def test_every_outcome_and_mode_is_explained() -> None:

@@ -135,8 +135,9 @@ SKEWS: Mapping[str, tuple[int, ...]] = {
 """Minutes by which the server's clock is ahead: at first, and after each step."""
 
 
-@pytest.mark.parametrize("window", ["aligned", "first_request", "sliding"])
-@pytest.mark.parametrize("skews", SKEWS)
+@pytest.mark.parametrize(
+    ("skews", "window"), zip(SKEWS, 2 * ("aligned", "first_request", "sliding"), strict=True)
+)
 def test_18_a_servers_clock_costs_no_429(tmp_path: Path, skews: str, window: str) -> None:
     """However far the server's clock is from ours, and when it steps during the run, a limit of
     60 a minute is met with no 429 at all, for two minutes and more, and the copy is exact.

@@ -96,7 +96,7 @@ def test_first_quiet_and_changed_pulls_are_exact_and_cheap(tmp_path: Path) -> No
         assert len(sandbox.log) == report.requests + quiet.requests + changed.requests
 
 
-COMBINATIONS = 7
+COMBINATIONS = 5
 FORBIDS_A_WALK = ("sorting", "ignored")
 """Where the server does not sort, no list shows what changed."""
 

@@ -5,6 +5,7 @@ server's records to hold the report against.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import hashlib
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -12,7 +13,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import Any
 
 from connector.batch import BatchReport, BatchWatch, Decision, apply, resolve, resume
@@ -86,10 +87,11 @@ def settings_of(sandbox: Sandbox, folder: Path, key: str | None = None, **flags:
 
 
 @cache
-def _prepared() -> TemporaryDirectory[str]:
+def _prepared() -> Path:
     """A data folder with the tables in it, made once: making them takes longer than a push."""
-    folder = TemporaryDirectory()
-    Warehouse(Path(folder.name)).prepare()
+    folder = Path(mkdtemp())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    Warehouse(folder).prepare()
     return folder
 
 
@@ -102,7 +104,7 @@ class Pusher:
         self.sandbox, self.folder, self.time = sandbox, folder, time or Time()
         self.settings = settings_of(sandbox, folder, None, **flags)
         if not self.settings.folder.exists():
-            shutil.copytree(_prepared().name, self.settings.folder)
+            shutil.copytree(_prepared(), self.settings.folder)
         limits = Limits(deadline_seconds=5.0)
         self._connect: Callable[..., Client] = partial(
             Client,

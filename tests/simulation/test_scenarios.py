@@ -12,8 +12,8 @@ from tests.simulation.run import Verdict, run
 from tests.simulation.scenario import SCENARIOS, SMALL
 
 BLOCKS = 4
-FULL_SEEDS = 2
-SMALL_SEEDS = 11
+FULL_SEEDS = 1
+SMALL_SEEDS = 10
 
 
 def _wrong(name: str, seeds: range) -> list[str]:

@@ -5,10 +5,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
+REFEREE := .venv-referee
 LOCK_TOOL := uv>=0.9,<1
+COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+  --no-emit-find-links --custom-compile-command 'make lock' --quiet --upgrade
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test simulate check lock shapes bench clean
+.PHONY: help install referee demo test simulate check lock shapes bench clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +36,15 @@ $(STAMP): requirements.txt pyproject.toml
 	@$(BIN)/python -m pip check --disable-pip-version-check
 	@touch $(STAMP)
 
+# dbt and mypy exclude each other, so dbt has an environment of its own.
+referee: $(REFEREE)/installed  ## make .venv-referee with dbt, which tests hold the models against
+
+$(REFEREE)/installed: requirements-referee.txt
+	$(PYTHON) -m venv $(REFEREE)
+	$(REFEREE)/bin/python -m pip install --disable-pip-version-check --quiet \
+	  --require-hashes --no-deps --requirement requirements-referee.txt
+	@touch $(REFEREE)/installed
+
 demo: install  ## pull a made-up agency through Dagster, on this machine alone
 	$(BIN)/connector demo
 
@@ -56,10 +68,10 @@ check: install  ## format, lint and types, as they must be before a commit
 lock:  ## compile requirements.txt anew from pyproject.toml
 	$(PYTHON) -m venv $(VENV)-lock
 	$(VENV)-lock/bin/python -m pip install --disable-pip-version-check --quiet '$(LOCK_TOOL)'
-	$(VENV)-lock/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
-	  --generate-hashes --no-emit-index-url --no-emit-find-links \
-	  --custom-compile-command 'make lock' --quiet --upgrade --output-file requirements.txt
-	@echo "requirements.txt is compiled; run make install, make check and make test next."
+	$(VENV)-lock/bin/$(COMPILE) pyproject.toml --extra dev --output-file requirements.txt
+	$(VENV)-lock/bin/$(COMPILE) --group pyproject.toml:referee \
+	  --output-file requirements-referee.txt
+	@echo "The requirements are compiled; run make install, make check and make test next."
 
 shapes: install  ## write the typed shapes of requests and answers anew from the catalog
 	$(BIN)/python -m connector.shapes.generate
@@ -68,4 +80,4 @@ bench: install  ## measure every headline ratio
 	$(BIN)/python -m benchmarks
 
 clean:  ## take away what these commands made, but no data
-	rm -rf $(VENV) $(VENV)-lock dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-lock $(REFEREE) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

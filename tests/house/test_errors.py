@@ -15,10 +15,13 @@ from connector.errors import (
     EncodingUnknown,
     Forbidden,
     InDoubt,
+    ModelError,
+    ModelsCircular,
     NotFound,
     QuotaSpent,
     RateLimited,
     Redirected,
+    ReferenceUnknown,
     UnknownName,
     ValidationFailed,
 )
@@ -37,6 +40,9 @@ EXAMPLES: dict[type[ConnectorError], ConnectorError] = {
     Redirected: Redirected(WHERE, status=301, target="https://acme.example/jobs"),
     InDoubt: InDoubt("POST /jobs", "no answer came"),
     QuotaSpent: QuotaSpent("50000 requests are spent", resets_at="2026-12-01"),
+    ModelError: ModelError("it cannot be read", path=Path("marts/fct_jobs.sql"), line=3),
+    ReferenceUnknown: ReferenceUnknown("model", "fct_jbos", ("fct_jobs",)),
+    ModelsCircular: ModelsCircular(("fct_jobs", "fct_leads")),
     EncodingUnknown: EncodingUnknown(Path("people.csv"), "it is not UTF-8", offered="cp1252"),
 }
 """One of each error whose action is composed; the page shows the action of these."""

@@ -13,7 +13,10 @@ ROOT = Path(__file__).parents[2]
 
 # Folders that no commit holds; `data` and `dist` only at the top.
 _UNCOMMITTED = frozenset(
-    (".git", ".venv", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis")
+    (
+        *(".git", ".venv", ".venv-referee", "__pycache__", ".mypy_cache", ".ruff_cache"),
+        *(".pytest_cache", ".hypothesis"),
+    )
 )
 _UNCOMMITTED_AT_TOP = frozenset(("data", "demo-data", "dist", ".dagster"))
 

@@ -44,6 +44,7 @@ def measure_here(count: int, folder: Path) -> dict[str, float]:
         "CONNECTOR_BASE_URL": "http://127.0.0.1:9",
         "CONNECTOR_API_KEY": "arithmetic",
         "CONNECTOR_DATA_DIR": str(folder),
+        "CONNECTOR_MODELS": "off",
     }
     settings = load_settings({}, environ, folder)
     began = time.monotonic()

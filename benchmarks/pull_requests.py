@@ -99,6 +99,7 @@ def spent(sandbox: Sandbox, folder: Path) -> int:
         "CONNECTOR_BASE_URL": sandbox.base_url,
         "CONNECTOR_API_KEY": sandbox.key,
         "CONNECTOR_DATA_DIR": str(folder / "data"),
+        "CONNECTOR_MODELS": "off",
     }
     report = asyncio.run(pull(load_settings({}, environ, folder), ("candidates",)))
     assert report.outcome == "done", report.as_json()

@@ -49,6 +49,7 @@ def main() -> int:
             "CONNECTOR_BASE_URL": sandbox.base_url,
             "CONNECTOR_API_KEY": sandbox.key,
             "CONNECTOR_DATA_DIR": name,
+            "CONNECTOR_MODELS": "off",
         }
         settings = load_settings({}, environ, Path(name))
         asked = Asked("candidates", written(Path(name) / "people.csv"), "create")

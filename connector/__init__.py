@@ -10,7 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from connector.accounts import configured_accounts
     from connector.advice import difference, explain, may_repeat
+    from connector.alerts import JobRun, check_alerts
+    from connector.asking import PUSH_OPTIONS, PushOptions
     from connector.catalog import (
         CATALOG,
         Booking,
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
         Forbidden,
         InDoubt,
         NotFound,
+        PublishingRefused,
         QuotaSpent,
         RateLimited,
         Stopped,
@@ -36,9 +40,21 @@ if TYPE_CHECKING:
         UnknownName,
         ValidationFailed,
     )
+    from connector.frame import read
     from connector.inbox import Delivered, Inbox, Waiting, deliver
+    from connector.models import (
+        Building,
+        Built,
+        Checked,
+        ModelBuilt,
+        Project,
+        Shown,
+        inventory_of,
+        load_project,
+    )
     from connector.outcome import PullReport, Watch
     from connector.preview import Asked
+    from connector.publication import Prepared, Published, prepare, publish
     from connector.push import ORDER, Manner, PushReport, Watches
     from connector.resource import Declaration
     from connector.run import pull
@@ -46,14 +62,22 @@ if TYPE_CHECKING:
     from connector.spreadsheet.mapping_file import load_map
     from connector.spreadsheet.problems import PROBLEMS
     from connector.warehouse import ResourceRun, Warehouse
-    from connector.warehouse.query import count_by
     from connector.warehouse.schema import Column, columns
 
 _HOMES = {
+    "accounts": ("configured_accounts",),
+    "alerts": (
+        "JobRun",
+        "check_alerts",
+    ),
     "advice": (
         "difference",
         "explain",
         "may_repeat",
+    ),
+    "asking": (
+        "PUSH_OPTIONS",
+        "PushOptions",
     ),
     "catalog": (
         "CATALOG",
@@ -75,6 +99,7 @@ _HOMES = {
         "Forbidden",
         "InDoubt",
         "NotFound",
+        "PublishingRefused",
         "QuotaSpent",
         "RateLimited",
         "Stopped",
@@ -83,17 +108,34 @@ _HOMES = {
         "UnknownName",
         "ValidationFailed",
     ),
+    "frame": ("read",),
     "inbox": (
         "Delivered",
         "Inbox",
         "Waiting",
         "deliver",
     ),
+    "models": (
+        "Building",
+        "Built",
+        "Checked",
+        "ModelBuilt",
+        "Project",
+        "Shown",
+        "inventory_of",
+        "load_project",
+    ),
     "outcome": (
         "PullReport",
         "Watch",
     ),
     "preview": ("Asked",),
+    "publication": (
+        "Prepared",
+        "Published",
+        "prepare",
+        "publish",
+    ),
     "push": (
         "ORDER",
         "Manner",
@@ -112,7 +154,6 @@ _HOMES = {
         "ResourceRun",
         "Warehouse",
     ),
-    "warehouse.query": ("count_by",),
     "warehouse.schema": (
         "Column",
         "columns",
@@ -124,9 +165,13 @@ __all__ = [
     "CATALOG",
     "ORDER",
     "PROBLEMS",
+    "PUSH_OPTIONS",
     "Asked",
     "Booking",
+    "Building",
+    "Built",
     "Candidate",
+    "Checked",
     "Client",
     "Column",
     "Company",
@@ -139,16 +184,24 @@ __all__ = [
     "InDoubt",
     "Inbox",
     "Job",
+    "JobRun",
     "Lead",
     "Manner",
+    "ModelBuilt",
     "NotFound",
     "Page",
+    "Prepared",
+    "Project",
+    "Published",
+    "PublishingRefused",
     "PullReport",
+    "PushOptions",
     "PushReport",
     "QuotaSpent",
     "RateLimited",
     "ResourceRun",
     "Settings",
+    "Shown",
     "Stopped",
     "TryAgain",
     "Unauthorized",
@@ -159,15 +212,21 @@ __all__ = [
     "Watch",
     "Watches",
     "Written",
+    "check_alerts",
     "columns",
-    "count_by",
+    "configured_accounts",
     "deliver",
     "difference",
     "explain",
+    "inventory_of",
     "load_map",
+    "load_project",
     "load_settings",
     "may_repeat",
+    "prepare",
+    "publish",
     "pull",
+    "read",
 ]
 
 

@@ -18,7 +18,7 @@ def explain(what: ConnectorError | ResourceRun) -> str:
     if isinstance(what, ConnectorError):
         happened, action = str(what), what.action
     else:
-        happened, action = what.message or f"{what.resource} is not proven", _action(what)
+        happened, action = what.message or f"{what.resource} is not proven", action_of(what)
     return f"{happened.rstrip().removesuffix('.')}. {action}"
 
 
@@ -39,12 +39,17 @@ def may_repeat(done: ResourceRun) -> bool:
     return done.error_code is not None and issubclass(_kinds()[done.error_code], TryAgain)
 
 
-def _action(done: ResourceRun) -> str:
-    if done.error_code is None:
+def action_of(what: ResourceRun | str | None) -> str:
+    """What to do next about a resource that did not end well, or where only the code of an error
+    is known (None: not even that).
+    """
+    if not isinstance(what, ResourceRun):
+        return _kinds().get(what or "", ConnectorError).action
+    if what.error_code is None:
         return _UNPROVEN
-    kind = _kinds()[done.error_code]
+    kind = _kinds().get(what.error_code, ConnectorError)
     if issubclass(kind, Forbidden):
-        scope = declaration(done.resource).read_scope()
+        scope = declaration(what.resource).read_scope()
         return Forbidden("", status=403, scope=scope).action
     return kind.action
 

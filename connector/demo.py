@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from connector.errors import ConnectorError, SettingsError
-from connector.sandbox import KEY_DEFAULT, Sandbox
+from connector.sandbox import KEY_DEFAULT, LEAD_STATUSES, USERS, Sandbox
 from connector.settings import ENVIRONMENT
 
 COUNTS = {
@@ -29,6 +29,18 @@ COUNTS = {
     "content_items": 60,
 }
 """A small agency: enough to ask something of, and pulled in less than a minute."""
+
+_PEOPLE = (
+    "Amara Okafor,Technology",
+    "Ben Whitlock,Technology",
+    "Chiara Conti,Finance",
+    "Dilys Pritchard,Health",
+    "Edwin Marsh,Health",
+    "Farah Siddiqui,Education",
+    "Greta Lindqvist,Finance",
+    "Hugo Baptiste,Education",
+)
+_LEAD_STATUSES = ("New,open", "Contacted,open", "Qualified,open", "Won,won", "Lost,lost")
 
 RATE_LIMIT = 60_000
 """Requests a minute: nobody should wait at a demonstration."""
@@ -49,39 +61,29 @@ class Question:
 
 QUESTIONS = (
     Question(
-        "Where do the candidates stand?",
+        "Where do the candidates stand, and for how long?",
         """\
-select status, count(*) as candidates, round(100 * count(*) / sum(count(*)) over (), 1) as percent
-from landing.candidates
-where _deleted_at is null
-group by status
-order by candidates desc""",
+select stage, count(*) as candidates, round(median(days_in_stage), 1) as days_in_stage
+from marts.fct_pipeline_candidates
+group by stage, stage_order
+order by stage_order nulls last, candidates desc""",
     ),
     Question(
-        "Which published jobs have waited longest, and how many interviews did they have?",
+        "Which open jobs have waited longest, and what has happened to them?",
         """\
-select
-    jobs.title, companies.name as company,
-    date_diff('day', jobs.published_at, now()) as days_open,
-    count(bookings.id) as interviews
-from landing.jobs
-left join landing.companies on companies.id = jobs.company_id
-left join landing.bookings on bookings.job_id = jobs.id and booking_type = 'interview'
-where jobs.status = 'published' and jobs._deleted_at is null
-group by jobs.id, jobs.title, companies.name, days_open
-order by days_open desc
+select job_title, company_name, age_days, bookings, days_without_booking
+from marts.fct_job_ageing
+order by age_days desc
 limit 5""",
     ),
     Question(
-        "Which sources bring leads, and how many of them become prospects?",
+        "Which sources bring candidates who are hired?",
         """\
-select
-    coalesce(nullif(lower(source), ''), 'not said') as source_name, count(*) as leads,
-    round(100 * count(*) filter (status = 'prospect') / count(*), 1) as prospect_percent
-from landing.leads
-where _deleted_at is null
-group by source_name
-order by leads desc
+select source_group, sum(candidates) as candidates, sum(candidates_placed) as placed,
+    round(100 * sum(candidates_placed) / sum(candidates), 1) as hired_percent
+from marts.sum_source_effectiveness
+group by source_group
+order by hired_percent desc
 limit 5""",
     ),
 )
@@ -106,6 +108,27 @@ def make_folder(folder: Path) -> None:
     except OSError as error:
         raise SettingsError(
             f"{folder} cannot be made anew: {error.strerror or error}",
+            action="Name another folder with --data-dir.",
+        ) from error
+
+
+def write_seeds(folder: Path) -> None:
+    """Name the agency's consultants and the states of its leads, as a person would in the seeds:
+    the API has no names for them. Raises `SettingsError`.
+    """
+    people = zip(USERS, _PEOPLE, strict=True)
+    statuses = zip(LEAD_STATUSES, _LEAD_STATUSES, strict=True)
+    tables = {
+        "people.csv": ["id,name,team", *(f"{id},{who}" for id, who in people)],
+        "lead_statuses.csv": ["id,name,outcome", *(f"{id},{what}" for id, what in statuses)],
+    }
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name, lines in tables.items():
+            (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise SettingsError(
+            f"{folder} cannot be written: {error.strerror or error}",
             action="Name another folder with --data-dir.",
         ) from error
 

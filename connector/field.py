@@ -22,6 +22,11 @@ Format = Literal["email", "url", "currency", "timezone", "json"]
 2).
 """
 
+Personal = Literal["identity", "contact", "pay", "text"]
+"""What a field tells of a person: who it is; where to reach them, or their things; what they earn
+or ask for; whatever somebody wrote. Ids are none of it: they mean nothing outside the platform.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Input:
@@ -89,6 +94,7 @@ class Field:
 
     `values` are those that a detail answer documents, `item_values` those of a list item; both
     are empty for a field that is not a choice. Other values in responses are kept as they come.
+    `personal` is None where the field tells nothing of a person.
     """
 
     name: str
@@ -104,6 +110,7 @@ class Field:
     sortable: bool
     filterable: bool
     format: Format | None
+    personal: Personal | None
     part: type[Record] | None
 
     @property
@@ -165,6 +172,7 @@ class Draft:
     filterable: bool
     item: tuple[str, ...] | None
     format: Format | None
+    personal: Personal | None
 
 
 def field(
@@ -178,6 +186,7 @@ def field(
     filterable: bool = False,
     item: tuple[str, ...] | None = None,
     format: Format | None = None,
+    personal: Personal | None = None,
 ) -> Any:
     """Declare a field. `about` is one sentence, which becomes the column's comment.
 
@@ -185,16 +194,31 @@ def field(
     API 2); `listed`, that list items show it; `write_only`, that only requests carry it;
     `sortable` and `filterable`, that lists take it as `sort` or as a query parameter; `item`, the
     values that list items document where those are fewer; `format`, a form that a string has
-    beyond its type.
+    beyond its type; `personal`, what it tells of a person.
     """
-    return Draft(about, create, update, listed, write_only, sortable, filterable, item, format)
+    return Draft(
+        about, create, update, listed, write_only, sortable, filterable, item, format, personal
+    )
 
 
-def shown(about: str, *, listed: bool = False, sortable: bool = False) -> Any:
+def shown(
+    about: str,
+    *,
+    listed: bool = False,
+    sortable: bool = False,
+    personal: Personal | None = None,
+) -> Any:
     """Declare a field that only responses carry: no request body takes it (API 2, marked
     "detail").
     """
-    return field(about, create=REFUSED, update=REFUSED, listed=listed, sortable=sortable)
+    return field(
+        about,
+        create=REFUSED,
+        update=REFUSED,
+        listed=listed,
+        sortable=sortable,
+        personal=personal,
+    )
 
 
 def settle(name: str, draft: Draft, annotation: Any) -> Field:
@@ -228,5 +252,6 @@ def settle(name: str, draft: Draft, annotation: Any) -> Field:
         sortable=draft.sortable,
         filterable=draft.filterable,
         format=draft.format,
+        personal=draft.personal,
         part=part,
     )

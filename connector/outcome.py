@@ -14,6 +14,7 @@ from connector.engine.ask import Commit, Purpose
 from connector.engine.pull import Pulled
 from connector.engine.quota import Month
 from connector.errors import ConnectorError
+from connector.publication import Published
 from connector.warehouse import Landed, ResourceRun
 from connector.wire import Request
 
@@ -97,7 +98,8 @@ class Tally:
 @dataclass(frozen=True, slots=True)
 class PullReport:
     """How a pull ended. `error` is what ended it early, if anything did; `month` is what the
-    month's requests had come to, None where that could not be read.
+    month's requests had come to, None where that could not be read; `published` is None where
+    nothing was, and `unpublished` says why not, where that was tried.
     """
 
     outcome: RunOutcome
@@ -109,6 +111,8 @@ class PullReport:
     resources: dict[str, ResourceRun]
     error: ConnectorError | None = None
     month: Month | None = None
+    published: Published | None = None
+    unpublished: ConnectorError | None = None
 
     @property
     def exit_status(self) -> int:
@@ -134,6 +138,10 @@ class PullReport:
         }
         if self.month is not None:
             shown["month"] = plain(asdict(self.month))
+        if self.published is not None:
+            shown["published"] = self.published.as_json()
+        if self.unpublished is not None:
+            shown["unpublished"] = self.unpublished.as_json()
         if self.error is not None:
             shown["error"] = self.error.as_json()
         return shown

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -21,13 +20,15 @@ from connector.batch.publish import publish
 from connector.client import Client
 from connector.engine.push_plan import Terms
 from connector.engine.task import Foreseen
-from connector.errors import ConnectorError, Misused
+from connector.errors import ConnectorError, Misused, UnknownName
 from connector.outcome import PullReport, Watch
-from connector.preview import Asked, Preview, as_told, preview
+from connector.preview import Asked, Preview, preview
+from connector.preview.foreseen import OPERATIONS
+from connector.preview.problems import as_told
 from connector.run import pull
 from connector.settings import Settings
 from connector.spreadsheet.report import report_path, write_report
-from connector.spreadsheet.result import RowResult
+from connector.spreadsheet.result import RowResult, Summary
 
 ORDER = ("companies", "jobs", "candidates", "leads", "bookings", "content_items")
 """In which order files are pushed that are given together: those first that others refer to."""
@@ -37,22 +38,26 @@ PushOutcome = Literal["previewed", "done", "partial", "stopped", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class PushReport:
-    """What became of one file. `batch` is None while nothing was applied, and then `results` say
-    what is foreseen; `pulled` is the pull that went before; `file` is where the report is.
+    """What became of one file. `results` are its rows, in order, and `summary` what they come to.
+    `batch` is None while nothing was applied, and then they say what is foreseen; `pulled` is the
+    pull that went before; `file` is where the report is; `unpublished` is why analysts do not see
+    yet what was written.
     """
 
     preview: Preview
-    results: Mapping[int, RowResult]
+    results: Collection[RowResult]
+    summary: Summary
     seconds: float
     file: Path | None = None
     batch: BatchReport | None = None
     pulled: PullReport | None = None
     error: ConnectorError | None = None
+    unpublished: ConnectorError | None = None
 
     @property
     def counts(self) -> dict[Foreseen, int]:
         """How many rows have each outcome; those that none has are left out."""
-        return dict(Counter(each.outcome for each in self.results.values()))
+        return dict(self.summary.counts)
 
     @property
     def outcome(self) -> PushOutcome:
@@ -73,7 +78,9 @@ class PushReport:
     def exit_status(self) -> int:
         """0 where every row is well, 3 where some need a person's hand; else as the run ended."""
         if self.batch is not None:
-            return self.batch.exit_status
+            # What was written is written, but somebody has to look why it is not to be seen.
+            status = self.batch.exit_status
+            return 1 if self.unpublished is not None and status in (0, 3) else status
         if self.error is not None:
             return self.error.exit_status
         return 0 if self.preview.is_clean else 3
@@ -87,15 +94,28 @@ class PushReport:
             "batch": self.batch.batch if self.batch is not None else None,
             "resource": asked.resource,
             "file": str(asked.path),
-            "rows": len(self.results),
+            "rows": self.summary.rows,
             **{str(name): count for name, count in self.counts.items()},
             "requests": self.requests,
             "requests_foreseen": self.preview.requests,
             "seconds": round(self.seconds, 3),
+            "merged": list(self.preview.table.merged),
             "unmapped": [each.heading for each in self.preview.columns.unmapped],
+            "changes": self._changes(),
             "report": str(self.file) if self.file is not None else None,
             "error": error.as_json() if error is not None else None,
+            "unpublished": self.unpublished.as_json() if self.unpublished is not None else None,
         }
+
+    def _changes(self) -> list[dict[str, Any]]:
+        """What the first rows would change, field by field; nothing once they were sent."""
+        if self.batch is not None:
+            return []
+        return [
+            {"row": number, "field": name, "now": now, "then": then}
+            for number, fields in self.preview.rows.changes.items()
+            for name, (now, then) in fields.items()
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +160,9 @@ async def push(
     or was stopped is previewed and not applied. Raises `Misused`, `UnknownName` or a
     `SpreadsheetError` for what cannot be meant, before anything is sent, and `WarehouseError`.
     """
+    for each in files:
+        if each.resource not in ORDER:
+            raise UnknownName("resource that can be pushed", each.resource, ORDER)
     if manner.report is not None and len(files) > 1:
         raise Misused(
             "one report was named for several files",
@@ -147,12 +170,20 @@ async def push(
         )
     ordered = sorted(files, key=lambda each: ORDER.index(each.resource))
     # Every file is read whole before the first request: a mistake in the last one costs nothing.
-    foreseen = [await preview(settings, each, again=manner.terms.again) for each in ordered]
+    foreseen: list[Preview] = []
+    for each in ordered:
+        earlier = [before.planned for before in foreseen]
+        is_last = len(foreseen) + 1 == len(ordered)
+        foreseen.append(
+            await preview(
+                settings, each, again=manner.terms.again, earlier=earlier, keeps_tasks=not is_last
+            )
+        )
     reports: list[PushReport] = []
     left, goes_on = budget, manner.applies
-    for each in foreseen:
+    for seen in foreseen:
         run = _Push(settings, manner, left, watches, connect)
-        done = await (run.applied(each) if goes_on else run.previewed(each))
+        done = await (run.applied(seen) if goes_on else run.previewed(seen))
         reports.append(done)
         left = None if left is None else max(0, left - done.requests)
         goes_on = goes_on and done.outcome in ("done", "partial")
@@ -187,47 +218,63 @@ class _Push:
                 sorted(foreseen.resources),
                 budget=self._budget,
                 asks_anyway=self._manner.asks_anyway,
+                # It is published once, with what the push writes.
+                publishes=False,
                 command="push",
                 watch=self._watches.pull,
                 connect=self._connect,
             )
             if pulled.error is not None:
                 unsent = _unsent(foreseen)
-                return await self._report(foreseen, unsent, pulled=pulled, error=pulled.error)
+                unpublished = None
+                if pulled.outcome != "failed":
+                    unpublished = await self._publish()
+                return await self._report(
+                    foreseen, unsent, pulled=pulled, error=pulled.error, unpublished=unpublished
+                )
         # The landing is another one now: by the pull, or by the files before this one.
         again = self._manner.terms.again
-        foreseen = await preview(self._settings, foreseen.asked, again=again)
+        foreseen = await preview(self._settings, foreseen.asked, again=again, keeps_tasks=True)
         spent = pulled.requests if pulled is not None else 0
         done = await apply(
             self._settings,
-            foreseen.plan,
+            await asyncio.to_thread(foreseen.plan),
             self._manner.terms,
             budget=None if self._budget is None else max(1, self._budget - spent),
             asks_anyway=self._manner.asks_anyway,
             watch=self._watches.rows,
             connect=self._connect,
         )
-        await asyncio.to_thread(_publish, self._settings)
-        return await self._report(foreseen, _ended(foreseen, done), batch=done, pulled=pulled)
+        unpublished = await self._publish()
+        return await self._report(
+            foreseen, _ended(foreseen, done), batch=done, pulled=pulled, unpublished=unpublished
+        )
+
+    async def _publish(self) -> ConnectorError | None:
+        """Show analysts what has landed, and say why not where that cannot be done: the rows are
+        written all the same.
+        """
+        return await asyncio.to_thread(publish, self._settings)
 
     async def _report(
-        self, foreseen: Preview, results: Mapping[int, RowResult], **more: Any
+        self, foreseen: Preview, results: Collection[RowResult], **more: Any
     ) -> PushReport:
         path = None
         if self._manner.reports:
             path = self._manner.report or report_path(foreseen.table)
-            rows = [results[number] for number in sorted(results)]
-            await asyncio.to_thread(write_report, path, foreseen.table, rows)
+            await asyncio.to_thread(write_report, path, foreseen.table, results)
+        is_foreseen = results is foreseen.results
+        summary = foreseen.summary if is_foreseen else Summary.of(results)
         seconds = time.monotonic() - self._started
-        return PushReport(foreseen, results, seconds, path, **more)
+        return PushReport(foreseen, results, summary, seconds, path, **more)
 
 
-def _ended(foreseen: Preview, done: BatchReport) -> dict[int, RowResult]:
+def _ended(foreseen: Preview, done: BatchReport) -> list[RowResult]:
     """How every row ended, as the journal has it. Raises `AssertionError` where they do not add
     up: a report that leaves out a row is worse than none.
     """
-    results = {
-        row.number: RowResult(
+    results = [
+        RowResult(
             row.number,
             row.outcome,
             tuple(as_told(each, foreseen.columns) for each in row.problems),
@@ -235,22 +282,17 @@ def _ended(foreseen: Preview, done: BatchReport) -> dict[int, RowResult]:
             row.record_id,
         )
         for row in done.rows
-    }
-    assert results.keys() == foreseen.results.keys(), "the report's rows are not the file's"
+    ]
+    numbers = [each.number for each in foreseen.results]
+    assert numbers == [each.number for each in results], "the report's rows are not the file's"
     return results
 
 
-def _unsent(foreseen: Preview) -> dict[int, RowResult]:
+def _unsent(foreseen: Preview) -> list[RowResult]:
     """What is foreseen, with the rows that would be sent called not sent."""
-    unsent = {task.number for task in foreseen.plan.tasks}
-    return {
-        number: RowResult(number, "not_sent", record_id=each.record_id)
-        if number in unsent
+    return [
+        RowResult(each.number, "not_sent", record_id=each.record_id)
+        if each.outcome in OPERATIONS
         else each
-        for number, each in foreseen.results.items()
-    }
-
-
-def _publish(settings: Settings) -> None:
-    """Show analysts what has landed; the rows are written whether or not that can be done now."""
-    publish(settings.folder)
+        for each in foreseen.results
+    ]

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TypeVar
 
 from connector.catalog import CATALOG, declaration
@@ -37,6 +38,7 @@ from connector.outcome import (
     RunOutcome,
     Watch,
 )
+from connector.publication import Building, Published, publish
 from connector.resource import Declaration
 from connector.settings import Settings
 from connector.stream import Drive
@@ -57,7 +59,9 @@ async def pull(
     ids: Sequence[str] = (),
     budget: int | None = None,
     asks_anyway: bool = False,
+    publishes: bool = True,
     watch: Watch | None = None,
+    building: Building | None = None,
     command: str = "pull",
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     connect: Callable[..., Client] = Client,
@@ -67,8 +71,9 @@ async def pull(
     `manner` asks for more than the least; its `scrub_requests` are shared out among the resources
     by their size. `ids` reads those records of one resource and nothing else. At most `budget`
     requests are sent, retries among them. `asks_anyway` asks the API even where it said that the
-    month is spent. `connect` makes the client; another may have a clock, waits and limits of its
-    own.
+    month is spent. What landed is published in the end, with models told to `building` as they
+    are built, unless somebody else `publishes` it. `connect` makes the client; another may have a
+    clock, waits and limits of its own.
 
     Raises `UnknownName` for a resource that does not exist, `Misused` for a budget of nothing and
     for ids of no single resource, `SettingsError` for a missing address or key, `LeaseHeld` while
@@ -88,7 +93,12 @@ async def pull(
         connect=connect,
     )
     async with visit as visited:
-        return await _Pull(visited, manner, tuple(dict.fromkeys(ids))).through(names)
+        pulling = _Pull(visited, manner, tuple(dict.fromkeys(ids)))
+        if publishes:
+            pulling.publish = partial(
+                publish, settings, run_id=visited.run.run_id, watch=building, now=now
+            )
+        return await pulling.through(names)
 
 
 class _Pull:
@@ -100,6 +110,7 @@ class _Pull:
         self._manner, self._ids = manner, ids
         self._scrubs: dict[str, int] = {}
         self._started = time.monotonic()
+        self.publish: Callable[[], Published] | None = None
         # What was counted before the resource whose turn it is.
         self._before = replace(self._world.tally)
 
@@ -122,12 +133,13 @@ class _Pull:
             self._world.watch.ended(done[name])
         month = await self._settle()
         outcome, fatal = await self._end(self._outcome(done, fatal), fatal)
-        if outcome != "failed":
-            # What is published shows how the run ended.
-            try:
-                await asyncio.to_thread(self._warehouse.publish)
-            except WarehouseError as error:
-                outcome, fatal = await self._end("failed", error)
+        published, unpublished = await self._publish(outcome)
+        if unpublished is not None:
+            # A run that was stopped stays so: the next one goes on, and publishes. Any other has
+            # failed, since analysts do not see what it brought.
+            if outcome != "stopped":
+                outcome, fatal = "failed", unpublished
+            outcome, fatal = await self._end(outcome, fatal, unpublished)
         tally = self._world.tally
         return PullReport(
             outcome=outcome,
@@ -139,7 +151,21 @@ class _Pull:
             resources={name: done[name] for name in names},
             error=fatal,
             month=month,
+            published=published,
+            unpublished=unpublished,
         )
+
+    async def _publish(self, outcome: RunOutcome) -> tuple[Published | None, ConnectorError | None]:
+        """Publish what a run has landed that did not fail; what is published shows how it ended.
+        The error says why it could not be.
+        """
+        if outcome == "failed" or self.publish is None:
+            return None, None
+        await asyncio.to_thread(self._warehouse.release)
+        try:
+            return await asyncio.to_thread(self.publish), None
+        except ConnectorError as error:
+            return None, error
 
     async def _settle(self) -> Month | None:
         """Write down what was spent, and copy it for analysts; None where that failed, which is
@@ -156,9 +182,13 @@ class _Pull:
             return None
 
     async def _end(
-        self, outcome: RunOutcome, fatal: ConnectorError | None
+        self,
+        outcome: RunOutcome,
+        fatal: ConnectorError | None,
+        unpublished: ConnectorError | None = None,
     ) -> tuple[RunOutcome, ConnectorError | None]:
         """Record how the run ended, and return it; it ended even if that cannot be recorded."""
+        messages = dict.fromkeys(str(e) for e in (fatal, unpublished) if e is not None)
         tally = self._world.tally
         ended = replace(
             self._run,
@@ -169,7 +199,7 @@ class _Pull:
             requests=tally.requests,
             rate_limited=tally.rate_limited,
             error_code=fatal.code if fatal else None,
-            message=str(fatal) if fatal else None,
+            message="; ".join(messages) or None,
             month_share=self._share(tally.requests),
         )
         try:

@@ -20,33 +20,64 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from types import MappingProxyType
+from typing import Any, Literal, NoReturn, get_args
 
-from connector.address import read_address
+from pydantic import SecretStr
+
+from connector.address import is_loopback, read_address
+from connector.alert_settings import (
+    KINDS,
+    Age,
+    Kind,
+    Security,
+    Style,
+    read_age,
+    read_host,
+    read_kinds,
+    read_mailbox,
+    read_recipients,
+    read_user,
+)
+from connector.credentials import HASH_KEY_CHARACTERS_MIN, read_api_key, read_secret
 from connector.errors import SettingsError, UnknownName
-from connector.key import read_key, read_key_file
 from connector.sources import (
     ACCOUNT_ALLOWED,
     ACCOUNT_NAME,
     CONFIG_NAME,
     CONFIG_VARIABLE,
     ENVIRONMENT,
+    FILE_ENDING,
     FLAGS,
+    PERSONAL,
+    RETENTION,
+    SECRETS,
     Found,
     Setting,
     Sources,
     misspelt,
     read_config,
+    read_path,
     refuse,
 )
-
-if TYPE_CHECKING:
-    from pydantic import SecretStr
 
 __all__ = ["CONFIG_VARIABLE", "ENVIRONMENT", "Connection", "Setting", "Settings", "load_settings"]
 
 RESERVE_SHARE = 20
 """The part of the month's requests that is left to people unless it is set: a twentieth."""
+
+OnOff = Literal["on", "off"]
+
+Treatment = Literal["keep", "drop", "hash"]
+"""What becomes of personal fields in the published file."""
+
+SCHEMAS = ("landing", "history", "sync", "push", "staging", "marts", "seeds")
+"""The schemas that a published file may have."""
+
+_NO_RULES: Setting[Mapping[str, str]] = Setting(MappingProxyType({}), "default")
+
+MAX_AGE = "26h"
+"""The age of the last proof after which an account is silent: a day, and two hours to be late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +96,13 @@ class Settings:
     was not told (API 8.5); `monthly_reserve_requests` is None where a twentieth of it is meant.
     `connections` is how many requests may be under way at once,
     `lateness_seconds` how late a write may become visible, `reserve_requests` how many requests
-    of each minute's window are left to people. `accounts` are the names that the project file
-    has tables for. `warnings` are sentences to show once.
+    of each minute's window are left to people. `models` says whether models are built;
+    `publish_personal` what becomes of personal fields in the published file, `publish_hash_key`
+    the key by which they are hashed, and `publish_without` which schemas the file goes without.
+    `alert_*` say which alerts are sent and where to; `alert_email_port` is None where it follows
+    from `alert_email_security`. `retention` are rules in text, by resource.
+    `accounts` are the names that the project file has tables for. `warnings` are sentences to show
+    once.
     """
 
     account: Setting[str | None]
@@ -79,6 +115,22 @@ class Settings:
     connections: Setting[int]
     lateness_seconds: Setting[int]
     reserve_requests: Setting[int]
+    models: Setting[OnOff]
+    publish_personal: Setting[Treatment]
+    publish_without: Setting[tuple[str, ...]]
+    publish_hash_key: Setting[SecretStr | None]
+    alert_webhook: Setting[SecretStr | None]
+    alert_webhook_style: Setting[Style]
+    alert_email_to: Setting[tuple[str, ...]]
+    alert_email_from: Setting[str | None]
+    alert_email_host: Setting[str | None]
+    alert_email_port: Setting[int | None]
+    alert_email_security: Setting[Security]
+    alert_email_user: Setting[str | None]
+    alert_email_password: Setting[SecretStr | None]
+    alert_max_age: Setting[Age]
+    alert_kinds: Setting[tuple[Kind, ...]]
+    retention: Setting[Mapping[str, str]] = _NO_RULES
     accounts: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -122,6 +174,22 @@ class Settings:
             self._miss("api_key", names, f"api_key_file in {CONFIG_NAME}")
         return Connection(self.base_url.value, self.api_key.value)
 
+    def hash_key(self) -> SecretStr | None:
+        """The key by which personal fields are hashed; None where they are not.
+
+        Raises `SettingsError` where they are to be, and no key is set.
+        """
+        if self.publish_personal.value != "hash":
+            return None
+        if self.publish_hash_key.value is None:
+            raise SettingsError(
+                f"publish_personal is 'hash' (from {self.publish_personal.origin}), and"
+                " publish_hash_key is not set",
+                action=f"Set {ENVIRONMENT['publish_hash_key_file']} to a file that holds a random"
+                f" word of at least {HASH_KEY_CHARACTERS_MIN} characters (chmod 600).",
+            )
+        return self.publish_hash_key.value
+
     def _miss(self, name: str, variable: str, key: str) -> NoReturn:
         names = "" if self.account.value else ", ".join(self.accounts)
         accounts = f", or choose --account: {names}" if names else ""
@@ -130,12 +198,14 @@ class Settings:
     def rows(self) -> Iterator[tuple[str, str, str]]:
         """Each setting's name, its value as it may be shown, and its origin."""
         for name in ENVIRONMENT:
-            if name == "api_key_file":
+            if name.removesuffix(FILE_ENDING) in SECRETS and name not in SECRETS:
                 continue
             setting: Setting[Any] = getattr(self, name)
-            shown = "not set" if setting.value is None else str(setting.value)
-            if name == "api_key" and setting.value is not None:
+            shown = "not set" if setting.value in (None, ()) else str(setting.value)
+            if name in (*SECRETS, *PERSONAL) and setting.value not in (None, ()):
                 shown = "set"
+            elif isinstance(setting.value, tuple) and setting.value:
+                shown = ", ".join(setting.value)
             yield name, shown, setting.origin
 
 
@@ -146,10 +216,11 @@ def load_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: 
     Raises `SettingsError` or `UnknownName`, both of which end a command with exit status 2.
     """
     for name in flags:
-        if name.startswith("api_key"):
+        secret = name.removesuffix(FILE_ENDING)
+        if secret in SECRETS:
             raise SettingsError(
                 "a key is never taken from a flag, since process lists and shell histories show it",
-                action=f"Set {ENVIRONMENT['api_key']} or {ENVIRONMENT['api_key_file']}.",
+                action=f"Set {ENVIRONMENT[secret]} or {ENVIRONMENT[f'{secret}{FILE_ENDING}']}.",
             )
         if name not in FLAGS:
             raise UnknownName("setting that a flag may give", name, FLAGS)
@@ -167,8 +238,8 @@ def load_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: 
     settings = Settings(
         account=account,
         base_url=sources.pick("base_url", lambda f: read_address(f.raw), None),
-        api_key=_api_key(sources, warnings),
-        data_dir=sources.pick("data_dir", lambda f: _path(f, environ), cwd / "data"),
+        api_key=read_api_key(sources, warnings),
+        data_dir=sources.pick("data_dir", lambda f: read_path(f, environ), cwd / "data"),
         monthly_requests=sources.pick("monthly_requests", _whole(1, 10**9), None),
         billing_day=sources.pick("billing_day", _whole(1, 31), 1),
         monthly_reserve_requests=sources.pick(
@@ -177,11 +248,48 @@ def load_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: 
         connections=sources.pick("connections", _whole(1, 32), 4),
         lateness_seconds=sources.pick("lateness_seconds", _whole(0, 86_400), 120),
         reserve_requests=sources.pick("reserve_requests", _whole(0, 10**6), 0),
+        models=sources.pick("models", _one_of(OnOff), "on"),
+        publish_personal=sources.pick("publish_personal", _one_of(Treatment), "keep"),
+        publish_without=sources.pick("publish_without", _schemas, ()),
+        publish_hash_key=read_secret(sources, "publish_hash_key", warnings),
+        **_alerts(sources, warnings),
+        retention=_retention(sources),
         accounts=tuple(sources.tables),
         warnings=tuple(warnings),
     )
     _check_reserve(settings)
+    _check_email(settings)
+    # A pull that cannot publish in the end had better not begin.
+    settings.hash_key()
     return settings
+
+
+def _retention(sources: Sources) -> Setting[Mapping[str, str]]:
+    """The rules on retention by resource, as they are written; `connector/erasure` reads them."""
+    found = sources.inner(RETENTION)
+    if found is None:
+        return _NO_RULES
+    rules = found.raw
+    if not isinstance(rules, dict) or not all(isinstance(each, str) for each in rules.values()):
+        refuse(RETENTION, rules, "a table of rules in text, by resource", found.origin)
+    return Setting(MappingProxyType(rules), found.origin)
+
+
+def _alerts(sources: Sources, warnings: list[str]) -> dict[str, Any]:
+    """The settings on alerts, by their names."""
+    return {
+        "alert_webhook": read_secret(sources, "alert_webhook", warnings),
+        "alert_webhook_style": sources.pick("alert_webhook_style", _one_of(Style), "generic"),
+        "alert_email_to": sources.pick("alert_email_to", _raw(read_recipients), ()),
+        "alert_email_from": sources.pick("alert_email_from", _raw(read_mailbox), None),
+        "alert_email_host": sources.pick("alert_email_host", _raw(read_host), None),
+        "alert_email_port": sources.pick("alert_email_port", _whole(1, 65_535), None),
+        "alert_email_security": sources.pick("alert_email_security", _one_of(Security), "starttls"),
+        "alert_email_user": sources.pick("alert_email_user", _raw(read_user), None),
+        "alert_email_password": read_secret(sources, "alert_email_password", warnings),
+        "alert_max_age": sources.pick("alert_max_age", _raw(read_age), read_age(MAX_AGE)),
+        "alert_kinds": sources.pick("alert_kinds", _raw(read_kinds), KINDS),
+    }
 
 
 def _check_reserve(settings: Settings) -> None:
@@ -190,6 +298,30 @@ def _check_reserve(settings: Settings) -> None:
     if allowance.value is not None and settings.monthly_reserve >= allowance.value:
         allowed = f"less than monthly_requests, {allowance.value} (from {allowance.origin})"
         refuse("monthly_reserve_requests", reserve.value, allowed, reserve.origin)
+
+
+def _check_email(settings: Settings) -> None:
+    """Refuse a mail server that is half described, and one that would be told secrets openly."""
+    needed = ("alert_email_to", "alert_email_from", "alert_email_host")
+    given = [name for name in needed if getattr(settings, name).value]
+    missing = [ENVIRONMENT[name] for name in needed if name not in given]
+    if given and missing:
+        raise SettingsError(
+            f"{' and '.join(given)} (from {getattr(settings, given[0]).origin}) cannot do without"
+            " the rest of what an email needs",
+            action=f"Set {' and '.join(missing)} as well.",
+        )
+    user, password = settings.alert_email_user, settings.alert_email_password
+    if (user.value is None) != (password.value is None):
+        raise SettingsError(
+            "one of alert_email_user and alert_email_password is set, and they belong together",
+            action=f"Set {ENVIRONMENT['alert_email_user']} and"
+            f" {ENVIRONMENT[f'alert_email_password{FILE_ENDING}']}, or neither.",
+        )
+    host, security = settings.alert_email_host.value, settings.alert_email_security
+    if security.value == "none" and host is not None and not is_loopback(host):
+        allowed = "starttls or ssl: without either only a server on this machine may be used"
+        refuse("alert_email_security", security.value, allowed, security.origin)
 
 
 def _account(found: Found) -> str:
@@ -210,62 +342,25 @@ def _whole(least: int, most: int) -> Callable[[Found], int]:
     return read
 
 
-def _path(found: Found, environ: Mapping[str, str]) -> Path:
-    if not isinstance(found.raw, str | Path) or not str(found.raw).strip():
-        raise ValueError("a path")
-    text = str(found.raw)
-    if text.startswith("~/") and "HOME" in environ:
-        text = environ["HOME"] + text[1:]
-    return found.folder / text
+def _one_of(choices: Any) -> Callable[[Found], Any]:
+    allowed = get_args(choices)
+
+    def read(found: Found) -> Any:
+        if not isinstance(found.raw, str) or found.raw.strip() not in allowed:
+            raise ValueError(f"one of: {', '.join(allowed)}")
+        return found.raw.strip()
+
+    return read
 
 
-def _api_key(sources: Sources, warnings: list[str]) -> Setting[SecretStr | None]:
-    """The key from the environment, or from a file that the environment or the project names."""
-    plain, named = sources.outer("api_key"), sources.outer("api_key_file")
-    if plain and named:
-        raise SettingsError(
-            f"both {plain.origin} and {named.origin} are set", action="Unset one of the two."
-        )
-    _check_pair(sources, plain or named)
-    found = plain or named or sources.inner("api_key_file")
-    if found is None:
-        return Setting(None, "default")
-    if found is plain:
-        return Setting(_fit(lambda: read_key(str(found.raw)), found.origin), found.origin)
-    try:
-        path = _path(found, sources.environ)
-    except ValueError as error:
-        refuse("api_key_file", found.raw, str(error), found.origin)
-    origin = f"{path}, named by {found.origin}"
-    try:
-        text, warning = read_key_file(path)
-    except OSError as error:
-        refuse("api_key_file", path, f"a file that can be read: {error.strerror}", found.origin)
-    warnings += [warning] if warning else []
-    return Setting(_fit(lambda: read_key(text), origin), origin)
+def _raw(read: Callable[[object], Any]) -> Callable[[Found], Any]:
+    return lambda found: read(found.raw)
 
 
-def _fit(read: Callable[[], SecretStr], origin: str) -> SecretStr:
-    try:
-        return read()
-    except ValueError as error:
-        raise SettingsError(f"api_key {error} (from {origin})") from None
-
-
-def _check_pair(sources: Sources, key: Found | None) -> None:
-    """Refuse an address and a key that were not set for each other: a key must never be sent to
-    another account's address.
-    """
-    address = sources.outer("base_url")
-    file_address, file_key = sources.inner("base_url"), sources.inner("api_key_file")
-    if not file_address or not file_key or bool(address) == bool(key):
-        return
-    set_outside, kept, other = (
-        (address, file_key, "the key") if address else (key, file_address, "the address")
-    )
-    assert set_outside is not None
-    raise SettingsError(
-        f"{set_outside.origin} is set, but {other} would still come from {kept.origin}",
-        action="Set the address and the key in the same place, so that no key is sent to an"
-        " address that it was not made for.",
-    )
+def _schemas(found: Found) -> tuple[str, ...]:
+    """Names parted by commas, or a list of them in the project file."""
+    given = found.raw.split(",") if isinstance(found.raw, str) else found.raw
+    names = [str(each).strip() for each in given] if isinstance(given, list) else [""]
+    if not set(names) <= set(SCHEMAS):
+        raise ValueError(f"some of: {', '.join(SCHEMAS)}")
+    return tuple(each for each in SCHEMAS if each in names)

@@ -31,6 +31,24 @@ ENVIRONMENT: Mapping[str, str] = {
     "connections": "CONNECTOR_CONNECTIONS",
     "lateness_seconds": "CONNECTOR_LATENESS_SECONDS",
     "reserve_requests": "CONNECTOR_RESERVE_REQUESTS",
+    "models": "CONNECTOR_MODELS",
+    "publish_personal": "CONNECTOR_PUBLISH_PERSONAL",
+    "publish_without": "CONNECTOR_PUBLISH_WITHOUT",
+    "publish_hash_key": "CONNECTOR_PUBLISH_HASH_KEY",
+    "publish_hash_key_file": "CONNECTOR_PUBLISH_HASH_KEY_FILE",
+    "alert_webhook": "CONNECTOR_ALERT_WEBHOOK",
+    "alert_webhook_file": "CONNECTOR_ALERT_WEBHOOK_FILE",
+    "alert_webhook_style": "CONNECTOR_ALERT_WEBHOOK_STYLE",
+    "alert_email_to": "CONNECTOR_ALERT_EMAIL_TO",
+    "alert_email_from": "CONNECTOR_ALERT_EMAIL_FROM",
+    "alert_email_host": "CONNECTOR_ALERT_EMAIL_HOST",
+    "alert_email_port": "CONNECTOR_ALERT_EMAIL_PORT",
+    "alert_email_security": "CONNECTOR_ALERT_EMAIL_SECURITY",
+    "alert_email_user": "CONNECTOR_ALERT_EMAIL_USER",
+    "alert_email_password": "CONNECTOR_ALERT_EMAIL_PASSWORD",
+    "alert_email_password_file": "CONNECTOR_ALERT_EMAIL_PASSWORD_FILE",
+    "alert_max_age": "CONNECTOR_ALERT_MAX_AGE",
+    "alert_kinds": "CONNECTOR_ALERT_KINDS",
 }
 """The environment variable of each setting."""
 
@@ -41,9 +59,22 @@ CONFIG_NAME = "connector.toml"
 
 # An address and a key belong together: neither is inherited from the top by an account's table.
 _IDENTITY = ("base_url", "api_key_file")
-FLAGS = tuple(name for name in ENVIRONMENT if not name.startswith("api_key"))
-_FILE_KEYS = tuple(name for name in ENVIRONMENT if name != "api_key")
+SECRETS = ("api_key", "publish_hash_key", "alert_webhook", "alert_email_password")
+"""Settings that are never shown, and never taken from a flag or from the project file itself."""
+
+PERSONAL = ("alert_email_to", "alert_email_from", "alert_email_user")
+"""Settings that name a person, and are never shown: they may stand anywhere."""
+
+FILE_ENDING = "_file"
+"""What the name of a secret's file ends in, as a setting."""
+
+_SECRET_FILES = tuple(f"{name}{FILE_ENDING}" for name in SECRETS)
+FLAGS = tuple(name for name in ENVIRONMENT if name not in (*SECRETS, *_SECRET_FILES))
+_FILE_KEYS = tuple(name for name in ENVIRONMENT if name not in SECRETS)
 _ACCOUNT_KEYS = tuple(name for name in _FILE_KEYS if name not in ("account", "data_dir"))
+
+RETENTION = "retention"
+"""The table of rules that say after what time people are erased, at the top or of an account."""
 
 ACCOUNT_ALLOWED = "at most 64 of a-z, 0-9, '-' and '_', beginning with a letter or a digit"
 
@@ -129,7 +160,7 @@ class Sources:
 
 def refuse(name: str, received: object, allowed: str, origin: str) -> NoReturn:
     """Raise `SettingsError`: what was received, from where, and what is allowed."""
-    if name == "api_key_file":
+    if name in (*_SECRET_FILES, *PERSONAL):
         # Not shown: a key that was put there by mistake would be.
         raise SettingsError(f"{name} (from {origin}) must be {allowed}")
     shown = repr(str(received) if isinstance(received, Path) else received)
@@ -138,6 +169,16 @@ def refuse(name: str, received: object, allowed: str, origin: str) -> NoReturn:
     if len(shown) > _SHOWN_CHARACTERS_MAX:
         shown = f"{shown[:_SHOWN_CHARACTERS_MAX]}…"
     raise SettingsError(f"{name} is {shown} (from {origin}): it must be {allowed}")
+
+
+def read_path(found: Found, environ: Mapping[str, str]) -> Path:
+    """A path, from the folder that it starts from. Raises `ValueError` where it is none."""
+    if not isinstance(found.raw, str | Path) or not str(found.raw).strip():
+        raise ValueError("a path")
+    text = str(found.raw)
+    if text.startswith("~/") and "HOME" in environ:
+        text = environ["HOME"] + text[1:]
+    return found.folder / text
 
 
 def read_config(sources: Sources) -> None:
@@ -160,21 +201,22 @@ def read_config(sources: Sources) -> None:
     tables = content.pop("accounts", {})
     if not isinstance(tables, dict) or not all(isinstance(t, dict) for t in tables.values()):
         raise SettingsError(f"accounts in {where} must be tables such as [accounts.acme]")
-    _check_keys(content, (*_FILE_KEYS, "accounts"), where)
+    _check_keys(content, (*_FILE_KEYS, "accounts", RETENTION), where)
     for name, table in tables.items():
         if not ACCOUNT_NAME.fullmatch(name):
             refuse("account", name, ACCOUNT_ALLOWED, where)
-        _check_keys(table, _ACCOUNT_KEYS, f"{where} [accounts.{name}]")
+        _check_keys(table, (*_ACCOUNT_KEYS, RETENTION), f"{where} [accounts.{name}]")
     sources.top, sources.tables = content, tables
 
 
 def _check_keys(table: Mapping[str, Any], allowed: tuple[str, ...], where: str) -> None:
-    if "api_key" in table:
-        raise SettingsError(
-            f"{where} holds an api_key, and a project file is too easily shared or committed",
-            action="Move the key into a file of its own (chmod 600) and name it in api_key_file;"
-            " if the project file was ever shared, generate a new key.",
-        )
+    for secret in SECRETS:
+        if secret in table:
+            raise SettingsError(
+                f"{where} holds {secret}, and a project file is too easily shared or committed",
+                action="Move the key into a file of its own (chmod 600) and name it in"
+                f" {secret}{FILE_ENDING}; if the project file was ever shared, generate a new key.",
+            )
     for key in table:
         if key not in allowed:
             raise UnknownName(f"setting of {where}", key, allowed)

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from connector.batch import BatchWatch, UnwatchedBatch
 from connector.batch.course import Halted, Scene
@@ -35,7 +36,7 @@ from connector.engine.push_plan import RowProblem
 from connector.engine.push_told import declined_problems
 from connector.engine.sameness import altered
 from connector.engine.task import Task
-from connector.engine.undo import Reversal, reversal
+from connector.engine.undo import Reversal, is_as_left, reversal
 from connector.errors import (
     ConnectorError,
     InDoubt,
@@ -98,9 +99,9 @@ async def undo(
     async with visit as visited:
         run = _Undo(visited, watch or UnwatchedBatch(), now, applies=applies)
         report = await run.through(batch)
-    if applies:
-        await asyncio.to_thread(publish, settings.folder)
-    return replace(report, seconds=time.monotonic() - started)
+    unpublished = await asyncio.to_thread(publish, settings) if applies else None
+    seconds = time.monotonic() - started
+    return replace(report, seconds=seconds, unpublished=unpublished)
 
 
 def _named(journal: Journal, batch: str) -> str:
@@ -126,7 +127,7 @@ class _Undo:
         ahead = timedelta(seconds=visit.turn.ledger.server().offset_seconds)
         self._scene = Scene(visit.world.client, self._journal, self._landing, now, ahead)
         self._told: dict[int, UndoneRow] = {}
-        self._marked: list[Key] = []
+        self._marked: dict[Key, str | None] = {}
         self._gone: dict[str, tuple[Stream, dict[str, Gone]]] = {}
         self._unlanded = self._ended = self._count = 0
         self._turn = asyncio.Lock()
@@ -160,9 +161,13 @@ class _Undo:
         """Take one record after another, while there are any."""
         while left and self._scene.error is None:
             seen: Outcome | None = None
+            taken_back: tuple[tuple[str, str], ...] = ()
             try:
                 for row in left.pop(0):
-                    seen = await self._row(row, seen)
+                    deed = replace(row.deed, taken_back=(*row.deed.taken_back, *taken_back))
+                    seen = await self._row(replace(row, deed=deed), seen)
+                    left_at, before = self._marked.get(row.key), deed.before.get("updated_at")
+                    taken_back += ((before, left_at),) if left_at and before else ()
             except Halted:
                 return
             if len(self._marked) >= MARKED_TOGETHER:
@@ -193,11 +198,13 @@ class _Undo:
 
     # -- what became of a row ---------------------------------------------------------------------
 
-    def _tell(self, told: UndoneRow, key: Key | None = None) -> None:
-        """Take note of how a row ended; with its key, also that it is undone."""
+    def _tell(self, told: UndoneRow, key: Key | None = None, left_at: str | None = None) -> None:
+        """Take note of how a row ended; with its key, also that it is undone, and `left_at`, the
+        record's `updated_at` since where that is ours.
+        """
         self._told[told.number] = told
         if key is not None and self._applies:
-            self._marked.append(key)
+            self._marked[key] = left_at
         self._ended += 1
         self._watch.moved(self._ended, self._count, self._world.tally.requests)
 
@@ -245,13 +252,19 @@ class _Undo:
         """The fields were accepted; what the API shows of them is compared."""
         await self._landing.add(row.task, Move("accepted", record_id=record.id, shown=record))
         problems = (*found.problems, *altered(row.deed.resource, found.body, record.raw))
-        self._tell(row.as_told("partly" if problems else "restored", problems, found), row.key)
+        shown = record.raw.get("updated_at")
+        is_ours = (
+            *(not problems, isinstance(shown, str), is_as_left(row.deed, seen.record.raw)),
+            _is_same_besides(found.body, seen.record.raw, record.raw),
+        )
+        told = row.as_told("partly" if problems else "restored", problems, found)
+        self._tell(told, row.key, shown if all(is_ours) else None)
         return _with(seen, found, record)
 
     async def _flush(self) -> None:
         """Land what was answered, then mark the rows: killed in between, they are read again."""
         async with self._turn:
-            marked, self._marked = self._marked, []
+            marked, self._marked = self._marked, {}
             gone, self._gone = self._gone, {}
             await self._landing.finish()
             for stream, ids in gone.values():
@@ -315,6 +328,15 @@ class _Undo:
     def _served_at(self) -> datetime:
         """The server's time, as far as it is known."""
         return self._scene.now() + self._scene.ahead
+
+
+def _is_same_besides(
+    body: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]
+) -> bool:
+    """Whether the write that put `body` back changed nothing else, nor anybody beside it."""
+    return all(
+        after[name] == before.get(name) for name in after if name not in {*body, "updated_at"}
+    )
 
 
 def _with(seen: Found, found: Reversal, record: Resource | None = None) -> Found:

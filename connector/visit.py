@@ -78,7 +78,6 @@ async def visiting(
     with Ledger(settings.folder) as ledger:
         async with Turn(ledger, lease, spender, budget=budget, now=now) as turn:
             warehouse, tally = Warehouse(settings.folder), Tally()
-            await asyncio.to_thread(warehouse.prepare)
             client = connect(
                 connection.base_url,
                 connection.api_key,
@@ -99,4 +98,7 @@ async def visiting(
             )
             async with client:
                 with warehouse.keeping():
+                    await asyncio.to_thread(warehouse.prepare)
+                    if lease != PULL_LEASE:
+                        warehouse.release()  # Others may wait long before they come back to it.
                     yield Visit(world, turn, run)

@@ -1,7 +1,7 @@
 """The landed resources: one asset each, all of them pulled by one step that can be subset.
 
-One step, since one key has one pace and one run publishes once. What a pull does is the
-connector's affair.
+One step, since one key has one pace. What a pull does is the connector's affair; what landed is
+published when the models stand (`publishing.py`).
 """
 
 # Annotations stay as they are, and not text: Dagster reads those of an asset at import.
@@ -16,10 +16,12 @@ from connector import (
     ConnectorError,
     PullReport,
     ResourceRun,
+    Settings,
     Stopped,
     Warehouse,
     explain,
     may_repeat,
+    publish,
     pull,
 )
 from pipelines import checks, metadata
@@ -57,7 +59,7 @@ class Narrator:
 
 @dg.multi_asset(
     name="pull_landing",
-    description="Pull the selected resources from the API, and publish them.",
+    description="Pull the selected resources from the API.",
     specs=[
         dg.AssetSpec(
             KEYS[name],
@@ -85,15 +87,18 @@ def landing(
     settings = account.settings()
     watch = account.watch or Narrator(context.log)
     try:
-        report = asyncio.run(pull(settings, _selected(context), watch=watch, command="dagster"))
+        pulling = pull(
+            settings, _selected(context), publishes=False, watch=watch, command="dagster"
+        )
+        report = asyncio.run(pulling)
     except ConnectorError as error:
         raise failure_of(error) from None
-    published = Warehouse(settings.folder).published
+    warehouse = Warehouse(settings.folder)
     for name, done in report.resources.items():
         if done.outcome in LANDED:
-            told = metadata.of_pull(CATALOG[name], done, report, published)
+            told = metadata.of_pull(CATALOG[name], done, report, warehouse)
             yield from _results(context, done, told)
-    refuse_the_rest(report)
+    refuse_the_rest(report, settings)
 
 
 def _selected(context: dg.AssetExecutionContext) -> Sequence[str]:
@@ -117,10 +122,12 @@ def _results(
         yield checks.result_of(done, key)
 
 
-def refuse_the_rest(report: PullReport) -> None:
+def refuse_the_rest(report: PullReport, settings: Settings) -> None:
     """Raise `dagster.Failure` for the resources that did not land, if there are any.
 
-    It is worth a retry only where nobody need do anything first.
+    Dagster then goes no further, so what landed of the others is published here: a key without one
+    scope must not keep analysts from all the rest. It is worth a retry only where nobody need do
+    anything first.
     """
     missing = [each for each in report.resources.values() if each.outcome not in LANDED]
     if not missing and report.error is None:
@@ -132,8 +139,13 @@ def refuse_the_rest(report: PullReport) -> None:
     }
     if report.error is not None:
         reasons["run"] = explain(report.error)
+    if report.outcome != "failed":
+        try:
+            publish(settings, run_id=report.run_id)
+        except ConnectorError as error:
+            reasons["publishing"] = explain(error)
     verb = "stopped before" if isinstance(report.error, Stopped) else "did not land"
-    names = ", ".join(each.resource for each in missing) or "publishing"
+    names = ", ".join(each.resource for each in missing) or "everything"
     raise dg.Failure(
         description=f"The pull {verb} {names}. "
         + " ".join(f"{name}: {reason}" for name, reason in reasons.items()),

@@ -5,8 +5,6 @@ Nothing personal is shown: counts, moments and the values of `status` alone.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import dagster as dg
 
 from connector import (
@@ -15,8 +13,8 @@ from connector import (
     Declaration,
     PullReport,
     ResourceRun,
+    Warehouse,
     columns,
-    count_by,
 )
 
 STATUS = "status"
@@ -32,7 +30,7 @@ def of_table(resource: Declaration) -> dict[str, object]:
 
 
 def of_pull(
-    resource: Declaration, done: ResourceRun, report: PullReport, published: Path
+    resource: Declaration, done: ResourceRun, report: PullReport, warehouse: Warehouse
 ) -> dict[str, dg.MetadataValue]:
     """What a pull did with the resource. `waited_seconds` is of the whole run."""
     counts = ("requests", "new", "changed", "unchanged", "deleted", "live", "total", "pending")
@@ -43,7 +41,7 @@ def of_pull(
     shown["dagster/row_count"] = dg.MetadataValue.int(done.live)
     if done.bookmark_after is not None:
         shown["bookmark"] = dg.MetadataValue.timestamp(done.bookmark_after)
-    preview = _preview(resource, published)
+    preview = _preview(resource, warehouse)
     if preview is not None:
         shown["preview"] = dg.MetadataValue.md(preview)
     return shown
@@ -70,12 +68,12 @@ def _column(column: Column) -> dg.TableColumn:
     )
 
 
-def _preview(resource: Declaration, published: Path) -> str | None:
-    """Published live rows by status, as Markdown; None where there is nothing to count."""
-    if STATUS not in resource.fields or not published.exists():
+def _preview(resource: Declaration, warehouse: Warehouse) -> str | None:
+    """Landed live rows by status, as Markdown; None where there is nothing to count."""
+    if STATUS not in resource.fields:
         return None
     try:
-        counts = count_by(published, resource, STATUS)
+        counts = warehouse.count_by(resource, STATUS)
     except ConnectorError:
         # A preview is a courtesy: what landed has landed without it.
         return None

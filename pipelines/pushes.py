@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import dagster as dg
 from pydantic import Field
@@ -18,17 +18,16 @@ from pydantic import Field
 from connector import (
     ORDER,
     PROBLEMS,
-    Asked,
+    PUSH_OPTIONS,
     ConnectorError,
     Delivered,
     Manner,
+    PushOptions,
     PushReport,
     TryAgain,
-    UnknownName,
     Watches,
     deliver,
     explain,
-    load_map,
 )
 from pipelines.connections import Account, failure_of
 from pipelines.landing import Narrator
@@ -41,18 +40,32 @@ _COLUMNS = (("row", "int"), *((name, "string") for name in ("code", "column", "m
 _SCHEMA = dg.TableSchema([dg.TableColumn(name, kind) for name, kind in _COLUMNS])
 
 
+def _option(name: str, default: Any = None) -> Any:
+    """An option of the command, in its own words."""
+    return Field(default=default, description=PUSH_OPTIONS[name])
+
+
 class PushConfig(dg.Config):
-    """What is pushed, and how: the options of `connector push`."""
+    """What is pushed, and how: the options of `connector push`, under the same names."""
 
     resource: str = Field(description=f"One of: {', '.join(ORDER)}.")
     file: str = Field(description="The csv, tsv, txt or xlsx, from the folder of the project.")
-    mode: Literal["create", "update", "upsert", "convert"] = Field(description="What rows become.")
-    match: list[str] = Field(default=[], description="The fields by which rows find records.")
+    mode: Literal["create", "update", "upsert", "convert"] = _option("mode", ...)
+    match: list[str] = _option("match", [])
     apply: bool = Field(default=False, description="Send it; without, it is only previewed.")
-    map_file: str | None = Field(default=None, description="What each column is for.")
-    ignore: list[str] = Field(default=[], description="Columns that fill nothing.")
-    clear: str | None = Field(default=None, description="The text that empties a field.")
-    content_type: str | None = Field(default=None, description="Of content items.")
+    map_file: str | None = _option("map_file")
+    ignore: list[str] = _option("ignore", [])
+    content_type: str | None = _option("content_type")
+    sheet: str | None = _option("sheet")
+    encoding: str | None = _option("encoding")
+    delimiter: str | None = _option("delimiter")
+    date_format: str | None = _option("date_format")
+    decimal: str | None = _option("decimal")
+    clear: str | None = _option("clear")
+    overwrite: bool = _option("overwrite", False)  # a default, and no switch
+    again: bool = _option("again", False)  # a default, and no switch
+    in_doubt: str = _option("in_doubt", "hold")
+    marker_field: str | None = _option("marker_field")
     pull: bool = Field(default=True, description="Bring the landing up to date before applying.")
     report: str | None = Field(default=None, description="The report; without, beside the file.")
     budget: int | None = Field(default=None, description="The most requests that it may take.")
@@ -60,6 +73,13 @@ class PushConfig(dg.Config):
         default=None,
         description="Set by the sensor: the SHA-256 of a file in the inbox, which `file` names.",
     )
+
+    def options(self, folder: Path) -> PushOptions:
+        """What was said, as the command takes it; files are named from the folder."""
+        said = {name: getattr(self, name) for name in PUSH_OPTIONS}
+        said |= {"match": tuple(self.match), "ignore": tuple(self.ignore)}
+        said["map_file"] = None if self.map_file is None else folder / self.map_file
+        return PushOptions(**said)
 
 
 class RowNarrator:
@@ -96,15 +116,16 @@ def push_file(
     settings = account.settings()
     watches = Watches(RowNarrator(context.log), account.watch or Narrator(context.log))
     try:
-        if config.resource not in ORDER:
-            raise UnknownName("resource that can be pushed", config.resource, ORDER)
+        folder = account.cwd or Path.cwd()
+        options = config.options(folder)
         pushing = deliver(
             settings,
-            _asked(config, account.cwd or Path.cwd()),
+            options.asked(config.resource, folder / config.file),
             Manner(
                 applies=config.apply,
                 pulls=config.pull,
                 report=Path(config.report) if config.report is not None else None,
+                terms=options.terms(),
             ),
             digest=config.inbox_digest,
             budget=config.budget,
@@ -126,19 +147,6 @@ def push_job() -> None:
     push_file()
 
 
-def _asked(config: PushConfig, folder: Path) -> Asked:
-    return Asked(
-        config.resource,
-        folder / config.file,
-        config.mode,
-        match=tuple(config.match),
-        saved=None if config.map_file is None else load_map(folder / config.map_file),
-        ignored=tuple(config.ignore),
-        clear=config.clear,
-        parent=config.content_type,
-    )
-
-
 def _refuse(report: PushReport, told: dict[str, dg.MetadataValue]) -> None:
     """Raise `dagster.Failure` where the push did not end, with what it came to."""
     if report.outcome not in ("stopped", "failed"):
@@ -156,6 +164,8 @@ def _refuse(report: PushReport, told: dict[str, dg.MetadataValue]) -> None:
 def _warnings(done: Delivered) -> Iterator[str]:
     """What a person has to look at, in sentences without any cell."""
     report = done.report
+    if merged := report.preview.table.merged:
+        yield f"Merged cells, of which only the first has a value: {', '.join(merged)}."
     if report.exit_status == 3:
         counts = ", ".join(f"{count:,} {name}" for name, count in sorted(report.counts.items()))
         yield f"Rows need a person's hand: {counts}. Correct the report {report.file} and push it."
@@ -171,7 +181,7 @@ def of_push(done: Delivered) -> dict[str, dg.MetadataValue]:
     report = done.report
     told: dict[str, dg.MetadataValue] = {
         "outcome": dg.MetadataValue.text(report.outcome),
-        "rows": dg.MetadataValue.int(len(report.results)),
+        "rows": dg.MetadataValue.int(report.summary.rows),
         "requests": dg.MetadataValue.int(report.requests),
         "requests_foreseen": dg.MetadataValue.int(report.preview.requests),
         "seconds": dg.MetadataValue.float(round(report.seconds, 3)),
@@ -183,18 +193,15 @@ def of_push(done: Delivered) -> dict[str, dg.MetadataValue]:
         told["report"] = dg.MetadataValue.path(report.file)
     if done.put_away is not None and done.put_away.file is not None:
         told["put_away"] = dg.MetadataValue.path(done.put_away.file)
-    problems = [_problem(*each) for each in _troubles(report)]
-    told["problems"] = dg.MetadataValue.int(len(problems))
+    told["problems"] = dg.MetadataValue.int(report.summary.codes.total())
+    problems = [
+        _problem(row.number, problem.code, problem.column)
+        for row in report.summary.first
+        for problem in row.problems
+    ]
     if problems:
         told["problems_table"] = dg.MetadataValue.table(problems[:PROBLEMS_SHOWN_MAX], _SCHEMA)
     return told
-
-
-def _troubles(report: PushReport) -> Iterator[tuple[int, str, str | None]]:
-    """Each problem's row, code and column."""
-    for number in sorted(report.results):
-        for problem in report.results[number].problems:
-            yield number, problem.code, problem.column
 
 
 def _problem(number: int, code: str, column: str | None) -> dg.TableRecord:

@@ -8,8 +8,9 @@ from pipelines.landing import KEYS
 
 pull_job = dg.define_asset_job(
     "pull",
-    selection=dg.AssetSelection.assets(*KEYS.values()),
-    description="Pull every resource, and publish.",
+    # Everything there is: what lands, what is made of it, and the file in the end.
+    selection=dg.AssetSelection.all(),
+    description="Pull every resource, build and check the models, and publish.",
 )
 
 _UNDER_WAY = [
@@ -27,7 +28,7 @@ _UNDER_WAY = [
     # UTC has every hour of every night; a zone with summer time lacks one and repeats one.
     execution_timezone="UTC",
     default_status=dg.DefaultScheduleStatus.STOPPED,
-    description="Pull every resource at 02:15 UTC, unless a pull is already under way.",
+    description="Pull, build and publish at 02:15 UTC, unless a pull is already under way.",
 )
 def nightly_pull(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
     """Ask for a pull, or say which run is under way."""

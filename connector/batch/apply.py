@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from connector.batch.course import Scene
 from connector.batch.decide import decided
 from connector.batch.landing import Landing
+from connector.batch.publish import publish
 from connector.batch.report import BatchReport, BatchWatch, Decision, UnwatchedBatch, judged
 from connector.batch.rows import Rows, Sleep
 from connector.catalog import declaration
@@ -115,13 +116,14 @@ async def resolve(
     """Carry out what a person decided of a row in doubt, and say how its batch stands.
 
     To look or to send again is done at once. A record that is named is read first: it must be
-    there. Raises what `resume` raises, and `Misused` for a row that is not in doubt, or a record
-    that does not exist.
+    there. What was settled is published. Raises what `resume` raises, and `Misused` for a row that
+    is not in doubt, or a record that does not exist.
     """
     visit = visiting(settings, command, lease=PUSH_LEASE, now=now, connect=connect)
     async with visit as visited:
         run = _Run(visited, watch or UnwatchedBatch(), now, sleep)
-        return await run.decide((batch, number), decision)
+        report = await run.decide((batch, number), decision)
+    return replace(report, unpublished=await asyncio.to_thread(publish, settings))
 
 
 class _Run:

@@ -22,8 +22,6 @@ from connector.engine.task import Task
 from connector.errors import WarehouseError
 from connector.resource import Declaration, Resource
 from connector.warehouse import Warehouse
-from connector.warehouse.query import query
-from connector.warehouse.schema import literal
 
 LAND_SECONDS = 1.0
 """How long an answer may wait for others to land with it."""
@@ -122,16 +120,14 @@ class Landing:
 
     def _parent(self, resource: Declaration, named: str) -> str | None:
         """The id of the parent that a slug or an id names, where it is landed."""
-        table = f"landing.{resource.parent}"
-        given = literal(named)
-        sql = (
-            f"SELECT id FROM {table} WHERE (slug = {given} OR id = {given}) AND _deleted_at IS NULL"
-        )
+        assert resource.parent is not None
         try:
-            found = query(self._warehouse.published, sql).rows
+            found = self._warehouse.named(resource.parent, named)
         except WarehouseError:
             return None
-        return str(found[0][0]) if len(found) == 1 else None
+        finally:
+            self._warehouse.release()
+        return found[0] if len(found) == 1 else None
 
 
 def _is_whole(resource: Declaration, record: Resource) -> bool:

@@ -7,28 +7,36 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from connector.errors import WarehouseError
+from connector.errors import ConnectorError
 from connector.ledger import Ledger
 from connector.ledger.journal import Journal
 from connector.ledger.push_reads import AttemptRecord, Changes, RowRecord
+from connector.publication import publish as publish_file
+from connector.settings import Settings
 from connector.warehouse import Warehouse
 from connector.warehouse.pushes import PushChanges
 
 
-def publish(folder: Path) -> bool:
+def publish(settings: Settings) -> ConnectorError | None:
     """Copy what the journal has and the warehouse has not, and publish; a run has just prepared the
-    files. False where that could not be done now: what was written is in the journal, and the next
-    push shows it.
+    files. Returns what kept it from being done now, None where nothing did: what was written is in
+    the journal, and the next publication shows it.
     """
-    warehouse = Warehouse(folder)
     try:
-        while not warehouse.copy_pushes(_changes(folder, warehouse.pushes_copied())):
-            # Another push has copied meanwhile, and what it knew may be later than this.
-            pass
-        warehouse.publish()
-    except WarehouseError:
-        return False
-    return True
+        copy(settings)
+        publish_file(settings)
+    except ConnectorError as error:
+        return error
+    return None
+
+
+def copy(settings: Settings) -> None:
+    """Copy what the journal has and the warehouse has not. Raises a `WarehouseError`."""
+    folder = settings.folder
+    warehouse = Warehouse(folder)
+    while not warehouse.copy_pushes(_changes(folder, warehouse.pushes_copied())):
+        # Another push has copied meanwhile, and what it knew may be later than this.
+        pass
 
 
 def _changes(folder: Path, copied: int) -> PushChanges:

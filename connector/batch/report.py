@@ -63,7 +63,8 @@ class BatchReport:
 
     `error` is what ended it early, if anything did. `unlanded` counts the answers that could not
     be landed at once, and that the next pull brings. `month` is what the month's requests had come
-    to, None where that could not be read.
+    to, None where that could not be read. `unpublished` is why analysts do not see yet what a
+    person has settled.
     """
 
     outcome: RunOutcome
@@ -76,6 +77,7 @@ class BatchReport:
     unlanded: int = 0
     error: ConnectorError | None = None
     month: Month | None = None
+    unpublished: ConnectorError | None = None
 
     @property
     def counts(self) -> Mapping[RowOutcome, int]:
@@ -84,12 +86,13 @@ class BatchReport:
 
     @property
     def exit_status(self) -> int:
-        """0 done, 1 failed, 3 some rows need a look, 4 stopped at a limit; an error's own status
-        where one ended the run.
+        """0 done, 1 failed or not published, 3 some rows need a look, 4 stopped at a limit; an
+        error's own status where one ended the run.
         """
         if self.outcome == "failed" and self.error is not None:
             return self.error.exit_status
-        return {"done": 0, "failed": 1, "partial": 3, "stopped": 4}[self.outcome]
+        status = {"done": 0, "failed": 1, "partial": 3, "stopped": 4}[self.outcome]
+        return 1 if self.unpublished is not None and status in (0, 3) else status
 
     def as_json(self) -> dict[str, Any]:
         """The report as `--json` prints it, without the rows, which are in a file."""
@@ -109,6 +112,8 @@ class BatchReport:
                 "message": str(self.error),
                 "action": self.error.action,
             }
+        if self.unpublished is not None:
+            shown["unpublished"] = self.unpublished.as_json()
         return shown
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -111,7 +111,8 @@ class UndoneRow:
 @dataclass(frozen=True, slots=True)
 class UndoReport:
     """How an undo ended, with every row of the batch. `error` is what ended it early, if anything
-    did; `unlanded` counts the answers that could not be landed at once.
+    did; `unlanded` counts the answers that could not be landed at once; `unpublished` is why
+    analysts do not see yet what was undone.
     """
 
     batch: str
@@ -121,6 +122,7 @@ class UndoReport:
     seconds: float
     unlanded: int = 0
     error: ConnectorError | None = None
+    unpublished: ConnectorError | None = None
 
     @property
     def counts(self) -> Mapping[UndoOutcome, int]:
@@ -134,14 +136,20 @@ class UndoReport:
             return "stopped" if isinstance(self.error, Stopped) else "failed"
         if not self.is_applied:
             return "previewed"
-        return "done" if self.exit_status == 0 else "partial"
+        return "done" if self._is_well else "partial"
 
     @property
     def exit_status(self) -> int:
         """0 where all is undone, or would be, 3 where some cannot be; else as the error says."""
         if self.error is not None:
             return self.error.exit_status
-        return 0 if all(each.outcome in GOOD for each in self.rows) else 3
+        if self.unpublished is not None:
+            return 1
+        return 0 if self._is_well else 3
+
+    @property
+    def _is_well(self) -> bool:
+        return all(each.outcome in GOOD for each in self.rows)
 
     def as_json(self) -> dict[str, Any]:
         """The report as `--json` prints it, with all rows."""
@@ -154,6 +162,7 @@ class UndoReport:
             "requests": self.requests,
             "seconds": round(self.seconds, 3),
             "error": None if self.error is None else self.error.as_json(),
+            "unpublished": None if self.unpublished is None else self.unpublished.as_json(),
         }
 
 
@@ -216,6 +225,7 @@ def undertaken(journal: Journal, batch: str) -> Work:
         work = journal.row((batch, row.number))
         assert work is not None, f"row {row.number} was written and has no task"
         deed = _deed(row, work.task, made, before.get((row.number, "first"), {}))
+        deed = replace(deed, taken_back=journal.taken_back(deed.record_id))
         records.setdefault(deed.record_id, []).append(
             (made[-1].intended_at, Undertaken(work.key, work.task, deed))
         )

@@ -44,24 +44,35 @@ class Candidate(
 ):
     """A person who looks for work, or might."""
 
-    first_name: str = field("Given name.", create=REQUIRED, listed=True, sortable=True)
-    last_name: str = field("Family name.", create=REQUIRED, listed=True, sortable=True)
-    email: str = field(
-        "Email address.", create=REQUIRED, listed=True, sortable=True, format="email"
+    first_name: str = field(
+        "Given name.", create=REQUIRED, listed=True, sortable=True, personal="identity"
     )
-    phone: str | None = field("Telephone number.", listed=True)
-    mobile: str | None = field("Mobile number.")
-    address_line1: str | None = field("First line of the address.")
-    address_line2: str | None = field("Second line of the address.")
-    city: str | None = field("Town or city.")
-    state_province: str | None = field("State, province or county.")
-    postal_code: str | None = field("Postal code.")
-    country: str | None = field("Country.")
-    network_url: str | None = field("Professional network profile.", format="url")
-    code_host_url: str | None = field("Code hosting profile.", format="url")
-    portfolio_url: str | None = field("Portfolio page.", format="url")
-    date_of_birth: date | None = field("Date of birth.")
-    nationality: str | None = field("Nationality.")
+    last_name: str = field(
+        "Family name.", create=REQUIRED, listed=True, sortable=True, personal="identity"
+    )
+    email: str = field(
+        "Email address.",
+        create=REQUIRED,
+        listed=True,
+        sortable=True,
+        format="email",
+        personal="contact",
+    )
+    phone: str | None = field("Telephone number.", listed=True, personal="contact")
+    mobile: str | None = field("Mobile number.", personal="contact")
+    address_line1: str | None = field("First line of the address.", personal="contact")
+    address_line2: str | None = field("Second line of the address.", personal="contact")
+    city: str | None = field("Town or city.", personal="contact")
+    state_province: str | None = field("State, province or county.", personal="contact")
+    postal_code: str | None = field("Postal code.", personal="contact")
+    country: str | None = field("Country.", personal="contact")
+    network_url: str | None = field(
+        "Professional network profile.", format="url", personal="contact"
+    )
+    code_host_url: str | None = field("Code hosting profile.", format="url", personal="contact")
+    portfolio_url: str | None = field("Portfolio page.", format="url", personal="contact")
+    date_of_birth: date | None = field("Date of birth.", personal="identity")
+    nationality: str | None = field("Nationality.", personal="identity")
     employment_type: EmploymentType = field(
         "The kind of engagement sought.",
         create=only("permanent", "contractor", "interim", required=True),
@@ -72,11 +83,11 @@ class Candidate(
         "How actively the person looks.",
         create=only("actively_looking", "open_to_offers", "passive", "not_looking"),
     )
-    current_salary: float | None = field("Salary at present.")
-    expected_salary: float | None = field("Salary hoped for.")
+    current_salary: float | None = field("Salary at present.", personal="pay")
+    expected_salary: float | None = field("Salary hoped for.", personal="pay")
     salary_currency: str | None = field("Currency code of the salaries.", format="currency")
-    current_day_rate: float | None = field("Day rate at present.")
-    expected_day_rate: float | None = field("Day rate hoped for.")
+    current_day_rate: float | None = field("Day rate at present.", personal="pay")
+    expected_day_rate: float | None = field("Day rate hoped for.", personal="pay")
     rate_currency: str | None = field("Currency code of the day rates.", format="currency")
     notice_period_days: int | None = field("Length of notice, in days.")
     available_from: date | None = field("First day of availability.", sortable=True)
@@ -86,7 +97,7 @@ class Candidate(
     industry: str | None = field("Industry.")
     skills: str | None = field("Skills, as written.")
     qualifications: str | None = field("Degrees and certificates, as written.")
-    cv_file_path: str | None = shown("Where the platform keeps the CV.")
+    cv_file_path: str | None = shown("Where the platform keeps the CV.", personal="identity")
     status: CandidateStatus | None = field(
         "The person's state in the pipeline.",
         create=REFUSED,
@@ -100,12 +111,12 @@ class Candidate(
     rating: int | None = field("The agency's rating.")
     preferred_locations: str | None = field("Where the person would work, as written.")
     willing_to_relocate: bool | None = field("Whether the person would move.")
-    right_to_work: str | None = field("Right to work, as written.")
-    security_clearance: str | None = field("Security clearance, as written.")
+    right_to_work: str | None = field("Right to work, as written.", personal="identity")
+    security_clearance: str | None = field("Security clearance, as written.", personal="identity")
     languages: str | None = field("Languages, as written.")
     ir35_status: CandidateIr35 | None = field("Status under the IR35 tax rules.")
     umbrella_company: str | None = field("Umbrella company that employs the contractor.")
-    limited_company_name: str | None = field("The contractor's own company.")
-    notes: str | None = field("Notes.")
-    internal_notes: str | None = field("Notes for colleagues.")
+    limited_company_name: str | None = field("The contractor's own company.", personal="identity")
+    notes: str | None = field("Notes.", personal="text")
+    internal_notes: str | None = field("Notes for colleagues.", personal="text")
     assigned_to: Uuid | None = field("The consultant in charge; users have no endpoint.")

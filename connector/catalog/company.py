@@ -18,19 +18,23 @@ class Company(Resource, name="companies", singular="company", path="/companies",
     """A client company."""
 
     name: str = field("The company's name.", create=REQUIRED, listed=True, sortable=True)
-    email: str = field("Email address.", create=REQUIRED, listed=True, format="email")
+    email: str = field(
+        "Email address.", create=REQUIRED, listed=True, format="email", personal="contact"
+    )
     legal_name: str | None = field("Name in the register.")
     trading_name: str | None = field("Name used in trade.")
     company_number: str | None = field("Number in the register.")
-    phone: str | None = field("Telephone number.", listed=True)
+    phone: str | None = field("Telephone number.", listed=True, personal="contact")
     website: str | None = field("Website.", format="url")
     industry: str | None = field("Industry.", listed=True, sortable=True)
     description: str | None = field("What the company does.")
     company_size: CompanySize | None = field("Number of employees, as a band.")
     founded_year: int | None = field("Year of foundation.")
-    primary_contact_name: str | None = field("Name of the first contact.")
-    primary_contact_email: str | None = field("Email of the first contact.", format="email")
-    primary_contact_phone: str | None = field("Telephone of the first contact.")
+    primary_contact_name: str | None = field("Name of the first contact.", personal="identity")
+    primary_contact_email: str | None = field(
+        "Email of the first contact.", format="email", personal="contact"
+    )
+    primary_contact_phone: str | None = field("Telephone of the first contact.", personal="contact")
     primary_contact_title: str | None = field("Job title of the first contact.")
     status: CompanyStatus | None = field(
         "The company's state.",
@@ -39,7 +43,9 @@ class Company(Resource, name="companies", singular="company", path="/companies",
         sortable=True,
         filterable=True,
     )
-    billing_email: str | None = field("Where invoices are sent.", format="email")
+    billing_email: str | None = field(
+        "Where invoices are sent.", format="email", personal="contact"
+    )
     payment_terms: str | None = field("Terms of payment.")
     contract_start_date: date | None = field("First day of the contract.")
     contract_end_date: date | None = field("Last day of the contract.")
@@ -47,7 +53,7 @@ class Company(Resource, name="companies", singular="company", path="/companies",
     fee_type: CompanyFeeType | None = field("How the agency's fee is worked out.")
     network_url: str | None = field("Professional network profile.", format="url")
     social_url: str | None = field("Social media profile.", format="url")
-    internal_notes: str | None = field("Notes for colleagues.")
+    internal_notes: str | None = field("Notes for colleagues.", personal="text")
     tags: str | None = field("Tags, as written.")
     account_manager_id: Uuid | None = field("The consultant in charge; users have no endpoint.")
     jobs_count: int | None = shown("Number of the company's jobs.", listed=True)

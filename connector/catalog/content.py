@@ -93,4 +93,4 @@ class ContentItem(
     published_at: datetime | None = shown(
         "When the item was published.", listed=True, sortable=True
     )
-    fields: Mapping[str, FieldValue] = field("The item's values by `field_key`.")
+    fields: Mapping[str, FieldValue] = field("The item's values by `field_key`.", personal="text")

@@ -72,7 +72,7 @@ class Job(Resource, name="jobs", singular="job", path="/jobs", scope="jobs"):
     company_id: Uuid | None = field("The client company (`companies.id`).")
     assigned_to: Uuid | None = field("The consultant in charge; users have no endpoint.")
     application_email: str | None = field(
-        "Where applications are sent.", write_only=True, format="email"
+        "Where applications are sent.", write_only=True, format="email", personal="contact"
     )
     application_url: str | None = field(
         "The page where applications are made.", write_only=True, format="url"
@@ -85,4 +85,4 @@ class Job(Resource, name="jobs", singular="job", path="/jobs", scope="jobs"):
         "The public page's summary for search engines.", write_only=True
     )
     featured: bool | None = field("Whether the job is shown first.", write_only=True)
-    internal_notes: str | None = field("Notes for colleagues.", write_only=True)
+    internal_notes: str | None = field("Notes for colleagues.", write_only=True, personal="text")

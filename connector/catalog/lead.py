@@ -25,35 +25,42 @@ class Lead(
     """A prospect in the sales pipeline, who may be converted into a customer."""
 
     email: str = field(
-        "Email address.", create=REQUIRED, listed=True, sortable=True, format="email"
+        "Email address.",
+        create=REQUIRED,
+        listed=True,
+        sortable=True,
+        format="email",
+        personal="contact",
     )
     lead_status_id: Uuid = field(
         "The lead's status in the agency's own list; it has no endpoint.", create=REQUIRED
     )
-    first_name: str | None = field("Given name.", listed=True, sortable=True)
-    last_name: str | None = field("Family name.", listed=True, sortable=True)
+    first_name: str | None = field("Given name.", listed=True, sortable=True, personal="identity")
+    last_name: str | None = field("Family name.", listed=True, sortable=True, personal="identity")
     company_name: str | None = field("Company.", listed=True, sortable=True)
-    phone: str | None = field("Telephone number.", listed=True)
-    mobile: str | None = field("Mobile number.")
+    phone: str | None = field("Telephone number.", listed=True, personal="contact")
+    mobile: str | None = field("Mobile number.", personal="contact")
     customer_type: CustomerType | None = field("Whether a person or a business.")
     status: LeadStatus | None = field(
         "The lead's state.", listed=True, sortable=True, filterable=True
     )
-    address: str | None = field("Address.")
-    city: str | None = field("Town or city.")
-    county: str | None = field("County.")
-    postcode: str | None = field("Postal code.")
-    country: str | None = field("Country.")
-    website: str | None = field("Website.", format="url")
-    network_url: str | None = field("Professional network profile.", format="url")
-    billing_address: str | None = field("Address for invoices.")
-    billing_city: str | None = field("Town or city for invoices.")
-    billing_county: str | None = field("County for invoices.")
-    billing_postcode: str | None = field("Postal code for invoices.")
-    billing_country: str | None = field("Country for invoices.")
+    address: str | None = field("Address.", personal="contact")
+    city: str | None = field("Town or city.", personal="contact")
+    county: str | None = field("County.", personal="contact")
+    postcode: str | None = field("Postal code.", personal="contact")
+    country: str | None = field("Country.", personal="contact")
+    website: str | None = field("Website.", format="url", personal="contact")
+    network_url: str | None = field(
+        "Professional network profile.", format="url", personal="contact"
+    )
+    billing_address: str | None = field("Address for invoices.", personal="contact")
+    billing_city: str | None = field("Town or city for invoices.", personal="contact")
+    billing_county: str | None = field("County for invoices.", personal="contact")
+    billing_postcode: str | None = field("Postal code for invoices.", personal="contact")
+    billing_country: str | None = field("Country for invoices.", personal="contact")
     industry: str | None = field("Industry.")
     job_title: str | None = field("Job title.")
-    notes: str | None = field("Notes.")
+    notes: str | None = field("Notes.", personal="text")
     source: str | None = field(
         "How the lead was found, as written.", listed=True, sortable=True, filterable=True
     )

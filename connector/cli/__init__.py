@@ -7,8 +7,11 @@ small commands start at once. What a command does is in its module; how it begin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from importlib import import_module
+from importlib.abc import MetaPathFinder
+from types import ModuleType
 
 import click
 
@@ -24,13 +27,33 @@ COMMANDS: Mapping[str, str] = {
     "push": "Check a spreadsheet, say what it would do, and do it with --apply.",
     "resolve": "Show the rows of pushes that are in doubt, and settle them.",
     "undo": "Take back what a push did, where nobody has touched it since.",
+    "models": "List, build and test the models, and fill in the seeds.",
+    "publish": "Build the models over what has landed, check them, and publish the file.",
+    "report": "Write a page for an agency's director, made from the published file alone.",
+    "whereis": "Say which tables, files and pushes hold a person.",
+    "erase": "Take a person out of everything, and keep a receipt.",
+    "retention": "Erase those whose time is over by the rules.",
     "status": "Show what is landed, how far it is proven, and the last runs.",
+    "alerts": "Show the alerts that are due or stand, send them, or send a test.",
 }
 """Every command with its one line of help; `connector/cli/NAME.py` holds the command NAME."""
 
 
 INTERRUPTED = 130
 """The exit status after Ctrl-C, as shells have it."""
+
+
+class _WithoutPandas(MetaPathFinder):
+    """Lets nobody import pandas. DuckDB would, with the first parameter of a statement, to see
+    whether it is a frame; no command has any, and importing it takes longer than most of them.
+    """
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> None:
+        """Refuse pandas, and leave everything else to the others."""
+        if fullname == "pandas":
+            raise ModuleNotFoundError("no command uses pandas", name=fullname)
 
 
 class _Commands(click.Group):
@@ -50,11 +73,15 @@ class _Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> object:
         """Call the command; Ctrl-C while it is still being imported is no mistake either."""
+        without = _WithoutPandas()
+        sys.meta_path.insert(0, without)
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
             raise SystemExit(INTERRUPTED) from None
+        finally:
+            sys.meta_path.remove(without)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing any of them."""

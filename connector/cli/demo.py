@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -28,10 +29,14 @@ from connector.demo import (
     environment,
     make_folder,
     serving_twin,
+    write_seeds,
 )
 from connector.errors import ConnectorError
+from connector.publication import SEEDS_FOLDER
+from connector.report import REPORT_FILE, write_report
 from connector.sandbox import KEY_DEFAULT
 from connector.warehouse import ResourceRun, Warehouse
+from connector.warehouse.publications import Publication, published_in
 from connector.warehouse.query import Answer, query
 
 FOLDER_DEFAULT = Path("demo-data")
@@ -59,6 +64,8 @@ class Demonstration:
     seconds: float
     resources: tuple[ResourceRun, ...]
     answers: tuple[tuple[Question, Answer], ...]
+    publication: Publication
+    report: Path
 
     @property
     def published(self) -> Path:
@@ -86,11 +93,11 @@ class Demonstration:
 )
 @click.option("--keep", is_flag=True, help="Leave the sandbox running until Ctrl-C.")
 def demo(session: Session, *, data_dir: Path, keep: bool) -> int:
-    """Pull a made-up agency through Dagster, and query what landed.
+    """Pull a made-up agency through Dagster, and query what is made of it.
 
     Starts the sandbox, a complete twin of the API, with some 2,000 records; materializes the
-    Dagster assets against it; and asks the published warehouse three questions. Everything stays
-    on this machine, and the sandbox ends with the command.
+    Dagster assets against it, from what lands to the models and the published file; and asks that
+    file three questions. Everything stays on this machine, and the sandbox ends with the command.
     """
     terminal = session.terminal
     if session.is_debug:
@@ -100,6 +107,7 @@ def demo(session: Session, *, data_dir: Path, keep: bool) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     make_folder(data_dir)
+    write_seeds(data_dir / SEEDS_FOLDER)
     terminal.say("Starting the sandbox and loading Dagster; this takes some seconds.")
     with serving_twin() as base_url:
         variables = environment(base_url, data_dir)
@@ -127,9 +135,14 @@ def _demonstrate(terminal: Terminal, variables: Mapping[str, str], folder: Path)
     if executed.failure is not None:
         raise ConnectorError(f"the Dagster run {executed.run_id} failed: {executed.failure}")
     published = Warehouse(folder).published
+    publication = published_in(published)
+    assert publication is not None, "the run's last step has published"
     answers = tuple((question, query(published, question.sql)) for question in QUESTIONS)
+    report = folder / REPORT_FILE
+    write_report(published, report, written_at=datetime.now(UTC))
     seconds = time.monotonic() - began
-    return Demonstration(folder, executed.run_id, seconds, recorder.done, answers)
+    done = recorder.done
+    return Demonstration(folder, executed.run_id, seconds, done, answers, publication, report)
 
 
 def _print(terminal: Terminal, shown: Demonstration, sandbox: Mapping[str, str]) -> None:
@@ -142,12 +155,19 @@ def _print(terminal: Terminal, shown: Demonstration, sandbox: Mapping[str, str])
         f"{counted(live, 'record')} landed and published with {counted(requests, 'request')}"
         f" in {shown.seconds:.0f} s: {shown.published}"
     )
+    row = shown.publication
+    terminal.print_line(
+        f"{counted(row.models, 'model')} built, {counted(row.checks, 'check')} made:"
+        f" none that blocks has failed, {len(row.failed_checks)} warn."
+    )
     for question, answer in shown.answers:
         terminal.print_line("")
         terminal.print_line(question.title)
         for line in question.sql.splitlines():
             terminal.print_line(f"  {line}")
         terminal.print_table(answer.columns, answer.rows)
+    terminal.print_line("")
+    terminal.print_line(f"The report for a director, to open in a browser: {shown.report}")
     for heading, commands in _next(shown, sandbox):
         terminal.print_line("")
         terminal.print_line(heading)
@@ -159,7 +179,7 @@ def _next(
     shown: Demonstration, sandbox: Mapping[str, str]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """What to do next: a heading, and commands to type."""
-    sql = "from landing.jobs select title, status, location limit 5"
+    sql = "from marts.sum_coverage"
     ask = f"import duckdb; duckdb.connect('{shown.published}', read_only=True).sql('{sql}').show()"
     variables = {**sandbox, "DAGSTER_HOME": str(shown.home)}
     settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
@@ -207,9 +227,13 @@ def _as_json(shown: Demonstration, base_url: str) -> dict[str, Any]:
     return {
         "folder": str(shown.folder),
         "published": str(shown.published),
+        "report": str(shown.report),
         "sandbox": base_url,
         "dagster": {"home": str(shown.home), "run_id": shown.run_id},
         "seconds": round(shown.seconds, 3),
+        "models": shown.publication.models,
+        "checks": shown.publication.checks,
+        "warnings": list(shown.publication.failed_checks),
         "resources": {
             each.resource: {name: getattr(each, name) for name in COLUMNS[1:]}
             for each in shown.resources

@@ -28,6 +28,11 @@ def reasons(report: PullReport) -> Iterator[str]:
             yield differs
         elif each.outcome not in ("done", "not_started") and not is_told:
             yield f"{name} is {each.outcome}: {explain(each)}"
+        if erased := each.anomalies.get("suppressed"):
+            yield (
+                f"{name}: {counted(erased, 'record')} of people who were erased came again, and"
+                " landed without what tells of them; erase them on the platform as well"
+            )
     not_started = [n for n, each in report.resources.items() if each.outcome == "not_started"]
     if not_started:
         yield f"not started: {', '.join(not_started)}"

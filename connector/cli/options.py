@@ -7,6 +7,8 @@ from typing import Any, TypeVar, get_args
 
 import click
 
+from connector.alert_settings import Age, read_age
+from connector.asking import PUSH_OPTIONS
 from connector.engine.task import Mode
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -39,7 +41,7 @@ def mode(*, default: Mode | None = None) -> Callable[[F], F]:
         default=default,
         required=default is None,
         show_default=default is not None,
-        help="What rows become: new records, changes of records, either, or conversions of leads.",
+        help=PUSH_OPTIONS["mode"],
     )
 
 
@@ -55,20 +57,38 @@ class Names(click.ParamType[tuple[str, ...]]):
         return tuple(each.strip() for each in str(value).split(",") if each.strip())
 
 
+class AgeText(click.ParamType[Age]):
+    """A length of time such as 26h."""
+
+    name = "age"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Age:
+        """The age. Fails with what is allowed."""
+        try:
+            return value if isinstance(value, Age) else read_age(value)
+        except ValueError as error:
+            self.fail(f"{value!r} is not {error}", param, ctx)
+
+
+all_accounts = click.option(
+    "--all", "is_for_all", is_flag=True, help="Every configured account, one after another."
+)
+"""`--all`: not one account, but each."""
+
 match = click.option(
     "--match",
     type=Names(),
     default="",
     metavar="FIELD,...",
-    help="The fields by which rows find their records, as in email or title,company_id.",
+    help=PUSH_OPTIONS["match"],
 )
 """`--match`: how rows find their records."""
 
 content_type = click.option(
     "--type",
-    "parent",
+    "content_type",
     metavar="SLUG",
-    help="The content type of content_items.",
+    help=PUSH_OPTIONS["content_type"],
 )
 """`--type`: the content type."""
 

@@ -11,8 +11,10 @@ from typing import Any
 
 import click
 
+from connector.advice import explain
 from connector.cli import options
 from connector.cli.ending import closing, reasons
+from connector.cli.publish import BuildFollower
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Meter, Terminal
 from connector.engine.pull import Manner
@@ -67,6 +69,7 @@ class Follower:
 
 @click.command(
     cls=Command,
+    checks_alerts=True,
     examples=(
         "connector pull",
         "connector pull jobs candidates",
@@ -134,7 +137,8 @@ def pull_and_print(
     terminal = session.terminal
     with terminal.progress(command) as meter:
         watch = Follower(meter)
-        report = asyncio.run(run_pull(settings, resources, command=command, watch=watch, **asked))
+        asked |= {"watch": watch, "building": BuildFollower(meter)}
+        report = asyncio.run(run_pull(settings, resources, command=command, **asked))
     print_report(terminal, report)
     return report.exit_status
 
@@ -157,4 +161,7 @@ def print_report(terminal: Terminal, report: PullReport) -> None:
     # With --json the object has the error already, and there must be no second one.
     if error is not None and not isinstance(error, Stopped) and not terminal.is_json:
         terminal.fail(error)
+    unpublished = report.unpublished
+    if unpublished is not None and unpublished is not error:
+        terminal.warn(explain(unpublished))
     terminal.say(closing(report))

@@ -1,6 +1,6 @@
 """`connector push`: what a spreadsheet would do, and with `--apply`, doing it.
 
-Parses, calls, prints. What becomes of a row, and why, is decided in `connector/preview.py` and
+Parses, calls, prints. What becomes of a row, and why, is decided in `connector/preview` and
 `connector/batch`.
 """
 
@@ -8,27 +8,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
+from connector.asking import DECIMALS, POLICIES, PUSH_OPTIONS, PushOptions
 from connector.cli import options
 from connector.cli.ending import counted
 from connector.cli.pull import Follower
 from connector.cli.push_told import print_report, say_mapping
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Meter
-from connector.engine.push_plan import Policy, Terms
-from connector.engine.task import Mode
 from connector.errors import EncodingUnknown, Misused
-from connector.preview import Asked
-from connector.push import ORDER, Manner, PushReport, Watches
+from connector.push import Manner, PushReport, Watches
 from connector.push import push as run_push
 from connector.spreadsheet.mapping import saved_from
-from connector.spreadsheet.mapping_file import SavedMap, load_map, save_map
+from connector.spreadsheet.mapping_file import save_map
 
 
 class _Follower:
@@ -56,6 +53,7 @@ class _Follower:
 
 @click.command(
     cls=Command,
+    checks_alerts=True,
     examples=(
         "connector push candidates people.xlsx --mode create",
         "connector push candidates people.xlsx --mode create --apply",
@@ -74,7 +72,7 @@ class _Follower:
     "map_file",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="What each column is for, as --save-map writes it.",
+    help=PUSH_OPTIONS["map_file"],
 )
 @click.option(
     "--save-map",
@@ -87,36 +85,32 @@ class _Follower:
     type=options.Names(),
     default="",
     metavar="COLUMN,...",
-    help="Columns that fill nothing and are not told of.",
+    help=PUSH_OPTIONS["ignore"],
 )
 @options.content_type
-@click.option("--sheet", metavar="NAME", help="The workbook's sheet, where several have rows.")
-@click.option("--encoding", metavar="NAME", help="The text's encoding, such as cp1252.")
-@click.option("--delimiter", metavar="NAME", help="comma, semicolon, tab or pipe.")
-@click.option("--date-format", metavar="FORM", help="How dates are written, as DD/MM/YYYY.")
-@click.option("--decimal", type=click.Choice(["dot", "comma"]), help="What parts a fraction.")
-@click.option(
-    "--clear", metavar="TOKEN", help="The text that empties a field; blank cells leave it alone."
-)
+@click.option("--sheet", metavar="NAME", help=PUSH_OPTIONS["sheet"])
+@click.option("--encoding", metavar="NAME", help=PUSH_OPTIONS["encoding"])
+@click.option("--delimiter", metavar="NAME", help=PUSH_OPTIONS["delimiter"])
+@click.option("--date-format", metavar="FORM", help=PUSH_OPTIONS["date_format"])
+@click.option("--decimal", type=click.Choice(tuple(DECIMALS)), help=PUSH_OPTIONS["decimal"])
+@click.option("--clear", metavar="TOKEN", help=PUSH_OPTIONS["clear"])
 @click.option(
     "--overwrite",
     is_flag=True,
-    help="Write even what somebody else has changed since it was pulled.",
+    help=PUSH_OPTIONS["overwrite"],
 )
-@click.option("--again", is_flag=True, help="Write even rows that an earlier push has applied.")
+@click.option("--again", is_flag=True, help=PUSH_OPTIONS["again"])
 @click.option(
     "--in-doubt",
-    "policy",
-    type=click.Choice(["hold", "retry-after-settle"]),
+    type=click.Choice(POLICIES),
     default="hold",
     show_default=True,
-    help="What becomes of a create that was not answered and is not found: kept for a person,"
-    " or sent once more, which can make two where the server is slow.",
+    help=PUSH_OPTIONS["in_doubt"],
 )
 @click.option(
     "--marker-field",
     metavar="FIELD",
-    help="A text field that is given a mark, by which a record is known for certain.",
+    help=PUSH_OPTIONS["marker_field"],
 )
 @click.option("--no-pull", is_flag=True, help="Compare with what is landed, however old.")
 @click.option(
@@ -137,12 +131,13 @@ def push(session: Session, *, files: tuple[str, ...], save_map: Path | None, **g
     """
     settings = session.load()
     terminal = session.terminal
-    asked = _asked(files, given)
+    said = PushOptions(**{name: given[name] for name in PUSH_OPTIONS})
+    asked = [said.asked(resource, path) for resource, path in _pairs(files)]
     manner = Manner(
         applies=given["applies"],
         pulls=not given["no_pull"],
         report=given["report"],
-        terms=_terms(given),
+        terms=said.terms(),
         asks_anyway=given["asks_anyway"],
     )
     with terminal.progress("push") as meter:
@@ -172,55 +167,15 @@ def push(session: Session, *, files: tuple[str, ...], save_map: Path | None, **g
     return max(each.exit_status for each in reports)
 
 
-def _asked(files: tuple[str, ...], given: dict[str, Any]) -> list[Asked]:
-    """The files with their resources, which come in pairs."""
+def _pairs(files: tuple[str, ...]) -> list[tuple[str, Path]]:
+    """The files with their resources."""
     if len(files) % 2:
         raise Misused(
             f"resources and files come in pairs, and {len(files)} words were given:"
             f" {' '.join(files)}",
             action="Say, for example: connector push candidates people.csv --mode create",
         )
-    mode: Mode = given["mode"]
-    asked = []
-    for resource, name in zip(files[::2], files[1::2], strict=True):
-        if resource not in ORDER:
-            raise Misused(
-                f"{resource!r} is no resource that can be pushed",
-                action=f"Use one of: {', '.join(ORDER)}.",
-            )
-        asked.append(
-            Asked(
-                resource,
-                Path(name),
-                mode,
-                match=given["match"],
-                saved=_saved(resource, given),
-                ignored=given["ignore"],
-                clear=given["clear"],
-                parent=given["parent"] if resource == "content_items" else None,
-                sheet=given["sheet"],
-                encoding=given["encoding"],
-                delimiter=given["delimiter"],
-            )
-        )
-    return asked
-
-
-def _saved(resource: str, given: dict[str, Any]) -> SavedMap:
-    """What was decided about the columns; options speak for columns that a map says nothing of."""
-    saved = SavedMap(resource) if given["map_file"] is None else load_map(given["map_file"])
-    said = {name: given[name] for name in ("date_format", "decimal") if given[name] is not None}
-    return replace(saved, manner=replace(saved.manner, **said)) if said else saved
-
-
-def _terms(given: dict[str, Any]) -> Terms:
-    policy: Policy = given["policy"]
-    return Terms(
-        policy=policy,
-        overwrite=given["overwrite"],
-        again=given["again"],
-        marker_field=given["marker_field"],
-    )
+    return [(resource, Path(name)) for resource, name in zip(files[::2], files[1::2], strict=True)]
 
 
 def _save(path: Path, reports: Sequence[PushReport]) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 
+from connector.advice import explain
 from connector.cli.ending import counted
 from connector.cli.terminal import Terminal
 from connector.errors import Stopped
@@ -28,6 +29,11 @@ def say_mapping(terminal: Terminal, report: PushReport) -> None:
         likely = "; ".join(f"{name}: {why}" for name, why in left.suggestions)
         hint = f" It may be meant for {likely}" if likely else ""
         terminal.warn(f"column {left.heading!r} is left out: {left.reason}.{hint}")
+    if merged := report.preview.table.merged:
+        terminal.warn(
+            f"merged cells: {', '.join(merged)}. Only the first cell of each range has a value, and"
+            " the others are blank: unmerge them and fill them in, if that is meant."
+        )
 
 
 def print_report(terminal: Terminal, report: PushReport) -> None:
@@ -44,6 +50,8 @@ def print_report(terminal: Terminal, report: PushReport) -> None:
             terminal.warn(f"{error} {error.action}")
         else:
             terminal.fail(error)
+    if report.unpublished is not None:
+        terminal.warn(explain(report.unpublished))
     for line in _closing(report):
         terminal.say(line)
 
@@ -52,28 +60,26 @@ def _print_changes(terminal: Terminal, preview: Preview) -> None:
     """The first records that would change, field by field."""
     changes = [
         [number, field, _short(old), _short(new)]
-        for number, fields in sorted(preview.changes.items())[:SHOWN_MAX]
+        for number, fields in islice(preview.rows.changes.items(), SHOWN_MAX)
         for field, (old, new) in fields.items()
     ]
     if changes:
         terminal.print_table(("row", "field", "now", "then"), changes)
-    if len(preview.changes) > SHOWN_MAX:
-        terminal.say(f"and {len(preview.changes) - SHOWN_MAX:,} more rows that would change")
+    if preview.rows.changing > SHOWN_MAX:
+        terminal.say(f"and {preview.rows.changing - SHOWN_MAX:,} more rows that would change")
 
 
 def _problems(report: PushReport) -> Iterator[str]:
     """The first rows with a problem, and how many rows have which."""
-    troubled = [report.results[number] for number in sorted(report.results)]
-    troubled = [each for each in troubled if each.problems]
-    for each in troubled[:SHOWN_MAX]:
+    summary = report.summary
+    for each in summary.first[:SHOWN_MAX]:
         for problem in each.problems:
             where = f"{problem.column}: " if problem.column else ""
             received = f" (received {_short(problem.received)})" if problem.received else ""
             yield f"row {each.number}, {where}{problem.message}{received}"
-    if len(troubled) > SHOWN_MAX:
-        codes = Counter(problem.code for each in troubled for problem in each.problems)
-        told = ", ".join(f"{code} {count:,}" for code, count in codes.most_common())
-        yield f"{counted(len(troubled), 'row')} have problems: {told}"
+    if summary.troubled > SHOWN_MAX:
+        told = ", ".join(f"{code} {count:,}" for code, count in summary.codes.most_common())
+        yield f"{counted(summary.troubled, 'row')} have problems: {told}"
 
 
 def _closing(report: PushReport) -> Iterator[str]:
@@ -90,14 +96,13 @@ def _closing(report: PushReport) -> Iterator[str]:
     held = report.counts.get("held", 0)
     if held:
         yield f"{counted(held, 'row')} in doubt: 'connector resolve' shows and settles them."
-    if report.exit_status == 3:
+    if batch.exit_status == 3:
         yield "Correct the report's rows and push the report; what was applied is not sent again."
     yield f"Batch {batch.batch} is {report.outcome} ({sent})."
 
 
 def _foreseen(preview: Preview) -> str:
-    tasks = len(preview.plan.tasks)
-    if not tasks:
+    if not preview.sent:
         return "Nothing would be sent."
     share = f", {preview.month_share:.1%} of the month's" if preview.month_share else ""
     minutes = ""
@@ -105,7 +110,8 @@ def _foreseen(preview: Preview) -> str:
         minutes = f", {preview.minutes:,.1f} minutes at the limit that was last seen"
     compared = f"what was landed at {preview.pulled_at}" if preview.pulled_at else "nothing landed"
     return (
-        f"{counted(tasks, 'row')} would be sent, for about {counted(preview.requests, 'request')}"
+        f"{counted(preview.sent, 'row')} would be sent,"
+        f" for about {counted(preview.requests, 'request')}"
         f"{share}{minutes}. Compared with {compared}. Send them with --apply."
     )
 

@@ -9,6 +9,7 @@ import asyncio
 
 import click
 
+from connector.advice import explain
 from connector.batch import BatchReport, Decision, Declared
 from connector.batch import resolve as run_resolve
 from connector.cli.ending import counted
@@ -121,5 +122,7 @@ def _print(terminal: Terminal, report: BatchReport, number: int) -> None:
     )
     for problem in settled.problems:
         terminal.warn(problem.message)
+    if report.unpublished is not None:
+        terminal.warn(explain(report.unpublished))
     if report.error is not None and not terminal.is_json:
         terminal.fail(report.error)

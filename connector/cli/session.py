@@ -41,7 +41,8 @@ class Command(click.Command):
 
     Its callback is given a `Session` first, and its own parameters; it returns an exit status.
     `examples` are lines to type, shown by `--help`; `if_interrupted` is what Ctrl-C leaves;
-    `is_for_account` says whether the command works on a configured account.
+    `is_for_account` says whether the command works on a configured account, `checks_alerts`
+    whether what it has done may be a reason for alerts.
     """
 
     def __init__(
@@ -50,10 +51,12 @@ class Command(click.Command):
         examples: tuple[str, ...],
         if_interrupted: str = "",
         is_for_account: bool = True,
+        checks_alerts: bool = False,
         **options: Any,
     ) -> None:
         super().__init__(*args, **options)
         self.examples, self.if_interrupted = examples, if_interrupted
+        self.checks_alerts = checks_alerts
         account = click.Option(
             ["--account"], metavar="NAME", help="A configured account; without: the unnamed one."
         )
@@ -75,10 +78,19 @@ class Command(click.Command):
         account = ctx.params.pop("account", None)
         is_json, is_debug = ctx.params.pop("is_json"), ctx.params.pop("is_debug")
         terminal = Terminal(sys.stdout, sys.stderr, os.environ, is_json=is_json)
-        session = Session(terminal, is_debug, partial(_load, terminal, account, is_debug))
+        loaded: list[Settings] = []
+
+        def load() -> Settings:
+            loaded.append(_load(terminal, account, is_debug))
+            return loaded[-1]
+
+        session = Session(terminal, is_debug, load)
         assert self.callback is not None
         call = partial(self.callback, session, **ctx.params)
-        raise SystemExit(_perform(session, call, self.if_interrupted))
+        status = _perform(session, call, self.if_interrupted)
+        if self.checks_alerts and loaded and status != INTERRUPTED:
+            _check_alerts(terminal, loaded[-1])
+        raise SystemExit(status)
 
 
 def write_examples(formatter: click.HelpFormatter, examples: tuple[str, ...]) -> None:
@@ -118,6 +130,27 @@ def _load(terminal: Terminal, account: str | None, is_debug: bool) -> Settings:
         for name, value, origin in settings.rows():
             _LOGGER.debug(f"{name} is {value!r}, from {origin}")
     return settings
+
+
+def _check_alerts(terminal: Terminal, settings: Settings) -> None:
+    """Send the alerts that are due, where they go anywhere. The command's own end stays as it is,
+    whatever comes of that.
+    """
+    if settings.alert_webhook.value is None and settings.alert_email_host.value is None:
+        return
+    # Who has no alerts set need not wait for what sends them.
+    from connector.alerts import check_alerts  # noqa: PLC0415
+
+    try:
+        for failure in check_alerts(settings).failures:
+            terminal.warn(f"{failure}. 'connector alerts' shows them; they are sent again.")
+    except ConnectorError as error:
+        terminal.warn(f"alerts could not be checked: {error}. {error.action}")
+    except KeyboardInterrupt:
+        terminal.warn("alerts were not checked to the end; the next check goes on.")
+    except Exception as error:
+        _LOGGER.debug("checking alerts failed", exc_info=True)
+        terminal.warn(f"alerts could not be checked: an unexpected error: {_place(error)}")
 
 
 def _interrupt(terminal: Terminal, said: str) -> int:

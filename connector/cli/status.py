@@ -12,13 +12,16 @@ from datetime import UTC, datetime, timedelta
 import click
 
 from connector.advice import explain
-from connector.cli import account
+from connector.alert_settings import Age
+from connector.alerts.silence import proof_of
+from connector.cli import account, alerting, options, status_all
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.ledger import Ledger, Standing, terms_of
 from connector.outcome import plain
 from connector.settings import Settings
 from connector.warehouse import Run, StreamState, Warehouse
+from connector.warehouse.publications import Publication, published_in
 
 RESOURCE_COLUMNS = (
     *("resource", "live", "listed only", "deleted", "pending", "total at last list"),
@@ -26,6 +29,7 @@ RESOURCE_COLUMNS = (
 )
 RUN_COLUMNS = ("run", "command", "started", "outcome", "seconds", "requests", "rate limited")
 RUNS_SHOWN = 5
+PUBLICATIONS_SHOWN = 5
 
 UNDER_WAY = "under way"
 """The outcome shown for a run that has not ended."""
@@ -37,20 +41,33 @@ CUT_OFF = "cut off"
 @dataclass(frozen=True, slots=True)
 class Found:
     """What the files say at the moment `now`; `published_at` is None where nothing is published,
-    and `standing` where no request was ever counted.
+    `published` where the published file does not say what it is true of, and `standing` where no
+    request was ever counted. `publications` are the latest attempts to publish; `watched` is how
+    alerts stand.
     """
 
     warehouse: Warehouse
     resources: tuple[StreamState, ...]
     runs: tuple[Run, ...]
     published_at: datetime | None
+    published: Publication | None
+    publications: tuple[Publication, ...]
     standing: Standing | None
+    watched: alerting.Watched
     now: datetime
 
     @property
     def left(self) -> account.Left | None:
         """What is still to be read; None where nothing is."""
         return account.left(self.resources, self.runs, self.standing, self.now)
+
+    @property
+    def unpublished(self) -> Publication | None:
+        """The latest attempt to publish, where it came to nothing."""
+        for each in self.publications:
+            if each.outcome in ("published", "refused", "failed"):
+                return None if each.outcome == "published" else each
+        return None
 
     def outcome_of(self, run: Run) -> str:
         """How the run ended, if it did."""
@@ -60,34 +77,60 @@ class Found:
         return UNDER_WAY if run.run_id in {each.owner.run_id for each in turns} else CUT_OFF
 
 
-@click.command(cls=Command, examples=("connector status", "connector status --account acme --json"))
-def status(session: Session) -> int:
+@click.command(
+    cls=Command,
+    examples=(
+        "connector status",
+        "connector status --account acme --json",
+        "connector status --all --max-age 26h",
+    ),
+)
+@click.option(
+    "--max-age",
+    type=options.AgeText(),
+    metavar="AGE",
+    help="End with 1 if what is pulled was not proven for longer than AGE (26h, 90min, 2d), or if"
+    " alerts do not arrive where they should.",
+)
+@options.all_accounts
+def status(session: Session, *, max_age: Age | None, is_for_all: bool) -> int:
     """Show what is landed, how far it is proven, the last runs, and what the month has cost.
 
-    It says what is still to be read, how long that takes and what it costs, and who pulls at the
-    moment. It spends no request, and works while a pull runs.
+    It says what is still to be read, how long that takes and what it costs, who pulls at the
+    moment, and which alerts stand. It spends no request, and works while a pull runs. With
+    --max-age it is a watchdog for cron that needs no scheduler: it asks the files when what is
+    pulled was proven, and not whether something ran.
     """
+    if is_for_all:
+        return status_all.tell(session, max_age)
     settings = session.load()
     warehouse = Warehouse(settings.folder)
+    now = datetime.now(UTC)
+    watched = alerting.watched(settings)
     if not warehouse.exists:
-        _tell_empty(session.terminal, warehouse)
-        return 0
+        proof = proof_of({}, now, max_age) if max_age is not None else None
+        _tell_empty(session.terminal, warehouse, alerting.as_json(proof, watched))
+        return alerting.judge(session.terminal, proof, watched)
     # Refuses a file that is somebody else's, and does nothing to one that is up to date.
     warehouse.prepare()
-    now = datetime.now(UTC)
     found = Found(
         warehouse,
         warehouse.standing(),
         warehouse.runs(RUNS_SHOWN),
         _changed_at(warehouse),
+        published_in(warehouse.published),
+        warehouse.publications(PUBLICATIONS_SHOWN),
         _standing(settings, now),
+        watched,
         now,
     )
+    proven_at = {each.resource: each.proven_at for each in found.resources}
+    proof = proof_of(proven_at, now, max_age) if max_age is not None else None
     if session.terminal.is_json:
-        session.terminal.print_object(_as_json(found))
+        session.terminal.print_object({**_as_json(found), **alerting.as_json(proof, watched)})
     else:
         _print(session.terminal, found)
-    return 0
+    return alerting.judge(session.terminal, proof, watched)
 
 
 def _standing(settings: Settings, now: datetime) -> Standing | None:
@@ -95,9 +138,10 @@ def _standing(settings: Settings, now: datetime) -> Standing | None:
         return ledger.standing(terms_of(settings), now) if ledger.exists else None
 
 
-def _tell_empty(terminal: Terminal, warehouse: Warehouse) -> None:
+def _tell_empty(terminal: Terminal, warehouse: Warehouse, alerts: dict[str, object]) -> None:
     if terminal.is_json:
-        terminal.print_object({"folder": str(warehouse.folder), "resources": {}, "runs": []})
+        told = {"folder": str(warehouse.folder), "resources": {}, "runs": []}
+        terminal.print_object({**told, **alerts})
     terminal.say(
         f"Nothing was ever landed in {warehouse.folder}. Set CONNECTOR_BASE_URL and"
         " CONNECTOR_API_KEY, then run 'connector pull'; or try 'connector demo' without an account."
@@ -127,12 +171,40 @@ def _print(terminal: Terminal, found: Found) -> None:
     if found.published_at is None:
         terminal.say("Nothing is published yet: the first pull that succeeds will do it.")
     else:
-        terminal.print_line(f"Published {age(found.now - found.published_at)} ago: {published}")
+        since = age(found.now - found.published_at)
+        terminal.print_line(f"Published {since} ago: {published}{_said_of(found.published)}")
+    if found.unpublished is not None:
+        terminal.warn(_why_not(found.unpublished, found.now))
     if found.standing is not None:
         for line in account.lines(found.standing, found.now):
             terminal.print_line(line)
+    for line in alerting.lines(found.watched):
+        terminal.print_line(line)
     for line in (*account.first_loads(found.resources), *_next(found)):
         terminal.say(line)
+
+
+def _said_of(row: Publication | None) -> str:
+    """What the published file says of itself."""
+    if row is None or row.true_of is None:
+        return ""
+    said = f", true of {shown(row.true_of)}"
+    if row.models:
+        failed = f", {len(row.failed_checks)} of them with a warning" if row.failed_checks else ""
+        said += f", {row.models} models, {row.checks} checks{failed}"
+    if row.personal != "keep":
+        said += f", personal fields {'left out' if row.personal == 'drop' else 'hashed'}"
+    return said
+
+
+def _why_not(row: Publication, now: datetime) -> str:
+    """Why analysts have an older file, or none."""
+    since = age(now - (row.ended_at or row.started_at))
+    reason = row.message or ""
+    return (
+        f"what has landed since is not published; it was {row.outcome} {since} ago: {reason}."
+        " Run 'connector publish' once that is corrected."
+    )
 
 
 def _next(found: Found) -> Iterator[str]:
@@ -178,11 +250,13 @@ def _as_json(found: Found) -> dict[str, object]:
         "path": str(found.warehouse.published),
         "published_at": at,
         "age_seconds": None if at is None else (found.now - at).total_seconds(),
+        **_as_object(found.published),
     }
     what = found.left
     told: dict[str, object] = {
         "folder": str(found.warehouse.folder),
         "published": published,
+        "unpublished": _as_object(found.unpublished) or None,
         "resources": {each.resource: asdict(each) for each in found.resources},
         "runs": [{**asdict(run), "outcome": found.outcome_of(run)} for run in found.runs],
         "left": None if what is None else {**asdict(what), "minutes": what.minutes},
@@ -190,6 +264,10 @@ def _as_json(found: Found) -> dict[str, object]:
     if found.standing is not None:
         told |= account.as_json(found.standing, found.now)
     return {name: plain(value) for name, value in told.items()}
+
+
+def _as_object(row: Publication | None) -> dict[str, object]:
+    return {} if row is None else asdict(row)
 
 
 def shown(moment: datetime) -> str:

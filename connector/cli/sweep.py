@@ -15,6 +15,7 @@ from connector.engine.pull import Manner
 
 @click.command(
     cls=Command,
+    checks_alerts=True,
     examples=("connector sweep", "connector sweep candidates --accept-deletes"),
     if_interrupted="What has landed is kept; run the same command again to continue.",
 )

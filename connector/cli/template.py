@@ -40,7 +40,7 @@ def template(
     out: Path | None,
     mode: Mode,
     match: tuple[str, ...],
-    parent: str | None,
+    content_type: str | None,
 ) -> int:
     """Write an empty table with every column that pushing RESOURCE takes.
 
@@ -48,7 +48,9 @@ def template(
     workbook all columns are text, so that leading zeros and a plus stay what was typed.
     """
     path = out or Path(f"{resource}.xlsx")
-    columns = write_template(session.load(), resource, path, mode=mode, match=match, parent=parent)
+    columns = write_template(
+        session.load(), resource, path, mode=mode, match=match, parent=content_type
+    )
     terminal = session.terminal
     if terminal.is_json:
         terminal.print_object({"file": str(path), "columns": columns})

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import click
 
+from connector.advice import explain
 from connector.batch.undone import GOOD, UndoneRow, UndoReport
 from connector.cli import options
 from connector.cli.ending import counted
@@ -118,6 +119,8 @@ def _print(terminal: Terminal, report: UndoReport) -> None:
         terminal.warn(
             f"{counted(report.unlanded, 'answer')} could not be landed: run 'connector sweep'."
         )
+    if report.unpublished is not None:
+        terminal.warn(explain(report.unpublished))
     terminal.say(_closing(report))
 
 

@@ -11,6 +11,7 @@ import logging
 import re
 import ssl
 from collections.abc import Generator, Mapping
+from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -227,13 +228,20 @@ class _Bearer(httpx.Auth):
 
 def _trust(ca_file: Path | None) -> ssl.SSLContext:
     """The authorities that are trusted: the usual ones, and the file's."""
+    if ca_file is None:
+        return _usual_trust()
     context = httpx.create_ssl_context(trust_env=False)
-    if ca_file is not None:
-        try:
-            context.load_verify_locations(cafile=ca_file)
-        except (OSError, ssl.SSLError) as error:
-            raise SettingsError(f"{ca_file} cannot be read as certificates: {error}") from None
+    try:
+        context.load_verify_locations(cafile=ca_file)
+    except (OSError, ssl.SSLError) as error:
+        raise SettingsError(f"{ca_file} cannot be read as certificates: {error}") from None
     return context
+
+
+@cache
+def _usual_trust() -> ssl.SSLContext:
+    """The usual authorities, which take longer to read than many a pull to run: read once."""
+    return httpx.create_ssl_context(trust_env=False)
 
 
 class _WithoutData(logging.Filter):

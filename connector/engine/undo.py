@@ -33,7 +33,8 @@ class Deed:
     `updated_at` is as the API showed it after the row's last write, None where no answer did.
     `shown_as` are the fields that the API took otherwise than sent, as it showed them.
     `doubted_at` is the server's time before a create that was not answered, None where the
-    answer came: then it is known that the record is this row's.
+    answer came: then it is known that the record is this row's. `taken_back` are later writes of
+    ours to the record that were undone, each as `updated_at` before it and after its undo.
     """
 
     resource: Declaration
@@ -44,6 +45,7 @@ class Deed:
     updated_at: str | None = None
     shown_as: Mapping[str, str] = field(default_factory=dict)
     doubted_at: datetime | None = None
+    taken_back: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,22 @@ def reversal(deed: Deed, now: Mapping[str, Any]) -> Reversal:
     return _of_create(deed, now) if deed.operation == "create" else _of_update(deed, now)
 
 
+def is_as_left(deed: Deed, now: Mapping[str, Any]) -> bool:
+    """Whether nobody has changed the record since the row, but for writes of ours that followed it
+    without a gap and were taken back.
+    """
+    stamp, moment = deed.resource.field("updated_at"), now.get("updated_at")
+    # A record that was never changed has been changed last when it was made.
+    left = deed.updated_at or (now.get("created_at") if deed.operation == "create" else None)
+    if left is None or moment is None:
+        return deed.operation == "create" and left is moment
+    ours, others = [left], list(deed.taken_back)
+    while found := [each for each in others if any(is_same(stamp, at, each[0]) for at in ours)]:
+        ours += [became for _, became in found]
+        others = [each for each in others if each not in found]
+    return any(is_same(stamp, at, moment) for at in ours)
+
+
 def _of_create(deed: Deed, now: Mapping[str, Any]) -> Reversal:
     resource = deed.resource
     if deed.doubted_at is not None and _is_older(resource, now, deed.doubted_at):
@@ -84,16 +102,13 @@ def _of_create(deed: Deed, now: Mapping[str, Any]) -> Reversal:
                 for name in changed
             )
         )
-    stamp = resource.field("updated_at")
-    # A record that was never changed has been changed last when it was made.
-    left_at = deed.updated_at or now.get("created_at")
-    if not is_same(stamp, left_at, now.get("updated_at")):
+    if not is_as_left(deed, now):
         told = "the record was changed since, in a field that the row did not write"
         problem = RowProblem(
             "changed_since",
             told,
             field="updated_at",
-            received=as_text(left_at),
+            received=as_text(deed.updated_at or now.get("created_at")),
             found=as_text(now.get("updated_at")),
             fix="Look at the record in the application, and delete it there if that is meant.",
         )

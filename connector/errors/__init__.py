@@ -34,7 +34,18 @@
     │   ├── NotALedger           the file is not a ledger of this version
     │   ├── LedgerDamaged        the ledger cannot be read any more
     │   ├── WarehouseBusy        another process holds the file
-    │   └── DiskFull             there is no room left to write
+    │   ├── DiskFull             there is no room left to write
+    │   ├── NothingPublished     there is no published file yet
+    │   └── MartsMissing         the published file has no marts
+    ├── NotDelivered             an alert did not arrive; it waits and is sent again
+    ├── PublishingRefused        checks that block have failed; the old file stays
+    ├── ModelError               a model, seed, test or audit cannot be used (exit 2)
+    │   ├── ModelInvalid         a file is not as models are written
+    │   ├── ReferenceUnknown     a ref() or source() names nothing
+    │   ├── ModelsCircular       models refer to each other in a ring
+    │   ├── ModelTwice           two have the same name
+    │   ├── SeedInvalid          a seed cannot be read as it is declared
+    │   └── ModelFailed          DuckDB did not build it (exit 1)
     └── SpreadsheetError         a spreadsheet cannot be read or written (exit 2)
         ├── NotASpreadsheet      no such file, or none that can be read
         ├── DamagedSpreadsheet   it cannot be read to its end
@@ -100,6 +111,21 @@ from connector.errors.files import (
     WarehouseBusy,
     DiskFull,
 )
+from connector.errors.alerting import NotDelivered
+from connector.errors.publishing import (
+    NothingPublished,
+    MartsMissing,
+    PublishingRefused,
+)
+from connector.errors.models import (
+    ModelError,
+    ModelInvalid,
+    ReferenceUnknown,
+    ModelsCircular,
+    ModelTwice,
+    SeedInvalid,
+    ModelFailed,
+)
 from connector.errors.spreadsheet import (
     SpreadsheetError,
     NotASpreadsheet,
@@ -133,19 +159,30 @@ __all__ = [
     "LeaseHeld",
     "LeaseLost",
     "LedgerDamaged",
+    "MartsMissing",
     "Misused",
+    "ModelError",
+    "ModelFailed",
+    "ModelInvalid",
+    "ModelTwice",
+    "ModelsCircular",
     "NoAnswer",
     "NoRows",
     "NotALedger",
     "NotASpreadsheet",
     "NotAWarehouse",
+    "NotDelivered",
     "NotFound",
     "NotTheApi",
+    "NothingPublished",
+    "PublishingRefused",
     "QuotaSpent",
     "RateLimited",
     "Redirected",
+    "ReferenceUnknown",
     "Refused",
     "ReportRefused",
+    "SeedInvalid",
     "ServerFailed",
     "SettingsError",
     "SheetUnknown",

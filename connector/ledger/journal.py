@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -152,12 +152,16 @@ class Journal:
             )
             writes.set_problems(connection, key, what.problems, stamp)
 
-    def mark_undone(self, keys: Sequence[Key]) -> None:
-        """Note that what these rows did was put back: the same rows may then be pushed again."""
+    def mark_undone(self, rows: Mapping[Key, str | None]) -> None:
+        """Note that what these rows did was put back: the same rows may then be pushed again. With
+        each goes the record's `updated_at` since, where it is known that nobody else changed it
+        between the row and its undo.
+        """
         with self._writing() as (connection, stamp):
             connection.executemany(
-                "UPDATE push_rows SET undone_at = ?, change = ? WHERE batch = ? AND number = ?",
-                [(stamp.text, stamp.change, *key) for key in keys],
+                "UPDATE push_rows SET undone_at = ?, updated_at = coalesce(?, updated_at),"
+                " change = ? WHERE batch = ? AND number = ?",
+                [(stamp.text, left_at, stamp.change, *key) for key, left_at in rows.items()],
             )
 
     # -- reading ----------------------------------------------------------------------------------
@@ -196,6 +200,13 @@ class Journal:
         with self._ledger.reading() as connection:
             return reads.row_records(connection, "mine.batch = ?", (batch,))
 
+    def taken_back(self, record_id: str) -> tuple[tuple[str, str], ...]:
+        """The updates of a record that were undone: its `updated_at` before each, and after the
+        undo.
+        """
+        with self._ledger.reading() as connection:
+            return claims.taken_back(connection, record_id)
+
     def held(self) -> tuple[RowRecord, ...]:
         """The rows of all batches that wait for a person's decision."""
         states = ", ".join(f"'{state}'" for state in sorted(FOR_A_PERSON))
@@ -211,6 +222,14 @@ class Journal:
         """The records that a batch's rows changed, as they were before."""
         with self._ledger.reading() as connection:
             return reads.before_images(connection, _OF_BATCH, (batch,))
+
+    def knows(self, resource: str) -> bool:
+        """Whether any row of the resource was ever undertaken."""
+        with self._ledger.reading() as connection:
+            found = connection.execute(
+                "SELECT 1 FROM push_batches WHERE resource = ? LIMIT 1", (resource,)
+            ).fetchone()
+        return found is not None
 
     def pushed(self, fingerprints: Iterable[str]) -> dict[str, RowRecord]:
         """Of these writes the rows that answer for them, by fingerprint: those that have applied

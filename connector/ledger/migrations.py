@@ -120,9 +120,56 @@ _PUSH = (
     """,
 )
 
+_ERASURES = (
+    # What was begun to be erased, before anything was. `who` says of whom, and is wiped at the end.
+    """
+    CREATE TABLE erasures (
+        erasure TEXT PRIMARY KEY, begun_at TEXT NOT NULL, ended_at TEXT, who TEXT, found TEXT
+    )
+    """,
+    # Keyed hashes of the ids, addresses and numbers of those who were erased. Those of one person
+    # have the same `person`, an erasure and a number in it, so that all are released together.
+    """
+    CREATE TABLE suppressed (
+        token TEXT PRIMARY KEY, kind TEXT NOT NULL, person TEXT NOT NULL, listed_at TEXT NOT NULL
+    ) WITHOUT ROWID
+    """,
+)
+
+_ALERTS = (
+    # One row for each alert that stands: what was told when it was opened, and what is so now.
+    """
+    CREATE TABLE alerts (
+        code TEXT NOT NULL, about TEXT NOT NULL, since TEXT NOT NULL, opened_at TEXT NOT NULL,
+        happened TEXT NOT NULL, action TEXT NOT NULL,
+        PRIMARY KEY (code, about)
+    ) WITHOUT ROWID
+    """,
+    # One change of an alert's state, as it is told, in order.
+    """
+    CREATE TABLE alert_messages (
+        number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, change TEXT NOT NULL,
+        at TEXT NOT NULL, code TEXT NOT NULL, about TEXT NOT NULL, since TEXT NOT NULL,
+        happened TEXT NOT NULL, action TEXT NOT NULL
+    )
+    """,
+    # A message's way to one sink: how often it was tried, and when it arrived.
+    """
+    CREATE TABLE alert_deliveries (
+        number INTEGER NOT NULL REFERENCES alert_messages, sink TEXT NOT NULL,
+        attempts INTEGER NOT NULL, next_at TEXT NOT NULL, failed_since TEXT, reason TEXT,
+        delivered_at TEXT,
+        PRIMARY KEY (number, sink)
+    ) WITHOUT ROWID
+    """,
+    "CREATE INDEX alert_deliveries_left ON alert_deliveries (sink) WHERE delivered_at IS NULL",
+)
+
 MIGRATIONS: tuple[tuple[int, tuple[str, ...]], ...] = (
     (1, _REQUESTS),
     (2, _LEASES),
     (3, _PUSH),
+    (4, _ERASURES),
+    (5, _ALERTS),
 )
 """Numbered from 1, in order; the file's `user_version` is the last that it has."""

@@ -91,6 +91,17 @@ def claimed(connection: sqlite3.Connection, ids: tuple[str, ...], key: Key) -> f
     return frozenset(found)
 
 
+def taken_back(connection: sqlite3.Connection, record_id: str) -> tuple[tuple[str, str], ...]:
+    """The updates of a record that were undone: `updated_at` before each, and after its undo."""
+    rows = connection.execute(
+        "SELECT json_extract(record, '$.updated_at'), updated_at FROM push_rows"
+        " JOIN push_before USING (batch, number) WHERE record_id = ? AND operation = 'update'"
+        " AND undone_at IS NOT NULL AND updated_at IS NOT NULL AND step = 'first'",
+        (record_id,),
+    ).fetchall()
+    return tuple((before, after) for before, after in rows if before is not None)
+
+
 def open_creates(connection: sqlite3.Connection, key: Key) -> tuple[Mapping[str, Any], ...]:
     """What other open creates of the row's resource and parent have sent."""
     rows = connection.execute(

@@ -18,6 +18,7 @@ from connector.engine.task import RowOutcome, Task
 from connector.spreadsheet.accepted import accepted_columns
 from connector.spreadsheet.aim import Aim
 from connector.spreadsheet.duplicates import Claims
+from connector.spreadsheet.erased import refuse_erased
 from connector.spreadsheet.finding import Finder, comparable
 from connector.spreadsheet.identity import natural_key
 from connector.spreadsheet.lookups import Lookups
@@ -26,9 +27,10 @@ from connector.spreadsheet.planning import Planner
 from connector.spreadsheet.problems import DUPLICATES
 from connector.spreadsheet.reading import Draft, RowReader, Sheet
 from connector.spreadsheet.references import References, listed
-from connector.spreadsheet.row import Problem, Row
+from connector.spreadsheet.row import Cell, Problem, Row
 from connector.spreadsheet.rules import Terms
 from connector.spreadsheet.unreadable import shown
+from connector.suppression import Suppressed
 
 BATCH_ROWS = 1_000
 """Rows that are looked up together."""
@@ -54,12 +56,19 @@ class Checked:
     changes: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
 
 
-def check(table: Sheet, columns: ColumnMap, aim: Aim, lookups: Lookups) -> Iterator[Checked]:
-    """Check every row that is not blank, in the file's order.
+def check(
+    table: Sheet,
+    columns: ColumnMap,
+    aim: Aim,
+    lookups: Lookups,
+    suppressed: Suppressed | None = None,
+) -> Iterator[Checked]:
+    """Check every row that is not blank, in the file's order; rows about people who are
+    `suppressed` are refused.
 
     Raises `WarehouseError` where the landing cannot be read, and whatever reading the file raises.
     """
-    checking = _Checking(aim, columns, lookups)
+    checking = _Checking(aim, columns, lookups, suppressed)
     rows = table.rows()
     while batch := list(islice(rows, BATCH_ROWS)):
         yield from checking.through(batch)
@@ -68,8 +77,11 @@ def check(table: Sheet, columns: ColumnMap, aim: Aim, lookups: Lookups) -> Itera
 class _Checking:
     """One file's check under way."""
 
-    def __init__(self, aim: Aim, columns: ColumnMap, lookups: Lookups) -> None:
+    def __init__(
+        self, aim: Aim, columns: ColumnMap, lookups: Lookups, suppressed: Suppressed | None
+    ) -> None:
         self._aim, self._columns, self._lookups = aim, columns, lookups
+        self._suppressed = suppressed
         self._reader = RowReader(aim, columns)
         self._references = References(aim, columns, lookups)
         self._finder = Finder(aim, columns, lookups)
@@ -85,18 +97,20 @@ class _Checking:
         read = self._reader.read
         drafts = [d for d in map(read, batch) if d.values or d.problems or not d.row.is_blank]
         for draft in drafts:
-            if self._example and self._is_example(draft.row):
+            if self._example and self._is_example(draft.row.cells):
                 draft.add(_EXAMPLE_LEFT)
         self._references.resolve(drafts)
         self._finder.find(drafts)
+        refuse_erased(self._resource, drafts, self._suppressed)
         self._refuse_existing(drafts)
         return [self._settled(draft) for draft in drafts]
 
-    def _is_example(self, row: Row) -> bool:
+    def _is_example(self, cells: Sequence[Cell]) -> bool:
         """Whether it is the template's example row, left in."""
-        return len(row.cells) > max(self._example) and all(
-            row.cells[index] == text for index, text in self._example.items()
-        )
+        for index, text in self._example:
+            if index >= len(cells) or cells[index] != text:
+                return False
+        return True
 
     def _settled(self, draft: Draft) -> Checked:
         if draft.is_misshapen or draft.operation is None:
@@ -110,10 +124,9 @@ class _Checking:
     def _created(self, draft: Draft) -> Checked:
         values, afterwards = self._create.apply(draft, _NOTHING)
         # A row that is wrong claims nothing: corrected, it may be another record.
-        if not _is_invalid(draft):
-            self._claim(draft, self._keys(draft, values))
-        if _is_invalid(draft):
+        if draft.problems and _is_invalid(draft):
             return self._ended(draft, "invalid")
+        self._claim(draft, self._keys(draft, values))
         task = self._planner.create(draft, values, afterwards)
         if not draft.problems:
             return Checked(draft.row, None, (), task)
@@ -225,14 +238,14 @@ _EXAMPLE_LEFT = Problem(
 )
 
 
-def _example(aim: Aim, columns: ColumnMap) -> Mapping[int, str]:
-    """The cells of a template's example row, by the columns that the file has of it."""
+def _example(aim: Aim, columns: ColumnMap) -> tuple[tuple[int, str], ...]:
+    """The cells of a template's example row, at the columns that the file has of it."""
     examples = {each.heading: each.example for each in accepted_columns(aim)}
-    return {
-        each.index: examples[each.slot.column]
+    return tuple(
+        (each.index, examples[each.slot.column])
         for each in columns.columns
         if each.heading in examples
-    }
+    )
 
 
 def _is_invalid(draft: Draft) -> bool:

@@ -181,7 +181,7 @@ def _fit(source: Source, encoded: Encoded, delimiter: str) -> Fit:
         if number == 1:
             first, headed = cells, _last_filled(cells)
             continue
-        if not any(cells) or not any(cell.strip() for cell in cells):
+        if not any(map(str.strip, cells)):
             continue
         rows += 1
         width = len(cells)

@@ -8,46 +8,78 @@ from __future__ import annotations
 
 from array import array
 
-_SLOTS_FIRST = 1 << 12
+_PARTS = 64
+_PART_BITS = 6
+_SLOTS_FIRST = 1 << 7
 
 
 class Claims:
-    """Keys with the number of the row that had each first."""
+    """Keys with the number of the row that had each first.
+
+    They are dealt to parts by their digests, since a table has to be there twice while it grows.
+    """
 
     def __init__(self) -> None:
-        self._mask = _SLOTS_FIRST - 1
-        self._digests = array("q", bytes(8 * _SLOTS_FIRST))
-        self._rows = array("I", bytes(4 * _SLOTS_FIRST))
-        self._count = 0
+        self._parts = [_Part() for _ in range(_PARTS)]
 
     def __len__(self) -> int:
-        return self._count
+        return sum(part.count for part in self._parts)
 
     def claim(self, key: str, row: int) -> int | None:
         """The row that had the key first; None where this one has it, now or already."""
-        # No digest is 0, which marks a free place.
-        digest = hash(key) or 1
-        digests, mask = self._digests, self._mask
-        place = digest & mask
+        digest = _digest(key)
+        held = self._parts[digest & (_PARTS - 1)].claim(digest, row)
+        return held if held != row else None
+
+    def first(self, key: str) -> int | None:
+        """The row that has the key; None where none has claimed it."""
+        digest = _digest(key)
+        part = self._parts[digest & (_PARTS - 1)]
+        place = part.place_of(digest)
+        return part.rows[place] if part.digests[place] else None
+
+
+class _Part:
+    """The keys of one part: a table of which half the places are free, at least."""
+
+    __slots__ = ("_mask", "count", "digests", "rows")
+
+    def __init__(self) -> None:
+        self._mask = _SLOTS_FIRST - 1
+        self.digests = array("q", bytes(8 * _SLOTS_FIRST))
+        self.rows = array("I", bytes(4 * _SLOTS_FIRST))
+        self.count = 0
+
+    def place_of(self, digest: int) -> int:
+        """Where the digest is, or would be."""
+        digests, mask = self.digests, self._mask
+        place = (digest >> _PART_BITS) & mask
         while (held := digests[place]) and held != digest:
             place = (place + 1) & mask
-        if held:
-            return self._rows[place] if self._rows[place] != row else None
-        digests[place], self._rows[place] = digest, row
-        self._count += 1
-        if self._count * 2 > mask:
+        return place
+
+    def claim(self, digest: int, row: int) -> int:
+        """The row that has the digest: the first that claimed it."""
+        place = self.place_of(digest)
+        if self.digests[place]:
+            return self.rows[place]
+        self.digests[place], self.rows[place] = digest, row
+        self.count += 1
+        if self.count * 2 > self._mask:
             self._grow()
-        return None
+        return row
 
     def _grow(self) -> None:
-        digests, rows = self._digests, self._rows
+        digests, rows = self.digests, self.rows
         size = (self._mask + 1) * 2
-        self._mask = mask = size - 1
-        self._digests = made = array("q", bytes(8 * size))
-        self._rows = numbers = array("I", bytes(4 * size))
+        self._mask = size - 1
+        self.digests, self.rows = array("q", bytes(8 * size)), array("I", bytes(4 * size))
         for digest, row in zip(digests, rows, strict=True):
             if digest:
-                place = digest & mask
-                while made[place]:
-                    place = (place + 1) & mask
-                made[place], numbers[place] = digest, row
+                place = self.place_of(digest)
+                self.digests[place], self.rows[place] = digest, row
+
+
+def _digest(key: str) -> int:
+    """The key's digest; never 0, which marks a free place."""
+    return hash(key) or 1

@@ -44,8 +44,12 @@ _MARKS = (
 _CHUNK_BYTES = 1024 * 1024
 _HEAD_BYTES = 64 * 1024
 _SAMPLES_MAX = 3
+_SAMPLES_TRIED_MAX = 1_000
 _SAMPLE_CHARACTERS_MAX = 40
-_CELL_WITH_LETTERS = re.compile(r'[^,;\t|"\r\n]*[^\W\x00-\x7f][^,;\t|"\r\n]*')
+_CELL_REACH = 1_000
+_LETTER = re.compile(r"[^\W\x00-\x7f]")
+_EDGES = ',;\t|"\r\n'
+_UP_TO_EDGE = re.compile(f"[^{_EDGES}]*")
 # Five bytes mean nothing in it, and NUL is in no text of one byte a letter.
 _NOT_IN_CP1252 = b"\x81\x8d\x8f\x90\x9d\0"
 _NULS_CERTAIN, _NULS_LIKELY, _NULS_MIN = 0.4, 0.02, 16
@@ -164,6 +168,7 @@ class _Walk:
     def __init__(self, source: Source, codec: str) -> None:
         self.source = source
         self.samples: list[str] = []
+        self._tried = 0
         self._decoder = codecs.getincrementaldecoder(codec)(errors="strict")
         self._codec = codec
         self._line, self._column, self._ends_in_cr = 1, 1, False
@@ -175,7 +180,7 @@ class _Walk:
                 self._pass_over(self._decoder.decode(chunk, is_last))
 
     def _pass_over(self, text: str) -> None:
-        if not text.isascii() and len(self.samples) < _SAMPLES_MAX:
+        if not text.isascii():
             self._collect(text)
         breaks = text.count("\n") + text.count("\r") - text.count("\r\n")
         if self._ends_in_cr and text.startswith("\n"):
@@ -192,12 +197,20 @@ class _Walk:
             )
 
     def _collect(self, text: str) -> None:
-        for found in _CELL_WITH_LETTERS.finditer(text):
-            cell = found.group().strip()[:_SAMPLE_CHARACTERS_MAX]
+        """Take cells with letters beyond ASCII, a few that differ; of many alike, the first."""
+        at = 0
+        while len(self.samples) < _SAMPLES_MAX and self._tried < _SAMPLES_TRIED_MAX:
+            letter = _LETTER.search(text, at)
+            if letter is None:
+                return
+            self._tried += 1
+            place = letter.start()
+            begin = 1 + max(text.rfind(edge, max(0, place - _CELL_REACH), place) for edge in _EDGES)
+            within = _UP_TO_EDGE.match(text, place)
+            at = within.end() if within else place + 1
+            cell = text[max(begin, place - _CELL_REACH) : at].strip()[:_SAMPLE_CHARACTERS_MAX]
             if cell not in self.samples:
                 self.samples.append(cell)
-            if len(self.samples) == _SAMPLES_MAX:
-                return
 
     def place_of(self, error: UnicodeDecodeError) -> tuple[int, int, int]:
         """The line, the character in it and the value of the byte that `error` stopped at."""

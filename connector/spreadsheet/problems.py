@@ -80,6 +80,8 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         "record_not_read": "Only a list has shown the record so far, so what would change is not"
         " known: pull first.",
         "converted_already": "The lead is converted already: nothing is to be done.",
+        "person_erased": "The row is about a person who was erased: take it out, or let the person"
+        " in again with 'connector erase --release'.",
         # Duplicates.
         "duplicate_in_file": "An earlier row of the file is the same record: take one of them out.",
         "duplicate_in_warehouse": "A record like this exists already: update it, or take the row"

@@ -19,7 +19,6 @@ from connector.errors.spreadsheet import NotASpreadsheet, ReportRefused
 from connector.spreadsheet.columns import REPORT_HEADINGS
 from connector.spreadsheet.form import TableRow
 from connector.spreadsheet.formula import EMPTY, MISSING, NOT_CALCULATED, mark
-from connector.spreadsheet.report_sheet import write_sheet
 from connector.spreadsheet.result import RowResult, told
 from connector.spreadsheet.row import Cell
 from connector.spreadsheet.table import TEXT_SUFFIXES, WORKBOOK_SUFFIX, Table, text_of
@@ -65,6 +64,9 @@ def write_report(path: Path, table: Table, results: Iterable[RowResult]) -> int:
     pairs = _Pairs(table, results)
     with replacing(path) as file:
         if suffix == WORKBOOK_SUFFIX:
+            # A library comes with it that takes 10 MB, and a csv needs nothing of it.
+            from connector.spreadsheet.report_sheet import write_sheet  # noqa: PLC0415
+
             write_sheet(file, path, table.headings, iter(pairs))
         else:
             delimiter = "\t" if suffix == ".tsv" else table.delimiter or ","
@@ -113,13 +115,21 @@ def _write_text(
         if result is None:
             writer.writerow([""] * (len(headings) + len(REPORT_HEADINGS)))
             continue
-        own = list(_text_cells(row, len(headings)))
+        own = _own_cells(row, len(headings))
         number, *rest = told(result)
         # Cells that no heading stands above come behind everything else, as they did.
         mine, beyond = own[: len(headings)], own[len(headings) :]
         writer.writerow([*mine, number, *(mark(each) for each in rest), *beyond])
     text.flush()
     text.detach()
+
+
+def _own_cells(row: TableRow, width: int) -> list[str]:
+    """The row's own cells, as the report has them."""
+    if row.flaws or not width == row.width == len(row.cells):
+        return list(_text_cells(row, width))
+    # The plain case comes first: there may be a million of them.
+    return list(map(_text_cell, row.cells))
 
 
 def _text_cells(row: TableRow, width: int) -> Iterator[str]:

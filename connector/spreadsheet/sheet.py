@@ -25,8 +25,12 @@ AREA_MAX = 5_000_000
 ROWS_MAX = 1_048_576
 COLUMNS_MAX = 16_384
 
+MERGED_MAX = 20
+"""As many ranges of merged cells are told of."""
+
 _REFERENCE = re.compile(r"\$?([A-Z]{1,3})\$?([1-9][0-9]{0,6})\Z")
 _FORMULA_CHARACTERS_MAX = 200
+_RANGE_CHARACTERS_MAX = 21
 
 Flaw = tuple[Literal["error", "not_calculated"], str]
 """What is wrong with a cell, and the error's name or the formula."""
@@ -37,11 +41,13 @@ class Outline:
     """A sheet as its XML shows it: how far it reaches, and the cells that have no value to read.
 
     `rows` and `columns` count from the sheet's corner. `flaws` are by row and column, from 0.
+    `merged` are the first of the ranges whose cells are merged, as B2:B5.
     """
 
     rows: int = 0
     columns: int = 0
     flaws: dict[tuple[int, int], Flaw] = field(default_factory=dict)
+    merged: list[str] = field(default_factory=list)
 
 
 def outline(source: Source, opened: zipfile.ZipFile, part: str, sheet: str) -> Outline:
@@ -111,6 +117,8 @@ class _Walk:
             self._enter_row(attributes.get("r", ""))
         elif name == "dimension":
             self._check_claim(attributes.get("ref", ""))
+        elif name == "mergeCell" and len(self.outline.merged) < MERGED_MAX:
+            self.outline.merged.append(attributes.get("ref", "")[:_RANGE_CHARACTERS_MAX])
 
     def _enter_row(self, told: str) -> None:
         self.leave_cell()

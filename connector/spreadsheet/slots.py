@@ -168,6 +168,7 @@ def _of_content(declared: ContentTypeField, taken: set[str]) -> Slot:
         sortable=False,
         filterable=False,
         format=format,
+        personal="text",
         part=None,
     )
     path = f"{CONTENT}.{key}"

@@ -37,10 +37,11 @@ class Table:
     """A table that was opened.
 
     `headings` are the input's own, as they stand in the file; of a report (`is_report`), those of
-    the table that it reports on. `sheet` is a workbook's; `encoding`, `delimiter` (one character)
-    and `samples` (cells with letters beyond ASCII) are a text's. `is_encoding_guessed` says that
-    the encoding was neither said, nor marked, nor proven by the bytes. `digest` is the SHA-256 of
-    the file, in hexadecimal digits.
+    the table that it reports on. `sheet` is a workbook's, and `merged` the first of its ranges
+    whose cells are merged: only the first cell of each has a value. `encoding`, `delimiter` (one
+    character) and `samples` (cells with letters beyond ASCII) are a text's. `is_encoding_guessed`
+    says that the encoding was neither said, nor marked, nor proven by the bytes. `digest` is the
+    SHA-256 of the file, in hexadecimal digits.
     """
 
     path: Path
@@ -53,6 +54,7 @@ class Table:
     delimiter: str | None
     digest: str
     is_report: bool
+    merged: tuple[str, ...]
     _form: Form = field(repr=False)
     _records: Callable[[], Iterator[Record]] = field(repr=False)
 
@@ -134,6 +136,7 @@ def _open_text(source: Source, said_encoding: str | None, said_delimiter: str | 
         delimiter=fit.delimiter,
         digest=source.digest(),
         is_report=columns.is_report,
+        merged=(),
         _form=Form(columns, fit.full_width),
         _records=records,
     )
@@ -156,6 +159,7 @@ def _open_workbook(source: Source, said: str | None) -> Table:
         delimiter=None,
         digest=source.digest(),
         is_report=columns.is_report,
+        merged=tuple(sheet.outline.merged),
         _form=Form(columns, max(sheet.outline.columns, columns.count)),
         _records=lambda: ((index + 1, cells, flaws) for index, cells, flaws in sheet.rows()),
     )

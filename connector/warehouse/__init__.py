@@ -1,8 +1,7 @@
-"""The warehouse: the only room that knows DuckDB.
+"""The warehouse: the tables of what landed, and the files that they are in.
 
 `work.duckdb` belongs to the connector alone. It is opened, committed and closed per batch, and
-never held across a network wait. `recruitment.duckdb` is the copy for analysts, replaced whole by
-`publish`.
+never held across a network wait. `recruitment.duckdb` is the copy for analysts, replaced whole.
 """
 
 from connector.warehouse.landing import Landed

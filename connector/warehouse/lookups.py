@@ -1,7 +1,9 @@
 """What the checks of a spreadsheet ask of the landing, answered from the work file.
 
 The file is opened for a question and kept open from one to the next for a moment only, so that a
-pull or a status may have it in between.
+pull or a status may have it in between. Values are written into the statements, and results are
+taken as Arrow: a parameter, or a table that is lent to DuckDB, would make it import pandas, which
+takes 60 MB and most of a second.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any, Self
 
 import duckdb
@@ -24,10 +26,8 @@ from connector.catalog import ContentTypeField, declaration
 from connector.field import Field
 from connector.value import Kind, read_datetime
 from connector.warehouse.file import naming_errors, opened
-from connector.warehouse.looks import staged
-from connector.warehouse.moment import to_microseconds
-from connector.warehouse.rows import ids_table
-from connector.warehouse.schema import PARTS_TABLE, quoted
+from connector.warehouse.moment import from_microseconds, to_microseconds
+from connector.warehouse.schema import PARTS_TABLE, literal, quoted
 from connector.warehouse.warehouse import HELD_SECONDS, Warehouse
 
 IDS_MAX = 20
@@ -87,17 +87,20 @@ class Lookups:
         `UnknownName` for a resource or a field that is not there.
         """
         index = self._index(resource, tuple(fields), parent)
+        self._let_go()
         return [index.ids(each) for each in values]
 
     def landed(self, resource: str, ids: Collection[str]) -> dict[str, LandedRecord]:
         """What is landed under these ids, deleted records among them."""
-        name = quoted(declaration(resource).name)
-        with self._reading() as connection, staged(connection, ids_table(ids)):
+        name, wanted = quoted(declaration(resource).name), ", ".join(map(literal, ids))
+        if not wanted:
+            return {}
+        with self._reading() as connection:
             rows = connection.execute(
                 "SELECT id, _record::VARCHAR, _hydrated_at IS NOT NULL, _deleted_at IS NOT NULL "
                 f"FROM landing.{name} WHERE rowid IN "
                 # Found by their ids first: the records of all other rows are not read then.
-                f"(SELECT rowid FROM landing.{name} WHERE id IN (SELECT id FROM stage))"
+                f"(SELECT rowid FROM landing.{name} WHERE id IN ({wanted}))"
             ).fetchall()
         return {
             id: LandedRecord(json.loads(record), is_whole, is_deleted)
@@ -113,17 +116,28 @@ class Lookups:
             self._held[resource] = bool(found)
         return self._held[resource]
 
+    def proven_at(self, resource: str) -> datetime | None:
+        """The moment up to which the resource is proven: the least of its streams. None while one
+        of them is not.
+        """
+        with self._reading() as connection:
+            ((moment,),) = connection.execute(
+                "SELECT CASE WHEN bool_and(proven_at IS NOT NULL) THEN epoch_us(min(proven_at)) END"
+                f" FROM sync.bookmarks WHERE resource = {literal(resource)}"
+            ).fetchall()
+        return from_microseconds(moment)
+
     def content_fields(self, content_type: str) -> tuple[ContentTypeField, ...] | None:
         """The fields of the content type of that slug or id, in their order; None where none is
         landed.
         """
+        ids = _type_ids(content_type)
         with self._reading() as connection:
-            types = connection.execute(_TYPE_IDS, [content_type, content_type]).fetchall()
+            types = connection.execute(ids).fetchall()
             rows = connection.execute(
                 f"SELECT _record::VARCHAR FROM landing.{PARTS_TABLE} "
-                f"WHERE _deleted_at IS NULL AND _content_type_id IN ({_TYPE_IDS}) "
-                "ORDER BY display_order NULLS LAST, id",
-                [content_type, content_type],
+                f"WHERE _deleted_at IS NULL AND _content_type_id IN ({ids}) "
+                "ORDER BY display_order NULLS LAST, id"
             ).fetchall()
         if not types:
             return None
@@ -135,29 +149,29 @@ class Lookups:
             return known
         declared = declaration(resource)
         fields = tuple(declared.field(name) for name in names)
-        mine, parameters = "", []
+        held = ["_deleted_at IS NULL", *(f"{quoted(field.name)} IS NOT NULL" for field in fields)]
         if parent is not None:
-            mine, parameters = f"AND _content_type_id IN ({_TYPE_IDS}) ", [parent, parent]
+            held.append(f"_content_type_id IN ({_type_ids(parent)})")
         made = _Index(fields, self._fold)
         columns = ", ".join(map(_as_text, fields))
         with self._reading() as connection:
-            # A cursor of its own, since the rows are read while others may be asked for.
-            cursor = connection.cursor()
-            cursor.execute(
-                f"SELECT id, {columns} FROM landing.{quoted(resource)} "
-                f"WHERE _deleted_at IS NULL {mine}",
-                parameters,
+            found = connection.execute(
+                f"SELECT id, {columns} FROM landing.{quoted(resource)} WHERE {' AND '.join(held)}"
             )
-            while rows := cursor.fetchmany(_ROWS_AT_ONCE):
+            for rows in found.to_arrow_reader(_ROWS_AT_ONCE):
                 made.add(rows)
         made.close()
         self._indexes[resource, names, parent] = made
         return made
 
-    @contextmanager
-    def _reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
+    def _let_go(self) -> None:
+        """Close the file if it was open for long enough: what is indexed needs it no more."""
         if self._connection is not None and time.monotonic() - self._opened_at > HELD_SECONDS:
             self.release()
+
+    @contextmanager
+    def _reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        self._let_go()
         if self._connection is None:
             self._connection = self._open.enter_context(opened(self._path))
             self._opened_at = time.monotonic()
@@ -170,9 +184,13 @@ class Lookups:
             raise
 
 
-_TYPE_IDS = (
-    "SELECT id FROM landing.content_types WHERE _deleted_at IS NULL AND (slug = ? OR id = ?)"
-)
+def _type_ids(content_type: str) -> str:
+    """A query: the ids of the content type of that slug or id."""
+    given = literal(content_type)
+    return (
+        "SELECT id FROM landing.content_types WHERE _deleted_at IS NULL"
+        f" AND (slug = {given} OR id = {given})"
+    )
 
 
 class _Index:
@@ -190,14 +208,15 @@ class _Index:
         self._sorted: Any = None
         self._ids: Any = None
 
-    def add(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Take in rows of an id and texts; a row that lacks one of its texts is left out."""
-        whole = [row for row in rows if None not in row]
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Take in rows of an id and texts, all of them there."""
         fold = self._fold
+        ids, *columns = rows.columns
+        texts = [column.to_pylist() for column in columns]
         self._digests.extend(
-            hash("\x1f".join([fold(text) for text in texts])) for _, *texts in whole
+            hash("\x1f".join([fold(text) for text in row])) for row in zip(*texts, strict=True)
         )
-        self._parts.append(pa.array([row[0] for row in whole], pa.string()))
+        self._parts.append(ids)
 
     def close(self) -> None:
         """Take in no more, and be ready to be asked."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from connector.warehouse import own_texts
+
 _SYNC = """
 CREATE TABLE sync.runs (
     run_id VARCHAR, command VARCHAR, started_at TIMESTAMPTZ, ended_at TIMESTAMPTZ, outcome VARCHAR,
@@ -135,10 +137,48 @@ COMMENT ON TABLE push.before_images IS
     'Records as they were before a row''s step: before an update, or as they were created.';
 """
 
+_PUBLICATIONS = """
+CREATE TABLE sync.publications (
+    publication VARCHAR, started_at TIMESTAMPTZ, ended_at TIMESTAMPTZ, true_of TIMESTAMPTZ,
+    run_id VARCHAR, outcome VARCHAR, models BIGINT, checks BIGINT, failed_checks VARCHAR[],
+    personal VARCHAR, error_code VARCHAR, message VARCHAR, bytes BIGINT, seconds DOUBLE
+);
+COMMENT ON TABLE sync.publications IS
+    'One row per attempt to publish; the latest is the file''s own, where this is a published one.';
+COMMENT ON COLUMN sync.publications.true_of IS
+    'The newest moment that a resource is proven up to (sync.bookmarks); "now" in the models.';
+COMMENT ON COLUMN sync.publications.outcome IS
+    'published, refused (checks that block have failed), failed or interrupted.';
+COMMENT ON COLUMN sync.publications.models IS 'Models and seeds in the file.';
+COMMENT ON COLUMN sync.publications.checks IS 'Tests and audits that were run.';
+COMMENT ON COLUMN sync.publications.failed_checks IS
+    'Names of those that failed; where it was published all the same, they only warn.';
+COMMENT ON COLUMN sync.publications.personal IS
+    'What became of personal fields: keep, drop or hash.';
+COMMENT ON COLUMN sync.publications.bytes IS
+    'Size of the file; null in the file itself, which cannot know it.';
+"""
+
+_ERASED = """
+CREATE TABLE sync.erased (
+    resource VARCHAR, id VARCHAR, erasure VARCHAR, erased_at TIMESTAMPTZ
+);
+COMMENT ON TABLE sync.erased IS
+    'One row per record that tells of nobody any more, since the person was erased.';
+COMMENT ON COLUMN sync.erased.resource IS
+    'The resource, by the name of its table in `landing`.';
+COMMENT ON COLUMN sync.erased.id IS 'The record; its row stays, so that counts are as before.';
+COMMENT ON COLUMN sync.erased.erasure IS 'The erasure, by the name of its receipt.';
+COMMENT ON COLUMN sync.erased.erased_at IS 'When the person was taken out of it.';
+"""
+
 MIGRATIONS: tuple[tuple[int, str, str], ...] = (
     (1, "bookkeeping of runs and streams", _SYNC),
     (2, "what the audit and the list scrub remember", _SCRUB),
     (3, "what runs cost, and the month's requests", _COST),
     (4, "what was pushed", _PUSHES),
+    (5, "what was published", _PUBLICATIONS),
+    (6, "what the columns mean", own_texts.statements()),
+    (7, "whom rows told of that were erased", _ERASED),
 )
 """Numbered, in order; each commits with its record, and none is ever changed once released."""

@@ -1,4 +1,4 @@
-"""Questions to a published file: one statement, read-only, plain values back.
+"""Questions to a published file: read-only, and the file is let go of before the answer is used.
 
 The file is opened for the one question and closed, and can never be changed here. What is asked
 is the caller's affair.
@@ -6,15 +6,20 @@ is the caller's affair.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
-from connector.resource import Declaration
+from connector.errors import UnknownName
 from connector.warehouse.file import naming_errors
-from connector.warehouse.schema import quoted
+from connector.warehouse.schema import literal, quoted
+
+_SCHEMAS_FIRST = ("marts", "staging", "seeds", "landing", "history", "sync", "push")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,21 +30,75 @@ class Answer:
     rows: tuple[tuple[Any, ...], ...]
 
 
-def query(path: Path, sql: str) -> Answer:
-    """Ask the file. Raises a `WarehouseError` for a file that is not there or cannot be read."""
+@contextmanager
+def _reading(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     with naming_errors(path), duckdb.connect(str(path), read_only=True) as connection:
         connection.execute("SET TimeZone = 'UTC'")
-        cursor = connection.execute(sql)
-        columns = tuple(str(each[0]) for each in cursor.description or ())
-        return Answer(columns, tuple(cursor.fetchall()))
+        yield connection
 
 
-def count_by(path: Path, resource: Declaration, field: str) -> dict[Any, int]:
-    """How many live landed records have each value of a field, the most frequent first."""
-    name = quoted(resource.field(field).name)
-    found = query(
-        path,
-        f"SELECT {name}, count(*) FROM landing.{quoted(resource.name)} "
-        "WHERE _deleted_at IS NULL GROUP BY 1 ORDER BY 2 DESC, 1",
-    )
-    return dict(found.rows)
+def query(path: Path, sql: str) -> Answer:
+    """Ask the file. Raises a `WarehouseError` for a file that is not there or cannot be read."""
+    with _reading(path) as connection:
+        return _answer(connection, sql)
+
+
+@contextmanager
+def asking(path: Path) -> Iterator[Callable[[str], Answer]]:
+    """Ask the file many things, all as of one moment: what is published meanwhile is not seen.
+    Raises a `WarehouseError` for a file that is not there or cannot be read.
+    """
+    with _reading(path) as connection:
+        yield lambda sql: _answer(connection, sql)
+
+
+def tables(path: Path) -> tuple[str, ...]:
+    """Every table and view of the file as `schema.table`, those for analysts first. Raises a
+    `WarehouseError`.
+    """
+    with _reading(path) as connection:
+        return _tables(connection)
+
+
+def read_table(path: Path, table: str) -> pa.Table:
+    """A table or view of the file, whole. Raises `UnknownName` with the nearest name for one that
+    is not there, and a `WarehouseError`.
+    """
+    with _reading(path) as connection:
+        known = _tables(connection)
+        if table not in known:
+            raise UnknownName("table of the published file", table, known)
+        return connection.execute(f"SELECT * FROM {_quoted(table)}").to_arrow_table()
+
+
+def write_parquet(path: Path, targets: Mapping[str, Path]) -> None:
+    """Write tables of the file, named as `tables` names them, each to a Parquet file, all of them
+    as of one moment. Raises `DiskFull` or another `WarehouseError`.
+    """
+    with _reading(path) as connection:
+        for table, target in targets.items():
+            connection.execute(
+                f"COPY (SELECT * FROM {_quoted(table)}) TO {literal(str(target))} "
+                "(FORMAT parquet, COMPRESSION zstd)"
+            )
+
+
+def _answer(connection: duckdb.DuckDBPyConnection, sql: str) -> Answer:
+    cursor = connection.execute(sql)
+    columns = tuple(str(each[0]) for each in cursor.description or ())
+    return Answer(columns, tuple(cursor.fetchall()))
+
+
+def _tables(connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
+    found = connection.execute(
+        "SELECT schema_name, table_name FROM duckdb_tables() WHERE NOT internal UNION ALL "
+        "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal ORDER BY ALL"
+    ).fetchall()
+    order = {schema: place for place, schema in enumerate(_SCHEMAS_FIRST)}
+    found.sort(key=lambda each: (order.get(each[0], len(order)), each[1]))
+    return tuple(f"{schema}.{table}" for schema, table in found)
+
+
+def _quoted(table: str) -> str:
+    schema, _, name = table.partition(".")
+    return f"{quoted(schema)}.{quoted(name)}"

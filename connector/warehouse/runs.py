@@ -150,9 +150,28 @@ def last_resource_run(connection: duckdb.DuckDBPyConnection, resource: str) -> R
         "ORDER BY started_at DESC, run_id DESC LIMIT 1",
         [resource],
     ).fetchall()
-    if not rows:
-        return None
-    values: dict[str, Any] = dict(zip(_RESOURCE_RUN, rows[0], strict=True))
+    return _resource_run(rows[0]) if rows else None
+
+
+def last_resource_runs(
+    connection: duckdb.DuckDBPyConnection,
+) -> dict[str, tuple[str, ResourceRun]]:
+    """Of every resource, the latest run that touched it, and what it did with it."""
+    names = ", ".join(
+        f'epoch_us(r."{name}")' if name in _MOMENTS else f'r."{name}"' for name in _RESOURCE_RUN
+    )
+    rows = connection.execute(
+        f"SELECT run_id, {names} FROM sync.run_resources AS r JOIN sync.runs USING (run_id) "
+        "WHERE r.outcome <> 'not_started' "
+        "QUALIFY row_number() OVER (PARTITION BY r.resource "
+        "ORDER BY started_at DESC, run_id DESC) = 1"
+    ).fetchall()
+    done = ((run_id, _resource_run(tuple(values))) for run_id, *values in rows)
+    return {each.resource: (run_id, each) for run_id, each in done}
+
+
+def _resource_run(row: tuple[Any, ...]) -> ResourceRun:
+    values: dict[str, Any] = dict(zip(_RESOURCE_RUN, row, strict=True))
     for name in _MOMENTS:
         values[name] = from_microseconds(values[name])
     values["anomalies"] = json.loads(values["anomalies"])

@@ -218,6 +218,15 @@ def migrate(connection: duckdb.DuckDBPyConnection, path: str) -> None:
     connection.execute("CHECKPOINT")
 
 
+def is_migrated(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether all migrations are applied, told at once; `migrate` looks at every column as well."""
+    try:
+        ((last,),) = connection.execute("SELECT max(number) FROM sync.migrations").fetchall()
+    except duckdb.CatalogException:
+        return False
+    return bool(last == MIGRATIONS[-1][0])
+
+
 def _is_current(connection: duckdb.DuckDBPyConnection) -> bool:
     held = connection.execute(
         "SELECT schema_name, table_name, column_name FROM duckdb_columns() "

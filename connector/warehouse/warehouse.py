@@ -23,15 +23,18 @@ from connector.engine import ask
 from connector.engine.ask import Commit
 from connector.engine.bookmark import Bookmark, Stream
 from connector.engine.quota import Use
+from connector.resource import Declaration
 from connector.warehouse import pushes, runs, state
 from connector.warehouse.file import make_folder, naming_errors, opened, transaction
+from connector.warehouse.health import Health, read_health
 from connector.warehouse.landing import Landed, Table
 from connector.warehouse.looks import Looks
-from connector.warehouse.publish import publish
+from connector.warehouse.publications import Publication, last_publications
 from connector.warehouse.pushes import PushChanges
 from connector.warehouse.runs import ResourceRun, Run
-from connector.warehouse.schema import migrate
+from connector.warehouse.schema import is_migrated, migrate, quoted
 from connector.warehouse.state import StreamState
+from connector.warehouse.stripping import asked_without_erased, without_erased
 
 WORK_FILE = "work.duckdb"
 PUBLISHED_FILE = "recruitment.duckdb"
@@ -121,6 +124,15 @@ class Warehouse:
         with self._reading() as connection:
             return runs.last_runs(connection, count)
 
+    def health(self) -> Health:
+        """What there is to know of how runs and publications have gone lately. A file of an earlier
+        version is brought up to this one.
+        """
+        with self._reading() as connection:
+            if not is_migrated(connection):
+                migrate(connection, str(self.work))
+            return read_health(connection)
+
     # -- streams ----------------------------------------------------------------------------------
 
     def bookmark(self, stream: Stream) -> Bookmark:
@@ -141,6 +153,7 @@ class Warehouse:
         if what == Commit():
             return Landed()
         with self._writing() as connection:
+            what = without_erased(connection, stream, what, self.folder)
             fates, events = Table(connection, stream).land(what, run_id, at)
             state.write_events(connection, stream, events, run_id, at)
             if what.bookmark is not None:
@@ -150,7 +163,7 @@ class Warehouse:
     def look(self, stream: Stream, wanted: ask.Look) -> Any:
         """Answer what an engine asks of the stream's rows, as `engine/ask.py` describes it."""
         with self._reading() as connection:
-            return Looks(connection, stream).answer(wanted)
+            return Looks(connection, stream).answer(asked_without_erased(wanted, self.folder))
 
     def standing_of(self, resource: str) -> StreamState:
         """Where one resource stands, but for its last run, which is not looked for."""
@@ -162,12 +175,32 @@ class Warehouse:
         with self._reading() as connection:
             return tuple(state.standing(connection, name) for name in CATALOG)
 
+    def count_by(self, resource: Declaration, field: str) -> dict[Any, int]:
+        """How many live landed records have each value of a field, the most frequent first."""
+        name = quoted(resource.field(field).name)
+        with self._reading() as connection:
+            counts = connection.execute(
+                f"SELECT {name}, count(*) FROM landing.{quoted(resource.name)} "
+                "WHERE _deleted_at IS NULL GROUP BY 1 ORDER BY 2 DESC, 1"
+            ).fetchall()
+        return dict(counts)
+
+    def named(self, resource: str, name: str) -> tuple[str, ...]:
+        """The ids of the live landed records of a resource that the slug or the id `name` means."""
+        with self._reading() as connection:
+            found = connection.execute(
+                f"SELECT id FROM landing.{quoted(resource)} "
+                "WHERE (slug = $1 OR id = $1) AND _deleted_at IS NULL",
+                [name],
+            ).fetchall()
+        return tuple(id for (id,) in found)
+
     # -- files ------------------------------------------------------------------------------------
 
-    def publish(self) -> None:
-        """Make the work file visible to analysts, at once."""
-        self.release()
-        publish(self.work, self.published)
+    def publications(self, count: int) -> tuple[Publication, ...]:
+        """The latest attempts to publish, newest first."""
+        with self._reading() as connection:
+            return last_publications(connection, count)
 
     @contextmanager
     def keeping(self) -> Iterator[None]:

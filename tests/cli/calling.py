@@ -60,6 +60,7 @@ def variables(base_url: str | None, folder: Path, key: str | None = KEY) -> dict
         "CONNECTOR_BASE_URL": base_url,
         "CONNECTOR_API_KEY": key,
         "CONNECTOR_DATA_DIR": str(folder),
+        "CONNECTOR_MODELS": "off",
     }
     return {name: value for name, value in given.items() if value is not None}
 

@@ -56,7 +56,9 @@ def test_demo_pulls_asks_and_ends(tmp_path: Path) -> None:
     ]
     landed = query(Path(shown["published"]), "SELECT count(*) FROM landing.candidates").rows
     assert ((COUNTS["candidates"],),) == landed
+    assert 0 < shown["models"] < shown["checks"]
     assert (folder / "dagster" / "dagster.yaml").is_file()
+    assert "Amara Okafor" in Path(shown["report"]).read_text(encoding="utf-8")
     make_folder(folder)
     assert [MARKER] == [path.name for path in folder.iterdir()]
 

@@ -103,6 +103,7 @@ def child(sandbox: Sandbox, folder: Path, *resources: str, **options: Any) -> Ch
         "CONNECTOR_BASE_URL": sandbox.base_url,
         "CONNECTOR_API_KEY": sandbox.key,
         "CONNECTOR_DATA_DIR": str(folder / "data"),
+        "CONNECTOR_MODELS": "off",
     }
     return Child(environ, ("pull", *resources), **options)
 

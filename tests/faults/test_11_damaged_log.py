@@ -117,6 +117,7 @@ def survive(
         "CONNECTOR_BASE_URL": sandbox.base_url,
         "CONNECTOR_API_KEY": sandbox.key,
         "CONNECTOR_DATA_DIR": str(tried / "data"),
+        "CONNECTOR_MODELS": "off",
     }
     how = "read"
     if call(["status"], environ).status != 0:

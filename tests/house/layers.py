@@ -10,9 +10,10 @@ from tests.house.tree import Source, Tree, imports
 
 _DECLARATION = frozenset(("errors", "value", "field", "resource", "catalog"))
 _BELOW = _DECLARATION | {
-    *("address", "key", "sources", "settings", "wire", "engine", "endpoint", "shapes")
+    *("address", "key", "sources", "settings", "alert_settings"),
+    *("wire", "engine", "endpoint", "shapes"),
 }
-_ROOMS = _BELOW | {"client", "ledger", "warehouse", "spreadsheet"}
+_ROOMS = _BELOW | {"suppression", "client", "ledger", "warehouse", "spreadsheet"}
 _RUN = _ROOMS | {"outcome", "stream", "visit"}
 
 MAY_IMPORT: Mapping[str, frozenset[str]] = {
@@ -24,34 +25,46 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "address": frozenset(),
     "key": frozenset(),
     "sources": frozenset(("address", "errors")),
-    "settings": frozenset(("address", "key", "sources", "errors")),
+    "alert_settings": frozenset(("address",)),
+    "credentials": frozenset(("key", "sources", "alert_settings", "errors")),
+    "settings": frozenset(("address", "credentials", "sources", "alert_settings", "errors")),
     "wire": _DECLARATION | {"address", "engine"},
     "endpoint": _DECLARATION | {"wire", "shapes"},
     "engine": _DECLARATION,
     "sandbox": _DECLARATION,
     "shapes": _DECLARATION,
+    "suppression": _DECLARATION,
     "client": _BELOW,
-    "ledger": _BELOW,
-    "warehouse": _BELOW,
-    "spreadsheet": _BELOW,
-    "outcome": _BELOW | {"warehouse"},
+    "ledger": _BELOW | {"suppression"},
+    "warehouse": _BELOW | {"suppression"},
+    "spreadsheet": _BELOW | {"suppression"},
+    "models": _BELOW | {"warehouse"},
+    "publication": _BELOW | {"warehouse", "models"},
+    "report": _DECLARATION | {"warehouse"},
+    "frame": _BELOW | {"warehouse"},
+    "outcome": _BELOW | {"warehouse", "publication"},
     "stream": _ROOMS | {"outcome"},
     "visit": _ROOMS | {"outcome", "stream"},
-    "run": _RUN,
-    "batch": _RUN,
+    "run": _RUN | {"publication"},
+    "batch": _RUN | {"publication"},
     "preview": _ROOMS,
+    "asking": _ROOMS | {"preview"},
     "template": _ROOMS,
     "push": _RUN | {"run", "batch", "preview"},
     "undo": _RUN | {"batch"},
+    "erasure": _RUN | {"batch", "publication", "report"},
     "inbox": _ROOMS | {"advice", "preview", "push"},
     "plan": _RUN,
     "verify": _RUN,
     "advice": _ROOMS,
+    "accounts": frozenset(("settings", "sources", "errors")),
+    "alerts": _ROOMS | {"advice", "outcome"},
     "doctor": _ROOMS,
     "demo": _BELOW | {"sandbox"},
     "cli": _RUN
-    | {"run", "batch", "plan", "verify", "sandbox", "advice", "doctor", "demo"}
-    | {"preview", "template", "push", "undo"},
+    | {"run", "batch", "plan", "verify", "sandbox", "advice", "doctor", "demo", "publication"}
+    | {"asking", "models", "preview", "template", "push", "undo", "report"}
+    | {"erasure"},
 }
 """Which rooms of `connector` a room may import besides itself. `client`, `ledger`,
 `warehouse` and `spreadsheet` do not know each other; they meet in `run`.
@@ -61,12 +74,18 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
 _TYPES_ONLY = frozenset((("field", "resource"),))
 
 HOMES: Mapping[str, tuple[str, ...]] = {
-    "httpx": ("connector/client",),
-    "duckdb": ("connector/warehouse",),
-    "sqlite3": ("connector/ledger", "connector/sandbox"),
+    # The client speaks to the API alone: with the key, at its pace, paying for each request.
+    "httpx": ("connector/client", "connector/alerts/webhook"),
+    "duckdb": ("connector/warehouse", "connector/models", "connector/publication"),
+    "sqlglot": ("connector/models",),
+    "yaml": ("connector/models",),
+    "sqlite3": ("connector/ledger", "connector/sandbox", "connector/suppression/listed"),
     "openpyxl": ("connector/spreadsheet",),
-    "pandas": ("connector/spreadsheet",),
+    "pandas": ("connector/spreadsheet", "connector/frame"),
     "python_calamine": ("connector/spreadsheet",),
+    "jinja2": ("connector/report",),
+    "markupsafe": ("connector/report",),
+    "vl_convert": ("connector/report",),
     "dagster": ("pipelines",),
     "starlette": ("connector/sandbox",),
     "uvicorn": ("connector/sandbox",),

@@ -119,7 +119,7 @@ OFFENCES: list[tuple[Rule, str, str, str]] = [
         layers.libraries_stay_at_home,
         "pipelines/models.py",
         f"{D}from duckdb import connect\n",
-        "imports duckdb: only connector/warehouse may",
+        "imports duckdb: only connector/warehouse and ",
     ),
     (
         layers.libraries_stay_at_home,

@@ -60,6 +60,7 @@ def account(base_url: str, folder: Path, key: str = KEY) -> Account:
         "CONNECTOR_BASE_URL": base_url,
         "CONNECTOR_API_KEY": key,
         "CONNECTOR_DATA_DIR": str(folder),
+        "CONNECTOR_MODELS": "off",
     }
     return Account(environ=environ, cwd=folder)
 

@@ -18,7 +18,7 @@ CHECK_ALONE = dg.AssetSelection.checks(dg.AssetCheckKey(KEYS["jobs"], NAME))
 
 
 def test_every_asset_is_materialized_with_what_landed(tmp_path: Path) -> None:
-    """All resources land, are published, and each records its rows, cost and bookmark."""
+    """All resources land, and each records its rows, cost and bookmark."""
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         ran = run(account(sandbox.base_url, tmp_path))
         requests = len(sandbox.log)
@@ -35,7 +35,7 @@ def test_every_asset_is_materialized_with_what_landed(tmp_path: Path) -> None:
         assert ("done", True) == (told["outcome"].value, told["proven"].value)
         moment = datetime.fromtimestamp(float(str(told["bookmark"].value)), UTC)
         assert moment <= datetime.now(UTC)
-        landed = query(Warehouse(tmp_path).published, f"SELECT count(*) FROM landing.{name}")
+        landed = query(Warehouse(tmp_path).work, f"SELECT count(*) FROM landing.{name}")
         assert ((count,),) == landed.rows
     assert dict.fromkeys(COUNTS, True) == {n: c.passed for n, c in ran.checks.items()}
 
@@ -166,11 +166,11 @@ def test_deleted_record_leaves_the_row_count(tmp_path: Path) -> None:
 
 
 def test_columns_are_those_of_the_landing_table(tmp_path: Path) -> None:
-    """The columns that Dagster shows are the published table's, with the declared descriptions."""
+    """The columns that Dagster shows are the landed table's, with the declared descriptions."""
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         run(account(sandbox.base_url, tmp_path), ["bookings"])
     found = query(
-        Warehouse(tmp_path).published,
+        Warehouse(tmp_path).work,
         "SELECT column_name, comment FROM duckdb_columns() "
         "WHERE schema_name = 'landing' AND table_name = 'bookings' ORDER BY column_index",
     )

@@ -167,6 +167,9 @@ def test_what_cannot_be_meant_fails_with_a_sentence(
         "'content_types' is not a resource that can be pushed.": {"resource": "content_types"},
         "people.csv is gone": {"file": "../../people.csv", "inbox_digest": "0" * 64},
         "map.toml is not there": {"map_file": "map.toml"},
+        "'semicolon' is not a decimal sign.": {"decimal": "semicolon"},
+        "'DD/DD' is no form of a date": {"date_format": "DD/DD"},
+        "'guess' is not a policy for rows in doubt.": {"in_doubt": "guess"},
     }
     asked = {"resource": "candidates", "file": "people.csv", "mode": "create"}
     for expected, config in wrong.items():

@@ -10,7 +10,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, date, datetime
+from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,7 @@ from connector.outcome import PullReport
 from connector.run import pull
 from connector.sandbox import Sandbox
 from connector.settings import Settings, load_settings
+from connector.warehouse.schema import literal
 
 COUNTS = {
     "jobs": 60,
@@ -48,6 +52,7 @@ def settings_of(sandbox: Sandbox, folder: Path, key: str | None = None) -> Setti
         "CONNECTOR_BASE_URL": sandbox.base_url,
         "CONNECTOR_API_KEY": key or sandbox.key,
         "CONNECTOR_DATA_DIR": str(folder / "data"),
+        "CONNECTOR_MODELS": "off",
     }
     return load_settings({}, environ, folder)
 
@@ -62,22 +67,50 @@ def published(folder: Path) -> Path:
     return folder / "data" / "recruitment.duckdb"
 
 
+@contextmanager
+def reading(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection that reads the file as an analyst would, and lets go of it in the end.
+
+    The file is attached to one DuckDB that stays open, since starting another is what costs.
+    """
+    name = f"file_{next(_NUMBERS)}"
+    with _duckdb().cursor() as connection:
+        connection.execute(f"ATTACH {literal(str(path))} AS {name} (READ_ONLY)")
+        try:
+            connection.execute(f"USE {name}; SET TimeZone = 'UTC'")
+            yield connection
+        finally:
+            connection.execute(f"USE memory; DETACH {name}")
+
+
+_NUMBERS = count()
+
+
+@cache
+def _duckdb() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect()
+
+
 def rows(path: Path, query: str) -> list[dict[str, Any]]:
     """The rows of a query on the file, opened as an analyst would."""
-    with duckdb.connect(str(path), read_only=True) as connection:
-        connection.execute("SET TimeZone = 'UTC'")
-        found: list[dict[str, Any]] = connection.execute(query).to_arrow_table().to_pylist()
+    with reading(path) as connection:
+        return _rows(connection, query)
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, query: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = connection.execute(query).to_arrow_table().to_pylist()
     return found
 
 
 def differences(sandbox: Sandbox, path: Path) -> list[str]:
     """Every way in which the published landing differs from the store, field by field."""
-    return [each for name in CATALOG for each in _differences(sandbox, path, name)]
+    with reading(path) as landing:
+        return [each for name in CATALOG for each in _differences(sandbox, landing, name)]
 
 
-def _differences(sandbox: Sandbox, path: Path, name: str) -> Iterator[str]:
+def _differences(sandbox: Sandbox, landing: duckdb.DuckDBPyConnection, name: str) -> Iterator[str]:
     query = f'SELECT * FROM landing."{name}" WHERE _deleted_at IS NULL'  # our names
-    found = rows(path, query)
+    found = _rows(landing, query)
     landed = {row["id"]: row for row in found}
     held = sandbox.store.records(name)
     if len(landed) != len(found):
@@ -88,16 +121,18 @@ def _differences(sandbox: Sandbox, path: Path, name: str) -> Iterator[str]:
         for field in CATALOG[name].detail_fields:
             expected = held[id].get(field.name)
             if field.kind == "array":
-                yield from _part_differences(path, id, expected or [])
+                yield from _part_differences(landing, id, expected or [])
             elif not _is_same(field.kind, expected, landed[id][field.name]):
                 yield f"{name} {id} {field.name}: {expected!r}, landed {landed[id][field.name]!r}"
         if json.loads(landed[id]["_record"]) != held[id]:
             yield f"{name} {id}: _record is not the answer"
 
 
-def _part_differences(path: Path, id: str, expected: list[Mapping[str, Any]]) -> Iterator[str]:
+def _part_differences(
+    landing: duckdb.DuckDBPyConnection, id: str, expected: list[Mapping[str, Any]]
+) -> Iterator[str]:
     query = f"SELECT * FROM landing.content_type_fields WHERE _content_type_id = '{id}'"  # an id
-    landed = {row["id"]: row for row in rows(path, query)}
+    landed = {row["id"]: row for row in _rows(landing, query)}
     if landed.keys() != {part["id"] for part in expected}:
         yield f"content type {id}: other fields landed"
         return

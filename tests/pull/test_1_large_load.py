@@ -28,6 +28,7 @@ def test_a_large_first_load_is_exact(tmp_path: Path) -> None:
         "CONNECTOR_BASE_URL": "http://127.0.0.1:9",
         "CONNECTOR_API_KEY": "arithmetic",
         "CONNECTOR_DATA_DIR": str(tmp_path / "data"),
+        "CONNECTOR_MODELS": "off",
     }
     settings = load_settings({}, environ, tmp_path)
     first, second = (

@@ -31,6 +31,7 @@ def settings(sandbox: Sandbox, folder: Path, **limits: int) -> Settings:
         "CONNECTOR_BASE_URL": sandbox.base_url,
         "CONNECTOR_API_KEY": sandbox.key,
         "CONNECTOR_DATA_DIR": str(folder / "data"),
+        "CONNECTOR_MODELS": "off",
     }
     return load_settings(dict(limits), environ, folder)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from connector.errors import DiskFull
+from connector.publication import publish
 from connector.sandbox import Sandbox, Store
 from connector.warehouse import Warehouse
 from tests.pull.landed import differences, published, pulled, rows, settings_of
@@ -31,6 +32,7 @@ def start_pull(
         "CONNECTOR_BASE_URL": sandbox.base_url,
         "CONNECTOR_API_KEY": sandbox.key,
         "CONNECTOR_DATA_DIR": str(folder / "data"),
+        "CONNECTOR_MODELS": "off",
     }
     return subprocess.Popen(
         [sys.executable, "-c", COMMAND, "pull"],
@@ -137,17 +139,23 @@ def test_a_disk_that_fills_up_is_named_and_the_old_copy_stays(tmp_path: Path) ->
         assert [] == differences(sandbox, published(tmp_path))
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_publishing_onto_a_full_disk_is_named(tmp_path: Path) -> None:
-    """A copy that finds no room raises `DiskFull` and leaves nothing behind."""
+    """A copy that finds no room raises `DiskFull`, leaves nothing behind, and the old file as it
+    was.
+    """
     with Sandbox(counts={"jobs": 3}) as sandbox:
         pulled(sandbox, tmp_path, "jobs")
-    warehouse = Warehouse(settings_of(sandbox, tmp_path).folder)
-    temporary = warehouse.published.with_name(warehouse.published.name + ".publishing")
-    temporary.symlink_to("/dev/full")
+    settings = settings_of(sandbox, tmp_path)
+    before = published(tmp_path).read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    obeyed = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) // 2, limits[1]))
+        with pytest.raises(DiskFull, match="no room left"):
+            publish(settings)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, obeyed)
 
-    with pytest.raises(DiskFull, match="no room left"):
-        warehouse.publish()
-
-    assert not temporary.is_symlink()
-    assert 3 == len(rows(warehouse.published, "FROM landing.jobs"))
+    assert before == published(tmp_path).read_bytes()
+    assert [] == list(settings.folder.glob("*.publishing*"))

@@ -26,7 +26,7 @@ def test_each_resource_has_its_cost(tmp_path: Path) -> None:
     """Requests, waits and 429s are those of the resource alone, and its share is of the month."""
     with Sandbox(counts=COUNTS) as sandbox:
         given = load_settings(
-            {"monthly_requests": 400, "base_url": sandbox.base_url},
+            {"monthly_requests": 400, "base_url": sandbox.base_url, "models": "off"},
             {"CONNECTOR_API_KEY": sandbox.key, "CONNECTOR_DATA_DIR": str(tmp_path / "data")},
             tmp_path,
         )
@@ -81,6 +81,7 @@ def test_requests_are_told_apart_by_purpose() -> None:
     assert 0 == tally.towards("leads", "scrub")
 
 
+@pytest.mark.usefixtures("made_the_real_way")
 def test_an_older_warehouse_is_brought_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file of before keeps its runs, which read as having had no sweep, scrub or anomaly."""
     warehouse = Warehouse(folder_of_nobody(tmp_path))

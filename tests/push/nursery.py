@@ -1,4 +1,5 @@
-"""Pushes in processes of their own, to be killed: forked from one that has everything imported.
+"""Pushes, and undos of them, in processes of their own, to be killed: forked from one that has
+everything imported.
 
 A child numbers what it passes: each commit of the journal or the warehouse, once it is on the disk,
 and each step of a request on the network, before and after. It can die at any of them.
@@ -27,11 +28,14 @@ _SERVE = "from tests.push.nursery import serve; serve()"
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """A push to be, of the file with so many rows. It dies at the point of that number."""
+    """A push to be, of the file with so many rows, or the undo of a batch. It dies at the point of
+    that number.
+    """
 
     environ: Mapping[str, str]
     rows: int
     dies_at: int | None = None
+    undoes: str | None = None
 
     @classmethod
     def of(
@@ -42,15 +46,17 @@ class Child:
         *,
         connections: int,
         dies_at: int | None = None,
+        undoes: str | None = None,
     ) -> Child:
-        """A push to the sandbox from the folder."""
+        """A push to the sandbox from the folder, or an undo."""
         environ = {
             "CONNECTOR_BASE_URL": sandbox.base_url,
             "CONNECTOR_API_KEY": sandbox.key,
             "CONNECTOR_DATA_DIR": str(folder / "data"),
+            "CONNECTOR_MODELS": "off",
             "CONNECTOR_CONNECTIONS": str(connections),
         }
-        return cls(environ, rows, dies_at)
+        return cls(environ, rows, dies_at, undoes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +101,7 @@ def ended_at(ended: Ended) -> list[Point]:
 def serve() -> None:
     """Fork a child for each line that comes, and tell its id and how it ended."""
     # Imported before the first fork, or each child would import it.
-    import connector.batch  # noqa: F401, PLC0415
+    import connector.undo  # noqa: F401, PLC0415
     import tests.push.pushing  # noqa: F401, PLC0415
 
     for line in sys.stdin:
@@ -120,6 +126,7 @@ def _live(given: dict[str, Any], prints_to: int) -> None:
     """Be the child, to its end."""
     from connector.batch import apply  # noqa: PLC0415
     from connector.settings import load_settings  # noqa: PLC0415
+    from connector.undo import undo  # noqa: PLC0415
     from tests.push.pushing import creates, file_of  # noqa: PLC0415
 
     status = 70
@@ -128,8 +135,11 @@ def _live(given: dict[str, Any], prints_to: int) -> None:
             os.dup2(prints_to, stream)
         passed = _count(given["dies_at"])
         settings = load_settings({}, given["environ"], Path())
-        report = asyncio.run(apply(settings, file_of(creates(given["rows"])), sleep=_no_wait))
-        status = report.exit_status
+        if given["undoes"] is not None:
+            status = asyncio.run(undo(settings, given["undoes"], applies=True)).exit_status
+        else:
+            plan = file_of(creates(given["rows"]))
+            status = asyncio.run(apply(settings, plan, sleep=_no_wait)).exit_status
         sys.stdout.write(json.dumps(passed) + "\n")
     finally:
         sys.stdout.flush()
@@ -173,7 +183,7 @@ def _count(dies_at: int | None) -> list[dict[str, Any]]:
         await whole(self, event, info)
         step = event.split(".", 1)[-1]
         if step == "send_request_headers.started":
-            begun[0] += info["request"].method == b"POST"
+            begun[0] += info["request"].method != b"GET"
         passes(step)
 
     setattr(Journal, "_writing", counted(Journal._writing, "journal"))  # noqa: B010

@@ -78,10 +78,16 @@ def file_of(tasks: Iterable[Task], *verdicts: Verdict, name: str = "people.csv")
 
 def settings_of(sandbox: Sandbox, folder: Path, key: str | None = None, **flags: int) -> Settings:
     """Settings that point at the sandbox, with a data folder of the test's own."""
+    return settings_at(sandbox.base_url, folder, key or sandbox.key, **flags)
+
+
+def settings_at(base_url: str, folder: Path, key: str, **flags: int) -> Settings:
+    """Settings that point at an address."""
     environ = {
-        "CONNECTOR_BASE_URL": sandbox.base_url,
-        "CONNECTOR_API_KEY": key or sandbox.key,
+        "CONNECTOR_BASE_URL": base_url,
+        "CONNECTOR_API_KEY": key,
         "CONNECTOR_DATA_DIR": str(folder / "data"),
+        "CONNECTOR_MODELS": "off",
     }
     return load_settings(dict(flags), environ, folder)
 

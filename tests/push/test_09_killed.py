@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ from tests.push.nursery import Child, Nursery, Point, ended_at
 from tests.push.pushing import CANDIDATES, Pusher, creates, file_of, writes
 
 ROWS = 30
-POINTS = 3
+POINTS = 2
 """Deaths that are tried of each kind, over all shares, unless all are."""
 
 MODES = ("commits", "drops", "commits late", "commits very late")
@@ -75,7 +76,7 @@ class Stage:
         shutil.copytree(self._base, self._folder)
         return Pusher(self.sandbox, self._folder, self.time)
 
-    def child(self, **options: int) -> Child:
+    def child(self, **options: Any) -> Child:
         """A push of the file in a process of its own."""
         return Child.of(self.sandbox, self._folder, self.rows, **options)
 

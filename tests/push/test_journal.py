@@ -192,7 +192,7 @@ def test_what_was_applied_is_answered_from_the_journal(tmp_path: Path) -> None:
             third = journal.undertake(file_of([other], name="c.csv"), Terms(again=True))
             wanted_again = outcomes(journal, third)
         with journal_of(ledger, "d") as journal:
-            journal.mark_undone([(first, 2)])
+            journal.mark_undone({(first, 2): None})
             fourth = journal.undertake(file_of([other], name="d.csv"), Terms())
             undone = outcomes(journal, fourth)
 

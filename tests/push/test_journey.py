@@ -212,7 +212,7 @@ def test_a_workbook_comes_back_with_its_problems_marked(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (("candidates",), "pairs"),
-        (("people", "x.csv", "--mode", "create"), "no resource that can be pushed"),
+        (("people", "x.csv", "--mode", "create"), "not a resource that can be pushed"),
         (("candidates", "absent.csv", "--mode", "create"), "absent.csv"),
         (("candidates", "x.ods", "--mode", "create"), "xlsx"),
     ],

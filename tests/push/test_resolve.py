@@ -14,7 +14,7 @@ from connector.run import pull
 from connector.sandbox import Sandbox
 from connector.sandbox.faults import Drop
 from tests.faults.patience import work_rows
-from tests.pull.landed import differences, published
+from tests.pull.landed import differences, published, rows
 from tests.push.pushing import (
     CANDIDATES,
     Pusher,
@@ -42,7 +42,7 @@ def held(pusher: Pusher, *rows: int) -> str:
 
 def test_a_person_settles_each_row(tmp_path: Path) -> None:
     """Looked for again, sent again, named by its id, or given up: each ends as decided, at once,
-    and what follows a create follows it here as well.
+    and what follows a create follows it here as well; analysts see what was decided.
     """
     with Sandbox() as sandbox:
         pusher = Pusher(sandbox, tmp_path, connections=1)
@@ -59,7 +59,9 @@ def test_a_person_settles_each_row(tmp_path: Path) -> None:
         sandbox.faults.release()
         report = pusher.resolve(batch, 2, "look")
         made = sandbox.store.records("candidates")
+        shown = rows(published(tmp_path), "SELECT number, outcome FROM push.rows")
 
+    assert {row["number"]: row["outcome"] for row in shown} == outcomes(report)
     assert {2: "created", 3: "created", 4: "created", 5: "not_sent"} == outcomes(report)
     assert "dropped" == codes(report)[5]
     assert named == report.rows[2].record_id

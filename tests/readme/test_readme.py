@@ -109,10 +109,24 @@ def test_the_session_with_a_spreadsheet_prints_what_it_shows(tmp_path: Path) -> 
     assert people == {"zoe.oneill@people.example", "mary.byrne@people.example"}
 
 
+def test_the_session_of_an_analyst_runs(tmp_path: Path) -> None:
+    """Over what was pulled, the analyst's session succeeds and leaves what it says."""
+    commands, _ = session(blocks("console")[4])
+    with Sandbox(counts={"jobs": 2, "candidates": 2, "companies": 1}) as sandbox:
+        address, key = sandbox.base_url, sandbox.key
+        typed = ["set -e", "connector pull", *commands]
+        done = run(typed, tmp_path, CONNECTOR_BASE_URL=address, CONNECTOR_API_KEY=key)
+
+    assert 0 == done.returncode, done.stdout
+    assert (tmp_path / "data" / "seeds" / "people.csv").is_file()
+    assert (tmp_path / "export" / "marts" / "fct_placements.parquet").is_file()
+    assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
+
+
 def test_every_other_command_is_run_elsewhere() -> None:
     """No command stands in the README that no test runs."""
     sessions = [session(block)[0] for block in blocks("console")]
-    known = {*sessions[0], *sessions[1], *sessions[3], *ELSEWHERE}
+    known = {*sessions[0], *sessions[1], *sessions[3], *sessions[4], *ELSEWHERE}
 
     assert set() == {command for each in sessions for command in each} - known
 

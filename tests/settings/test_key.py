@@ -131,7 +131,7 @@ def test_key_in_the_project_file_is_refused(tmp_path: Path, table: str) -> None:
     """A project file is shared and committed, so a key in it is refused and a key file advised."""
     (tmp_path / "connector.toml").write_text(f"{table}api_key = '{KEY}'\n", encoding="utf-8")
 
-    with pytest.raises(SettingsError, match="holds an api_key") as caught:
+    with pytest.raises(SettingsError, match="holds api_key") as caught:
         load_settings({}, {}, tmp_path)
 
     assert "api_key_file" in caught.value.action

@@ -50,6 +50,21 @@ def test_defaults_say_that_they_are(tmp_path: Path) -> None:
         ("connections", "4", "default"),
         ("lateness_seconds", "120", "default"),
         ("reserve_requests", "0", "default"),
+        ("models", "on", "default"),
+        ("publish_personal", "keep", "default"),
+        ("publish_without", "not set", "default"),
+        ("publish_hash_key", "not set", "default"),
+        ("alert_webhook", "not set", "default"),
+        ("alert_webhook_style", "generic", "default"),
+        ("alert_email_to", "not set", "default"),
+        ("alert_email_from", "not set", "default"),
+        ("alert_email_host", "not set", "default"),
+        ("alert_email_port", "not set", "default"),
+        ("alert_email_security", "starttls", "default"),
+        ("alert_email_user", "not set", "default"),
+        ("alert_email_password", "not set", "default"),
+        ("alert_max_age", "26h", "default"),
+        ("alert_kinds", "failed, degraded, silent", "default"),
     ] == list(settings.rows())
     assert () == settings.warnings
     assert [] == list(tmp_path.iterdir())
@@ -205,6 +220,9 @@ def test_file_in_the_folders_place_is_refused(tmp_path: Path, account: str | Non
         ("connections", "33", "a whole number from 1 to 32"),
         ("lateness_seconds", "86401", "a whole number from 0 to 86400"),
         ("reserve_requests", "1.5", "a whole number from 0 to 1000000"),
+        ("models", "yes", "one of: on, off"),
+        ("publish_personal", "masked", "one of: keep, drop, hash"),
+        ("publish_without", "push,pull", "some of: landing, history, sync, push, staging, marts"),
     ],
 )
 def test_refusal_names_setting_value_allowed_and_origin(

@@ -1,17 +1,19 @@
 """The production engine in worlds that change while they are read: thousands of seeds.
 
 Scenarios A to H are those of the reliability tests 2 and 3; the others are one fault each. A
-failure says which command replays it; `make simulate RUNS=10000` plays as many as asked.
+failure says which command replays it; `make simulate RUNS=10000` plays as many as asked, and
+`FAULTS=all` twice as many here.
 """
 
 from __future__ import annotations
 
 import pytest
 
+from tests.faults.amount import IS_ALL
 from tests.simulation.run import Verdict, run
 from tests.simulation.scenario import SCENARIOS, SMALL
 
-BLOCKS = 4
+BLOCKS = 4 if IS_ALL else 2
 FULL_SEEDS = 1
 SMALL_SEEDS = 10
 

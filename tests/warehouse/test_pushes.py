@@ -41,7 +41,7 @@ def pushed(pusher: Pusher) -> BatchReport:
     sandbox.faults.add(Drop("none"), method="POST", path=CANDIDATES, nth=1)
     report = pusher.push(file_of(tasks, Verdict(10, "invalid", "bad_email", problems)))
     assert {"held", "rejected", "created", "updated", "invalid"} == {*report.counts}
-    assert publish(pusher.settings.folder)
+    assert None is publish(pusher.settings)
     return report
 
 
@@ -54,17 +54,17 @@ def test_the_copy_is_the_journal(tmp_path: Path) -> None:
     with Sandbox(clock=time.servers) as sandbox:
         pusher = Pusher(sandbox, tmp_path, time)
         report = pushed(pusher)
-        file, folder = published(tmp_path), pusher.settings.folder
+        file = published(tmp_path)
         assert_same(file, report, pusher)
 
         before = everything(file)
-        assert publish(folder)
+        assert None is publish(pusher.settings)
         assert before == everything(file)
 
         sandbox.faults.clear()
         held = next(row for row in report.rows if row.outcome == "held")
         settled = pusher.resolve(report.batch, held.number, "drop")
-        assert publish(folder)
+        assert None is publish(pusher.settings)
         assert_same(file, settled, pusher)
         (dropped,) = rows(file, f"FROM push.rows WHERE number = {held.number}")
         assert ("not_sent", True) == (dropped["outcome"], dropped["change"] > held.change)

@@ -6,7 +6,7 @@ import datetime as d
 from pathlib import Path
 
 import pytest
-from openpyxl import Workbook
+from openpyxl import Workbook, load_workbook
 from openpyxl.worksheet.worksheet import Worksheet
 
 from connector.errors import ConnectorError, Misused
@@ -257,3 +257,16 @@ def test_a_part_that_is_damaged_is_noticed(tmp_path: Path) -> None:
     path.write_bytes(bytes(whole))
     with pytest.raises(DamagedSpreadsheet, match="is damaged"):
         open_table(path)
+
+
+def test_merged_cells_are_told_of(tmp_path: Path) -> None:
+    """Ranges of merged cells are named: but for the first cell of each, nothing is read of them."""
+    path = saved(tmp_path, ["x", "Leeds"], ["y", "lost"], ["z", "York"])
+    assert () == open_table(path).merged
+    book = load_workbook(path)
+    book.worksheets[0].merge_cells("B2:B3")
+    book.save(path)
+    table = open_table(path)
+
+    assert ("B2:B3",) == table.merged
+    assert [("x", "Leeds"), ("y", ""), ("z", "York")] == cells_of(table)

@@ -1,0 +1,259 @@
+"""Erasing: noted first, then taken out of everything, and looked for again in the end.
+
+The note in the ledger comes before anything else, so that an erasure that was cut off is known
+and continued by the next one; every step may be done twice. In the note's transaction the person is
+listed as suppressed and leaves the journal: from then on nothing brings them back unnoticed. The
+leases of pulls and pushes are held until the end.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from connector.batch.publish import copy
+from connector.erasure.alone import alone
+from connector.erasure.files import clean, search
+from connector.erasure.finding import Known, find, seed_of
+from connector.erasure.places import Found, Place
+from connector.erasure.receipt import Receipt, keep
+from connector.erasure.whereis import places_of
+from connector.errors import MartsMissing, Misused
+from connector.ledger import Ledger
+from connector.ledger.erasures import Erasures, Listed, Noted
+from connector.publication import publish
+from connector.publication.lock import alone as alone_publishing
+from connector.report import REPORT_FILE, write_report
+from connector.settings import Settings
+from connector.suppression import Person
+from connector.suppression.key import make_key, read_key, token
+from connector.warehouse import Warehouse
+from connector.warehouse.compacting import compact
+from connector.warehouse.file import opened, transaction
+from connector.warehouse.persons import Erasing, take_out
+from connector.warehouse.publish import remove
+
+Clock = Callable[[], datetime]
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """What came of it: what was found, and the receipts of all erasures that were brought to their
+    end, earlier ones that had been cut off first. A preview has no receipt for what it found;
+    `unended` counts the erasures that it found begun.
+    """
+
+    found: Found | None
+    receipts: tuple[Receipt, ...] = ()
+    kept: tuple[Path, ...] = ()
+    unended: int = 0
+
+    @property
+    def exit_status(self) -> int:
+        """0 done or nothing to do, 3 something is left for a person to do."""
+        return 0 if all(each.is_clean for each in self.receipts) else 3
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as `--json` prints it."""
+        return {
+            **({} if self.found is None else self.found.as_json()),
+            "applied": bool(self.receipts),
+            "unended": self.unended,
+            "receipts": [each.as_json() for each in self.receipts],
+            "files": [str(each) for each in self.kept],
+        }
+
+
+def erase(
+    settings: Settings,
+    asked: str | None,
+    *,
+    applies: bool = False,
+    now: Clock = _now,
+) -> Erased:
+    """Erase the person with this address, or this record's; without `applies`, say what would be
+    removed. Whatever was begun before and cut off is brought to its end first; with None for
+    `asked`, that alone.
+
+    Raises `Misused` for what is no address and no id, and where rows of pushes about the person are
+    in doubt; `LeaseHeld` while a pull or a push is under way; `PublishingRefused` where no file
+    could be published without the person, and a `WarehouseError`. What was begun by then goes on
+    with the next call.
+    """
+    seed = None if asked is None else seed_of(asked)
+    if not applies:
+        known = None if seed is None else find(settings, seed)
+        found = None if known is None else places_of(settings, known)
+        return Erased(found, unended=_unended(settings))
+    return erase_all(settings, [] if seed is None else [seed], now=now)
+
+
+def erase_all(settings: Settings, seeds: Sequence[Person], *, now: Clock = _now) -> Erased:
+    """Erase each of these, in one turn; raises as `erase` does."""
+    folder = settings.folder
+    if not folder.is_dir():
+        return Erased(None)
+    run_id = _name(now())
+    with Ledger(folder) as ledger, alone(ledger, run_id, "erase", now):
+        erasing = _Erasing(settings, ledger, now)
+        receipts = [erasing.carry_out(each) for each in erasing.erasures.unended()]
+        found = None
+        knowns = [find(settings, seed) for seed in seeds]
+        held = [known for known in knowns if known.records or _is_somewhere(settings, known)]
+        if held:
+            found, noted = erasing.begin(held)
+            receipts.append(erasing.carry_out(noted))
+        elif knowns:
+            found = places_of(settings, knowns[0])
+    return Erased(found, tuple(each for each, _ in receipts), tuple(path for _, path in receipts))
+
+
+def release(settings: Settings, asked: str) -> int:
+    """Take an address or an id off the list of those who were erased, with whatever else was
+    listed with it; says how many hashes were. Nothing of the person comes back by itself: the next
+    answer or row that has them is taken again. Raises `Misused` and a `WarehouseError`.
+    """
+    key = read_key(settings.folder)
+    if key is None:
+        return 0
+    tokens = [token(key, kind, value) for kind, value in seed_of(asked).identifiers()]
+    with Ledger(settings.folder) as ledger:
+        return Erasures(ledger).release(tokens)
+
+
+class _Erasing:
+    """Erasures of one account, under its leases."""
+
+    def __init__(self, settings: Settings, ledger: Ledger, now: Clock) -> None:
+        self._settings, self._folder, self._now = settings, settings.folder, now
+        self._warehouse = Warehouse(settings.folder)
+        self.erasures = Erasures(ledger)
+
+    def begin(self, knowns: Sequence[Known]) -> tuple[Found, Noted]:
+        """Note an erasure, with what is found before anything is removed."""
+        found = _joined(places_of(self._settings, known) for known in knowns)
+        if found.in_doubt:
+            raise Misused(
+                f"{found.in_doubt} rows of pushes about the person were sent, and nobody knows"
+                " whether they were applied",
+                action="Settle them with 'connector resolve', then erase.",
+            )
+        began = self._now()
+        persons = tuple(known.person for known in knowns)
+        noted = Noted(_name(began), began, persons, found.as_json())
+        hashes = [self._hashes(each) for each in persons]
+        self.erasures.begin(noted.erasure, persons, hashes, noted.found, began)
+        return found, noted
+
+    def carry_out(self, noted: Noted) -> tuple[Receipt, Path]:
+        """Do everything that the note says, whatever of it was done already."""
+        self.erasures.take_out(noted.persons, noted.begun_at)
+        self._clean_work(noted)
+        for person in noted.persons:
+            clean(search(self._folder, person), person)
+        self._publish()
+        left = _joined(places_of(self._settings, Known(person, {}, 0)) for person in noted.persons)
+        found = noted.found
+        receipt = Receipt(
+            erasure=noted.erasure,
+            account=self._settings.account.value,
+            version=version("recruitment-connector"),
+            begun_at=noted.begun_at,
+            ended_at=self._now(),
+            hashes=tuple(each for person in noted.persons for each in self._hashes(person)),
+            removed=tuple(Place(**each) for each in found["places"]),
+            left=left.places,
+            by_hand=tuple(dict.fromkeys((*found["by_hand"], *left.by_hand))),
+            not_searched=left.not_searched,
+        )
+        path = keep(receipt, self._folder)
+        self.erasures.end(noted.erasure, receipt.ended_at)
+        self.erasures.compact()
+        return receipt, path
+
+    def _clean_work(self, noted: Noted) -> None:
+        """Take the persons out of the work file, and write it anew."""
+        if not self._warehouse.exists:
+            return
+        self._warehouse.prepare()
+        copy(self._settings)
+        erasing = Erasing(noted.erasure, noted.begun_at)
+        with opened(self._warehouse.work) as connection, transaction(connection):
+            for person in noted.persons:
+                take_out(connection, person, erasing)
+        compact(self._warehouse.work)
+
+    def _publish(self) -> None:
+        """Publish anew without the persons, and make the page again."""
+        published = self._warehouse.published
+        # What was prepared to be published is older than this.
+        with alone_publishing(self._folder):
+            for each in self._folder.glob(f"{published.name}.*"):
+                if not each.name.endswith((".wal", ".tmp")):
+                    remove(each)
+        if published.exists():
+            publish(self._settings, now=self._now)
+        page = self._folder / REPORT_FILE
+        if page.exists():
+            account = self._settings.account.value
+            try:
+                write_report(published, page, written_at=self._now(), account=account)
+            except MartsMissing:
+                # It was made when there were marts, and cannot be made again.
+                page.unlink()
+
+    def _hashes(self, person: Person) -> tuple[Listed, ...]:
+        key = make_key(self._folder)
+        return tuple(Listed(k, token(key, k, value)) for k, value in person.identifiers())
+
+
+def _unended(settings: Settings) -> int:
+    with Ledger(settings.folder) as ledger:
+        return len(Erasures(ledger).unended()) if ledger.exists else 0
+
+
+def _is_somewhere(settings: Settings, known: Known) -> bool:
+    return not places_of(settings, known).is_nothing
+
+
+def _joined(founds: Iterable[Found]) -> Found:
+    """What was found of several people, added up."""
+    records: dict[str, int] = {}
+    rows: dict[tuple[str, str | None], int] = {}
+    batches: dict[str, None] = {}
+    by_hand: dict[str, None] = {}
+    not_searched: dict[str, None] = {}
+    in_doubt = shared = 0
+    for each in founds:
+        for name, count in each.records.items():
+            records[name] = records.get(name, 0) + count
+        for place in each.places:
+            key = place.file, place.table
+            rows[key] = rows.get(key, 0) + place.rows
+        batches |= dict.fromkeys(each.batches)
+        by_hand |= dict.fromkeys(each.by_hand)
+        not_searched |= dict.fromkeys(each.not_searched)
+        in_doubt += each.in_doubt
+        shared += each.shared
+    return Found(
+        records=records,
+        places=tuple(Place(*key, count) for key, count in rows.items()),
+        batches=tuple(batches),
+        by_hand=tuple(by_hand),
+        not_searched=tuple(not_searched),
+        in_doubt=in_doubt,
+        shared=shared,
+    )
+
+
+def _name(at: datetime) -> str:
+    return f"erasure-{at:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"

@@ -1,0 +1,137 @@
+"""The files of an account's folder: which are tables or pages that hold somebody, and which nobody
+has looked into.
+
+What the connector wrote itself, databases apart, and what was put into its inbox are here. Other
+accounts' folders, Dagster's own, and what is compressed are not searched, and are named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from connector.erasure.places import Place
+from connector.errors import SpreadsheetError
+from connector.errors.files import naming
+from connector.ledger.ledger import LEDGER_FILE
+from connector.publication import SEEDS_FOLDER
+from connector.report import REPORT_FILE
+from connector.spreadsheet.persons import empty_rows, rows_about
+from connector.spreadsheet.table import TEXT_SUFFIXES, WORKBOOK_SUFFIX
+from connector.suppression import KEY_FILE, Person
+from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE
+
+_TABLES = (*TEXT_SUFFIXES, WORKBOOK_SUFFIX)
+_CLOSED = (".parquet", ".zip", ".gz", ".bz2", ".xz", ".zst", ".7z", ".pdf", ".doc", ".docx", ".xls")
+_OWN = (WORK_FILE, PUBLISHED_FILE, LEDGER_FILE, KEY_FILE)
+_DAMAGED = f"{WORK_FILE}.damaged-"
+_ENCODINGS = ("utf-8", "cp1252", "utf-16-le", "utf-16-be")
+
+
+@dataclass(slots=True)
+class InFiles:
+    """What the folder's files hold of somebody. `pages` are made anew from the published file,
+    `logs` are of no use but to a person, and `by_hand` are beyond the connector.
+    """
+
+    tables: dict[Path, int] = field(default_factory=dict)
+    pages: list[Path] = field(default_factory=list)
+    logs: list[Path] = field(default_factory=list)
+    by_hand: list[Path] = field(default_factory=list)
+    not_searched: list[Path] = field(default_factory=list)
+
+    def places(self, folder: Path) -> Iterator[Place]:
+        """What can be cleaned, as places."""
+        for path, rows in self.tables.items():
+            yield Place(str(path.relative_to(folder)), None, rows)
+        for path in (*self.pages, *self.logs):
+            yield Place(str(path.relative_to(folder)), None, 1)
+
+
+def search(folder: Path, person: Person) -> InFiles:
+    """Search the folder's files for somebody. Raises a `WarehouseError`."""
+    found = InFiles()
+    for path in _walk(folder, folder, found.not_searched):
+        suffix = path.suffix.lower()
+        if path.parent == folder and path.name.startswith(_DAMAGED):
+            if _is_in_bytes(path, person):
+                found.logs.append(path)
+        elif path.parent == folder and path.name == REPORT_FILE:
+            if _is_in_bytes(path, person):
+                found.pages.append(path)
+        elif suffix in _CLOSED:
+            found.not_searched.append(path)
+        elif suffix in _TABLES and SEEDS_FOLDER not in path.relative_to(folder).parts:
+            _search_table(path, person, found)
+        elif _is_in_bytes(path, person):
+            found.by_hand.append(path)
+    return found
+
+
+def clean(found: InFiles, person: Person) -> None:
+    """Empty the rows of the tables, and remove the logs. Pages are left to whoever makes them.
+    Raises a `WarehouseError`.
+    """
+    for path in found.tables:
+        empty_rows(path, person.is_in_row)
+    for path in found.logs:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise naming(path, error) from error
+
+
+def _search_table(path: Path, person: Person, found: InFiles) -> None:
+    try:
+        rows = rows_about(path, person.is_in_row)
+    except SpreadsheetError:
+        # Not a table after all, or one that nobody can read for certain.
+        if _is_in_bytes(path, person):
+            found.by_hand.append(path)
+        return
+    if rows:
+        found.tables[path] = rows
+
+
+def _is_in_bytes(path: Path, person: Person) -> bool:
+    """Whether the file names the person in any of the usual encodings."""
+    try:
+        content = path.read_bytes().lower()
+    except OSError as error:
+        raise naming(path, error) from error
+    needles = (*person.needles, *person.ids)
+    return any(each.encode(e, "ignore") in content for each in needles for e in _ENCODINGS)
+
+
+def _walk(folder: Path, root: Path, not_searched: list[Path]) -> Iterator[Path]:
+    """The regular files below the folder that may be looked into, following no link."""
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError as error:
+        raise naming(folder, error) from error
+    for path in entries:
+        if path.is_symlink():
+            not_searched.append(path)
+        elif path.is_dir():
+            if _is_elsewhere(path):
+                not_searched.append(path)
+            else:
+                yield from _walk(path, root, not_searched)
+        elif path.is_file() and not _is_own(path, root):
+            yield path
+
+
+def _is_own(path: Path, root: Path) -> bool:
+    """Whether it is a database, a log beside one, a key or a lock, which are looked into
+    otherwise; a log that was set aside is not.
+    """
+    if path.parent != root or path.name.startswith(_DAMAGED):
+        return False
+    return path.name.startswith(_OWN) or path.suffix == ".lock"
+
+
+def _is_elsewhere(folder: Path) -> bool:
+    """Whether the folder is another account's, or Dagster's."""
+    names = (WORK_FILE, LEDGER_FILE, "dagster.yaml")
+    return "dagster" in folder.name.lower() or any((folder / each).exists() for each in names)

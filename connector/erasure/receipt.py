@@ -1,0 +1,114 @@
+"""The receipt of an erasure: what was removed where and when, with nothing personal in it.
+
+A keyed hash stands for each identifier: whoever has the address and the account's key can show that
+the receipt is about it, and nobody else can.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from connector.erasure.places import Place
+from connector.errors.files import naming
+from connector.ledger.erasures import Listed
+
+RECEIPTS_FOLDER = "receipts"
+"""Where in an account's folder receipts are kept."""
+
+KEPT = (
+    "The rows of records: ids, states, dates, sources, and what is paid for bookings.",
+    "Counts and sums in the models, which tell of nobody.",
+    "The hashes of this receipt, by which a return is noticed.",
+)
+"""What stays, as every receipt says it; docs/PERSONAL_DATA.md says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """One erasure that has ended. `removed` are the places as they were found, and `left` those
+    that still hold something; `by_hand` and `not_searched` are as in `Found`.
+    """
+
+    erasure: str
+    account: str | None
+    version: str
+    begun_at: datetime
+    ended_at: datetime
+    hashes: tuple[Listed, ...]
+    removed: tuple[Place, ...]
+    left: tuple[Place, ...]
+    by_hand: tuple[str, ...]
+    not_searched: tuple[str, ...]
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing is left for a person to do."""
+        return not self.left and not self.by_hand
+
+    def as_json(self) -> dict[str, Any]:
+        """The receipt as it is kept; moments as ISO 8601."""
+        return {
+            "erasure": self.erasure,
+            "account": self.account,
+            "version": self.version,
+            "begun_at": self.begun_at.isoformat(),
+            "ended_at": self.ended_at.isoformat(),
+            "hashes": [{"of": each.kind, "hmac_sha256": each.token} for each in self.hashes],
+            "removed": [asdict(each) for each in self.removed],
+            "left": [asdict(each) for each in self.left],
+            "by_hand": list(self.by_hand),
+            "not_searched": list(self.not_searched),
+            "kept": list(KEPT),
+        }
+
+    def as_text(self) -> str:
+        """The receipt for people."""
+        account = self.account or "the unnamed account"
+        lines = [
+            f"Receipt of the erasure {self.erasure}",
+            f"Account: {account}. Recruitment Connector {self.version}.",
+            f"Begun {self.begun_at:%Y-%m-%d %H:%M:%S}Z, ended {self.ended_at:%Y-%m-%d %H:%M:%S}Z.",
+            *_section("Removed", [f"{each}: {each.rows:,}" for each in self.removed]),
+            *_section("Still there", [f"{each}: {each.rows:,}" for each in self.left]),
+            *_section("To be done by hand", self.by_hand),
+            *_section("Not searched", self.not_searched),
+            *_section("Kept", KEPT),
+            *_section("Hashes (HMAC-SHA256)", [f"{e.kind} {e.token}" for e in self.hashes]),
+        ]
+        return "\n".join(lines) + "\n"
+
+
+def keep(receipt: Receipt, folder: Path) -> Path:
+    """Write the receipt into the account's folder, as JSON and as text; returns the text's path.
+    Written again, it takes the former one's place. Raises a `WarehouseError`.
+    """
+    place = folder / RECEIPTS_FOLDER
+    try:
+        place.mkdir(mode=0o700, exist_ok=True)
+        shown = json.dumps(receipt.as_json(), ensure_ascii=False, indent=2)
+        _put(place / f"{receipt.erasure}.json", f"{shown}\n")
+        path = place / f"{receipt.erasure}.txt"
+        _put(path, receipt.as_text())
+    except OSError as error:
+        raise naming(place, error) from error
+    return path
+
+
+def _section(title: str, lines: Sequence[str]) -> list[str]:
+    return ["", f"{title}:", *(f"  {each}" for each in lines)] if lines else []
+
+
+def _put(path: Path, text: str) -> None:
+    draft = path.with_name(f".{path.name}")
+    draft.unlink(missing_ok=True)
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)

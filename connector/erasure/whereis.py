@@ -1,0 +1,91 @@
+"""Where somebody is: every table, file and batch that holds them, in counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from connector.erasure.files import InFiles, search
+from connector.erasure.finding import Known, find, seed_of
+from connector.erasure.places import Found, Place
+from connector.ledger import Ledger
+from connector.ledger.erasures import Erasures
+from connector.ledger.journal_persons import InJournal
+from connector.settings import Settings
+from connector.suppression import Person
+from connector.warehouse import Warehouse
+from connector.warehouse.file import opened
+from connector.warehouse.persons import named_rows, take_out
+
+
+def whereis(settings: Settings, asked: str) -> Found:
+    """Everything in the account's folder that holds the person with this address, or this record.
+
+    Nothing is changed or sent. Raises `Misused` for what is no address and no id, or is that of
+    too many people, and a `WarehouseError`.
+    """
+    known = find(settings, seed_of(asked))
+    return places_of(settings, known)
+
+
+def places_of(settings: Settings, known: Known) -> Found:
+    """Everything that holds somebody who is known already. Raises a `WarehouseError`."""
+    folder, person = settings.folder, known.person
+    if not folder.is_dir():
+        return Found({}, ())
+    journal = in_journal(folder, person)
+    files = search(folder, person)
+    places = [
+        *_in_work(folder, person),
+        *(
+            Place(Ledger(folder).path.name, table, rows)
+            for table, rows in (+journal.counts).items()
+        ),
+        *_in_published(folder, person),
+        *files.places(folder),
+    ]
+    return Found(
+        records={name: len(ids) for name, ids in known.records.items()},
+        places=tuple(places),
+        batches=tuple(sorted(journal.batches)),
+        by_hand=tuple(_by_hand(folder, person, journal, files)),
+        not_searched=tuple(str(each.relative_to(folder)) for each in files.not_searched),
+        in_doubt=len(journal.in_doubt),
+        shared=known.shared,
+    )
+
+
+def in_journal(folder: Path, person: Person) -> InJournal:
+    """What the journal holds of somebody; nothing where there is no ledger."""
+    with Ledger(folder) as ledger:
+        return Erasures(ledger).look(person) if ledger.exists else InJournal()
+
+
+def _in_work(folder: Path, person: Person) -> Iterator[Place]:
+    warehouse = Warehouse(folder)
+    if not warehouse.exists:
+        return
+    with opened(warehouse.work) as connection:
+        counts = take_out(connection, person, None)
+    for table, rows in counts.items():
+        yield Place(warehouse.work.name, table, rows)
+
+
+def _in_published(folder: Path, person: Person) -> Iterator[Place]:
+    path = Warehouse(folder).published
+    counts = named_rows(path, person) if path.exists() else Counter[str]()
+    for table, rows in counts.items():
+        yield Place(path.name, table, rows)
+
+
+def _by_hand(folder: Path, person: Person, journal: InJournal, files: InFiles) -> Iterator[str]:
+    for path in files.by_hand:
+        yield f"{person.without(str(path.relative_to(folder)))} holds the person: correct it."
+    here = {each.name for each in files.tables}
+    for batch, name in sorted(journal.files.items()):
+        if name not in here:
+            yield (
+                f"The file {person.without(name)} of the push {batch}, and the report beside it,"
+                " are wherever they were put: look there."
+            )

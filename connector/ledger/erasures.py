@@ -1,0 +1,163 @@
+"""What is to be erased, and who was: the notes by which an erasure that was cut off goes on, and
+the list of those who must not come back unnoticed.
+
+One method, one transaction. The note of whom an erasure is about is wiped when it has ended, and
+`compact` takes the bytes away as well.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from connector.errors import WarehouseBusy
+from connector.ledger import push_writes as writes
+from connector.ledger.journal_persons import InJournal, reduce_journal
+from connector.ledger.ledger import Ledger
+from connector.suppression import Kind, Person
+
+_CHECKPOINT_SECONDS = 10.0
+_RETRY_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """An erasure that was begun and has not ended: whom it is about, and what was found of them
+    before anything was removed.
+    """
+
+    erasure: str
+    begun_at: datetime
+    persons: tuple[Person, ...]
+    found: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One hash on the list, and what it is of."""
+
+    kind: Kind
+    token: str
+
+
+class Erasures:
+    """The erasures of one account. Every method raises a `WarehouseError` that names the file."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def look(self, person: Person) -> InJournal:
+        """What the journal of pushes holds of a person. Changes nothing."""
+        with self._ledger.reading() as connection:
+            return reduce_journal(connection, person, None)
+
+    def begin(
+        self,
+        erasure: str,
+        persons: Sequence[Person],
+        tokens: Sequence[Sequence[Listed]],
+        found: Mapping[str, Any],
+        at: datetime,
+    ) -> None:
+        """Note what is begun, list the persons, each with the hashes of the same place in `tokens`,
+        and take them out of the journal: all of it or nothing. From here on neither a pull nor a
+        push brings them back.
+        """
+        with self._ledger.writing() as connection:
+            connection.execute("PRAGMA secure_delete = ON")
+            who = json.dumps([each.as_json() for each in persons])
+            connection.execute(
+                "INSERT INTO erasures (erasure, begun_at, who, found) VALUES (?, ?, ?, ?)",
+                (erasure, at.isoformat(), who, json.dumps(found)),
+            )
+            connection.executemany(
+                "INSERT INTO suppressed (token, kind, person, listed_at) VALUES (?, ?, ?, ?)"
+                " ON CONFLICT DO UPDATE SET person = excluded.person",
+                [
+                    (each.token, each.kind, f"{erasure}/{number}", at.isoformat())
+                    for number, theirs in enumerate(tokens)
+                    for each in theirs
+                ],
+            )
+            self._take_out(connection, persons, at)
+
+    def take_out(self, persons: Sequence[Person], at: datetime) -> None:
+        """Take persons out of the journal once more: something may have come in since."""
+        with self._ledger.writing() as connection:
+            connection.execute("PRAGMA secure_delete = ON")
+            self._take_out(connection, persons, at)
+
+    @staticmethod
+    def _take_out(connection: sqlite3.Connection, persons: Sequence[Person], at: datetime) -> None:
+        stamp = writes.stamped(connection, at)
+        for person in persons:
+            reduce_journal(connection, person, stamp)
+
+    def unended(self) -> tuple[Noted, ...]:
+        """The erasures that were begun and have not ended, the oldest first."""
+        with self._ledger.reading() as connection:
+            rows = connection.execute(
+                "SELECT erasure, begun_at, who, found FROM erasures WHERE ended_at IS NULL"
+                " ORDER BY begun_at, erasure"
+            ).fetchall()
+        return tuple(
+            Noted(
+                erasure,
+                datetime.fromisoformat(begun_at),
+                tuple(map(Person.from_json, json.loads(who))),
+                json.loads(found),
+            )
+            for erasure, begun_at, who, found in rows
+        )
+
+    def end(self, erasure: str, at: datetime) -> None:
+        """Note that the erasure has ended, and forget whom it was about."""
+        with self._ledger.writing() as connection:
+            connection.execute("PRAGMA secure_delete = ON")
+            connection.execute(
+                "UPDATE erasures SET ended_at = ?, who = NULL, found = NULL WHERE erasure = ?",
+                (at.isoformat(), erasure),
+            )
+
+    def release(self, tokens: Iterable[str]) -> int:
+        """Take the persons of these hashes off the list, with all of their hashes; says how many
+        hashes those were.
+        """
+        released = 0
+        with self._ledger.writing() as connection:
+            for each in tokens:
+                released += connection.execute(
+                    "DELETE FROM suppressed WHERE person IN"
+                    " (SELECT person FROM suppressed WHERE token = ?)",
+                    (each,),
+                ).rowcount
+        return released
+
+    def compact(self) -> None:
+        """Write the file anew without what was deleted, and empty the log beside it.
+
+        Raises `WarehouseBusy` where another process keeps reading the log for too long.
+        """
+        until = time.monotonic() + _CHECKPOINT_SECONDS
+        with self._ledger.reading() as connection:
+            connection.execute("PRAGMA secure_delete = ON")
+            connection.execute("VACUUM")
+            while True:
+                ((is_busy, *_),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                if not is_busy:
+                    return
+                if time.monotonic() >= until:
+                    raise WarehouseBusy(
+                        f"another process reads {self._ledger.path}, so that its log cannot be"
+                        " emptied",
+                        action="End it, then run 'connector erase' again: it goes on.",
+                    )
+                time.sleep(_RETRY_SECONDS)
+
+
+__all__ = ["Erasures", "InJournal", "Listed", "Noted"]

@@ -1,0 +1,247 @@
+"""Persons in the journal of pushes: where they are, and what remains of the rows without them.
+
+Functions over an open connection; whoever calls them holds the transaction. A row stays, with its
+outcome, its record's id and its request counts; what was sent, what was there before, and what was
+told of it lose the fields that tell of the person.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from connector.catalog import CATALOG
+from connector.engine.push_asks import Move
+from connector.engine.push_plan import RowProblem
+from connector.ledger import push_writes as writes
+from connector.ledger.migrations import OPEN
+from connector.ledger.push_reads import Key
+from connector.ledger.push_writes import Stamp
+from connector.resource import Declaration
+from connector.suppression import Group, Person, owned
+from connector.suppression.reduction import without_groups
+
+_TASK_MAPPINGS = ("fields", "afterwards", "base", "identity")
+_TEXTS: Mapping[str, tuple[str, ...]] = {
+    "push_batches": ("file", "message"),
+    "push_attempts": ("reason",),
+    "push_problems": ("message", "received", "found", "allowed", "fix"),
+}
+"""By table, columns in which somebody may be named, whatever row they are of."""
+
+ERASED = RowProblem(
+    "person_erased",
+    "The row is about a person who was erased.",
+    fix="Take the row out; 'connector erase --release' lets the person in again.",
+)
+"""What is told of a row that was planned when its person was erased."""
+
+
+@dataclass(slots=True)
+class InJournal:
+    """What the journal holds of a person: rows by table, the batches that they are of with the
+    names of their files, and the rows whose writes are in doubt.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    batches: set[str] = field(default_factory=set)
+    files: dict[str, str] = field(default_factory=dict)
+    in_doubt: list[Key] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Row:
+    """One row with every record and body that is kept of it."""
+
+    key: Key
+    declaration: Declaration
+    operation: str | None
+    is_open: bool
+    is_planned: bool
+    record_id: str | None
+    task: dict[str, Any] | None
+    bodies: dict[int, Any] = field(default_factory=dict)
+    before: dict[str, Any] = field(default_factory=dict)
+
+    def groups(self, person: Person) -> tuple[Group, ...]:
+        """The groups of fields that tell of the person in any of it."""
+        found: dict[Group, None] = {}
+        for values in self._mappings():
+            asked = {"id": self.record_id, **values}
+            found |= dict.fromkeys(owned(self.declaration.name, asked, person))
+        return tuple(found)
+
+    def _mappings(self) -> Iterator[Mapping[str, Any]]:
+        if self.task is not None:
+            joined: dict[str, Any] = {}
+            for name in reversed(_TASK_MAPPINGS):
+                joined |= self.task[name]
+            yield joined
+            yield self.task["base"]
+        for each in (*self.bodies.values(), *self.before.values()):
+            if isinstance(each, Mapping):
+                yield each
+
+
+def reduce_journal(
+    connection: sqlite3.Connection, person: Person, stamp: Stamp | None
+) -> InJournal:
+    """What the journal holds of the person; with a `stamp`, it is taken out."""
+    found = InJournal()
+    for row in _rows(connection):
+        _reduce_row(connection, row, person, stamp, found)
+    names = dict(connection.execute("SELECT batch, file FROM push_batches").fetchall())
+    for table in _TEXTS:
+        _scrub(connection, table, person, stamp, found)
+    found.files = {batch: names[batch] for batch in found.batches}
+    return found
+
+
+def _rows(connection: sqlite3.Connection) -> Iterator[_Row]:
+    bodies: dict[Key, dict[int, Any]] = {}
+    for batch, number, attempt, body in connection.execute(
+        "SELECT batch, number, attempt, body FROM push_attempts WHERE body IS NOT NULL"
+    ):
+        bodies.setdefault((batch, number), {})[attempt] = json.loads(body)
+    before: dict[Key, dict[str, Any]] = {}
+    for batch, number, step, record in connection.execute(
+        "SELECT batch, number, step, record FROM push_before"
+    ):
+        before.setdefault((batch, number), {})[step] = json.loads(record)
+    rows = connection.execute(
+        f"SELECT batch, number, resource, operation, {OPEN}, state = 'planned', record_id, task"
+        " FROM push_rows JOIN push_batches USING (batch) ORDER BY batch, number"
+    ).fetchall()
+    for batch, number, resource, operation, is_open, is_planned, record_id, task in rows:
+        key = (batch, number)
+        yield _Row(
+            key,
+            CATALOG[resource],
+            operation,
+            bool(is_open),
+            bool(is_planned),
+            record_id,
+            None if task is None else json.loads(task),
+            bodies.get(key, {}),
+            before.get(key, {}),
+        )
+
+
+@dataclass(slots=True)
+class _Left:
+    """What remains of a row: its task, and those of its bodies and records that change."""
+
+    task: dict[str, Any] | None
+    bodies: dict[int, Any]
+    before: dict[str, Any]
+
+    @classmethod
+    def of(cls, row: _Row, groups: tuple[Group, ...], person: Person) -> Self:
+        """What remains of the row without these groups of fields."""
+
+        def left(values: Any) -> Any:
+            if not isinstance(values, Mapping):
+                return values
+            return without_groups(row.declaration, values, groups, person)
+
+        task = row.task
+        if task is not None:
+            task = {**task, **{name: left(task[name]) for name in _TASK_MAPPINGS}}
+        return cls(
+            task,
+            {number: left(each) for number, each in row.bodies.items() if left(each) != each},
+            {step: left(each) for step, each in row.before.items() if left(each) != each},
+        )
+
+
+def _reduce_row(
+    connection: sqlite3.Connection,
+    row: _Row,
+    person: Person,
+    stamp: Stamp | None,
+    found: InJournal,
+) -> None:
+    groups = row.groups(person)
+    left = _Left.of(row, groups, person)
+    is_changed = left.task != row.task or bool(left.bodies or left.before)
+    if is_changed:
+        found.batches.add(row.key[0])
+        found.counts["push_rows"] += left.task != row.task
+        found.counts["push_attempts"] += len(left.bodies)
+        found.counts["push_before"] += len(left.before)
+        if row.is_open:
+            found.in_doubt.append(row.key)
+    if stamp is None:
+        return
+    if groups and row.is_planned and not row.is_open:
+        # Never sent, and never to be.
+        writes.move(connection, row.key, Move("refused_here", "person_erased", (ERASED,)), stamp)
+    elif groups:
+        connection.execute(
+            "UPDATE push_problems SET received = NULL, found = NULL, change = ?"
+            " WHERE batch = ? AND number = ?",
+            (stamp.change, *row.key),
+        )
+    if is_changed:
+        _write(connection, row.key, left, stamp)
+
+
+def _write(connection: sqlite3.Connection, key: Key, left: _Left, stamp: Stamp) -> None:
+    task = None if left.task is None else json.dumps(left.task)
+    connection.execute(
+        # A hash without a key can be guessed: it goes, but for that of a conversion, which is of
+        # an id, and keeps a lead from being converted twice.
+        "UPDATE push_rows SET task = ?, change = ?,"
+        " fingerprint = CASE operation WHEN 'convert' THEN fingerprint END,"
+        " subject = CASE WHEN record_id IS NOT NULL AND operation <> 'create' THEN subject END"
+        " WHERE batch = ? AND number = ?",
+        (task, stamp.change, *key),
+    )
+    for attempt, body in left.bodies.items():
+        connection.execute(
+            "UPDATE push_attempts SET body = ?, change = ?"
+            " WHERE batch = ? AND number = ? AND attempt = ?",
+            (json.dumps(body).encode(), stamp.change, *key, attempt),
+        )
+    for step, record in left.before.items():
+        connection.execute(
+            "UPDATE push_before SET record = ?, change = ?"
+            " WHERE batch = ? AND number = ? AND step = ?",
+            (json.dumps(record), stamp.change, *key, step),
+        )
+
+
+def _scrub(
+    connection: sqlite3.Connection,
+    table: str,
+    person: Person,
+    stamp: Stamp | None,
+    found: InJournal,
+) -> None:
+    """Look for the person in the texts of a table."""
+    columns = _TEXTS[table]
+    names = ", ".join(columns)
+    rows = connection.execute(f"SELECT rowid, batch, {names} FROM {table}").fetchall()
+    for rowid, batch, *texts in rows:
+        left = [None if text is None else person.without(text) for text in texts]
+        if left == texts:
+            continue
+        found.counts[table] += 1
+        found.batches.add(batch)
+        if stamp is not None:
+            sets = ", ".join(f"{name} = ?" for name in columns)
+            connection.execute(
+                f"UPDATE {table} SET {sets}, change = ? WHERE rowid = ?",
+                (*left, stamp.change, rowid),
+            )
+            if table == "push_problems":
+                # What is told of a row is copied for analysts with the row.
+                connection.execute(
+                    "UPDATE push_rows SET change = ? WHERE (batch, number) IN"
+                    " (SELECT batch, number FROM push_problems WHERE rowid = ?)",
+                    (stamp.change, rowid),
+                )

@@ -1,0 +1,131 @@
+"""Writes `docs/DATA.md`, the dictionary of everything in a published file.
+
+    python -m connector.models.dictionary
+
+Every table and column with its type, its meaning and what it is made of. Nothing is described
+here: landed fields are described in the API's declaration, the connector's own columns where they
+are made, models and seeds in their schema files. A test holds the page equal to them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from connector.catalog import CATALOG
+from connector.models.describe import Described, Shapes, describe, empty_warehouse
+from connector.models.folder import load_project
+from connector.models.lineage import Lineage, lineage
+from connector.models.project import Project
+from connector.models.texts import column_texts
+from connector.warehouse.schema import HISTORY_COLUMNS, PARTS_TABLE
+
+COMMAND = "python -m connector.models.dictionary"
+"""How the page is written anew."""
+_ORIGINS_MAX = 4
+"""How many columns are named that one is made of; the rest are counted."""
+
+_SCHEMAS = {
+    "marts": "What recruiting analysts ask for: one table per model, with its contract. Tables"
+    " whose names begin with `dim_` say what facts are about, `fct_` have one row per fact, `sum_`"
+    " one per group.",
+    "staging": "The landed records that are not deleted, with guessable names: views.",
+    "seeds": "What the API does not know: csv files that you own, in the folder `seeds` of the data"
+    " folder.",
+    "landing": "The API's records, as last seen: one row per `id`, deleted ones included.",
+    "history": "Every observed version of every record, with the interval in which it became true.",
+    "sync": "What every run did and what it cost, and up to where the copy is proven.",
+    "push": "What was carried back from spreadsheets, row by row.",
+}
+_HEAD = f"""# Data
+
+Every table and column of the file for analysts, `recruitment.duckdb`. Written by
+`{COMMAND}`; not to be edited. [How to open the file, and ten
+questions with their SQL](QUESTIONS.md) say how to begin. The same texts are in the file itself, as
+comments: `select * from duckdb_columns()`. All moments are in UTC. Besides these tables, `marts`
+has one view for each content type, `content_` and its slug, with a column for each of its fields.
+"""
+
+
+def text() -> str:
+    """The page, whole."""
+    project = load_project(seeds=None)
+    shapes = describe(project)
+    texts = column_texts(project, shapes)
+    traced = lineage(project, shapes)
+    with empty_warehouse() as connection:
+        comments = dict(
+            connection.execute(
+                "SELECT schema_name || '.' || table_name, comment FROM duckdb_tables()"
+            ).fetchall()
+        )
+    parts = [_HEAD, *_contents(shapes)]
+    for schema, about in _SCHEMAS.items():
+        parts.append(f"\n## {schema}\n\n{about}\n")
+        for table in _tables(shapes, schema):
+            parts.append(f"\n### {table}\n\n{_about(project, table, comments)}\n\n")
+            parts += _rows(shapes[table], table, texts[table], traced)
+    return "".join(parts)
+
+
+def _contents(shapes: Shapes) -> Iterator[str]:
+    yield "\n| Schema | Tables |\n|---|---|\n"
+    for schema in _SCHEMAS:
+        named = (f"[{t.split('.')[1]}](#{t.replace('.', '')})" for t in _tables(shapes, schema))
+        yield f"| [{schema}](#{schema}) | {', '.join(named)} |\n"
+
+
+def _tables(shapes: Shapes, schema: str) -> list[str]:
+    return [table for table in shapes if table.split(".")[0] == schema]
+
+
+def _about(project: Project, table: str, comments: Mapping[str, str]) -> str:
+    schema, name = table.split(".")
+    if schema in ("landing", "history"):
+        if name == PARTS_TABLE:
+            return "The fields of each content type."
+        about = CATALOG[name].about
+        if schema == "landing":
+            return f"{about} As `{CATALOG[name].path or name}` of the API serves them."
+        return f"Versions of `landing.{name}`: the same documented columns, and these."
+    if name in project.models and project.models[name].table == table:
+        model = project.models[name]
+        return "  \n".join(model.about.strip().splitlines())
+    if name in project.seeds:
+        return project.seeds[name].sentence
+    return comments[table]
+
+
+def _rows(
+    columns: Sequence[Described], table: str, texts: dict[str, str], traced: Lineage
+) -> Iterator[str]:
+    schema = table.split(".", maxsplit=1)[0]
+    is_model = schema in ("staging", "marts")
+    own = {each.name for each in HISTORY_COLUMNS}
+    yield "| Column | Type | Meaning | Made of |\n" if is_model else "| Column | Type | Meaning |\n"
+    yield "|---|---|---|---|\n" if is_model else "|---|---|---|\n"
+    for each in columns:
+        if schema == "history" and each.name not in own:
+            continue
+        meaning = " ".join(texts.get(each.name, "").split()).replace("|", "\\|")
+        made_of = f" {_made_of(traced, table, each.name)} |" if is_model else ""
+        yield f"| `{each.name}` | {each.type} | {meaning} |{made_of}\n"
+
+
+def _made_of(traced: Lineage, table: str, column: str) -> str:
+    """The source columns that a column is made of in the end, the first few by name."""
+    origins = [f"`{'.'.join(each)}`" for each in traced.origins(table, column)]
+    named, more = origins[:_ORIGINS_MAX], len(origins) - _ORIGINS_MAX
+    return ", ".join(named) + (f" and {more} more" if more > 0 else "")
+
+
+def main() -> None:
+    """Write the page into the project's documents."""
+    page = Path(__file__).parents[2] / "docs" / "DATA.md"
+    page.write_text(text(), encoding="utf-8")
+    sys.stdout.write(f"{page}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+"""The published file as the report reads it: rows, what there is, and what its comments say.
+
+Everything is asked through one connection, so that a publication in between cannot mix two
+moments on one page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from connector.errors import MartsMissing, NothingPublished
+from connector.report.figure import Needs
+from connector.warehouse.moment import from_microseconds
+from connector.warehouse.query import Answer, asking
+
+Row = Mapping[str, Any]
+
+MARTS = "marts"
+_PARTS = ("Definition", "Grain", "Numerator", "Denominator", "Excluded", "Trap", "Coverage")
+_LABEL = re.compile(rf"^\s*({'|'.join(_PARTS)}):\s*", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """What a mart's comment says of it, by part: Definition, Grain and so on, as it has them."""
+
+    mart: str
+    parts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def definition(self) -> str:
+        """What is counted; "" where the file does not say."""
+        return self.parts.get("Definition", "")
+
+    @property
+    def grain(self) -> str:
+        """What one row is; "" where the file does not say."""
+        return self.parts.get("Grain", "")
+
+    def but(self, *shown: str) -> list[tuple[str, str]]:
+        """The other parts, in order, each with its text."""
+        return [(part, text) for part, text in self.parts.items() if part not in shown]
+
+
+def read_contract(mart: str, comment: str) -> Contract:
+    """A comment by its parts; one that has none is a definition, as it stands."""
+    pieces = _LABEL.split(comment)
+    found = {"Definition": pieces[0], **dict(zip(pieces[1::2], pieces[2::2], strict=True))}
+    joined = {part: " ".join(text.split()) for part, text in found.items()}
+    return Contract(mart, {part: joined[part] for part in _PARTS if joined.get(part)})
+
+
+class Published:
+    """A published file that is open for the one report."""
+
+    def __init__(self, ask: Callable[[str], Answer]) -> None:
+        self._ask = ask
+
+    def rows(self, sql: str) -> list[Row]:
+        """What a query returns, each row by its columns' names."""
+        answer = self._ask(sql)
+        return [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
+
+    def row(self, sql: str) -> Row:
+        """The one row of a query that always returns one."""
+        (found,) = self.rows(sql)
+        return found
+
+    @cached_property
+    def _columns(self) -> Mapping[str, Mapping[str, str]]:
+        """The columns of every table and view, by `schema.table`, each with its comment."""
+        found: dict[str, dict[str, str]] = {}
+        for row in self.rows(
+            "SELECT schema_name || '.' || table_name AS owner, column_name, comment "
+            "FROM duckdb_columns() WHERE NOT internal ORDER BY owner, column_index"
+        ):
+            found.setdefault(row["owner"], {})[row["column_name"]] = row["comment"] or ""
+        return found
+
+    @cached_property
+    def _comments(self) -> Mapping[str, str]:
+        rows = self.rows(
+            f"SELECT table_name, comment FROM duckdb_tables() WHERE schema_name = '{MARTS}' "
+            f"UNION ALL SELECT view_name, comment FROM duckdb_views() "
+            f"WHERE schema_name = '{MARTS}'"
+        )
+        return {row["table_name"]: row["comment"] or "" for row in rows}
+
+    def has(self, table: str) -> bool:
+        """Whether the file has the table or view, named with its schema."""
+        return table in self._columns
+
+    @property
+    def marts(self) -> list[str]:
+        """The marts that there are, in the order of the alphabet."""
+        return sorted(self._comments)
+
+    def missing(self, needs: Needs) -> list[str]:
+        """What is needed and not there: marts, and columns of marts, named with their schema."""
+        lacking = []
+        for mart, columns in needs.items():
+            table = f"{MARTS}.{mart}"
+            if table not in self._columns:
+                lacking.append(table)
+            else:
+                there = self._columns[table]
+                lacking += [f"{table}.{name}" for name in columns if name not in there]
+        return lacking
+
+    def contract(self, mart: str) -> Contract:
+        """What the mart's own comment says of it."""
+        return read_contract(mart, self._comments.get(mart, ""))
+
+    def meaning(self, mart: str, column: str) -> str:
+        """The comment of a mart's column; "" where there is none."""
+        return self._columns.get(f"{MARTS}.{mart}", {}).get(column, "")
+
+    @cached_property
+    def as_of(self) -> datetime | None:
+        """The moment that the marts take for now; None where nothing was ever proven or run."""
+        if self.has("staging.as_of") and self.has("sync.bookmarks"):
+            return from_microseconds(
+                self.row("SELECT epoch_us(max(as_of_at)) AS at FROM staging.as_of")["at"]
+            )
+        if self.missing({"mirror_health": ("proven_at", "last_run_at")}):
+            return None
+        sql = (
+            "SELECT epoch_us(coalesce(max(proven_at), max(last_run_at))) AS at "
+            "FROM marts.mirror_health"
+        )
+        return from_microseconds(self.row(sql)["at"])
+
+    @property
+    def today(self) -> date | None:
+        """The day of that moment, in UTC."""
+        return None if self.as_of is None else self.as_of.astimezone(UTC).date()
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Published]:
+    """The published file, open to be read.
+
+    Raises `NothingPublished` where there is no file, `MartsMissing` where it has no marts, or
+    another `WarehouseError`.
+    """
+    if not path.exists():
+        raise NothingPublished(f"{path} is not there: nothing was published yet")
+    with asking(path) as ask:
+        published = Published(ask)
+        if not published.marts:
+            raise MartsMissing(f"{path} has no table in the schema {MARTS}")
+        yield published
+
+
+def total(rows: Sequence[Row], column: str) -> Any:
+    """The column added up over the rows, nulls left out; 0 where there is nothing."""
+    return sum(row[column] for row in rows if row[column] is not None)
+
+
+def months(begins: date, ends: date) -> list[date]:
+    """The first day of every month from the one of `begins` to the one of `ends`."""
+    places = range(begins.year * 12 + begins.month - 1, ends.year * 12 + ends.month)
+    return [date(place // 12, place % 12 + 1, 1) for place in places]

@@ -1,0 +1,84 @@
+"""The list of those who were erased, read from the ledger: hashes alone.
+
+The ledger's own room writes it. It is read here, below warehouse and spreadsheet, since neither may
+forget to ask.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import quote
+
+from connector.errors import WarehouseError
+from connector.resource import Declaration, Resource
+from connector.suppression.identifiers import Kind, replaced
+from connector.suppression.key import read_key, token
+from connector.suppression.reduction import MARK, owned, reduced
+
+_BUSY_SECONDS = 10.0
+_LEDGER_FILE = "ledger.sqlite"
+
+
+@dataclass(frozen=True)
+class Suppressed:
+    """Everybody who was erased from one account and not released."""
+
+    key: bytes
+    tokens: frozenset[str]
+
+    @classmethod
+    def of(cls, folder: Path) -> Self | None:
+        """The list of the account in the folder; None where nobody is on it. Where nobody ever
+        was, one look for a file is all that it costs. Raises a `WarehouseError`.
+        """
+        key = read_key(folder)
+        if key is None:
+            return None
+        tokens = _tokens(folder / _LEDGER_FILE)
+        return cls(key, tokens) if tokens else None
+
+    def knows(self, kind: Kind, value: str) -> bool:
+        """Whether the identifier is that of somebody who was erased."""
+        return token(self.key, kind, value) in self.tokens
+
+    def without(self, text: str) -> str:
+        """The text with `MARK` in the place of each address and number of theirs. A name cannot be
+        known again by a hash.
+        """
+        return replaced(text, self.knows, MARK)
+
+    def met_in(self, resource: str, values: Mapping[str, Any]) -> bool:
+        """Whether a record, or a row that would become one, tells of somebody who was erased."""
+        return bool(owned(resource, values, self))
+
+    def named_in(self, text: str) -> bool:
+        """Whether an address or a number of theirs is in the text."""
+        return self.without(text) != text
+
+    def strip(self, record: Resource) -> Resource:
+        """The record as it may land: the same object where it tells of nobody."""
+        declaration: Declaration = record.declaration
+        left = reduced(declaration, record.raw, self)
+        if left == record.raw:
+            return record
+        return type(record)(left, is_item=record.is_item, served_at=record.served_at)
+
+
+def _tokens(path: Path) -> frozenset[str]:
+    if not path.exists():
+        return frozenset()
+    uri = f"file:{quote(str(path))}?mode=rw"
+    try:
+        with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)) as connection:
+            return frozenset(t for (t,) in connection.execute("SELECT token FROM suppressed"))
+    except sqlite3.OperationalError as error:
+        if "no such table" in str(error):
+            return frozenset()
+        raise WarehouseError(f"{path} cannot be read: {error}") from error
+    except sqlite3.Error as error:
+        raise WarehouseError(f"{path} cannot be read: {error}") from error

@@ -1,0 +1,14 @@
+-- audit: exchange_rates_share_a_currency
+-- The seed exchange_rates converts into one currency, whose own rate is 1; no rate is 0 or less.
+
+with
+
+rates as (
+    select *, min(reporting_currency) over () as first_currency from {{ ref('exchange_rates') }}
+)
+
+select currency, rate, reporting_currency
+from rates
+where reporting_currency <> first_currency
+    or rate <= 0
+    or (currency = reporting_currency and rate <> 1)

@@ -1,0 +1,26 @@
+-- audit: fees_add_up
+-- The forecast's fees are those of the placements, currency by currency.
+
+with
+
+forecast as (
+    select currency, sum(fee) as fee, sum(placements) as placements
+    from {{ ref('sum_fee_forecast') }}
+    group by currency
+),
+
+placements as (
+    select currency, coalesce(sum(fee), 0) as fee, count(*) as placements
+    from {{ ref('fct_placements') }}
+    where start_date is not null
+    group by currency
+)
+
+select
+    coalesce(forecast.currency, placements.currency) as currency,
+    forecast.fee as forecast_fee,
+    placements.fee as placements_fee
+from forecast
+full join placements on placements.currency = forecast.currency
+where forecast.fee is distinct from placements.fee
+    or forecast.placements is distinct from placements.placements

@@ -1,0 +1,81 @@
+-- audit: marts_keep_every_row
+-- No join of a mart drops or repeats a record, and sums add up to what they are made of.
+
+with
+
+counted as (
+    select 'dim_jobs' as model,
+        (select count(*) from {{ ref('dim_jobs') }}) as found,
+        (select count(*) from {{ ref('stg_jobs') }}) as expected
+    union all
+    select 'dim_companies' as model,
+        (select count(*) from {{ ref('dim_companies') }}) as found,
+        (select count(*) from {{ ref('stg_companies') }}) as expected
+    union all
+    select 'dim_candidates' as model,
+        (select count(*) from {{ ref('dim_candidates') }}) as found,
+        (select count(*) from {{ ref('stg_candidates') }}) as expected
+    union all
+    select 'fct_pipeline_candidates' as model,
+        (select count(*) from {{ ref('fct_pipeline_candidates') }}) as found,
+        (select count(*) from {{ ref('stg_candidates') }}) as expected
+    union all
+    select 'fct_job_funnel' as model,
+        (select count(*) from {{ ref('fct_job_funnel') }}) as found,
+        (select count(*) from {{ ref('stg_jobs') }}) as expected
+    union all
+    select 'fct_placements' as model,
+        (select count(*) from {{ ref('fct_placements') }}) as found,
+        (select count(*) from {{ ref('stg_placements') }}) as expected
+    union all
+    select 'fct_time_to_hire' as model,
+        (select count(*) from {{ ref('fct_time_to_hire') }}) as found,
+        (select count(*) from {{ ref('stg_placements') }}) as expected
+    union all
+    select 'fct_time_in_stage' as model,
+        (select count(*) from {{ ref('fct_time_in_stage') }}) as found,
+        (select count(*) from {{ ref('fct_candidate_stages') }}) as expected
+    union all
+    select 'fct_time_to_fill' as model,
+        (select count(*) from {{ ref('fct_time_to_fill') }}) as found,
+        (select count(*) from {{ ref('fct_job_openings') }}) as expected
+    union all
+    select 'fct_pipeline_jobs' as model,
+        (select count(*) from {{ ref('fct_pipeline_jobs') }}) as found,
+        (select count(*) from {{ ref('dim_jobs') }} where is_open) as expected
+    union all
+    select 'fct_job_ageing' as model,
+        (select count(*) from {{ ref('fct_job_ageing') }}) as found,
+        (select count(*) from {{ ref('dim_jobs') }} where is_open) as expected
+    union all
+    select 'sum_source_effectiveness' as model,
+        (select coalesce(sum(candidates), 0) from {{ ref('sum_source_effectiveness') }}) as found,
+        (select count(*) from {{ ref('stg_candidates') }}) as expected
+    union all
+    select 'sum_time_in_stage' as model,
+        (select coalesce(sum(visits), 0) from {{ ref('sum_time_in_stage') }}) as found,
+        (select count(*) from {{ ref('fct_candidate_stages') }}) as expected
+    union all
+    select 'sum_client_fill_rate' as model,
+        (select coalesce(sum(jobs), 0) from {{ ref('sum_client_fill_rate') }}) as found,
+        (select count(*) from {{ ref('stg_jobs') }}) as expected
+    union all
+    select 'sum_job_funnel' as model,
+        (select coalesce(sum(jobs), 0) from {{ ref('sum_job_funnel') }}
+            where dimension = 'all') as found,
+        (select count(*) from {{ ref('stg_jobs') }}) as expected
+    union all
+    select 'sum_time_to_hire' as model,
+        (select coalesce(sum(placements), 0) from {{ ref('sum_time_to_hire') }}
+            where dimension = 'all') as found,
+        (select count(*) from {{ ref('stg_placements') }}) as expected
+    union all
+    select 'sum_lead_conversion' as model,
+        (select coalesce(sum(leads), 0) from {{ ref('sum_lead_conversion') }}
+            where dimension = 'all') as found,
+        (select count(*) from {{ ref('fct_lead_conversion') }}) as expected
+)
+
+select model, found, expected
+from counted
+where found <> expected

@@ -1,0 +1,7 @@
+-- audit: unmapped_sources
+-- Every source that people wrote has a group in the seed source_groups.
+{{ config(severity='warn') }}
+
+select source, candidates, leads
+from {{ ref('dim_sources') }}
+where source_group = 'unmapped'

@@ -1,0 +1,47 @@
+-- model: dim_people
+-- grain: one row per person who is named in the seed or whom a record is or was assigned to
+-- Consultants and account managers, by the names that the seed people gives them.
+
+with
+
+assigned as (
+    select assigned_to as person_id, 'candidate' as kind from {{ ref('stg_candidates') }}
+    union all
+    select assigned_to, 'job' from {{ ref('stg_jobs') }}
+    union all
+    select account_manager_id, 'company' from {{ ref('stg_companies') }}
+    union all
+    select assigned_to, 'booking' from {{ ref('stg_bookings') }}
+    union all
+    select assigned_to, 'lead' from {{ ref('stg_leads') }}
+    union all
+    -- A converted lead may be gone, and still counts for somebody.
+    select distinct assigned_to, 'former' from {{ ref('stg_lead_versions') }}
+),
+
+counted as (
+    select
+        person_id,
+        count(*) filter (where kind = 'candidate') as candidates,
+        count(*) filter (where kind = 'job') as jobs,
+        count(*) filter (where kind = 'company') as companies,
+        count(*) filter (where kind = 'booking') as bookings,
+        count(*) filter (where kind = 'lead') as leads
+    from assigned
+    where person_id is not null
+    group by person_id
+)
+
+select
+    coalesce(counted.person_id, people.id) as person_id,
+    coalesce(people.name, 'user ' || left(coalesce(counted.person_id, people.id), 8))
+        as person_name,
+    people.team,
+    people.id is not null as is_mapped,
+    coalesce(counted.candidates, 0) as candidates,
+    coalesce(counted.jobs, 0) as jobs,
+    coalesce(counted.companies, 0) as companies,
+    coalesce(counted.bookings, 0) as bookings,
+    coalesce(counted.leads, 0) as leads
+from counted
+full join {{ ref('people') }} as people on people.id = counted.person_id

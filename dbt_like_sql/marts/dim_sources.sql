@@ -1,0 +1,41 @@
+-- model: dim_sources
+-- grain: one row per source of candidates or leads, as people wrote it
+-- Sources in lower case and trimmed, with the groups that the seed source_groups puts them in.
+
+with
+
+written as (
+    select source_key as source, 'candidate' as kind from {{ ref('stg_candidates') }}
+    union all
+    select source_key, 'lead' from {{ ref('stg_leads') }}
+    union all
+    -- A converted lead may be gone, and still counts for its source.
+    select distinct source_key, 'former' from {{ ref('stg_lead_versions') }}
+),
+
+counted as (
+    select
+        source,
+        count(*) filter (where kind = 'candidate') as candidates,
+        count(*) filter (where kind = 'lead') as leads
+    from written
+    group by source
+),
+
+grouped as (
+    select lower(trim(source)) as source, min(source_group) as source_group
+    from {{ ref('source_groups') }}
+    group by lower(trim(source))
+)
+
+select
+    counted.source,
+    case
+        when counted.source in ('not stated', 'unread') then counted.source
+        else coalesce(grouped.source_group, 'unmapped')
+    end as source_group,
+    grouped.source is not null as is_mapped,
+    counted.candidates,
+    counted.leads
+from counted
+left join grouped on grouped.source = counted.source

@@ -1,0 +1,75 @@
+-- model: fct_candidate_stages
+-- grain: one row per candidate and visit to a status, deleted candidates included
+-- Which status each candidate was in, and between which moments each visit began and ended.
+
+with
+
+versions as (
+    select
+        *,
+        lag(status) over history as status_before,
+        lag(ended_by) over history as ended_before_by
+    from {{ ref('stg_candidate_versions') }}
+    where status is not null
+    window history as (partition by candidate_id order by version)
+),
+
+numbered as (
+    select
+        *,
+        sum(
+            (status is distinct from status_before or ended_before_by = 'deletion')::integer
+        ) over (partition by candidate_id order by version)::bigint as visit_number
+    from versions
+),
+
+-- Moments only grow from version to version, so the visit's are the least and the greatest.
+visits as (
+    select
+        candidate_id,
+        visit_number,
+        any_value(status) as stage,
+        min(began_after) as entered_after,
+        min(valid_from) as entered_at,
+        min(observed_from) as entered_before,
+        bool_or(ended_by is null) as is_current,
+        max(ended_after) as left_after,
+        max(valid_to) as left_at,
+        max(ended_before) as left_before,
+        bool_or(ended_by = 'deletion') as is_deletion,
+        min(created_at) as created_at
+    from numbered
+    group by candidate_id, visit_number
+),
+
+begun as (
+    select min(observed_from) as mirror_began_at from {{ ref('stg_candidate_versions') }}
+)
+
+select
+    visits.candidate_id || ':' || visits.visit_number as stage_visit_id,
+    visits.candidate_id,
+    visits.visit_number,
+    visits.stage,
+    stages.stage_order,
+    stages.kind as stage_kind,
+    lag(visits.stage) over in_order as previous_stage,
+    case when not is_current and not is_deletion then lead(visits.stage) over in_order end
+        as next_stage,
+    max(stages.stage_order) over (
+        partition by visits.candidate_id order by visits.visit_number
+        rows between 1 following and unbounded following
+    ) as furthest_stage_order,
+    visits.entered_after,
+    visits.entered_at,
+    visits.entered_before,
+    case when not is_current then visits.left_after end as left_after,
+    case when not is_current then visits.left_at end as left_at,
+    case when not is_current then visits.left_before end as left_before,
+    case when is_current then null when is_deletion then 'deletion' else 'change' end as left_by,
+    visits.is_current,
+    visits.visit_number > 1 or visits.created_at >= begun.mirror_began_at as is_entry_observed
+from visits
+cross join begun
+left join {{ ref('candidate_stages') }} as stages on stages.stage = visits.stage
+window in_order as (partition by visits.candidate_id order by visits.visit_number)

@@ -1,0 +1,109 @@
+-- model: fct_contractors_ending
+-- grain: one row per contract placement that has not ended
+-- Contracts by how soon they will end, with what is known of what follows.
+
+with
+
+running as (
+    select placements.*, as_of.as_of_date
+    from {{ ref('fct_placements') }} as placements
+    cross join {{ ref('as_of') }} as as_of
+    where placements.booking_type = 'contract'
+        and (placements.end_date is null or placements.end_date >= as_of.as_of_date)
+),
+
+ends as (
+    select
+        booking_id,
+        version,
+        valid_from,
+        start_datetime,
+        end_datetime,
+        lag(end_datetime) over (partition by booking_id order by version) as end_before
+    from {{ ref('stg_booking_versions') }}
+    where booking_type = 'contract' and end_datetime is not null
+),
+
+-- An end moved later once the contract had begun extends it; any other move corrects it.
+moves as (
+    select
+        booking_id,
+        (arg_min(end_datetime, version) at time zone 'UTC')::date as first_end_date,
+        count(*) filter (where end_datetime > end_before and valid_from >= start_datetime)
+            as extensions,
+        count(*) filter (where end_datetime <> end_before) as moves,
+        max(valid_from) filter (where end_datetime > end_before and valid_from >= start_datetime)
+            as last_extended_at
+    from ends
+    group by booking_id
+),
+
+next_placements as (
+    select running.booking_id, later.booking_id as next_booking_id,
+        later.start_date as next_start_date, later.job_id = running.job_id as is_same_job
+    from running
+    join {{ ref('fct_placements') }} as later
+        on later.candidate_id = running.candidate_id
+        and later.start_date > running.start_date
+        and later.start_date <= running.end_date + 30
+    qualify row_number() over (
+        partition by running.booking_id order by later.start_date, later.booking_id
+    ) = 1
+),
+
+replacements as (
+    select running.booking_id, other.booking_id as replacement_booking_id
+    from running
+    join {{ ref('fct_placements') }} as other
+        on other.job_id = running.job_id
+        and other.candidate_id <> running.candidate_id
+        and other.start_date > running.start_date
+        and other.start_date between running.end_date - 30 and running.end_date + 30
+    qualify row_number() over (
+        partition by running.booking_id order by other.start_date, other.booking_id
+    ) = 1
+)
+
+select
+    running.booking_id,
+    running.candidate_id,
+    running.job_id,
+    running.job_title,
+    running.company_id,
+    running.company_name,
+    running.consultant_id,
+    running.consultant_name,
+    running.contract_type,
+    running.start_date,
+    running.end_date,
+    running.end_date - running.as_of_date as days_left,
+    last_days.working_day_number - today.working_day_number as working_days_left,
+    case
+        when running.end_date is null then 'open'
+        when running.end_date - running.as_of_date <= 14 then '0-14'
+        when running.end_date - running.as_of_date <= 30 then '15-30'
+        when running.end_date - running.as_of_date <= 90 then '31-90'
+        else 'later'
+    end as band,
+    coalesce(running.end_date - running.as_of_date <= 14, false) as ends_within_14_days,
+    coalesce(running.end_date - running.as_of_date <= 30, false) as ends_within_30_days,
+    coalesce(running.end_date - running.as_of_date <= 90, false) as ends_within_90_days,
+    moves.first_end_date,
+    coalesce(moves.extensions, 0) as extensions,
+    coalesce(moves.moves - moves.extensions, 0) as corrections,
+    moves.last_extended_at,
+    coalesce(moves.extensions > 0, false) or coalesce(next_placements.is_same_job, false)
+        as is_extended,
+    next_placements.next_booking_id,
+    next_placements.next_start_date,
+    coalesce(not next_placements.is_same_job, false) as is_redeployed,
+    replacements.replacement_booking_id,
+    replacements.booking_id is not null as is_replaced,
+    running.day_rate,
+    running.currency
+from running
+left join moves on moves.booking_id = running.booking_id
+left join next_placements on next_placements.booking_id = running.booking_id
+left join replacements on replacements.booking_id = running.booking_id
+left join {{ ref('dim_days') }} as today on today.day = running.as_of_date
+left join {{ ref('dim_days') }} as last_days on last_days.day = running.end_date

@@ -1,0 +1,77 @@
+-- model: fct_job_openings
+-- grain: one row per live job and opening that was ever published
+-- From when to when each job was open, and how it ended: a job that is re-opened has several.
+
+with
+
+versions as (
+    select
+        *,
+        status in ('filled', 'closed', 'cancelled') as is_over,
+        lag(status in ('filled', 'closed', 'cancelled')) over history as was_over
+    from {{ ref('stg_job_versions') }}
+    where status is not null
+    window history as (partition by job_id order by version)
+),
+
+-- A job that is over and then is not begins another opening. One that was over when it was first
+-- seen had an opening whose end nobody witnessed.
+numbered as (
+    select
+        *,
+        1 + sum(coalesce(was_over and not is_over, false)::integer) over (
+            partition by job_id order by version
+        )::bigint as opening_number,
+        status = 'filled' and was_over is not null as is_seen_to_fill
+    from versions
+),
+
+openings as (
+    select
+        job_id,
+        opening_number,
+        min(valid_from) as began_at,
+        max(published_at) as published_at,
+        min(created_at) as created_at,
+        bool_or(status = 'filled') as is_filled,
+        arg_max(status, version) as last_status,
+        min(valid_from) filter (where is_seen_to_fill) as filled_at,
+        min(began_after) filter (where is_seen_to_fill) as filled_after,
+        min(observed_from) filter (where is_seen_to_fill) as filled_before
+    from numbered
+    group by job_id, opening_number
+    having bool_or(status <> 'draft') or max(published_at) is not null
+),
+
+begun as (
+    select
+        *,
+        case
+            when opening_number > 1 and coalesce(published_at <= began_at, true) then 'reopened'
+            when published_at is not null then 'published_at'
+            else 'created_at'
+        end as opened_basis,
+        case
+            when opening_number > 1 then greatest(began_at, published_at)
+            else coalesce(published_at, created_at)
+        end as opened_at
+    from openings
+)
+
+select
+    begun.job_id || ':' || begun.opening_number as opening_id,
+    begun.job_id,
+    begun.opening_number,
+    row_number() over in_order = 1 as is_first,
+    begun.opened_at,
+    (begun.opened_at at time zone 'UTC')::date as opened_on,
+    begun.opened_basis,
+    lead((begun.opened_at at time zone 'UTC')::date) over in_order as reopened_on,
+    begun.last_status,
+    begun.is_filled,
+    begun.filled_after,
+    begun.filled_at,
+    begun.filled_before
+from begun
+join {{ ref('dim_jobs') }} as jobs on jobs.job_id = begun.job_id
+window in_order as (partition by begun.job_id order by begun.opening_number)

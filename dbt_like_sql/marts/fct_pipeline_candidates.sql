@@ -1,0 +1,31 @@
+-- model: fct_pipeline_candidates
+-- grain: one row per live candidate
+-- Where every candidate stands now, and for how long.
+
+with
+
+current_visits as (
+    select * from {{ ref('fct_time_in_stage') }} where is_current
+)
+
+select
+    candidates.candidate_id,
+    candidates.stage,
+    stages.stage_order,
+    coalesce(stages.kind, 'unknown') as stage_kind,
+    coalesce(stages.kind in ('open', 'paused'), false) as is_active,
+    current_visits.entered_at,
+    current_visits.days as days_in_stage,
+    current_visits.days_min as days_in_stage_min,
+    current_visits.days_max as days_in_stage_max,
+    candidates.source,
+    candidates.source_group,
+    candidates.consultant_id,
+    candidates.consultant_name,
+    candidates.team,
+    candidates.employment_type,
+    candidates.created_at,
+    candidates.is_hydrated
+from {{ ref('dim_candidates') }} as candidates
+left join current_visits on current_visits.candidate_id = candidates.candidate_id
+left join {{ ref('candidate_stages') }} as stages on stages.stage = candidates.stage

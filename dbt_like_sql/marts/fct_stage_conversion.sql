@@ -1,0 +1,59 @@
+-- model: fct_stage_conversion
+-- grain: one row per candidate and stage of the pipeline that the candidate was seen in
+-- What became of each candidate who was seen in a stage.
+
+with
+
+-- An aggregate passes over what is null, so that nothing seen afterwards is written as 0.
+reached as (
+    select
+        candidate_id,
+        stage,
+        min(stage_order) as stage_order,
+        min(entered_at) as entered_at,
+        count(*) as visits,
+        nullif(arg_min(coalesce(furthest_stage_order, 0), visit_number), 0) as furthest_after
+    from {{ ref('fct_candidate_stages') }}
+    where stage_order is not null
+    group by candidate_id, stage
+),
+
+last_visits as (
+    select
+        candidate_id,
+        arg_max(coalesce(stage_kind = 'lost', false), visit_number) as is_lost,
+        arg_max(coalesce(left_by = 'deletion', false), visit_number) as is_deleted
+    from {{ ref('fct_candidate_stages') }}
+    group by candidate_id
+),
+
+ends as (
+    select max(stage_order) as last_order from {{ ref('candidate_stages') }}
+)
+
+select
+    reached.candidate_id || ':' || reached.stage as stage_conversion_id,
+    reached.candidate_id,
+    reached.stage,
+    reached.stage_order,
+    reached.entered_at,
+    date_trunc('month', reached.entered_at at time zone 'UTC')::date as entered_month,
+    reached.visits,
+    case
+        when reached.furthest_after > reached.stage_order then 'advanced'
+        when reached.stage_order = ends.last_order then 'arrived'
+        when last_visits.is_lost then 'lost'
+        when last_visits.is_deleted then 'deleted'
+        else 'in_progress'
+    end as outcome,
+    reached.furthest_after as furthest_stage_order,
+    coalesce(candidates.source, 'unknown') as source,
+    coalesce(candidates.source_group, 'unknown') as source_group,
+    candidates.consultant_id,
+    coalesce(candidates.consultant_name, 'unknown') as consultant_name,
+    candidates.team
+from reached
+join last_visits on last_visits.candidate_id = reached.candidate_id
+cross join ends
+left join {{ ref('dim_candidates') }} as candidates
+    on candidates.candidate_id = reached.candidate_id

@@ -1,0 +1,55 @@
+-- model: sum_client_fill_rate
+-- grain: one row per company with a live job; jobs without a company share one row
+-- How many of a client's jobs and positions the agency filled.
+
+with
+
+jobs as (
+    select
+        *,
+        job_status in ('filled', 'closed', 'cancelled') as is_decided,
+        least(placements, positions) as positions_filled
+    from {{ ref('fct_job_funnel') }}
+),
+
+counted as (
+    select
+        company_id,
+        count(*) as jobs,
+        count(*) filter (where job_status = 'draft') as draft_jobs,
+        count(*) filter (where job_status in ('published', 'on_hold')) as open_jobs,
+        count(*) filter (where job_status = 'filled') as filled_jobs,
+        count(*) filter (where job_status = 'closed') as closed_jobs,
+        count(*) filter (where job_status = 'closed' and placements > 0)
+            as closed_jobs_with_placement,
+        count(*) filter (where job_status = 'cancelled') as cancelled_jobs,
+        count(*) filter (where is_decided) as decided_jobs,
+        coalesce(sum(positions) filter (where is_decided), 0)::bigint as decided_positions,
+        coalesce(sum(positions_filled) filter (where is_decided), 0)::bigint as positions_filled,
+        sum(placements)::bigint as placements
+    from jobs
+    group by company_id
+)
+
+select
+    coalesce(counted.company_id, 'none') as company_key,
+    counted.company_id,
+    coalesce(companies.company_name, 'no company') as company_name,
+    companies.industry,
+    companies.account_manager_name,
+    counted.jobs,
+    counted.draft_jobs,
+    counted.open_jobs,
+    counted.filled_jobs,
+    counted.closed_jobs,
+    counted.closed_jobs_with_placement,
+    counted.cancelled_jobs,
+    counted.decided_jobs,
+    counted.filled_jobs / nullif(counted.decided_jobs, 0) as job_fill_rate,
+    counted.decided_positions,
+    counted.positions_filled,
+    counted.positions_filled / nullif(counted.decided_positions, 0) as position_fill_rate,
+    counted.placements,
+    companies.api_jobs_count - counted.jobs as jobs_not_landed
+from counted
+left join {{ ref('dim_companies') }} as companies on companies.company_id = counted.company_id

@@ -1,0 +1,79 @@
+-- model: sum_consultant_activity
+-- grain: one row per period (week, month), period_start and consultant with any activity
+-- What was done in a week or month, by the consultant that the record is assigned to.
+
+with
+
+done as (
+    select assigned_to as consultant_id, created_at as happened_at, 'candidate' as kind
+    from {{ ref('stg_candidates') }}
+    union all
+    select assigned_to, created_at, 'lead' from {{ ref('stg_leads') }}
+    union all
+    select assigned_to, created_at, 'job' from {{ ref('stg_jobs') }}
+    union all
+    select assigned_to, created_at, 'interview_booked' from {{ ref('stg_interviews') }}
+    union all
+    select assigned_to, start_datetime, 'interview_held' from {{ ref('stg_interviews') }}
+    where is_held
+),
+
+dated as (
+    select consultant_id, (happened_at at time zone 'UTC')::date as day, kind,
+        null::decimal(18, 2) as reporting_fee, null as reporting_currency
+    from done
+    union all
+    select consultant_id, placed_on, 'placement', reporting_fee, reporting_currency
+    from {{ ref('fct_placements') }}
+),
+
+-- Days are counted first, since there are far fewer of them than records.
+daily as (
+    select consultant_id, day, kind, count(*) as number, count(reporting_fee) as with_fee,
+        sum(reporting_fee) as reporting_fee, max(reporting_currency) as reporting_currency
+    from dated
+    where day is not null
+    group by consultant_id, day, kind
+),
+
+periods as (
+    select *, 'week' as period, date_trunc('week', day)::date as period_start from daily
+    union all
+    select *, 'month' as period, date_trunc('month', day)::date as period_start from daily
+),
+
+summed as (
+    select
+        period,
+        period_start,
+        consultant_id,
+        sum(number) filter (where kind = 'candidate') as candidates_added,
+        sum(number) filter (where kind = 'lead') as leads_added,
+        sum(number) filter (where kind = 'job') as jobs_added,
+        sum(number) filter (where kind = 'interview_booked') as interviews_booked,
+        sum(number) filter (where kind = 'interview_held') as interviews_held,
+        sum(number) filter (where kind = 'placement') as placements,
+        sum(with_fee) as placements_with_reporting_fee,
+        sum(reporting_fee) as reporting_fee,
+        max(reporting_currency) as reporting_currency
+    from periods
+    group by period, period_start, consultant_id
+)
+
+select
+    summed.period,
+    summed.period_start,
+    summed.consultant_id,
+    coalesce(people.person_name, 'unassigned') as consultant_name,
+    people.team,
+    coalesce(summed.candidates_added, 0)::bigint as candidates_added,
+    coalesce(summed.leads_added, 0)::bigint as leads_added,
+    coalesce(summed.jobs_added, 0)::bigint as jobs_added,
+    coalesce(summed.interviews_booked, 0)::bigint as interviews_booked,
+    coalesce(summed.interviews_held, 0)::bigint as interviews_held,
+    coalesce(summed.placements, 0)::bigint as placements,
+    summed.placements_with_reporting_fee::bigint as placements_with_reporting_fee,
+    coalesce(summed.reporting_fee, 0)::decimal(18, 2) as reporting_fee,
+    summed.reporting_currency
+from summed
+left join {{ ref('dim_people') }} as people on people.person_id = summed.consultant_id

@@ -1,0 +1,86 @@
+-- model: sum_offer_acceptance
+-- grain: one row per dimension (all, month, source_group, consultant) and member
+-- How many of the offers that were seen were accepted.
+
+with
+
+-- A hold decides nothing: what came before it goes on, and the status after it is the outcome.
+unheld as (
+    select
+        candidate_id, visit_number, stage, entered_at,
+        lag(stage) over (partition by candidate_id order by visit_number) as stage_before,
+        last_value(left_by) over (
+            partition by candidate_id order by visit_number
+            rows between unbounded preceding and unbounded following
+        ) as last_left_by
+    from {{ ref('fct_candidate_stages') }}
+    where stage_kind is distinct from 'paused'
+),
+
+visits as (
+    select
+        *,
+        lead(stage) over (partition by candidate_id order by visit_number) as stage_after
+    from unheld
+    where stage is distinct from stage_before
+),
+
+offers as (
+    select
+        candidate_id,
+        entered_at,
+        case
+            when stage <> 'offer_made' then 'accepted_unseen'
+            when stage_after in ('offer_accepted', 'placed') then 'accepted'
+            when stage_after is not null then 'declined'
+            when last_left_by = 'deletion' then 'dropped'
+            else 'pending'
+        end as outcome
+    from visits
+    where stage = 'offer_made'
+        -- Seen to move on to an acceptance from a status before the offer.
+        or (
+            stage in ('offer_accepted', 'placed')
+            and stage_before not in ('offer_made', 'offer_accepted', 'placed')
+        )
+),
+
+described as (
+    select
+        offers.outcome,
+        strftime(offers.entered_at at time zone 'UTC', '%Y-%m') as month,
+        coalesce(candidates.source_group, 'unknown') as source_group,
+        candidates.consultant_id,
+        coalesce(candidates.consultant_name, 'unknown') as consultant_name
+    from offers
+    left join {{ ref('dim_candidates') }} as candidates
+        on candidates.candidate_id = offers.candidate_id
+),
+
+counted as (
+    select
+        case
+            when grouping(month) = 0 then 'month'
+            when grouping(source_group) = 0 then 'source_group'
+            when grouping(consultant_id) = 0 then 'consultant'
+            else 'all'
+        end as dimension,
+        coalesce(month, source_group, consultant_name, 'all') as member,
+        consultant_id as member_id,
+        count(*) filter (where outcome = 'accepted') as accepted,
+        count(*) filter (where outcome = 'declined') as declined,
+        count(*) filter (where outcome = 'pending') as pending,
+        count(*) filter (where outcome = 'dropped') as dropped,
+        count(*) filter (where outcome = 'accepted_unseen') as accepted_unseen
+    from described
+    group by grouping sets ((), (month), (source_group), (consultant_id, consultant_name))
+)
+
+select
+    dimension, member, member_id,
+    accepted + declined + pending + dropped as offers,
+    accepted, declined, pending, dropped,
+    accepted + declined as decided,
+    accepted / nullif(accepted + declined, 0) as acceptance_rate,
+    accepted_unseen
+from counted

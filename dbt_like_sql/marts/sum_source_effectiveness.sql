@@ -1,0 +1,63 @@
+-- model: sum_source_effectiveness
+-- grain: one row per source of dim_sources
+-- What became of the candidates and leads of each source.
+
+with
+
+interviewed as (
+    select distinct candidate_id from {{ ref('stg_interviews') }}
+),
+
+placed as (
+    select
+        candidate_id,
+        count(*) as placements,
+        count(reporting_fee) as placements_with_reporting_fee,
+        sum(reporting_fee) as reporting_fee,
+        max(reporting_currency) as reporting_currency
+    from {{ ref('fct_placements') }}
+    group by candidate_id
+),
+
+candidates as (
+    select
+        pipeline.source,
+        count(*) as candidates,
+        count(*) filter (where pipeline.is_active) as active_candidates,
+        count(interviewed.candidate_id) as candidates_interviewed,
+        count(placed.candidate_id) as candidates_placed,
+        sum(placed.placements)::bigint as placements,
+        sum(placed.placements_with_reporting_fee)::bigint as placements_with_reporting_fee,
+        sum(placed.reporting_fee) as reporting_fee,
+        max(placed.reporting_currency) as reporting_currency
+    from {{ ref('fct_pipeline_candidates') }} as pipeline
+    left join interviewed on interviewed.candidate_id = pipeline.candidate_id
+    left join placed on placed.candidate_id = pipeline.candidate_id
+    group by pipeline.source
+),
+
+leads as (
+    select source, count(*) as leads, count(*) filter (where is_converted) as leads_converted
+    from {{ ref('fct_lead_conversion') }}
+    group by source
+)
+
+select
+    sources.source,
+    sources.source_group,
+    coalesce(candidates.candidates, 0) as candidates,
+    coalesce(candidates.active_candidates, 0) as active_candidates,
+    coalesce(candidates.candidates_interviewed, 0) as candidates_interviewed,
+    coalesce(candidates.candidates_placed, 0) as candidates_placed,
+    candidates.candidates_interviewed / nullif(candidates.candidates, 0) as interview_rate,
+    candidates.candidates_placed / nullif(candidates.candidates, 0) as hire_rate,
+    coalesce(candidates.placements, 0) as placements,
+    coalesce(candidates.placements_with_reporting_fee, 0) as placements_with_reporting_fee,
+    coalesce(candidates.reporting_fee, 0)::decimal(18, 2) as reporting_fee,
+    candidates.reporting_currency,
+    coalesce(leads.leads, 0) as leads,
+    coalesce(leads.leads_converted, 0) as leads_converted,
+    leads.leads_converted / nullif(leads.leads, 0) as lead_conversion_rate
+from {{ ref('dim_sources') }} as sources
+left join candidates on candidates.source = sources.source
+left join leads on leads.source = sources.source

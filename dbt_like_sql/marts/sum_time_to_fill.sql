@@ -1,0 +1,40 @@
+-- model: sum_time_to_fill
+-- grain: one row per dimension (all, employment_type, consultant, company, month) and member
+-- The distribution of the days to fill an opening.
+
+with
+
+openings as (
+    select *, strftime(filled_month, '%Y-%m') as month
+    from {{ ref('fct_time_to_fill') }}
+    where outcome = 'filled'
+)
+
+select
+    case
+        when grouping(employment_type) = 0 then 'employment_type'
+        when grouping(consultant_id) = 0 then 'consultant'
+        when grouping(company_id) = 0 then 'company'
+        when grouping(month) = 0 then 'month'
+        else 'all'
+    end as dimension,
+    case
+        when grouping(employment_type) = 0 then coalesce(employment_type, 'unknown')
+        when grouping(month) = 0 then coalesce(month, 'unknown')
+        else coalesce(consultant_name, company_name, 'all')
+    end as member,
+    coalesce(consultant_id, company_id) as member_id,
+    count(*) as filled,
+    count(days_to_fill) as measured,
+    count(days_to_fill) / nullif(count(*), 0) as measured_share,
+    round(avg(days_to_fill), 2) as mean_days,
+    round(quantile_cont(days_to_fill, 0.10), 2) as p10_days,
+    round(quantile_cont(days_to_fill, 0.25), 2) as p25_days,
+    round(quantile_cont(days_to_fill, 0.50), 2) as p50_days,
+    round(quantile_cont(days_to_fill, 0.75), 2) as p75_days,
+    round(quantile_cont(days_to_fill, 0.90), 2) as p90_days,
+    round(quantile_cont(working_days_to_fill, 0.50), 2) as p50_working_days
+from openings
+group by grouping sets (
+    (), (employment_type), (consultant_id, consultant_name), (company_id, company_name), (month)
+)

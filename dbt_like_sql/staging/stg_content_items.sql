@@ -1,0 +1,20 @@
+-- model: stg_content_items
+-- grain: one row per live content item
+-- Pieces of content as they stand, deletions left out.
+{{ config(materialized='view') }}
+
+with
+
+source as (
+    select * from {{ source('landing', 'content_items') }} where _deleted_at is null
+)
+
+select
+    id as content_item_id, _content_type_id as content_type_id,
+    title, slug, status, published_at, fields,
+    created_at, updated_at,
+    _hydrated_at is not null as is_hydrated,
+    _hydrated_at as hydrated_at,
+    _seen_at as seen_at,
+    _run_id as run_id
+from source

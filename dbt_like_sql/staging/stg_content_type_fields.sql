@@ -1,0 +1,19 @@
+-- model: stg_content_type_fields
+-- grain: one row per field of a live content type
+-- The fields that the items of each content type have.
+{{ config(materialized='view') }}
+
+with
+
+source as (
+    select * from {{ source('landing', 'content_type_fields') }} where _deleted_at is null
+)
+
+select
+    id as content_type_field_id, name, field_key, field_type, is_required, is_title_field,
+    placeholder, help_text, config, display_order, _content_type_id as content_type_id,
+    _hydrated_at is not null as is_hydrated,
+    _hydrated_at as hydrated_at,
+    _seen_at as seen_at,
+    _run_id as run_id
+from source

@@ -1,0 +1,19 @@
+-- model: stg_content_types
+-- grain: one row per live content type
+-- Kinds of content as they stand, deletions left out.
+{{ config(materialized='view') }}
+
+with
+
+source as (
+    select * from {{ source('landing', 'content_types') }} where _deleted_at is null
+)
+
+select
+    id as content_type_id, name, slug, description, icon, is_system, is_active,
+    created_at, updated_at,
+    _hydrated_at is not null as is_hydrated,
+    _hydrated_at as hydrated_at,
+    _seen_at as seen_at,
+    _run_id as run_id
+from source

@@ -1,0 +1,26 @@
+-- model: stg_job_versions
+-- grain: one row per observed version of a job, deleted ones included
+-- How each job looked over time, in what the marts need, and since and until when.
+{{ config(materialized='view') }}
+
+with
+
+source as (
+    select * from {{ source('history', 'jobs') }}
+)
+
+select
+    id as job_id, status, positions_available, published_at,
+    created_at, updated_at,
+    _version as version,
+    _valid_from as valid_from,
+    _valid_to as valid_to,
+    _observed_from as observed_from,
+    _observed_to as observed_to,
+    _began_after as began_after,
+    _ended_after as ended_after,
+    _ended_before as ended_before,
+    _ended_by as ended_by,
+    _hydrated_at is not null as is_hydrated,
+    _run_id as run_id
+from source

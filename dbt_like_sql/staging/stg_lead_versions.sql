@@ -1,0 +1,29 @@
+-- model: stg_lead_versions
+-- grain: one row per observed version of a lead, deleted ones included
+-- How each lead looked over time, in what the marts need, and since and until when.
+{{ config(materialized='view') }}
+
+with
+
+source as (
+    select * from {{ source('history', 'leads') }}
+)
+
+-- What the API adds to a converted lead it does not document, so it is read from the answer.
+select
+    id as lead_id, lead_status_id, status, customer_type, source, assigned_to, last_contacted_at,
+    coalesce(nullif(lower(trim(source)), ''), 'not stated') as source_key,
+    try_cast(json_extract_string(_record, '$.converted_at') as timestamptz) as converted_at,
+    created_at, updated_at,
+    _version as version,
+    _valid_from as valid_from,
+    _valid_to as valid_to,
+    _observed_from as observed_from,
+    _observed_to as observed_to,
+    _began_after as began_after,
+    _ended_after as ended_after,
+    _ended_before as ended_before,
+    _ended_by as ended_by,
+    _hydrated_at is not null as is_hydrated,
+    _run_id as run_id
+from source

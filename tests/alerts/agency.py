@@ -1,0 +1,143 @@
+"""What the tests of alerts share: accounts whose files say what they are told to, and a clock.
+
+Runs, bookmarks and requests are written with the connector's own tables, and nothing is pulled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from connector.catalog import CATALOG
+from connector.engine.bookmark import Bookmark, Stream
+from connector.engine.quota import day_of
+from connector.ledger import Exhaustion, Ledger, Spender, terms_of
+from connector.ledger.ledger import Settlement
+from connector.settings import Settings, load_settings
+from connector.warehouse import ResourceRun, Run, Warehouse
+from connector.warehouse.file import opened, transaction
+from connector.warehouse.runs import name_interrupted, write_resource_run, write_run
+from connector.warehouse.state import write_bookmark
+
+START = datetime(2026, 11, 20, 22, 0, tzinfo=UTC)
+
+
+class Clock:
+    """The time, which passes only when it is told to."""
+
+    def __init__(self, now: datetime = START) -> None:
+        self.now = now
+
+    def __call__(self) -> datetime:
+        """The time."""
+        return self.now
+
+    def pass_time(self, **length: float) -> None:
+        """Let time pass."""
+        self.now += timedelta(**length)
+
+
+def settings_of(folder: Path, account: str | None = None, **environ: str) -> Settings:
+    """Settings of an account, with `alert_*` and others by their names in small letters."""
+    given = {f"CONNECTOR_{name.upper()}": value for name, value in environ.items()}
+    flags = {"account": account} if account is not None else {}
+    return load_settings(flags, {"CONNECTOR_DATA_DIR": str(folder), **given}, folder)
+
+
+DONE = ResourceRun(
+    resource="jobs",
+    outcome="done",
+    proven=True,
+    requests=2,
+    lists=1,
+    details=1,
+    new=0,
+    changed=0,
+    unchanged=1,
+    deleted=0,
+    live=6,
+    total=6,
+    pending=0,
+    bookmark_before=None,
+    bookmark_after=None,
+)
+
+
+class Agency:
+    """An account whose runs are written straight into its files."""
+
+    def __init__(
+        self, settings: Settings, clock: Clock, resources: Sequence[str] = ("jobs",)
+    ) -> None:
+        self.settings, self.clock, self.resources = settings, clock, resources
+        self.warehouse = Warehouse(settings.folder)
+        self.warehouse.prepare()
+        self._runs = 0
+
+    def pull(
+        self,
+        outcome: str = "done",
+        *,
+        resources: Sequence[str] = (),
+        unlike: Mapping[str, Mapping[str, object]] | None = None,
+        requests: int = 4,
+        error_code: str | None = None,
+        message: str | None = None,
+        command: str = "pull",
+        seconds: float = 60.0,
+    ) -> Run:
+        """A pull that begins now and takes a minute, of the account's resources unless it is said
+        which; `unlike` has what is otherwise of resources than of one that is done.
+        """
+        self._runs += 1
+        run = Run(f"{self.clock.now:%Y%m%dT%H%M%SZ}-{self._runs:06d}", command, self.clock.now)
+        landed = outcome in ("done", "partial")
+        ended = replace(
+            run,
+            ended_at=self.clock.now + timedelta(seconds=seconds),
+            outcome=outcome,
+            seconds=seconds,
+            requests=requests,
+            error_code=error_code,
+            message=message,
+        )
+        with opened(self.warehouse.work) as connection, transaction(connection):
+            name_interrupted(connection)
+            write_run(connection, ended)
+            for name in resources or self.resources:
+                stands = dict((unlike or {}).get(name, {}))
+                done = replace(DONE, resource=name, **stands)  # type: ignore[arg-type] # of a test
+                if landed and done.proven:
+                    mark = Bookmark(proven_at=self.clock.now)
+                    write_bookmark(connection, Stream(CATALOG[name]), mark, run.run_id)
+                if landed or stands:
+                    write_resource_run(connection, run.run_id, done)
+        self.spend(requests)
+        return ended
+
+    def spend(self, requests: int) -> None:
+        """Count requests."""
+        if not requests:
+            return
+        spender = Spender("run", "pull", terms_of(self.settings), asks_anyway=True)
+        with Ledger(self.settings.folder) as ledger:
+            left = requests
+            while left:
+                block = ledger.take_block(
+                    spender,
+                    self.clock.now,
+                    day_of(self.clock.now),
+                    requests_max=left,
+                    before=Settlement(),
+                )
+                ledger.settle(spender, Settlement(block, {"list": block.requests}))
+                left -= block.requests
+
+    def quota_ends(self, until: datetime) -> None:
+        """The API says that the month is spent."""
+        spender = Spender("run", "pull", terms_of(self.settings))
+        said = Exhaustion(self.clock.now, until, is_told=True)
+        with Ledger(self.settings.folder) as ledger:
+            ledger.settle(spender, Settlement(exhaustion=said))

@@ -1,0 +1,214 @@
+"""The commands: what is shown, sent and tried, for one account or all, and their exit statuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from connector.alerts import check_alerts
+from connector.sandbox import Sandbox
+from tests.alerts.agency import Agency, Clock, settings_of
+from tests.alerts.receivers import Receiver
+from tests.cli.calling import COUNTS, KEY, call, variables
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """A webhook that takes everything."""
+    with Receiver() as made:
+        yield made
+
+
+def ago(**length: float) -> Clock:
+    """A clock that stands so long before now."""
+    return Clock(datetime.now(UTC) - timedelta(**length))
+
+
+def told(receiver: Receiver) -> list[tuple[str, str, str]]:
+    """What has arrived, in short."""
+    return [(each["change"], each["code"], each["about"] or "") for each in receiver.received]
+
+
+def test_a_pull_tells_when_it_fails_and_when_it_is_well(tmp_path: Path, receiver: Receiver) -> None:
+    """A pull whose key is refused sends its alert when it ends, a second one sends nothing more,
+    and the first that is well again says so. Neither the key nor the address is shown or sent.
+    """
+    with Sandbox(counts=COUNTS, keys={"another": ("*",)}) as sandbox:
+        wrong = variables(sandbox.base_url, tmp_path) | {
+            "CONNECTOR_ALERT_WEBHOOK": receiver.address
+        }
+        failed = [call(["pull", "jobs"], wrong), call(["pull", "jobs"], wrong)]
+        shown = call(["alerts"], wrong)
+        well = call(["pull", "jobs", "--json"], wrong | {"CONNECTOR_API_KEY": "another"})
+
+    assert [("opened", "pull_failed", ""), ("ended", "pull_failed", "")] == told(receiver)
+    assert [1, 1, 0] == [each.status for each in (*failed, well)]
+    assert "done" == well.object["outcome"]
+    assert (0, ["(unnamed)", "failed", "pull_failed", "-", "stands"]) == (
+        shown.status,
+        shown.row("(unnamed)")[:5],
+    )
+    texts = "".join(each.out + each.err for each in (*failed, shown, well))
+    for secret in (KEY, "planted-token", "planted-query"):
+        assert secret not in texts
+        assert not any(secret.encode() in body for body in receiver.bodies)
+        assert [] == [f for f in tmp_path.rglob("*.*") if secret.encode() in f.read_bytes()]
+
+
+def test_a_webhook_that_is_down_fails_no_pull(tmp_path: Path) -> None:
+    """The pull ends as it would, with a warning; `status` and `alerts` show what waits, the latter
+    and the watchdog with exit status 1; and nothing of it is in the way of the pull's own JSON.
+    """
+    with Receiver(503) as down, Sandbox(counts=COUNTS, keys={KEY: ("leads.read",)}) as sandbox:
+        environ = variables(sandbox.base_url, tmp_path) | {"CONNECTOR_ALERT_WEBHOOK": down.address}
+        pulled = call(["pull", "jobs", "leads", "--json"], environ)
+        status = call(["status"], environ)
+        watched = call(["status", "--max-age", "26h", "--json"], environ)
+        sent = call(["alerts", "--send"], environ)
+        tried = call(["alerts", "--test"], environ)
+
+    assert (3, "partial") == (pulled.status, pulled.object["outcome"])
+    said = "1 alert has not arrived since "
+    assert all(said in each.err for each in (pulled, status, watched, sent))
+    assert [0, 1, 1, 1] == [each.status for each in (status, watched, sent, tried)]
+    assert "not_proven (jobs). jobs is skipped: GET /jobs was answered 403" in status.out
+    assert None is watched.object["silent"]
+    (waiting,) = watched.object["alerts_waiting"]
+    assert ("webhook", 1, "the webhook answered 503") == (
+        *(waiting["sink"], waiting["messages"], waiting["reason"]),
+    )
+    assert "the webhook answered 503" in tried.err
+    assert "planted" not in pulled.err + status.err + sent.err + tried.err
+
+
+@pytest.mark.parametrize(
+    ("age", "max_age", "expected"), [(25.0, "26h", 0), (27.0, "26h", 1), (27.0, "2d", 0)]
+)
+def test_watchdog_asks_the_files_when_something_was_proven(
+    tmp_path: Path, age: float, max_age: str, expected: int
+) -> None:
+    """`status --max-age` needs no scheduler and no sink: it ends with 1, and a sentence, when what
+    is pulled was not proven for longer, and however well the runs since have ended.
+    """
+    clock = ago(hours=age)
+    agency = Agency(settings_of(tmp_path), clock)
+    agency.pull()
+    clock.pass_time(hours=age)
+    agency.pull("partial", unlike={"jobs": {"outcome": "partial", "proven": False}})
+    called = call(["status", "--max-age", max_age], variables(None, tmp_path, None))
+
+    assert expected == called.status
+    assert (expected == 1) == (f"No proven pull of jobs is younger than {max_age}" in called.err)
+
+
+def test_watchdog_of_what_never_ran(tmp_path: Path) -> None:
+    """An account without any file is as silent as one can be, and no file is made."""
+    called = call(["status", "--max-age", "26h"], variables(None, tmp_path / "data", None))
+
+    assert 1 == called.status
+    assert "No pull was ever proven, and one must be at most 26h old." in called.err
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("wrong", ["26", "h", "0h", "-1h", "400d", "1.5h", "26 hours"])
+def test_an_age_that_is_none_is_wrong_usage(tmp_path: Path, wrong: str) -> None:
+    """What is no length of time ends with 2 and says what is one."""
+    called = call(["status", "--max-age", wrong], variables(None, tmp_path, None))
+
+    assert 2 == called.status
+    assert "a length of time such as 26h, 90min or 2d" in called.err
+
+
+ACCOUNTS = """
+data_dir = "data"
+alert_webhook_file = "webhook"
+
+[accounts.acme]
+base_url = "https://acme.example"
+
+[accounts.globex]
+base_url = "https://globex.example"
+
+[accounts.initech]
+base_url = "https://initech.example"
+api_key_file = "gone.key"
+"""
+
+
+@pytest.fixture
+def three(tmp_path: Path, receiver: Receiver) -> Path:
+    """A project with three accounts: one is well, one silent, and one's settings are wrong."""
+    (tmp_path / "connector.toml").write_text(ACCOUNTS, encoding="utf-8")
+    (tmp_path / "webhook").write_text(receiver.address, encoding="utf-8")
+    (tmp_path / "webhook").chmod(0o600)
+    for name, hours in (("acme", 1.0), ("globex", 30.0)):
+        Agency(settings_of(tmp_path / "data", name), ago(hours=hours)).pull()
+    return tmp_path / "connector.toml"
+
+
+def test_status_over_all_accounts(three: Path, receiver: Receiver) -> None:
+    """One line for each account, with the reason below it where one is not well, and the greatest
+    exit status: an account whose settings are wrong keeps no other from being looked at.
+    """
+    environ = {"CONNECTOR_CONFIG": str(three)}
+    shown = call(["status", "--all"], environ)
+    watched = call(["status", "--all", "--max-age", "26h", "--json"], environ)
+
+    assert ["done", "4"] == shown.row("acme")[3:5]
+    assert ["done", "4"] == shown.row("globex")[3:5]
+    assert "error:" in shown.row("initech")
+    assert (2, 2) == (shown.status, watched.status)
+    assert "initech: api_key_file (from connector.toml [accounts.initech]) must be" in shown.err
+    by_name = {each["account"]: each for each in watched.object["accounts"]}
+    assert ["acme", "globex", "initech"] == list(by_name)
+    assert None is by_name["acme"]["silent"]
+    assert by_name["globex"]["silent"].startswith("No proven pull of jobs is younger than 26h")
+    assert "settings" == by_name["initech"]["error"]["code"]
+    assert "globex: No proven pull" in watched.err
+
+
+def test_alerts_of_all_accounts_are_sent_once(three: Path, receiver: Receiver) -> None:
+    """`alerts` shows what is due and sends nothing; with --send it arrives, and once."""
+    environ = {"CONNECTOR_CONFIG": str(three)}
+    shown = call(["alerts", "--all"], environ)
+    assert [] == receiver.bodies
+    sent = [call(["alerts", "--all", "--send"], environ) for _ in range(2)]
+
+    assert ["globex", "silent", "silent", "-", "due"] == shown.row("globex")[:5]
+    assert ["globex", "silent", "silent", "-", "opened"] == sent[0].row("globex")[:5]
+    assert ["globex", "silent", "silent", "-", "stands"] == sent[1].row("globex")[:5]
+    assert [("globex", "silent")] == [(e["account"], e["code"]) for e in receiver.received]
+    assert [0, 0, 0] == [each.status for each in (shown, *sent)]
+
+
+def test_a_test_reaches_every_sink(three: Path, receiver: Receiver) -> None:
+    """`alerts --test` sends a test for the account, which changes no state, and says how it went."""
+    called = call(
+        ["alerts", "--test", "--account", "acme", "--json"], {"CONNECTOR_CONFIG": str(three)}
+    )
+
+    assert 0 == called.status
+    assert {"tests": [{"account": "acme", "to": "webhook", "failure": None}]} == called.object
+    assert [("acme", "test")] == [(e["account"], e["change"]) for e in receiver.received]
+
+
+@pytest.mark.parametrize("option", ["--send", "--test"])
+def test_alerts_that_go_nowhere_are_wrong_settings(tmp_path: Path, option: str) -> None:
+    """Who asks for alerts to be sent and has set nowhere to send them to is told what to set."""
+    called = call(["alerts", option], variables(None, tmp_path, None))
+
+    assert 2 == called.status
+    assert "CONNECTOR_ALERT_WEBHOOK_FILE" in called.err
+
+
+def test_kinds_that_are_not_wanted_are_not_sent(tmp_path: Path, receiver: Receiver) -> None:
+    """With `alert_kinds` only those alerts are sent, and others show nowhere."""
+    settings = settings_of(tmp_path, alert_webhook=receiver.address, alert_kinds="failed")
+    assert () == check_alerts(settings).standing
+
+    wanted = replace(settings.alert_kinds, value=("silent",))
+    assert 1 == check_alerts(replace(settings, alert_kinds=wanted)).delivered

@@ -1,0 +1,95 @@
+"""Deciding: at most one alert stands for a subject, each is told once, and each ends."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from connector.alert_settings import KINDS, Kind
+from connector.alerts.deciding import Decision, Finding, Sight, Subject, decide
+from connector.ledger.alerts import AlertRecord
+
+START = datetime(2026, 11, 21, tzinfo=UTC)
+SUBJECTS = (
+    Subject("pull_failed"),
+    Subject("not_proven", "jobs"),
+    Subject("not_proven", "leads"),
+    Subject("quota_spent"),
+    Subject("silent"),
+)
+BAD = Finding(None, "It is not well.", "Do something.")
+
+looks = st.dictionaries(st.sampled_from(SUBJECTS), st.sampled_from([BAD, None]))
+
+
+def test_an_alert_is_told_once_and_keeps_its_beginning() -> None:
+    """What is seen again is told nothing of: it has new words, and the beginning that it had."""
+    subject, began = SUBJECTS[0], START - timedelta(hours=3)
+    first = decide((), {subject: Finding(began, "Once.", "Do.")}, START, KINDS, "acme")
+    later = START + timedelta(hours=1)
+    again = decide(first.standing, {subject: Finding(later, "Twice.", "Do.")}, later, KINDS)
+    over = decide(again.standing, {subject: None}, later, KINDS)
+
+    assert [("opened", began, "Once.")] == told(first)
+    assert [(began, START, "Twice.")] == [
+        (each.since, each.opened_at, each.happened) for each in again.standing
+    ]
+    assert [] == told(again)
+    assert [("ended", began, "A pull has ended well since.")] == told(over)
+    assert () == over.standing
+
+
+def test_what_could_not_be_looked_at_stays_as_it_was() -> None:
+    """A subject that is not in sight neither opens nor ends."""
+    first = decide((), {SUBJECTS[0]: BAD}, START, KINDS)
+
+    assert Decision(first.standing, ()) == decide(first.standing, {}, START, KINDS)
+
+
+def test_kinds_that_are_not_wanted_open_nothing_and_end_without_a_word() -> None:
+    """An alert whose kind is taken out of the settings stands no longer, and nobody is told that
+    all is well.
+    """
+    silent: tuple[Kind, ...] = ("silent",)
+    first = decide((), dict.fromkeys(SUBJECTS, BAD), START, KINDS)
+    second = decide(first.standing, dict.fromkeys(SUBJECTS, BAD), START, silent)
+
+    assert ["silent"] == [each.code for each in second.standing]
+    assert () == second.messages
+    assert () == decide((), {SUBJECTS[0]: BAD}, START, silent).messages
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(looks, max_size=12))
+def test_any_sequence_opens_at_most_one_alert_for_a_subject_and_ends_each(
+    sequence: list[Sight],
+) -> None:
+    """Whatever is seen in whatever order: for each subject opened and ended take turns, beginning
+    with opened; what stands is what was opened and has not ended; when all is well, nothing does.
+    No two messages have the same id.
+    """
+    standing: tuple[AlertRecord, ...] = ()
+    changes: list[tuple[Subject, str]] = []
+    ids: Counter[str] = Counter()
+    for hour, sight in enumerate([*sequence, dict.fromkeys(SUBJECTS, None)]):
+        decision = decide(standing, sight, START + timedelta(hours=hour), KINDS)
+        standing = decision.standing
+        changes += [(Subject(each.code, each.about), each.change) for each in decision.messages]
+        ids.update(each.id for each in decision.messages)
+        stands = [Subject(each.code, each.about) for each in standing]
+        assert len(set(stands)) == len(stands)
+        for subject in SUBJECTS:
+            mine = [change for about, change in changes if about == subject]
+            assert ["opened", "ended"] * (len(mine) // 2) + ["opened"] * (len(mine) % 2) == mine
+            assert (subject in stands) == (len(mine) % 2 == 1)
+
+    assert () == standing
+    assert set(ids.values()) <= {1}
+
+
+def told(decision: Decision) -> list[tuple[str, datetime, str]]:
+    """The messages, in short."""
+    return [(each.change, each.since, each.happened) for each in decision.messages]

@@ -1,0 +1,132 @@
+"""Email: handed in over a connection that is proven, and nothing the server says is repeated."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from connector.alert_settings import Security
+from connector.alerts import check_alerts, trial_message
+from connector.alerts.mail import Email, MailServer
+from connector.errors import NotDelivered
+from tests.alerts.agency import START, Clock, settings_of
+from tests.alerts.receivers import PostOffice
+
+PEM = Path(__file__).parents[1] / "client" / "loopback.pem"
+PASSWORD = "planted password 4d1f"
+TO = ("ops@acme.example", "night@acme.example")
+
+
+def tls() -> ssl.SSLContext:
+    """A server's context with a certificate for 127.0.0.1."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(PEM)
+    return context
+
+
+def trust() -> ssl.SSLContext:
+    """A client's context that trusts that certificate."""
+    return ssl.create_default_context(cafile=str(PEM))
+
+
+def email(office: PostOffice, security: Security, *, trusts: bool = True) -> Email:
+    """Emails to that server."""
+    user = "connector" if office.password is not None else None
+    password = None if office.password is None else SecretStr(PASSWORD)
+    server = MailServer("127.0.0.1", office.port, security, user, password)
+    make = trust if trusts else ssl.create_default_context
+    return Email(server, "connector@acme.example", TO, "acme", seconds=5.0, trust=make)
+
+
+@pytest.mark.parametrize("security", ["starttls", "ssl"])
+def test_a_letter_arrives_over_a_proven_connection(security: Security) -> None:
+    """With STARTTLS or TLS from the first byte: the name and the password are given only once the
+    connection is protected, and the letter has its headline, its text and an id of its own.
+    """
+    with PostOffice(tls=tls(), is_wrapped=security == "ssl", password=PASSWORD) as office:
+        email(office, security).send(trial_message(START))
+
+    (letter,) = office.letters
+    assert [True] == office.protected
+    assert [list(TO)] == office.recipients
+    assert "[test] acme: test" == letter["Subject"]
+    assert "This is a test: alerts of this account arrive here." in str(letter.get_payload())
+    assert letter["Message-ID"].startswith("<20261120T220000000000Z-test-")
+    assert "auto-generated" == letter["Auto-Submitted"]
+    if security == "starttls":
+        assert office.commands.index("STARTTLS") < office.commands.index("AUTH")
+
+
+@pytest.mark.parametrize("security", ["starttls", "ssl"])
+def test_a_server_that_nobody_vouches_for_gets_nothing(security: Security) -> None:
+    """A certificate that is not trusted ends the talk before a password or a letter."""
+    with (
+        PostOffice(tls=tls(), is_wrapped=security == "ssl", password=PASSWORD) as office,
+        pytest.raises(NotDelivered, match="was not reached"),
+    ):
+        email(office, security, trusts=False).send(trial_message(START))
+
+    assert [] == office.letters
+    assert not {"AUTH", "MAIL"} & set(office.commands)
+
+
+def test_a_server_without_starttls_gets_nothing() -> None:
+    """Protection that was asked for is not done without."""
+    with PostOffice(password=PASSWORD) as office, pytest.raises(NotDelivered):
+        email(office, "starttls").send(trial_message(START))
+
+    assert ["EHLO"] == office.commands[:1]
+    assert not {"AUTH", "MAIL"} & set(office.commands)
+
+
+@pytest.mark.parametrize(
+    ("unlike", "said"),
+    [
+        ({"refused": TO}, "the mail server has refused every recipient"),
+        ({"answer_to_letter": "554 Annabel Quist is spam"}, "the mail server answered 554"),
+    ],
+)
+def test_refusals_are_told_without_the_servers_words(unlike: dict[str, object], said: str) -> None:
+    """What the server says may name people, and is not repeated."""
+    with PostOffice(**unlike) as office, pytest.raises(NotDelivered) as caught:  # type: ignore[arg-type] # of a test
+        email(office, "none").send(trial_message(START))
+
+    assert said == str(caught.value)
+
+
+def test_a_wrong_password_is_told_and_not_shown() -> None:
+    """The refusal says what was refused, and holds neither the password nor the server's words."""
+    with PostOffice(tls=tls(), password="another") as office, pytest.raises(NotDelivered) as caught:
+        email(office, "starttls").send(trial_message(START))
+
+    assert "the mail server has refused the name and the password (535)" == str(caught.value)
+
+
+def test_one_recipient_that_is_refused_keeps_no_other_from_the_letter() -> None:
+    """What the server took for anybody has arrived: sent again, it would come twice to them."""
+    with PostOffice(refused=TO[:1]) as office:
+        email(office, "none").send(trial_message(START))
+
+    assert [[TO[1]]] == office.recipients
+
+
+def test_settings_lead_to_the_mail_server(tmp_path: Path) -> None:
+    """What is set is used: a check hands the alert in, and no recipient stands in the ledger."""
+    with PostOffice() as office:
+        settings = settings_of(
+            tmp_path,
+            alert_email_to=", ".join(TO),
+            alert_email_from="connector@acme.example",
+            alert_email_host="127.0.0.1",
+            alert_email_port=str(office.port),
+            alert_email_security="none",
+        )
+        done = check_alerts(settings, now=Clock())
+
+    (letter,) = office.letters
+    assert (1, ()) == (done.delivered, done.failures)
+    assert "[silent] the unnamed account: silent" == letter["Subject"]
+    assert [] == [f for f in settings.folder.iterdir() if b"acme.example" in f.read_bytes()]

@@ -1,0 +1,54 @@
+"""The page of alerts is equal to what is declared, and every alert can be decided."""
+
+from __future__ import annotations
+
+import inspect
+
+from connector.alert_settings import KINDS
+from connector.alerts import DECLARED, facts, month, pulls, pushes, silence
+from connector.alerts.checking import KEPT, RETRY_MAX, RETRY_MIN
+from connector.alerts.declared import BY_CODE
+from connector.alerts.pulls import COST_FACTOR, COST_PULLS_MAX, COST_PULLS_MIN, COST_REQUESTS_MIN
+from tests.catalog.document import quoted, read_tables
+from tests.house.tree import ROOT
+
+PAGE = (ROOT / "docs" / "ALERTS.md").read_text(encoding="utf-8")
+
+
+def test_page_lists_every_alert_as_it_is_declared() -> None:
+    """Each alert has a row, in order, with its kind, what it is about, meaning and action."""
+    table = next(t for t in read_tables(PAGE) if t.header[0] == "Alert")
+    rows = [
+        (quoted(row["Alert"])[0], row["Kind"], row["About"], row["Meaning"], row["Next action"])
+        for row in table.records()
+    ]
+
+    assert [
+        (each.code, each.kind, each.about, each.meaning, each.action) for each in DECLARED.values()
+    ] == rows
+
+
+def test_page_states_the_rules_as_they_are() -> None:
+    """The figures of the page are those of the code."""
+    told = " ".join(PAGE.split())
+
+    assert f"{COST_FACTOR} times the median" in told
+    assert f"at least {COST_REQUESTS_MIN} requests more" in told
+    assert f"at least {COST_PULLS_MIN} and at most {COST_PULLS_MAX} pulls" in told
+    minutes = [int(each.total_seconds() // 60) for each in (RETRY_MIN, RETRY_MAX)]
+    assert f"{minutes[0]} minute" in told
+    assert f"{minutes[1]} minutes" in told
+    assert f"{KEPT.days} days" in told
+
+
+def test_every_alert_can_be_decided_and_says_something() -> None:
+    """Each declared alert is decided somewhere, and nothing else is; none has an empty text."""
+    rooms = (facts, pulls, pushes, month, silence)
+    text = "".join(inspect.getsource(room) for room in rooms)
+
+    assert [] == [code for code in DECLARED if f'Subject("{code}"' not in text]
+    assert set(KINDS) == {each.kind for each in DECLARED.values()}
+    for each in DECLARED.values():
+        assert each.meaning.endswith(".")
+        assert each.over.endswith(".")
+        assert each.action == BY_CODE or each.action.endswith(".")

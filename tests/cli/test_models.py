@@ -1,0 +1,126 @@
+"""`connector models`: what it lists, builds, tests and writes, and how it ends."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from connector.catalog import CATALOG, Lead
+from connector.engine.ask import Commit, Found
+from connector.engine.bookmark import Stream
+from connector.models import load_project
+from connector.warehouse import Warehouse
+from connector.warehouse.file import opened
+from tests.cli.calling import call
+from tests.cli.calling import variables as without_models
+
+NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with one lead landed and everything built and published."""
+    folder = tmp_path_factory.mktemp("models")
+    land(folder)
+    built = call(["models", "build", "--json"], variables(folder))
+    assert 0 == built.status, built.err
+    return folder
+
+
+def variables(folder: Path) -> dict[str, str]:
+    """The settings of a call that builds models."""
+    return {**without_models(None, folder), "CONNECTOR_MODELS": "on"}
+
+
+def land(folder: Path) -> Warehouse:
+    """A warehouse in which one lead has landed."""
+    warehouse = Warehouse(folder)
+    warehouse.prepare()
+    stamps = {"created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-02T00:00:00Z"}
+    lead = Lead({"id": "lead-1", "email": "a@b.example", "lead_status_id": "status-1", **stamps})
+    commit = Commit(records=(Found(lead, NOW),))
+    warehouse.commit(Stream(CATALOG["leads"]), commit, "run-1", NOW)
+    return warehouse
+
+
+def rows(folder: Path, sql: str) -> list[tuple[object, ...]]:
+    """What a query of the published file returns."""
+    with duckdb.connect(str(Warehouse(folder).published), read_only=True) as connection:
+        return connection.execute(sql).fetchall()
+
+
+def test_a_list_needs_no_data(tmp_path: Path) -> None:
+    """Every model and seed is listed in building order, with grain, columns, texts and lineage."""
+    listed = call(["models", "list", "--json"], variables(tmp_path))
+    shown = {each["name"]: each for each in listed.object["models"]}
+    (job_id,) = (c for c in shown["stg_jobs"]["columns"] if c["name"] == "job_id")
+
+    assert 0 == listed.status
+    assert list(load_project().order) == list(shown)
+    assert "one row per live job" == shown["stg_jobs"]["grain"]
+    assert ["landing.jobs.id"] == job_id["origins"]
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_build_publishes(folder: Path) -> None:
+    """The published file has the models, and a check of it finds what a build found."""
+    tested = call(["models", "test", "--json"], variables(folder))
+    failed = {each["name"]: each for each in tested.object["checks"] if not each["passed"]}
+
+    assert [(1,)] == rows(folder, "SELECT count(*) FROM staging.stg_leads")
+    assert 0 == tested.status
+    assert ["status-1"] == failed["unmapped_lead_statuses"]["examples"]
+
+
+def test_a_selection_is_built_and_the_rest_carried(folder: Path) -> None:
+    """The table says what was built and what was carried over."""
+    built = call(["models", "build", "sum_coverage"], variables(folder))
+
+    assert 0 == built.status
+    assert "no" == built.row("sum_coverage")[-1]
+    assert "yes" == built.row("fct_placements")[-1]
+    assert "Published" in built.err
+
+
+def test_seeds_are_shown_and_written(folder: Path) -> None:
+    """Unmapped values are listed; --write makes a file with a row for each, once."""
+    shown = call(["models", "seeds"], variables(folder))
+    first = call(["models", "seeds", "--write", "--json"], variables(folder))
+    again = call(["models", "seeds", "--write"], variables(folder))
+    file = folder / "seeds" / "lead_statuses.csv"
+
+    assert ["lead_statuses", "status-1"] == shown.row("lead_statuses")
+    assert "--write" in shown.err
+    assert [str(file)] == [each["file"] for each in first.object["written"]]
+    assert "status-1,," in file.read_text()
+    assert "was left as it is" in again.err
+
+
+def test_a_wrong_word_is_told(folder: Path) -> None:
+    """A name that is none ends with 2 and the nearest; so does a seed's."""
+    for arguments in (["models", "build", "fct_placemnts"], ["models", "list", "fct_placemnts"]):
+        called = call(arguments, variables(folder))
+        assert (2, True) == (called.status, "Did you mean 'fct_placements'?" in called.err)
+    called = call(["models", "seeds", "peple", "--write"], variables(folder))
+    assert (2, True) == (called.status, "Did you mean 'people'?" in called.err)
+
+
+def test_without_a_published_file_it_says_what_to_do(tmp_path: Path) -> None:
+    """Neither checks nor seeds can be looked at before something is published."""
+    for command in ("test", "seeds"):
+        called = call(["models", command], variables(tmp_path))
+        assert (1, True) == (called.status, "nothing was published yet" in called.err)
+
+
+def test_a_check_that_blocks_ends_with_1(tmp_path: Path) -> None:
+    """Two rows of one id: nothing is published, and the check and its id are named."""
+    with opened(land(tmp_path).work) as connection:
+        connection.execute("INSERT INTO landing.leads FROM landing.leads")
+    built = call(["models", "build"], variables(tmp_path))
+
+    assert 1 == built.status
+    assert "unique_landing_leads_id: error: 1 row of landing.leads (lead-1)" in built.err
+    assert not Warehouse(tmp_path).published.exists()

@@ -1,0 +1,100 @@
+"""`connector publish`, and how pulls, pushes and status tell of what is published, or is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from connector.sandbox import Sandbox
+from connector.warehouse.query import query
+from tests.cli.calling import KEY, call, variables
+from tests.publication.agency import LONG, Agency
+
+
+@pytest.fixture
+def agency(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Agency:
+    """An agency with one job, and models of its own."""
+    made = Agency(tmp_path)
+    made.use_project(monkeypatch)
+    made.land("jobs", {"id": "j1", "title": "Nurse"})
+    return made
+
+
+def test_publish_builds_and_exports(agency: Agency, tmp_path: Path) -> None:
+    """The command publishes without any address or key, exports what is asked for, and says what
+    came of it on the screen and as JSON.
+    """
+    folder = tmp_path / "lake"
+    called = call(["publish"], agency.given)
+    told = call(
+        ["publish", "--json", "--parquet", str(folder), "--schema", "marts", "--without", "push"],
+        agency.given,
+    )
+
+    assert (0, 0) == (called.status, told.status), called.err + told.err
+    assert "(3 models, 4 checks, " in called.err
+    shown = told.object
+    assert ("published", 3, []) == (shown["outcome"], shown["models"], shown["failed_checks"])
+    assert ["marts.dim_people", "marts.fct_jobs"] == shown["parquet"]["tables"]
+    assert (folder / "marts" / "fct_jobs.parquet").is_file()
+    gone = "SELECT count(*) FROM duckdb_tables() WHERE schema_name = 'push'"
+    assert ((0,),) == query(agency.file, gone).rows
+
+
+def test_hashing_without_a_key_is_refused(agency: Agency) -> None:
+    """An option that needs a key which is not set is wrong usage, and nothing is published."""
+    called = call(["publish", "--personal", "hash"], agency.given)
+
+    assert 2 == called.status
+    assert "CONNECTOR_PUBLISH_HASH_KEY_FILE" in called.err
+    assert not agency.file.exists()
+
+
+def test_refusal_is_told_by_publish_and_by_status(agency: Agency) -> None:
+    """A failed check ends the command with 1 and its name; status shows what is published, of when,
+    and why nothing newer is.
+    """
+    agency.land(
+        "sync.bookmarks", {"resource": "jobs", "parent": "", "proven_at": "2026-03-04T05:06:07Z"}
+    )
+    call(["publish"], agency.given)
+    agency.land("jobs", {"id": "j2", "title": LONG})
+
+    refused = call(["publish", "--json"], agency.given)
+    called, told = call(["status"], agency.given), call(["status", "--json"], agency.given)
+
+    assert (1, "publishing_refused") == (refused.status, refused.object["error"]["code"])
+    assert "true of 2026-03-04 05:06:07Z, 3 models, 4 checks" in called.out
+    assert "1 check has failed: titles_are_short (1 row). Run 'connector publish'" in called.err
+    unpublished, published = told.object["unpublished"], told.object["published"]
+    assert ["titles_are_short"] == unpublished["failed_checks"]
+    assert ("refused", "published") == (unpublished["outcome"], published["outcome"])
+    assert "2026-03-04T05:06:07+00:00" == published["true_of"]
+
+
+def test_pull_that_is_refused_has_failed_and_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pull whose data fail a check ends with 1; its record has the reason, what landed is kept,
+    and analysts keep the old file.
+    """
+    Agency(tmp_path).use_project(monkeypatch)
+    with Sandbox(counts={"jobs": 2}, keys={KEY: ("*",)}) as sandbox:
+        for id in sandbox.store.records("jobs"):
+            sandbox.store.update("jobs", id, {"title": "Nurse"})
+        environ = variables(sandbox.base_url, tmp_path / "data") | {"CONNECTOR_MODELS": "on"}
+        first = call(["pull", "jobs", "--json"], environ)
+        sandbox.store.update("jobs", id, {"title": LONG})
+        second = call(["pull", "jobs", "--json"], environ)
+        status = call(["status", "--json"], environ).object
+
+    assert ("done", 3) == (first.object["outcome"], first.object["published"]["models"])
+    assert (1, "failed") == (second.status, second.object["outcome"])
+    assert "publishing_refused" == second.object["unpublished"]["code"]
+    run = status["runs"][0]
+    assert ("failed", "publishing_refused") == (run["outcome"], run["error_code"])
+    assert "titles_are_short" in run["message"]
+    landed = query(tmp_path / "data" / "recruitment.duckdb", "SELECT title FROM landing.jobs")
+    assert {("Nurse",)} == set(landed.rows)
+    assert 2 == status["resources"]["jobs"]["live"]

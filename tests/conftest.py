@@ -1,0 +1,97 @@
+"""What every test shares: new warehouses begin as copies of one that was made the real way, and
+DuckDB keeps to one core, since as many tests run side by side as there are.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from connector.warehouse import Warehouse
+from connector.warehouse.file import make_folder, naming_errors
+
+_prepare = Warehouse.prepare
+
+
+class Pattern:
+    """A new work file, made once by the connector itself, that others begin as.
+
+    Making one takes half a second, of which nearly all goes into the comments of its columns; a
+    copy of its bytes is the same file, and `prepare` then finds everything in place. While `is_off`
+    every file is made the real way. Other processes always make theirs so.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        made = Warehouse(folder)
+        _prepare(made)
+        self._bytes = made.work.read_bytes()
+        self.is_off = False
+
+    def prepare(self, warehouse: Warehouse) -> None:
+        """`Warehouse.prepare`, with a copy in place of a file that is not there yet."""
+        make_folder(warehouse.folder)
+        if not self.is_off:
+            with naming_errors(warehouse.work):
+                self._begin(warehouse.work)
+        _prepare(warehouse)
+
+    def _begin(self, work: Path) -> None:
+        if work.exists():
+            return
+        # Whole before it has its name, since two may begin the same file at once.
+        handle, name = tempfile.mkstemp(dir=work.parent)
+        with os.fdopen(handle, "wb") as copy:
+            copy.write(self._bytes)
+        with suppress(FileExistsError):
+            os.link(name, work)
+        os.unlink(name)
+
+
+_connect = duckdb.connect
+
+
+def _connect_on_one_core(
+    database: str = ":memory:", read_only: bool = False, config: dict[str, Any] | None = None
+) -> duckdb.DuckDBPyConnection:
+    return _connect(database, read_only, {"threads": 1, **(config or {})})
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _duckdb_keeps_to_one_core() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(duckdb, "connect", _connect_on_one_core)
+        yield
+
+
+@pytest.fixture(scope="session")
+def _pattern(
+    tmp_path_factory: pytest.TempPathFactory, _duckdb_keeps_to_one_core: None
+) -> Iterator[Pattern]:
+    with pytest.MonkeyPatch.context() as patch:
+        pattern = Pattern(tmp_path_factory.mktemp("pattern"))
+
+        def prepare(warehouse: Warehouse) -> None:
+            pattern.prepare(warehouse)
+
+        patch.setattr(Warehouse, "prepare", prepare)
+        yield pattern
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _work_files_are_copies(_pattern: Pattern) -> None:
+    """For all tests, but those that ask for `made_the_real_way`."""
+
+
+@pytest.fixture
+def made_the_real_way(_pattern: Pattern) -> Iterator[None]:
+    """For tests of how a work file is made: none of theirs begins as a copy."""
+    _pattern.is_off = True
+    yield
+    _pattern.is_off = False

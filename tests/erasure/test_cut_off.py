@@ -1,0 +1,133 @@
+"""An erasure that is cut off is known, and the next one brings it to its end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connector.erasure import erase
+from connector.errors import LeaseHeld, Misused
+from connector.ledger import Ledger, Owner
+from connector.ledger.journal import PUSH_LEASE, Journal
+from connector.visit import PULL_LEASE
+from connector.wire import Request
+from tests.erasure.office import AT, EMAIL, NOW, TRACES, Office, office, traces
+
+STEPS = ("copy", "compact", "keep")
+"""Some of what an erasure calls, in its order."""
+
+KILL = """
+import os, signal, sys
+from pathlib import Path
+from connector.erasure import erase
+from connector.settings import load_settings
+module = sys.modules["connector.erasure.erase"]
+def killed(*given, **named):
+    os.kill(os.getpid(), signal.SIGKILL)
+setattr(module, sys.argv[2], killed)
+folder = Path(sys.argv[1])
+given = {"CONNECTOR_DATA_DIR": str(folder / "data"), "CONNECTOR_MODELS": "off"}
+erase(load_settings({}, given, folder), sys.argv[3], applies=True)
+"""
+
+
+class CutOff(BaseException):
+    """Ends an erasure where it stands, as nothing inside it can."""
+
+
+def cut(monkeypatch: pytest.MonkeyPatch, step: str) -> Callable[[], None]:
+    """Let the erasure end as it takes the step; call what is returned to let it go on."""
+    module = sys.modules["connector.erasure.erase"]
+    real = getattr(module, step)
+
+    def ended(*given: Any, **named: Any) -> None:
+        raise CutOff
+
+    monkeypatch.setattr(module, step, ended)
+    return lambda: monkeypatch.setattr(module, step, real)
+
+
+def test_killed_and_continued(tmp_path: Path) -> None:
+    """Killed outright in the middle, an erasure is told by a preview, and ended by the next one
+    with the receipt of what was found in the first place.
+    """
+    agency = office(tmp_path)
+    ended = subprocess.run(
+        [sys.executable, "-c", KILL, str(tmp_path), "publish", EMAIL],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        check=False,
+    )
+    assert -signal.SIGKILL == ended.returncode
+    assert [] != list(traces(agency.folder))
+    assert 1 == erase(agency.settings, None).unended
+
+    done = erase(agency.settings, None, applies=True, now=lambda: NOW)
+
+    (receipt,) = done.receipts
+    assert [] == list(traces(agency.folder))
+    assert () == receipt.left
+    assert {"ledger.sqlite", "work.duckdb"} <= {each.file for each in receipt.removed}
+    assert 0 == erase(agency.settings, None).unended
+
+
+def test_every_step_may_be_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut off at each step in turn, over and over, the erasure is whole in the end."""
+    agency = office(tmp_path)
+    for step in STEPS:
+        go_on = cut(monkeypatch, step)
+        with pytest.raises(CutOff):
+            erase(agency.settings, EMAIL if step == STEPS[0] else None, applies=True)
+        go_on()
+    done = erase(agency.settings, None, applies=True, now=lambda: NOW)
+
+    (receipt,) = done.receipts
+    assert [] == list(traces(agency.folder))
+    assert {"push_rows", "landing.candidates"} <= {each.table for each in receipt.removed}
+
+
+@pytest.mark.parametrize("name", [PULL_LEASE, PUSH_LEASE])
+def test_waits_for_nobody(tmp_path: Path, name: str) -> None:
+    """While a pull or a push is under way nothing is erased, and it is said who is at it."""
+    agency = office(tmp_path)
+    held = list(traces(agency.folder))
+    with Ledger(agency.folder) as ledger:
+        ledger.take_lease(name, Owner.of_this_process("other", name), NOW)
+        with pytest.raises(LeaseHeld, match="run other"):
+            erase(agency.settings, EMAIL, applies=True, now=lambda: NOW)
+
+    assert held == list(traces(agency.folder))
+
+
+def test_rows_in_doubt_come_first(tmp_path: Path) -> None:
+    """A row that was sent and not answered keeps its person until somebody has settled it: what
+    was sent is needed to look for it.
+    """
+    agency = office(tmp_path)
+    leave_in_doubt(agency)
+
+    with pytest.raises(Misused, match="1 rows of pushes") as raised:
+        erase(agency.settings, EMAIL, applies=True)
+
+    assert "connector resolve" in raised.value.action
+    assert {each.lower() for each in TRACES} == {
+        each.split(": ")[1] for each in traces(agency.folder)
+    }
+    assert 0 == erase(agency.settings, None).unended
+
+
+def leave_in_doubt(agency: Office) -> None:
+    """Send the row that was planned, and hear no answer."""
+    with Ledger(agency.folder) as ledger:
+        ledger.take_lease(PUSH_LEASE, Owner.of_this_process("r2", "push"), AT)
+        journal = Journal(ledger, "r2", now=lambda: AT)
+        path = f"/api/v1/candidates/{agency.id}"
+        request = Request("candidates", "update", "PUT", path, "candidates.write", body=b"{}")
+        journal.intend((agency.batch, 5), request, before=None, sent_after=AT)
+        ledger.release_lease(PUSH_LEASE, "r2")

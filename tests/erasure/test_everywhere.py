@@ -1,0 +1,176 @@
+"""Everything that holds a person is found, and after the erasure nothing does; the rest stays."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connector.erasure import Erased, Found, erase, whereis
+from connector.publication import publish
+from connector.report import REPORT_FILE
+from connector.warehouse.query import asking, tables
+from tests.erasure.office import EMAIL, NOW, TABLE, TRACES, WORKBOOK, office, traces
+
+
+class Before:
+    """The office as it was, what was found, and what came of erasing the person."""
+
+    def __init__(self, folder: Path) -> None:
+        self.office = office(folder, models="on")
+        publish(self.office.settings, now=lambda: NOW)
+        self.held = list(traces(self.office.folder))
+        self.figures = figures(self.office.warehouse.published)
+        self.preview: Erased = erase(self.office.settings, f" {EMAIL.upper()} ")
+        assert self.preview.found is not None
+        self.found: Found = self.preview.found
+        self.still_held = list(traces(self.office.folder))
+        self.erased: Erased = erase(self.office.settings, EMAIL, applies=True, now=lambda: NOW)
+
+
+@pytest.fixture(scope="module")
+def erased(tmp_path_factory: pytest.TempPathFactory) -> Before:
+    """An office whose person was erased."""
+    return Before(tmp_path_factory.mktemp("office"))
+
+
+def figures(published: Path) -> Mapping[str, Any]:
+    """Of every mart its rows and the sums of its figures, but for what candidates earn."""
+    found: dict[str, Any] = {}
+    marts = [each for each in tables(published) if each.startswith("marts.")]
+    with asking(published) as ask:
+        for table in marts:
+            columns = ask(f"SELECT column_name, column_type FROM (DESCRIBE {table})").rows
+            sums = [
+                name
+                for name, type in columns
+                if type.startswith(("DECIMAL", "DOUBLE", "BIGINT", "INTEGER", "HUGEINT", "BOOLEAN"))
+                and (table, name) not in PAY
+            ]
+            shown = ", ".join(f'sum("{name}"::DOUBLE)' for name in sums)
+            answer = ask(f"SELECT count(*), {shown or 'NULL'} FROM {table}").rows
+            found[table] = dict(zip(("rows", *sums), answer[0], strict=True))
+    return found
+
+
+PAY = frozenset(
+    (("marts.dim_candidates", "expected_salary"), ("marts.dim_candidates", "expected_day_rate"))
+)
+
+
+def test_whereis_lists_every_place(erased: Before) -> None:
+    """Landing, history, events, journal with its copy, published file, marts, page, tables and a
+    log that was set aside: each is named, with its rows.
+    """
+    places = {str(each): each.rows for each in erased.found.places}
+
+    assert {"bookings": 2, "candidates": 1, "companies": 1} == erased.found.records
+    assert {
+        "work.duckdb landing.candidates": 2,
+        "work.duckdb history.candidates": 4,
+        "work.duckdb landing.companies": 1,
+        "work.duckdb sync.events": 1,
+        "ledger.sqlite push_rows": 3,
+        "ledger.sqlite push_attempts": 2,
+        "ledger.sqlite push_before": 1,
+        "ledger.sqlite push_problems": 1,
+        "ledger.sqlite push_batches": 1,
+        TABLE: 1,
+        WORKBOOK: 1,
+        REPORT_FILE: 1,
+        "work.duckdb.damaged-20260901T090000Z-1.wal": 1,
+    }.items() <= places.items()
+    assert {"work.duckdb landing.bookings", "recruitment.duckdb marts.dim_candidates"} <= set(
+        places
+    )
+    assert (erased.office.batch,) == erased.found.batches
+
+
+def test_preview_changes_nothing(erased: Before) -> None:
+    """A preview has no receipt, and leaves every trace where it was."""
+    assert () == erased.preview.receipts
+    assert erased.held == erased.still_held
+    assert {each.split(": ")[1] for each in erased.held} == {each.lower() for each in TRACES}
+
+
+def test_no_byte_is_left(erased: Before) -> None:
+    """Address, former address, number, name and profile are in no file of the data folder."""
+    assert [] == list(traces(erased.office.folder))
+    assert whereis(erased.office.settings, EMAIL).is_nothing
+    # The page was made again, and is more than it was.
+    assert "<svg" in (erased.office.folder / REPORT_FILE).read_text(encoding="utf-8")
+
+
+def test_statistics_stay(erased: Before) -> None:
+    """Every mart has the rows and the sums that it had, but for what the person earned."""
+    assert erased.figures == figures(erased.office.warehouse.published)
+
+
+def test_rows_stay_as_tombstones(erased: Before) -> None:
+    """The person's rows keep ids, states, dates and sources in landing and history, and say that
+    they were erased; others lose the mention alone.
+    """
+    agency = erased.office
+    left = agency.record("candidates", agency.id)
+    marked = agency.rows("SELECT resource, erased_at FROM sync.erased ORDER BY ALL")
+
+    assert {"id", "status", "source", "created_at", "updated_at", "skills"} <= left.keys()
+    assert not {"first_name", "email", "phone", "expected_salary", "nickname"} & left.keys()
+    assert 3 == len(agency.rows(f"SELECT 1 FROM history.candidates WHERE id = '{agency.id}'"))
+    assert {"bookings", "candidates", "companies"} == {resource for resource, _ in marked}
+    assert {NOW} == {at for _, at in marked}
+    assert (
+        "Was recommended by [erased] <[erased]>, tel [erased]."
+        == agency.record("candidates", agency.other)["notes"]
+    )
+    assert "office@firm.example" == agency.record("companies", agency.company)["email"]
+
+
+def test_journal_keeps_its_outcomes(erased: Before) -> None:
+    """Rows of pushes keep state and record; a row that was never sent is refused for good."""
+    rows = erased.office.rows("SELECT number, state, code, record_id FROM push.rows ORDER BY 1")
+    bodies = erased.office.rows("SELECT number, body::VARCHAR FROM push.attempts ORDER BY 1")
+
+    assert [
+        (2, "applied", "", erased.office.id),
+        (3, "applied", "", erased.office.id),
+        (4, "invalid", "email_format", None),
+        (5, "invalid", "person_erased", erased.office.id),
+    ] == rows
+    assert [{"employment_type": "permanent", "source": "fair"}, {"source": "walk-in"}] == [
+        json.loads(body) for _, body in bodies
+    ]
+
+
+def test_tables_keep_their_other_rows(erased: Before) -> None:
+    """Of a table the person's row alone is emptied, and keeps what the report says of it."""
+    lines = erased.office.table.read_text(encoding="utf-8-sig").splitlines()
+
+    assert "bob@mail.example,Bob Old,2,created,,,,b-1" == lines[1]
+    assert f",,3,created,,,,{erased.office.id}" == lines[2]
+
+
+def test_receipt_tells_nothing_of_the_person(erased: Before) -> None:
+    """The receipt has places, counts, hashes and the version, is kept for its owner alone, and
+    nothing in it is personal.
+    """
+    (receipt,) = erased.erased.receipts
+    (path,) = erased.erased.kept
+    kept = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+
+    assert () == receipt.left
+    assert (
+        f"The file [erased].csv of the push {erased.office.batch}, and the report beside it, are"
+        " wherever they were put: look there.",
+    ) == receipt.by_hand
+    assert 3 == erased.erased.exit_status
+    assert receipt.as_json() == kept
+    assert erased.found.places == receipt.removed
+    assert {"id", "email", "phone"} == {each.kind for each in receipt.hashes}
+    assert 0o600 == stat.S_IMODE(path.stat().st_mode)
+    assert 0o600 == stat.S_IMODE((erased.office.folder / "suppression.key").stat().st_mode)
+    assert [] == [each for each in TRACES if each.lower() in path.read_text().lower()]

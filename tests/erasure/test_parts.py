@@ -1,0 +1,137 @@
+"""The small parts: who is known by what, whose each field is, and what remains of a record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from connector.catalog import CATALOG
+from connector.erasure.finding import seed_of
+from connector.errors import Misused
+from connector.suppression import GROUPS, KEY_FILE, Person, Suppressed, reduced
+from connector.suppression.identifiers import normal, replaced
+from connector.suppression.key import make_key, token
+
+ANN = Person(
+    ids=frozenset(("c-1",)),
+    emails=frozenset(("ann@mail.example",)),
+    phones=frozenset(("946095800",)),
+    texts=frozenset(("ann lee",)),
+)
+
+
+@pytest.mark.parametrize(
+    "written", ["+44 7946 095 800", "0044-7946-095800", "(07946) 095800", "07946.095.800"]
+)
+def test_numbers_are_one_however_written(written: str) -> None:
+    """A telephone number is the same with and without its country, blanks and signs."""
+    assert normal("phone", "07946095800") == normal("phone", written)
+    assert "call [x] now" == replaced(
+        f"call {written} now", lambda kind, value: normal(kind, value) == "946095800", "[x]"
+    )
+
+
+def test_short_numbers_are_nobodys() -> None:
+    """An extension or a year is no number by which somebody is known."""
+    assert "" == normal("phone", "ext. 4521")
+
+
+def test_every_personal_field_has_an_owner() -> None:
+    """Each field that tells of a person, as declared, is of a group that can be erased; content,
+    whose own fields nobody declares, is searched as text.
+    """
+    for resource in CATALOG.values():
+        personal = {each.name for each in resource.fields.values() if each.personal is not None}
+        owned = {name for group in GROUPS.get(resource.name, ()) for name in group.fields}
+        if resource.name not in ("jobs", "content_items"):
+            assert personal == owned, resource.name
+        for group in GROUPS.get(resource.name, ()):
+            known = (
+                *group.ids,
+                *group.emails,
+                *group.phones,
+                *(n for ns in group.names for n in ns),
+            )
+            assert set(known) <= set(resource.fields), group
+
+
+def test_booking_keeps_what_is_the_clients() -> None:
+    """Of a booking about the person the texts go; the client's contact, the panel, what is paid,
+    states and dates stay.
+    """
+    booking = {
+        "id": "b-1",
+        "title": "Ann meets them",
+        "candidate_id": "C-1",
+        "status": "completed",
+        "start_datetime": "2026-09-01T09:00:00Z",
+        "day_rate": 500,
+        "contact_email": "client@firm.example",
+        "interview_panel": "Mr Client",
+    }
+
+    left = reduced(CATALOG["bookings"], booking, ANN)
+
+    assert {name: value for name, value in booking.items() if name != "title"} == left
+
+
+def test_contact_leaves_the_candidate() -> None:
+    """A contact who is erased leaves what tells of the candidate in the same booking."""
+    booking = {
+        "id": "b-1",
+        "title": "Bob",
+        "candidate_id": "c-2",
+        "contact_email": "ANN@mail.example",
+    }
+    booking |= {"contact_name": "Ann", "contact_phone": "1"}
+
+    assert {"id": "b-1", "title": "Bob", "candidate_id": "c-2"} == reduced(
+        CATALOG["bookings"], booking, ANN
+    )
+
+
+def test_texts_lose_the_mention_alone() -> None:
+    """In a text that is not theirs, addresses, numbers and the whole name are replaced; ids, dates
+    and everything else stay.
+    """
+    job = {
+        "id": "c-1",
+        "created_at": "2026-09-01",
+        "description": "Ask ANN LEE (Ann@Mail.example, 07946 095800).",
+        "extra": {"by": ["ann lee", 7]},
+    }
+
+    assert {
+        **job,
+        "description": "Ask [erased] ([erased], [erased]).",
+        "extra": {"by": ["[erased]", 7]},
+    } == reduced(CATALOG["jobs"], job, ANN)
+
+
+def test_hash_needs_the_key(tmp_path: Path) -> None:
+    """A hash depends on the key and on the kind, and the key is its owner's alone."""
+    (tmp_path / "other").mkdir()
+    key, other = make_key(tmp_path), make_key(tmp_path / "other")
+
+    assert key == make_key(tmp_path)
+    assert 0o600 == (tmp_path / KEY_FILE).stat().st_mode & 0o777
+    assert token(key, "email", " ANN@mail.example") == token(key, "email", "ann@mail.example")
+    assert token(key, "email", "ann@mail.example") != token(other, "email", "ann@mail.example")
+    assert token(key, "id", "ann@mail.example") != token(key, "email", "ann@mail.example")
+    assert "" == token(key, "phone", "12")
+
+
+def test_nobody_listed_costs_one_look(tmp_path: Path) -> None:
+    """Where nobody was ever erased there is no list, and the ledger is not opened."""
+    assert Suppressed.of(tmp_path) is None
+    make_key(tmp_path)
+    assert Suppressed.of(tmp_path) is None
+    assert [KEY_FILE] == [each.name for each in tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("asked", ["", "  ", "Ann Lee", "short"])
+def test_only_addresses_and_ids_are_people(asked: str) -> None:
+    """A name is refused: two people may have it."""
+    with pytest.raises(Misused):
+        seed_of(asked)

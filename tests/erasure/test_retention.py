@@ -1,0 +1,126 @@
+"""Rules on retention: read strictly, counted first, and applied through the same door."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from connector.erasure import read_rules, retain
+from connector.errors import ConnectorError, Misused, SettingsError, UnknownName
+from connector.settings import Setting, load_settings
+from tests.erasure.office import EMAIL, NOW, Office, office, traces
+
+MARCH = datetime(2026, 3, 31, 12, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("written", "cutoff"),
+    [
+        ("30 days after updated_at", datetime(2026, 3, 1, 12, 0, tzinfo=UTC)),
+        ("1 months after created_at", datetime(2026, 2, 28, 12, 0, tzinfo=UTC)),
+        ("2 years after _deleted_at", datetime(2024, 3, 31, 12, 0, tzinfo=UTC)),
+        (
+            "24 months after updated_at where status in rejected, withdrawn"
+            " and employment_type in permanent",
+            datetime(2024, 3, 31, 12, 0, tzinfo=UTC),
+        ),
+    ],
+)
+def test_rule_is_read_as_written(written: str, cutoff: datetime) -> None:
+    """A rule says itself again, and counts by the calendar."""
+    (rule,) = read_rules({"candidates": written}, "connector.toml")
+
+    assert written == str(rule)
+    assert cutoff == rule.cutoff(MARCH)
+
+
+@pytest.mark.parametrize(
+    ("resource", "written", "error"),
+    [
+        ("candidates", "after two years", SettingsError),
+        ("candidates", "0 days after updated_at", SettingsError),
+        ("candidates", "2 weeks after updated_at", UnknownName),
+        ("candidates", "2 years after birthday", UnknownName),
+        ("candidates", "2 years after date_of_birth", UnknownName),
+        ("candidates", "2 years after updated_at where status in gone", UnknownName),
+        ("candidates", "2 years after updated_at where source in fair", UnknownName),
+        ("candidates", "2 years after updated_at where status", SettingsError),
+        ("jobs", "2 years after updated_at", UnknownName),
+    ],
+)
+def test_rule_that_cannot_be_meant_is_refused(
+    resource: str, written: str, error: type[ConnectorError]
+) -> None:
+    """What is misspelt or impossible is refused, by its resource, before anything is looked for."""
+    with pytest.raises(error, match=f"retention.*{'' if resource == 'jobs' else resource}"):
+        read_rules({resource: written}, "connector.toml")
+
+
+def test_rules_come_from_the_project_file(tmp_path: Path) -> None:
+    """An account's own table of rules takes the place of the one at the top."""
+    (tmp_path / "connector.toml").write_text(
+        "[retention]\nleads = '1 years after updated_at'\n"
+        "[accounts.acme]\n[accounts.acme.retention]\nleads = '2 years after updated_at'\n"
+        "[accounts.globex]\n",
+        encoding="utf-8",
+    )
+
+    assert ["1 years", "2 years"] == [
+        load_settings({"account": name}, {}, tmp_path).retention.value["leads"][:7]
+        for name in ("globex", "acme")
+    ]
+    (tmp_path / "connector.toml").write_text("retention = 'two years'\n", encoding="utf-8")
+    with pytest.raises(SettingsError, match="a table of rules"):
+        load_settings({}, {}, tmp_path)
+
+
+def with_rule(agency: Office, **rules: str) -> Office:
+    """The office with these rules."""
+    agency.settings = replace(agency.settings, retention=Setting(rules, "connector.toml"))
+    return agency
+
+
+def test_placed_are_excepted_and_the_others_erased(tmp_path: Path) -> None:
+    """A preview counts and changes nothing; applied, those who are due are erased, and whoever is
+    placed stays; the next preview finds nobody.
+    """
+    agency = with_rule(office(tmp_path), candidates="1 days after created_at")
+    ids = {id for (id,) in agency.rows("SELECT id FROM landing.candidates")}
+    placed = {
+        id
+        for (id,) in agency.rows(
+            "SELECT id FROM landing.candidates WHERE status IN ('placed', 'offer_accepted') OR "
+            "employment_status = 'placed' OR id IN (SELECT candidate_id FROM landing.bookings "
+            "WHERE booking_type IN ('contract', 'permanent') AND status NOT IN "
+            "('draft', 'cancelled'))"
+        )
+    }
+    held = list(traces(agency.folder, EMAIL))
+
+    (due,) = retain(agency.settings, now=lambda: NOW).dues
+    assert (ids - placed, len(placed)) == (set(due.ids), due.excepted)
+    assert 0 < len(placed) < len(ids)
+    assert held == list(traces(agency.folder, EMAIL))
+
+    done = retain(agency.settings, applies=True, most=3, now=lambda: NOW)
+
+    assert done.erased is not None
+    (receipt,) = done.erased.receipts
+    assert () == receipt.left
+    erased = {
+        id for (id,) in agency.rows("SELECT id FROM landing.candidates WHERE last_name IS NULL")
+    }
+    assert set(due.ids[:3]) == erased
+    (after,) = retain(agency.settings, now=lambda: NOW).dues
+    assert ids - placed - erased == set(after.ids)
+
+
+def test_no_rule_is_misuse(tmp_path: Path) -> None:
+    """Without a rule nobody's time is over, and it is said where rules go."""
+    with pytest.raises(Misused) as raised:
+        retain(load_settings({}, {}, tmp_path))
+
+    assert "[retention]" in raised.value.action

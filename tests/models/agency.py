@@ -1,0 +1,58 @@
+"""The demonstration's agency at a fixed moment, landed without a request and published.
+
+What a pull would land is landed here straight from the sandbox's store: what the models make of it
+is what the tests are about, and a moment that stands still gives figures that do too.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from connector.catalog import CATALOG
+from connector.engine.ask import Commit, Found
+from connector.engine.bookmark import Bookmark, Stream
+from connector.publication import publish
+from connector.sandbox import Store, seed_store
+from connector.settings import Settings, load_settings
+from connector.warehouse import Run, Warehouse
+
+AT = datetime(2026, 9, 1, 9, 0, tzinfo=UTC)
+"""The moment that everything is true of: a Tuesday."""
+
+SEED = 7
+
+
+def settings_of(folder: Path) -> Settings:
+    """Settings of an account whose data folder is `data` in this one."""
+    environ = {"CONNECTOR_DATA_DIR": str(folder / "data")}
+    return load_settings({}, environ, folder)
+
+
+def land_agency(folder: Path, counts: Mapping[str, int]) -> Warehouse:
+    """A warehouse in the folder, with so many records of the agency landed and proven."""
+    warehouse = Warehouse(folder)
+    warehouse.prepare()
+    run = Run("the-run", "pull", started_at=AT)
+    warehouse.begin(run)
+    with Store(clock=lambda: AT, random=random.Random(SEED)) as store:
+        seed_store(store, counts, seed=SEED)
+        types = tuple(store.records("content_types"))
+        for resource in CATALOG.values():
+            for parent in types if resource.parent else (None,):
+                found = tuple(
+                    Found(resource.record(record), AT)
+                    for record in store.records(resource.name, type=parent).values()
+                )
+                what = Commit(records=found, bookmark=Bookmark(proven_at=AT))
+                warehouse.commit(Stream(resource, parent), what, run.run_id, AT)
+    warehouse.end(Run("the-run", "pull", started_at=AT, ended_at=AT, outcome="done"))
+    return warehouse
+
+
+def publish_agency(folder: Path, counts: Mapping[str, int]) -> Path:
+    """The published file of the agency, with all its models."""
+    land_agency(folder / "data", counts)
+    return publish(settings_of(folder), now=lambda: AT).file

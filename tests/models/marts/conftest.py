@@ -1,0 +1,38 @@
+"""The worlds that the tests of the marts share; each is landed and built once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.models.marts import desk, people
+from tests.models.marts.world import BuiltWorld, World
+
+
+@pytest.fixture(scope="session")
+def people_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltWorld]:
+    """Candidates on their way through the pipeline, and leads."""
+    yield from _built(tmp_path_factory.mktemp("people"), people.fill)
+
+
+@pytest.fixture(scope="session")
+def desk_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltWorld]:
+    """Jobs, interviews, placements and clients."""
+    yield from _built(tmp_path_factory.mktemp("desk"), desk.fill)
+
+
+@pytest.fixture(scope="session")
+def empty_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltWorld]:
+    """A warehouse in which nothing ever landed."""
+    yield from _built(tmp_path_factory.mktemp("empty"), lambda _: None)
+
+
+def _built(folder: Path, fill: Callable[[World], None]) -> Iterator[BuiltWorld]:
+    world = World(folder)
+    with world.warehouse.keeping():
+        fill(world)
+    built = world.built()
+    yield built
+    built.connection.close()

@@ -1,0 +1,208 @@
+"""A world of candidates in the pipeline, and of leads: what every test in `test_people` rests on.
+
+The mirror's first look is on 5 January 2026 at 09:00; now is 6 March 2026 at 00:00.
+"""
+
+from __future__ import annotations
+
+from tests.models.marts.world import World
+
+NOW = "2026-03-06 00:00"
+
+
+def fill(world: World) -> None:
+    """Land candidates and leads."""
+    world.seed("people", "id,name,team", "u1,Ada,North", "u2,Ben,South")
+    world.seed("lead_statuses", "id,name,outcome", "s1,New,open", "s2,Won,won", "s3,Lost,lost")
+    world.seed(
+        "source_groups",
+        "source,source_group",
+        "linkedin,Social network",
+        "job board,Job board",
+        "referral,Referral",
+    )
+    _first_looks(world)
+    _january(world)
+    _february(world)
+    _leads(world)
+    _conversions(world)
+    world.prove(NOW)
+    _runs(world)
+
+
+def _first_looks(world: World) -> None:
+    """The looks of 5 and 12 January."""
+    # Older than the mirror: nobody saw her enter screening.
+    world.look(
+        "2026-01-05 09:00",
+        candidates={
+            "cat": {
+                "created": "2024-05-01 09:00",
+                "updated": "2025-12-01 09:00",
+                "status": "screening",
+                "first_name": "Cat",
+                "last_name": "Jones",
+                "assigned_to": "u1",
+            }
+        },
+    )
+    world.look(
+        "2026-01-12 09:00",
+        candidates={
+            "ann": {
+                "created": "2026-01-06 09:00",
+                "status": "new_lead",
+                "source": " LinkedIn",
+                "assigned_to": "u1",
+            },
+            "bob": {
+                "created": "2026-01-07 09:00",
+                "status": "new_lead",
+                "source": "Referral",
+                "assigned_to": "u2",
+            },
+            "cat": {"updated": "2026-01-10 09:00", "status": "submitted"},
+            "dan": {"created": "2026-01-08 09:00", "status": "screening", "assigned_to": "u2"},
+            "fay": {
+                "created": "2026-01-06 09:00",
+                "status": "interviewing",
+                "source": "Job Board",
+                "assigned_to": "u2",
+            },
+            "gus": {
+                "created": "2026-01-06 09:00",
+                "status": "interviewing",
+                "source": "linkedin",
+                "assigned_to": "u1",
+            },
+        },
+    )
+    world.listed(
+        "2026-01-12 09:00",
+        candidates={"eve": {"created": "2026-01-09 09:00", "status": "interviewing"}},
+    )
+
+
+def _january(world: World) -> None:
+    """The looks of 19 and 26 January."""
+    world.look(
+        "2026-01-19 09:00",
+        candidates={
+            "ann": {"updated": "2026-01-15 09:00", "status": "screening"},
+            "bob": {},
+            "fay": {"updated": "2026-01-16 09:00", "status": "offer_made"},
+            "gus": {"updated": "2026-01-17 09:00", "status": "offer_accepted"},
+        },
+    )
+    # Since the look before, ann was submitted and then interviewed; only the second shows.
+    world.look(
+        "2026-01-26 09:00",
+        candidates={
+            "ann": {"updated": "2026-01-23 09:00", "status": "interviewing"},
+            "bob": {"updated": "2026-01-21 09:00", "status": "screening"},
+            "cat": {"updated": "2026-01-22 09:00", "status": "offer_made"},
+            "fay": {"updated": "2026-01-23 09:00", "status": "on_hold"},
+        },
+    )
+    world.gone("2026-01-26 09:00", candidates=("dan",))
+
+
+def _february(world: World) -> None:
+    """The looks of 9 February and 2 March."""
+    world.look(
+        "2026-02-09 09:00",
+        candidates={
+            "ann": {"updated": "2026-02-02 09:00", "status": "offer_made"},
+            "bob": {},
+            "cat": {"updated": "2026-02-03 09:00", "status": "withdrawn"},
+            "fay": {"updated": "2026-02-05 09:00", "status": "offer_made"},
+        },
+    )
+    world.look(
+        "2026-03-02 09:00",
+        candidates={
+            "ann": {"updated": "2026-02-20 09:00", "status": "placed"},
+            "bob": {"updated": "2026-02-16 09:00", "status": "rejected"},
+        },
+    )
+
+
+def _leads(world: World) -> None:
+    """Seven leads that count, one of them gone, and one that is gone and counts for nothing."""
+    lead = {"created": "2026-01-31 09:00", "status": "lead", "source": "Referral"}
+    world.look(
+        "2026-02-09 09:00",
+        leads={
+            "pushed": {**lead, "lead_status_id": "s1", "assigned_to": "u1"},
+            "recorded": {**lead, "created": "2026-02-05 09:00", "lead_status_id": "s1"},
+            "won": {**lead, "lead_status_id": "s2", "assigned_to": "u2"},
+            "open": {**lead, "lead_status_id": "s1", "source": "linkedin"},
+            "lost": {**lead, "lead_status_id": "s3", "source": ""},
+            "gone": {**lead, "lead_status_id": "s1"},
+            "pushed-and-gone": {**lead, "lead_status_id": "s1", "assigned_to": "u1"},
+        },
+        bookings={
+            "talk": {
+                "created": "2026-02-01 09:00",
+                "booking_type": "consultation",
+                "lead_id": "pushed",
+                "start_datetime": "2026-02-03T09:00:00Z",
+                "status": "completed",
+            },
+            "no-talk": {
+                "created": "2026-02-01 09:00",
+                "booking_type": "consultation",
+                "lead_id": "pushed",
+                "start_datetime": "2026-02-04T09:00:00Z",
+                "status": "cancelled",
+            },
+        },
+    )
+    world.listed("2026-02-09 09:00", leads={"listed": {**lead, "source": "xing"}})
+
+
+def _conversions(world: World) -> None:
+    """One lead says that it is converted, two were converted by a push, and two are gone."""
+    # The API does not document what a converted lead shows; this one says when it was converted.
+    world.look(
+        "2026-03-02 09:00",
+        leads={
+            "recorded": {
+                "updated": "2026-02-25 09:00",
+                "status": "active",
+                "converted_at": "2026-02-25T09:00:00Z",
+            }
+        },
+    )
+    world.gone("2026-03-02 09:00", leads=("gone", "pushed-and-gone"))
+    world.write(
+        """
+        INSERT INTO push.rows (batch, number, operation, state, outcome, record_id) VALUES
+            ('b1', 2, 'convert', 'applied', 'converted', 'pushed'),
+            ('b1', 3, 'convert', 'applied', 'converted', 'pushed-and-gone'),
+            ('b1', 4, 'convert', 'rejected', 'rejected', 'open');
+        INSERT INTO push.attempts (batch, number, attempt, fate, ended_at) VALUES
+            ('b1', 2, 1, 'lost', '2026-02-10 08:00:00Z'),
+            ('b1', 2, 2, 'accepted', '2026-02-10 09:00:00Z'),
+            ('b1', 3, 1, 'accepted', '2026-02-12 09:00:00Z'),
+            ('b1', 4, 1, 'refused', NULL)
+        """
+    )
+
+
+def _runs(world: World) -> None:
+    """Two runs that read candidates in the billing month, and one before it."""
+    world.write(
+        """
+        INSERT INTO sync.quota (cycle_begins, day) VALUES ('2026-02-15', '2026-03-02');
+        INSERT INTO sync.runs (run_id, command, started_at) VALUES
+            ('r1', 'pull', '2026-02-14 23:00:00Z'), ('r2', 'pull', '2026-02-15 01:00:00Z'),
+            ('r3', 'pull', '2026-03-06 01:00:00Z');
+        INSERT INTO sync.run_resources
+            (run_id, resource, outcome, proven, requests, total, anomalies, message) VALUES
+            ('r1', 'candidates', 'done', true, 100, 6, '{}', NULL),
+            ('r2', 'candidates', 'done', true, 7, 6, '{}', NULL),
+            ('r3', 'candidates', 'done', true, 5, 6, '{"silent": 2, "late": 1}', NULL),
+            ('r3', 'leads', 'not_started', false, 0, NULL, '{}', 'stopped')
+        """
+    )

@@ -1,0 +1,110 @@
+"""Each audit finds the fault that it is there for, and nothing else makes it speak.
+
+A fault is planted in a file in which all models stand, and taken back. Faults of what landed are
+planted in the landing or the history, those of models in the models' own tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from connector.models import shipped_folder
+from tests.models.marts.world import BuiltWorld
+
+FAULTS: Mapping[str, str] = {
+    "company_counters_agree": "UPDATE marts.dim_companies SET api_jobs_count = jobs + 5",
+    "content_values_that_do_not_fit": """
+        INSERT INTO landing.content_type_fields (id, _content_type_id, field_key, field_type)
+            VALUES ('f1', 't1', 'size', 'number');
+        INSERT INTO landing.content_items (id, _content_type_id, fields)
+            VALUES ('x1', 't1', '{"size": "large"}')
+    """,
+    "dates_are_in_order": "UPDATE marts.fct_placements SET end_date = start_date - 1",
+    "details_are_read": "UPDATE marts.mirror_health SET listed_only = 1, live = 19",
+    "exchange_rates_share_a_currency": "INSERT INTO seeds.exchange_rates VALUES ('CHF', 1, 'EUR')",
+    "fees_add_up": "UPDATE marts.sum_fee_forecast SET fee = fee + 0.01 WHERE currency = 'EUR'",
+    "fees_have_a_currency": "UPDATE marts.fct_placements SET currency = 'unknown'",
+    "history_agrees_with_landing": "DELETE FROM history.jobs WHERE id = 'shut'",
+    "history_moments_are_in_order": """
+        UPDATE history.bookings SET _observed_to = _observed_from - INTERVAL 1 SECOND
+        WHERE id = 'p-hal'
+    """,
+    "history_versions_follow_each_other": """
+        UPDATE history.jobs SET _valid_to = _valid_to + INTERVAL 1 SECOND
+        WHERE id = 'reopened' AND _version = 1
+    """,
+    "landing_agrees_with_the_api": """
+        UPDATE marts.mirror_health SET last_proven = true, api_total = live + 1
+    """,
+    "landing_has_one_row_per_id": """
+        INSERT INTO landing.jobs SELECT * FROM landing.jobs WHERE id = 'shut'
+    """,
+    "marts_keep_every_row": "DELETE FROM marts.fct_time_to_hire WHERE booking_id = 'p-hal'",
+    "mirror_is_fresh": "UPDATE marts.mirror_health SET live = 1, proven_at = NULL",
+    "placements_have_fees": """
+        UPDATE marts.sum_coverage SET missing = 2, total = 19
+        WHERE question = 'placements_with_fee'
+    """,
+    "rates_lie_between_zero_and_one": "UPDATE marts.sum_job_funnel "
+    "SET interview_to_placement_rate = 1.01 WHERE dimension = 'all'",
+    "stages_do_not_overlap": """
+        INSERT INTO marts.fct_candidate_stages BY NAME
+            SELECT 'hal' AS candidate_id, 1 AS visit_number, true AS is_current, NOW() AS entered_at
+            UNION ALL SELECT 'hal', 2, true, NOW()
+    """,
+    "staging_keeps_every_live_row": """
+        CREATE OR REPLACE VIEW staging.stg_leads AS
+            SELECT * FROM landing.leads WHERE _hydrated_at IS NOT NULL;
+        INSERT INTO landing.leads (id) VALUES ('listed')
+    """,
+    "unmapped_currencies": "DELETE FROM seeds.exchange_rates; "
+    "UPDATE marts.fct_placements SET reporting_currency = NULL",
+    "unmapped_lead_statuses": "INSERT INTO landing.leads (id, lead_status_id) VALUES ('l', 's9')",
+    "unmapped_people": "UPDATE marts.dim_people SET is_mapped = false",
+    "unmapped_sources": "UPDATE marts.dim_sources SET source_group = 'unmapped'",
+}
+"""For each audit, what is done to the desk's file that the audit must find."""
+
+SOUND: Mapping[str, str] = {
+    "details_are_read": "UPDATE marts.mirror_health SET listed_only = 1, live = 20",
+    "placements_have_fees": """
+        UPDATE marts.sum_coverage SET missing = 2, total = 20
+        WHERE question = 'placements_with_fee'
+    """,
+}
+"""What the audit just about allows, where the desk has more than that."""
+
+AUDITS = sorted(path.stem for path in (shipped_folder() / "audits").glob("*.sql"))
+
+
+def test_every_audit_has_a_fault() -> None:
+    """No audit stands in the folder without a fault that it is shown to find."""
+    assert AUDITS == sorted(FAULTS)
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_an_audit_finds_its_fault(desk_world: BuiltWorld, name: str) -> None:
+    """The planted fault adds rows to what the audit finds; taken back, they are gone again."""
+    audit = next(each for each in desk_world.project.audits if each.name == name)
+    query = f"SELECT count(*) FROM ({desk_world.project.sql(audit.template)}\n)"  # our own
+    connection = desk_world.connection
+
+    def found() -> int:
+        return int(connection.execute(query).fetchall()[0][0])
+
+    at_first = found()
+    connection.execute("BEGIN")
+    try:
+        connection.execute(SOUND.get(name, ""))
+        before = found()
+        connection.execute(FAULTS[name])
+        planted = found()
+    finally:
+        connection.execute("ROLLBACK")
+
+    assert planted > before
+    assert at_first == found()
+    assert 0 == at_first or "warn" == audit.severity
+    assert 0 == before or name not in SOUND

@@ -1,0 +1,59 @@
+"""Where nothing ever landed, every model stands, is empty or zero, and passes."""
+
+from __future__ import annotations
+
+from connector.catalog import CATALOG
+from tests.models.marts.world import BuiltWorld
+
+_STANDS_ALONE = frozenset(("dim_days", "mirror_health", "sum_coverage"))
+"""Marts with rows of their own: the calendar, one for each resource, one for each question."""
+
+
+def test_every_check_passes(empty_world: BuiltWorld) -> None:
+    """Where there is nothing, nothing is wrong: no check fails and none is warned of."""
+    assert [] == [check for check in empty_world.built.checks if not check.passed]
+
+
+def test_marts_are_empty_or_zero(empty_world: BuiltWorld) -> None:
+    """A mart has no row, or one for "all" in which counts are 0 and rates are null."""
+    told = []
+    for mart in (each for each in empty_world.built.models if each.schema == "marts"):
+        rows = empty_world.rows(f"SELECT * FROM {mart.table}")
+        for row in rows if mart.name not in _STANDS_ALONE else []:
+            values = {
+                key: value for key, value in row.items() if key not in ("dimension", "member")
+            }
+            if "all" != row.get("dimension") or any(value for value in values.values()):
+                told.append((mart.name, row))
+
+    assert [] == told
+
+
+def test_nothing_is_covered_or_mirrored(empty_world: BuiltWorld) -> None:
+    """Questions have no coverage, and resources no rows, no age and no share."""
+    assert [(0, 0, None)] == empty_world.table(
+        "SELECT DISTINCT covered, total, coverage FROM marts.sum_coverage"
+    )
+    assert [(0, None, None, 0)] == empty_world.table(
+        "SELECT DISTINCT live, hydrated_share, hours_behind, requests_this_month "
+        "FROM marts.mirror_health"
+    )
+    assert 7 == len(empty_world.rows("SELECT resource FROM marts.mirror_health"))
+
+
+def test_now_is_not_known(empty_world: BuiltWorld) -> None:
+    """Where nothing ran there is no moment to be true of."""
+    assert [None, None, "nothing", None] == empty_world.row(
+        "staging.as_of", "true", "as_of_at", "as_of_date", "basis", "all_proven_at"
+    )
+
+
+def test_one_mart_alone_says_who_candidates_are(empty_world: BuiltWorld) -> None:
+    """No mart but dim_candidates has a column that bears the name of a candidate's own data."""
+    personal = [each.name for each in CATALOG["candidates"].detail_fields if each.personal]
+
+    assert personal
+    assert [] == empty_world.rows(
+        "SELECT table_name, column_name FROM duckdb_columns() WHERE schema_name = 'marts' "
+        f"AND table_name <> 'dim_candidates' AND column_name IN {tuple(personal)}"
+    )

@@ -1,0 +1,231 @@
+"""The marts of candidate grain, leads and the mirror give what was worked out by hand."""
+
+from __future__ import annotations
+
+from tests.models.marts.world import BuiltWorld
+
+
+def test_nothing_blocks(people_world: BuiltWorld) -> None:
+    """Rows landed by the warehouse's own commits pass every check that blocks publishing."""
+    assert () == people_world.built.blocking
+
+
+def test_visits_have_the_interval_between_two_looks(people_world: BuiltWorld) -> None:
+    """The candidate ann entered interviewing between the looks of 19 and 26 January, on the
+    23rd by updated_at.
+
+    She left it between those of 26 January and 9 February. That she was submitted in between
+    nobody saw, so the visit before it is screening.
+    """
+    shown = ("entered_after", "entered_at", "entered_before", "left_after", "left_at")
+    columns = ", ".join(f"strftime({each}, '%m-%d') AS {each}" for each in shown)
+
+    assert [
+        ("new_lead", None, "screening", "01-06", "01-06", "01-12", "01-12", "01-15"),
+        ("screening", "new_lead", "interviewing", "01-12", "01-15", "01-19", "01-19", "01-23"),
+        ("interviewing", "screening", "offer_made", "01-19", "01-23", "01-26", "01-26", "02-02"),
+        ("offer_made", "interviewing", "placed", "01-26", "02-02", "02-09", "02-09", "02-20"),
+        ("placed", "offer_made", None, "02-09", "02-20", "03-02", None, None),
+    ] == people_world.table(
+        f"SELECT stage, previous_stage, next_stage, {columns} FROM marts.fct_candidate_stages "
+        "WHERE candidate_id = 'ann' ORDER BY visit_number"
+    )
+
+
+def test_days_in_stage_are_bounded(people_world: BuiltWorld) -> None:
+    """The days run between the best moments, the bounds between the looks around them."""
+    assert [
+        # 6 to 15 January; seen once, on the 12th; at most from the 6th to the 19th.
+        ("ann", 1, 9, 0, 13, True),
+        # 15 to 23 January; seen on the 19th; at most from the 12th to the 26th.
+        ("ann", 2, 8, 0, 14, True),
+        # 7 to 21 January; seen on the 12th and 19th; at most from the 7th to the 26th.
+        ("bob", 1, 14, 7, 19, True),
+        # 21 January to 16 February; seen on 26 January and 9 February; at most 19 January on.
+        ("bob", 2, 26, 14, 42, True),
+        # Nobody saw cat enter screening.
+        ("cat", 1, 40, 0, 621, False),
+        # A deletion is no change of status: 8 to 26 January, and it measures nothing.
+        ("dan", 1, 18, 0, 18, False),
+        # Now is 6 March at 00:00: 13 days and 15 hours from 20 February at 09:00, at least those
+        # since 2 March at 09:00, at most those since 9 February at 09:00.
+        ("ann", 5, 13.63, 3.63, 24.63, False),
+        # Only listed: no updated_at, so the first sight, 12 January, is the best moment.
+        ("eve", 1, 52.63, 52.63, 55.63, False),
+    ] == people_world.table(
+        "SELECT candidate_id, visit_number, days, days_min, days_max, is_measured "
+        "FROM marts.fct_time_in_stage WHERE (candidate_id, visit_number) IN "
+        "(('ann', 1), ('ann', 2), ('bob', 1), ('bob', 2), ('cat', 1), ('dan', 1), ('ann', 5), "
+        "('eve', 1)) ORDER BY visit_number = 5 OR candidate_id = 'eve', visit_number = 5 DESC, "
+        "candidate_id, visit_number"
+    )
+
+
+def test_time_in_stage_is_a_distribution(people_world: BuiltWorld) -> None:
+    """Medians and bounds are those of the measured visits alone."""
+    columns = (
+        *("visits", "ended_visits", "measured_visits", "measured_share", "mean_days"),
+        *("p10_days", "p50_days", "p90_days", "p50_days_min", "p50_days_max", "current_visits"),
+    )
+
+    # ann 9 (0 to 13), bob 14 (7 to 19).
+    assert [2, 2, 2, 1, 11.5, 9.5, 11.5, 13.5, 3.5, 16, 0] == people_world.row(
+        "marts.sum_time_in_stage", "stage = 'new_lead'", *columns
+    )
+    # ann 8 (0 to 14), bob 26 (14 to 42); cat and dan are over and not measured.
+    assert [4, 4, 2, 0.5, 17, 9.8, 17, 24.2, 7, 28, 0] == people_world.row(
+        "marts.sum_time_in_stage", "stage = 'screening'", *columns
+    )
+    # ann 10 (0 to 21), fay 10 (0 to 13), gus 11 (0 to 13); eve is still there.
+    assert [4, 3, 3, 1, 10.33, 10, 10, 10.8, 0, 13, 1] == people_world.row(
+        "marts.sum_time_in_stage", "stage = 'interviewing'", *columns
+    )
+
+
+def test_conversion_counts_candidates_once(people_world: BuiltWorld) -> None:
+    """Each candidate counts once in each stage that it was seen in, by what became of it."""
+    assert [
+        # ann and bob advanced. Seen further on only: cat, dan, eve, fay, gus.
+        ("new_lead", 2, 2, 0, 0, 0, 0, 1, 1, 5),
+        # ann and cat advanced, bob is rejected, dan deleted: 2 of 4, of those decided 2 of 3.
+        ("screening", 4, 2, 0, 1, 0, 1, 0.5, 0.667, 3),
+        # cat; ann was submitted when nobody looked, as were perhaps eve, fay and gus.
+        ("submitted", 1, 1, 0, 0, 0, 0, 1, 1, 4),
+        # ann, fay and gus advanced, eve is still there. cat was offered without being seen here.
+        ("interviewing", 4, 3, 0, 0, 1, 0, 0.75, 1, 1),
+        # ann advanced, cat withdrew, fay waits.
+        ("offer_made", 3, 1, 0, 1, 1, 0, 0.333, 0.5, 1),
+        # gus waits; ann was placed without being seen here.
+        ("offer_accepted", 1, 0, 0, 0, 1, 0, 0, None, 1),
+        # From the last stage nobody advances: no rate.
+        ("placed", 1, 0, 1, 0, 0, 0, None, None, 0),
+    ] == people_world.table(
+        "SELECT stage, entered, advanced, arrived, lost, in_progress, deleted, "
+        "round(conversion_rate, 3), round(decided_rate, 3), passed_unseen "
+        "FROM marts.sum_stage_conversion WHERE dimension = 'all' ORDER BY stage_order"
+    )
+    # Whoever was seen further on has passed: 7, 7, 5, 5, 4, 2 and 1 candidates reached the stages.
+    # Beyond screening went five of seven, beyond interviewing four of five, beyond the offer ann
+    # and gus of four; of the two who accepted, ann is placed.
+    assert [
+        ("new_lead", 7, 7, 1),
+        ("screening", 7, 5, 0.714),
+        ("submitted", 5, 5, 1),
+        ("interviewing", 5, 4, 0.8),
+        ("offer_made", 4, 2, 0.5),
+        ("offer_accepted", 2, 1, 0.5),
+        ("placed", 1, 0, None),
+    ] == people_world.table(
+        "SELECT stage, reached, went_further, round(pass_through_rate, 3) "
+        "FROM marts.sum_stage_conversion WHERE dimension = 'all' ORDER BY stage_order"
+    )
+    # Of Ben's candidates bob is lost in screening; dan was his, and nobody's once deleted.
+    assert [1, 0, 1] == people_world.row(
+        "marts.sum_stage_conversion",
+        "dimension = 'consultant' AND member = 'Ben' AND stage = 'screening'",
+        *("entered", "advanced", "lost"),
+    )
+
+
+def test_offers_are_accepted_declined_or_pending(people_world: BuiltWorld) -> None:
+    """A withdrawn offer is declined, a hold decides nothing, and an unseen offer is counted
+    apart.
+    """
+    assert [
+        # ann accepted, cat withdrew, fay was held and offered again: 1 of 2 that are decided.
+        ("all", 3, 1, 1, 1, 2, 0.5, 1),
+        # cat's of 22 and fay's of 16 January; gus accepted on the 17th what nobody saw offered.
+        ("2026-01", 2, 0, 1, 1, 1, 0, 1),
+        # ann's of 2 February.
+        ("2026-02", 1, 1, 0, 0, 1, 1, 0),
+    ] == people_world.table(
+        "SELECT member, offers, accepted, declined, pending, decided, acceptance_rate, "
+        "accepted_unseen FROM marts.sum_offer_acceptance WHERE dimension IN ('all', 'month') "
+        "ORDER BY member = 'all' DESC, member"
+    )
+    # Nothing is decided: there is no rate.
+    assert [1, 0, None] == people_world.row(
+        "marts.sum_offer_acceptance",
+        "dimension = 'source_group' AND member = 'Job board'",
+        *("offers", "decided", "acceptance_rate"),
+    )
+
+
+def test_pipeline_shows_live_candidates(people_world: BuiltWorld) -> None:
+    """Every live candidate is where the history last saw it; the deleted one is nowhere."""
+    assert [
+        ("ann", "placed", "won", False, "linkedin", "Social network", "Ada", True),
+        ("bob", "rejected", "lost", False, "referral", "Referral", "Ben", True),
+        ("cat", "withdrawn", "lost", False, "not stated", "not stated", "Ada", True),
+        ("eve", "interviewing", "open", True, "unread", "unread", "unassigned", False),
+        ("fay", "offer_made", "open", True, "job board", "Job board", "Ben", True),
+        ("gus", "offer_accepted", "won", False, "linkedin", "Social network", "Ada", True),
+    ] == people_world.table(
+        "SELECT candidate_id, stage, stage_kind, is_active, source, source_group, "
+        "consultant_name, is_hydrated FROM marts.fct_pipeline_candidates ORDER BY candidate_id"
+    )
+
+
+def test_leads_are_converted_where_that_is_known(people_world: BuiltWorld) -> None:
+    """The connector's own conversions, the record's word and the seed's are told apart."""
+    assert [
+        ("listed", None, None, "unmapped", "unmapped"),
+        ("lost", None, None, "Lost", "not stated"),
+        ("open", None, None, "New", "Social network"),
+        # Pushed on 10 February at 09:00, created on 31 January at 09:00.
+        ("pushed", "pushed", 10, "New", "Referral"),
+        # Gone, but converted by us on 12 February; "gone" is gone and counts for nothing.
+        ("pushed-and-gone", "pushed", 12, "New", "Referral"),
+        # The answer says 25 February; created on the 5th.
+        ("recorded", "record", 20, "New", "Referral"),
+        # Its status is called won, and nothing says since when.
+        ("won", "status", None, "Won", "Referral"),
+    ] == people_world.table(
+        "SELECT lead_id, evidence, days_to_convert, lead_status_name, source_group "
+        "FROM marts.fct_lead_conversion ORDER BY lead_id"
+    )
+    # 4 of 7 are converted, 3 with a date: 10, 12 and 20 days.
+    assert [7, 4, 1, 0.571, 3, 12] == people_world.row(
+        "marts.sum_lead_conversion",
+        "dimension = 'all'",
+        *("leads", "converted", "lost", "round(conversion_rate, 3)", "converted_with_date"),
+        "p50_days_to_convert",
+    )
+    assert [1] == people_world.row(
+        "marts.fct_lead_conversion", "lead_id = 'pushed'", "consultations"
+    )
+
+
+def test_sources_are_compared(people_world: BuiltWorld) -> None:
+    """Spellings of one source are one row, with the candidates and leads of it."""
+    assert [
+        # ann and gus; the lead "open". Neither candidate has an interview or a placement.
+        ("linkedin", "Social network", 2, 0, 0, 0, 1, 0, 0),
+        ("referral", "Referral", 1, 0, 0, 0, 4, 4, 1),
+        # No candidates: no rate of hires.
+        ("xing", "unmapped", 0, 0, None, 0, 1, 0, 0),
+    ] == people_world.table(
+        "SELECT source, source_group, candidates, candidates_placed, hire_rate, placements, "
+        "leads, leads_converted, lead_conversion_rate FROM marts.sum_source_effectiveness "
+        "WHERE source IN ('linkedin', 'referral', 'xing') ORDER BY source"
+    )
+
+
+def test_mirror_tells_its_own_health(people_world: BuiltWorld) -> None:
+    """Rows, gaps, requests of the billing month and the age of the oldest reading."""
+    # Six live, of which eve was only listed and waits, and dan deleted. Of three runs two began in
+    # the month from 15 February on: 7 + 5 requests. The reading that is longest ago is that of gus,
+    # on 19 January at 09:00: 45 days and 15 hours before now.
+    assert [6, 5, 1, 0.833, 1, 1, 0, 5, 12, 45.63, 3] == people_world.row(
+        "marts.mirror_health",
+        "resource = 'candidates'",
+        *("live", "hydrated", "listed_only", "round(hydrated_share, 3)", "deleted", "pending"),
+        *("hours_behind", "requests_last_run", "requests_this_month", "scrub_age_days"),
+        "anomalies",
+    )
+    # A run that never came to leads says nothing of them.
+    assert [6, None, 0] == people_world.row(
+        "marts.mirror_health",
+        "resource = 'leads'",
+        *("live", "last_outcome", "requests_this_month"),
+    )

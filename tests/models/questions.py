@@ -1,0 +1,63 @@
+"""The worked questions of `docs/QUESTIONS.md`: each query's result stands below it.
+
+    python -m tests.models.questions
+
+writes the results anew.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from connector.demo import COUNTS
+from connector.warehouse.query import query
+from tests.models.agency import publish_agency
+
+PAGE = Path(__file__).parents[2] / "docs" / "QUESTIONS.md"
+_QUERY = re.compile(r"```sql\n(.*?)\n```\n\n?(?:\|[^\n]*\n)*\n?", re.DOTALL)
+
+
+def questions(text: str) -> list[str]:
+    """The queries of the page."""
+    return [found[1] for found in _QUERY.finditer(text)]
+
+
+def answered(text: str, file: Path) -> str:
+    """The page with the result of each query below it, as the file gives it."""
+
+    def answer(found: re.Match[str]) -> str:
+        return f"```sql\n{found[1]}\n```\n\n{_table(file, found[1])}\n"
+
+    return _QUERY.sub(answer, text).rstrip("\n") + "\n"
+
+
+def _table(file: Path, sql: str) -> str:
+    result = query(file, sql)
+    lines = [result.columns, ["---"] * len(result.columns)]
+    lines += [[_shown(each) for each in row] for row in result.rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, Decimal):
+        return f"{value:,}"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def main() -> None:
+    """Write the results into the page."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = publish_agency(Path(folder), COUNTS)
+        PAGE.write_text(answered(PAGE.read_text(encoding="utf-8"), file), encoding="utf-8")
+    sys.stdout.write(f"{PAGE}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,288 @@
+"""Building the small project in a real file: what stands afterwards, and what goes wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from connector.errors import ModelFailed, ModelInvalid
+from connector.models import Built, Checked, check
+from tests.models.small import JOBS, Small
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Small:
+    """The small project and its file, whole."""
+    return Small(tmp_path)
+
+
+def found(built: Built, name: str) -> Checked:
+    """The check of that name."""
+    (one,) = (each for each in built.checks if each.name == name)
+    return one
+
+
+def test_everything_stands_in_its_schema(small: Small) -> None:
+    """Seeds and marts are tables and staging is views, with their rows, and all checks pass."""
+    built = small.build()
+    kinds = small.rows(
+        "SELECT table_schema, table_name, table_type FROM information_schema.tables "
+        "WHERE table_schema <> 'landing' ORDER BY ALL"
+    )
+
+    assert [
+        ("people", "seed", 2),
+        ("stg_jobs", "view", None),
+        ("fct_jobs", "table", 3),
+        ("sum_jobs", "table", 2),
+    ] == [(each.name, each.kind, each.rows) for each in built.models]
+    assert [
+        ("marts", "fct_jobs", "BASE TABLE"),
+        ("marts", "sum_jobs", "BASE TABLE"),
+        ("seeds", "people", "BASE TABLE"),
+        ("staging", "stg_jobs", "VIEW"),
+    ] == kinds
+    assert [("closed", 1), ("open", 2)] == small.rows("SELECT * FROM marts.sum_jobs ORDER BY 1")
+    assert (10, (), ()) == (len(built.checks), built.blocking, built.warnings)
+
+
+def test_texts_reach_the_comments(small: Small) -> None:
+    """A schema file's text, one inherited through `jobs.*` and a view, and a seed's, are comments
+    on the columns; a column without any text has none.
+    """
+    small.build()
+    told: dict[str, str] = dict(
+        small.rows(
+            "SELECT table_name || '.' || column_name, comment FROM duckdb_columns() "
+            "WHERE comment IS NOT NULL AND schema_name <> 'landing'"
+        )
+    )
+
+    assert "Identifies the job." == told["stg_jobs.job_id"] == told["fct_jobs.job_id"]
+    assert "The job's title." == told["fct_jobs.title"]
+    assert "The job's state." == told["fct_jobs.status"] == told["sum_jobs.status"]
+    assert "The person's name." == told["fct_jobs.person_name"] == told["people.name"]
+    assert "stg_jobs.status" not in told
+    assert [("Every job with its consultant.",)] == small.rows(
+        "SELECT comment FROM duckdb_tables() WHERE table_name = 'fct_jobs'"
+    )
+
+
+def test_views_survive_another_name_of_the_file(small: Small) -> None:
+    """A file that was built under one name answers under another: no view holds its name."""
+    small.build()
+    small.file = small.file.rename(small.file.with_name("recruitment.duckdb"))
+
+    assert [(3,)] == small.rows("SELECT count(*) FROM staging.stg_jobs")
+
+
+def test_what_is_built_again_is_the_same(small: Small) -> None:
+    """Building a second time, with a view turned into a table and back, leaves no trace."""
+    first = small.build()
+    view = small.replace("staging/stg_jobs.sql", "materialized='view'", "materialized='table'")
+    assert [3] == [each.rows for each in small.build().models if each.name == "stg_jobs"]
+    view.write_text(view.read_text().replace("materialized='table'", "materialized='view'"))
+    again = small.build()
+
+    assert [(m.name, m.rows) for m in first.models] == [(m.name, m.rows) for m in again.models]
+    assert first.checks == again.checks
+
+
+FAULTS = {
+    "unique_fct_jobs_job_id": (("j1", "Cook", "open", "p1"), ("j1",)),
+    "not_null_fct_jobs_job_id": ((None, "Cook", "open", "p1"), ()),
+    "accepted_values_fct_jobs_status": (("j4", "Cook", "ajar", "p1"), ("j4",)),
+    "relationships_fct_jobs_person_id": (("j4", "Cook", "open", "p9"), ("j4",)),
+    "titles_are_short": (("j4", "Anaesthetist", "open", "p1"), ("j4",)),
+    "unique_landing_jobs_id": (("j1", "Cook", "open", "p1"), ("j1",)),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_each_kind_of_check_finds_its_fault(tmp_path: Path, name: str) -> None:
+    """One planted row fails the check that is for it, which then blocks, counts it and names its
+    id and nothing else of it.
+    """
+    row, examples = FAULTS[name]
+    built = Small(tmp_path, (*JOBS, row)).build()
+
+    assert (1, examples, "error") == (
+        found(built, name).failing,
+        found(built, name).examples,
+        found(built, name).severity,
+    )
+    assert found(built, name) in built.blocking
+
+
+def test_a_warning_does_not_block(tmp_path: Path) -> None:
+    """A failed check of severity warn is told, and blocks nothing."""
+    built = Small(tmp_path, (*JOBS, ("j4", "Cook", None, "p1"))).build()
+
+    assert ["not_null_sum_jobs_status"] == [each.name for each in built.warnings]
+    assert () == built.blocking
+
+
+SQL_FAULTS = {
+    "a column that is not there": ("people.name as", "people.nmae as", 7, "nmae"),
+    "a comma too many": ("jobs.*,\n", "jobs.*,,\n", 6, "syntax error"),
+    "a table in plain SQL": ("{{ ref('people') }}", "seeds.peple", 9, "peple"),
+    "after a long brace": (
+        "{{ ref('stg_jobs') }} as jobs\nleft",
+        "{{\n  ref('stg_jobs')\n}} as jobs\nlfet",
+        *(11, "syntax error"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SQL_FAULTS)
+def test_broken_sql_names_file_and_line(small: Small, name: str) -> None:
+    """What DuckDB refuses is told with the file and the line as it was written."""
+    old, new, line, problem = SQL_FAULTS[name]
+    path = small.replace("marts/fct_jobs.sql", old, new)
+
+    with pytest.raises(ModelFailed) as caught:
+        small.build()
+
+    assert str(caught.value).startswith(f"{path}:{line}: fct_jobs cannot be built: ")
+    assert problem in str(caught.value)
+
+
+def test_no_data_is_in_what_is_told(tmp_path: Path) -> None:
+    """Data that the SQL chokes on is not repeated: it may be a person's."""
+    small = Small(tmp_path, (*JOBS, ("j4", "Ada Lovelace", "open", None)))
+    small.replace("marts/sum_jobs.sql", "count(*) as jobs", "sum(title::int) as jobs")
+
+    with pytest.raises(ModelFailed, match=r"sum_jobs\.sql:5: .*Could not convert") as caught:
+        small.build()
+
+    told = f"{caught.value} {caught.value.action} {caught.value.__cause__}"
+    assert not [title for _, title, *_ in JOBS if title in told]
+    assert "Ada" not in told
+
+
+def test_a_failure_leaves_what_stood_before(small: Small) -> None:
+    """A model that cannot be built any more stays as it was built last."""
+    small.build()
+    small.replace("marts/sum_jobs.sql", "count(*)", "cuont(*)")
+
+    with pytest.raises(ModelFailed):
+        small.build()
+
+    assert [("closed", 1), ("open", 2)] == small.rows("SELECT * FROM marts.sum_jobs ORDER BY 1")
+
+
+def test_a_test_on_a_missing_column_is_refused(small: Small) -> None:
+    """A test, the other side of a relationship, and a text of a column that is not there."""
+    for old, new in (
+        ("name: job_id", "name: jbo_id"),
+        ("field: id", "field: idd"),
+        ("{name: jobs, ", "{name: jbos, "),
+    ):
+        path = small.replace("marts/schema.yml", old, new)
+        with pytest.raises(ModelInvalid, match="has none of that name") as caught:
+            small.build()
+
+        assert path == caught.value.path
+
+
+def test_only_what_is_selected_is_built(small: Small) -> None:
+    """A selection builds itself alone and runs its own checks; what it lacks is told."""
+    small.build()
+    before = small.rows("SELECT count(*) FROM marts.fct_jobs")
+    with duckdb.connect(str(small.file)) as connection:
+        connection.execute("DELETE FROM landing.jobs WHERE id = 'j3'")
+    built = small.build("sum_jobs")
+
+    assert [(3,)] == before == small.rows("SELECT count(*) FROM marts.fct_jobs")
+    assert ["sum_jobs"] == [each.name for each in built.models]
+    assert ["not_null_sum_jobs_status"] == [each.name for each in built.checks]
+
+
+def test_a_selection_without_what_it_needs_says_so(small: Small) -> None:
+    """In a new file a model alone cannot be built, and the error says how it can."""
+    with pytest.raises(ModelFailed) as caught:
+        small.build("sum_jobs")
+
+    assert "with a '+' before its name" in caught.value.action
+    assert ("people", "stg_jobs", "fct_jobs", "sum_jobs") == tuple(
+        each.name for each in small.build("+sum_jobs").models
+    )
+
+
+def test_the_rest_is_carried_over(small: Small) -> None:
+    """With an earlier file, tables that were not selected are its own, views and seeds are new,
+    everything stands, and no check compares the two moments.
+    """
+    earlier = small.file.with_name("earlier.duckdb")
+    fresh = small.file.read_bytes()
+    small.build()
+    small.file.rename(earlier)
+    small.file.write_bytes(fresh)
+    with duckdb.connect(str(small.file)) as connection:
+        connection.execute("DELETE FROM landing.jobs WHERE id = 'j3'")
+    built = small.build("sum_jobs", carry_from=earlier)
+
+    assert ["fct_jobs"] == [each.name for each in built.models if each.is_carried]
+    assert [(3,)] == small.rows("SELECT count(*) FROM marts.fct_jobs")
+    assert [(2,)] == small.rows("SELECT count(*) FROM staging.stg_jobs")
+    assert "relationships_fct_jobs_person_id" not in [each.name for each in built.checks]
+    assert "unique_fct_jobs_job_id" in [each.name for each in built.checks]
+
+
+def test_a_table_of_another_shape_is_not_carried(small: Small) -> None:
+    """A table whose file has changed its columns since is built, and one that was never there."""
+    earlier = small.file.with_name("earlier.duckdb")
+    fresh = small.file.read_bytes()
+    small.build("+fct_jobs")
+    small.file.rename(earlier)
+    small.file.write_bytes(fresh)
+    small.replace("marts/fct_jobs.sql", "people.name as", "people.since, people.name as")
+    built = small.build("stg_jobs", carry_from=earlier)
+
+    assert [] == [each.name for each in built.models if each.is_carried]
+    assert ("fct_jobs", "sum_jobs") == tuple(each.name for each in built.models)[-2:]
+
+
+def test_checks_run_on_a_file_that_was_built(small: Small) -> None:
+    """Checks alone give what the build's gave, and change nothing in the file."""
+    built = small.build()
+    before = small.file.read_bytes()
+
+    assert built.checks == check(small.file, small.project())
+    assert ["unique_landing_jobs_id", "not_null_landing_jobs_id", "titles_are_short"] == [
+        each.name for each in check(small.file, small.project(), select=["stg_jobs"])
+    ]
+    assert before == small.file.read_bytes()
+
+
+class Follower:
+    """Writes down what a build tells."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def planned(self, models: int, checks: int) -> None:
+        """So much is to be done."""
+        self.told.append(f"{models} {checks}")
+
+    def building(self, name: str) -> None:
+        """The model's turn has come."""
+        self.told.append(name)
+
+    def built(self, model: object) -> None:
+        """The model stands."""
+
+    def checked(self, check: Checked) -> None:
+        """A check has ended."""
+        self.told.append(check.name)
+
+
+def test_a_build_tells_how_it_goes_on(small: Small) -> None:
+    """What is planned is what happens, in that order."""
+    follower = Follower()
+    built = small.build(watch=follower)
+    models, checks = (tuple(each.name for each in some) for some in (built.models, built.checks))
+
+    assert [f"{len(models)} {len(checks)}", *models, *checks] == follower.told

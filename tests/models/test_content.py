@@ -1,0 +1,228 @@
+"""A typed view for each content type, whatever its slug, its fields and its values are called."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from connector.models import Checked, build, load_project
+from connector.warehouse import Warehouse
+from connector.warehouse.file import opened
+from connector.warehouse.schema import quoted
+
+SELECTED = ("+content_views", "content_values")
+
+KINDS = ("text", "number", "date", "datetime", "boolean", "multi_select", "image", "new_kind")
+
+MISFITS: tuple[tuple[str, Any], ...] = (
+    ("number", "twelve"),
+    ("number", "nan"),
+    ("date", "2024-02-30"),
+    ("datetime", "yesterday"),
+    ("boolean", "perhaps"),
+    ("text", ["a", "b"]),
+    ("text", {"a": 1}),
+    ("multi_select", {"a": 1}),
+)
+"""Values that their fields cannot hold."""
+
+KEYS = ("a/b", "c~d", 'e"f', "g'h", "$.i", "*", "0", "")
+"""Keys that would mean something in a path, in SQL or in JSON."""
+
+Field = tuple[str, str]
+"""A field's key and its type."""
+
+
+class Landed:
+    """A work file with content in it, written as a pull would have landed it."""
+
+    checks: Mapping[str, Checked]
+
+    def __init__(self, folder: Path) -> None:
+        self.file = Warehouse(folder).work
+        Warehouse(folder).prepare()
+
+    def add_type(self, id: str, slug: str | None, *fields: Field) -> None:
+        """A content type with its fields, in that order."""
+        with opened(self.file) as connection:
+            connection.execute(
+                "INSERT INTO landing.content_types (id, name, slug) VALUES (?, ?, ?)",
+                [id, f"Type {id}", slug],
+            )
+            for place, (key, kind) in enumerate(fields):
+                connection.execute(
+                    "INSERT INTO landing.content_type_fields (id, _content_type_id, name, "
+                    "field_key, field_type, display_order) VALUES (?, ?, ?, ?, ?, ?)",
+                    [f"{id}-{place}", id, f"Field {place}", key, kind, place],
+                )
+
+    def add_item(self, id: str, type: str, **fields: Any) -> None:
+        """An item of a type with its values."""
+        with opened(self.file) as connection:
+            connection.execute(
+                "INSERT INTO landing.content_items (id, title, fields, _content_type_id) "
+                "VALUES (?, ?, ?, ?)",
+                [id, f"Item {id}", json.dumps(fields), type],
+            )
+
+    def build(self) -> None:
+        """Make the views."""
+        built = build(self.file, load_project(), select=SELECTED)
+        self.checks = {each.name: each for each in built.checks}
+
+    def query(self, sql: str, zone: str = "UTC") -> list[tuple[Any, ...]]:
+        """What a query returns in a session of that time zone."""
+        with duckdb.connect(str(self.file), read_only=True) as connection:
+            connection.execute(f"SET TimeZone = '{zone}'")
+            return connection.execute(sql).fetchall()
+
+    def views(self) -> dict[str, list[str]]:
+        """The columns of each view, those of its fields alone."""
+        found = self.query(
+            "SELECT table_name, list(column_name ORDER BY column_index)[8:] "
+            "FROM duckdb_columns() WHERE schema_name = 'marts' GROUP BY 1 ORDER BY 1"
+        )
+        return dict(found)
+
+    def values(self, view: str, column: str, zone: str = "UTC") -> list[Any]:
+        """A column of a view, by the items' ids."""
+        sql = f"SELECT {quoted(column)} FROM marts.{quoted(view)} ORDER BY id"
+        return [value for (value,) in self.query(sql, zone)]
+
+
+@pytest.fixture(scope="module")
+def landed(tmp_path_factory: pytest.TempPathFactory) -> Landed:
+    """A work file with content of every kind in it, and the views made."""
+    it = Landed(tmp_path_factory.mktemp("content"))
+    it.add_type("a", 'x"; drop schema landing cascade; --', ("Title", "text"), ("id", "text"))
+    it.add_type("b's", "Blog Posts", ("a-b", "text"), ("a_b", "text"), ("a_b_2", "text"))
+    it.add_type("c", "blog_posts", ("1st", "text"), ("'", "text"), ("ÄÖ", "text"))
+    it.add_type("d", None)
+    it.add_type("e", "日本")
+    it.add_type("k", "kinds", *((kind, kind) for kind in KINDS))
+    values = (
+        "Zoë",
+        1.5,
+        "2024-02-29",
+        "2024-02-29T23:30:00Z",
+        False,
+        ["a", "b,c"],
+        "x.png",
+        "kept",
+    )
+    it.add_item("kinds", "k", **dict(zip(KINDS, values, strict=True)))
+    it.add_type("m", "misfits", *((f"f{n}", kind) for n, (kind, _) in enumerate(MISFITS)))
+    it.add_item("misfit", "m", **{f"f{n}": value for n, (_, value) in enumerate(MISFITS)})
+    it.add_item("null", "m", **{f"f{n}": None for n in range(len(MISFITS))})
+    it.add_item("empty", "m", **{f"f{n}": "" for n in range(len(MISFITS))})
+    it.add_item("without", "m")
+    it.add_type("y", "keys", *((key, "text") for key in KEYS))
+    it.add_item("keys", "y", **{key: f"value of {key}" for key in KEYS})
+    it.add_type("z", "times", ("at", "datetime"))
+    it.add_item("plain", "z", at="2024-01-01T10:00:00")
+    it.add_item("zoned", "z", at="2024-01-01T12:00:00+02:00")
+    it.build()
+    return it
+
+
+def test_names_are_safe_and_unlike_each_other(landed: Landed) -> None:
+    """Slugs and keys with anything in them become names of letters and digits; where two come out
+    the same, or as a column of every view, each still has its own.
+    """
+    expected = {
+        "content_blog_posts": ["a_b", "a_b__2", "a_b_2"],
+        "content_blog_posts__2": ["field_1st", "field", "field__2"],
+        "content_type": [],
+        "content_type__2": [],
+        "content_x_drop_schema_landing_cascade": ["field_title", "field_id"],
+    }
+
+    assert expected == {name: each for name, each in landed.views().items() if name in expected}
+
+
+def test_values_have_their_fields_types(landed: Landed) -> None:
+    """Each type of field has its own type of column; an unknown type is text."""
+    row = landed.query(
+        f"SELECT {', '.join(f'{k}::VARCHAR' for k in KINDS)} FROM marts.content_kinds"
+    )
+    types = landed.query(
+        f"SELECT {', '.join(f'typeof({k})' for k in KINDS)} FROM marts.content_kinds"
+    )
+
+    assert [
+        (
+            *("Zoë", "1.5", "2024-02-29", "2024-02-29 23:30:00+00", "false", "[a, 'b,c']"),
+            *("x.png", "kept"),
+        )
+    ] == row
+    assert [
+        (
+            *("VARCHAR", "DOUBLE", "DATE", "TIMESTAMP WITH TIME ZONE", "BOOLEAN", "VARCHAR[]"),
+            *("VARCHAR", "VARCHAR"),
+        )
+    ] == types
+
+
+def test_what_does_not_fit_is_null_and_counted(landed: Landed) -> None:
+    """A value that its column cannot hold is null in the view, and one row of the audit; a value
+    that is null, empty or not there is no misfit.
+    """
+    audit = landed.checks["content_values_that_do_not_fit"]
+
+    assert [[None] * 4] * len(MISFITS) == [
+        landed.values("content_misfits", column) for column in landed.views()["content_misfits"]
+    ]
+    assert (len(MISFITS), ("misfit",), "warn") == (audit.failing, audit.examples, audit.severity)
+
+
+def test_keys_of_any_kind_are_found(landed: Landed) -> None:
+    """Whatever a key holds, its own value is found by it."""
+    assert [[f"value of {key}"] for key in KEYS] == [
+        landed.values("content_keys", column) for column in landed.views()["content_keys"]
+    ]
+
+
+def test_a_moment_without_an_offset_is_utc(landed: Landed) -> None:
+    """It is read alike in every session."""
+    plain, zoned = landed.values("content_times", "at", "Asia/Tokyo")
+
+    assert plain == zoned == landed.values("content_times", "at")[0]
+
+
+def test_texts_are_those_that_people_gave(landed: Landed) -> None:
+    """A view and its columns bear the names that the type and its fields have, quoted."""
+    told = dict(
+        landed.query(
+            "SELECT column_name, comment FROM duckdb_columns() "
+            "WHERE table_name = 'content_blog_posts'"
+        )
+    )
+    ((about,),) = landed.query(
+        "SELECT comment FROM duckdb_views() WHERE view_name = 'content_blog_posts'"
+    )
+
+    assert "Field 0" == told["a_b"]
+    assert "The item's title." == told["title"]
+    assert "of the type Type b's," in about
+
+
+def test_a_view_goes_with_its_type(tmp_path: Path) -> None:
+    """A type that is gone takes its view along, and a deleted item is in none."""
+    landed = Landed(tmp_path)
+    landed.add_type("a", "old")
+    landed.add_type("b", "kept")
+    landed.add_item("i", "b")
+    landed.add_item("j", "b")
+    landed.build()
+    with opened(landed.file) as connection:
+        connection.execute("UPDATE landing.content_types SET _deleted_at = now() WHERE id = 'a'")
+        connection.execute("UPDATE landing.content_items SET _deleted_at = now() WHERE id = 'i'")
+    landed.build()
+
+    assert ["content_kept"] == list(landed.views())
+    assert ["j"] == landed.values("content_kept", "id")

@@ -1,0 +1,170 @@
+"""Reading a project folder: what is wrong with it is told with its place and what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from connector.errors import (
+    ModelInvalid,
+    ModelsCircular,
+    ModelTwice,
+    ReferenceUnknown,
+    UnknownName,
+)
+from tests.models.small import FCT_JOBS, PROJECT, Small
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Small:
+    """The small project, whole."""
+    return Small(tmp_path)
+
+
+def test_models_are_ordered_by_what_they_are_made_of(small: Small) -> None:
+    """Each seed and model stands after everything that it refers to."""
+    assert ("people", "stg_jobs", "fct_jobs", "sum_jobs") == small.project().order
+
+
+BROKEN = {
+    "unknown braces": ("{{ var('x') }}", "{{ ref('stg_jobs') }}", 8, 6, "this is not understood"),
+    "statement": ("{% if 1 %} x", "{{ ref('stg_jobs') }}", 8, 6, "this is not understood"),
+    "comment": ("{# no #} x", "{{ ref('stg_jobs') }}", 8, 6, "this is not understood"),
+    "expression": ("{{ ref('a' + 'b') }}", "{{ ref('stg_jobs') }}", 8, 6, "plain texts"),
+    "filter": ("{{ ref('stg_jobs') | upper }}", "{{ ref('stg_jobs') }}", 8, 6, "not understood"),
+    "two names": ("{{ ref('a', 'b') }}", "{{ ref('stg_jobs') }}", 8, 6, "takes 1 name"),
+    "option": (
+        "{{ config(materialized='incremental') }}",
+        "{{ ref('stg_jobs') }}",
+        *(8, 6, "config(materialized='incremental')"),
+    ),
+    "no end": ("{{ ref('stg_jobs')", "{{ ref('stg_jobs') }} as jobs", 8, 6, "not understood"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_only_three_words_may_stand_in_braces(small: Small, name: str) -> None:
+    """Anything else of Jinja is refused with file, line and column, and with what is allowed."""
+    new, old, line, column, problem = BROKEN[name]
+    path = small.replace("marts/fct_jobs.sql", old, new)
+    if name == "no end":
+        small.write("marts/fct_jobs.sql", path.read_text().split("\nleft join")[0])
+
+    with pytest.raises(ModelInvalid) as caught:
+        small.project()
+
+    assert str(caught.value).startswith(f"{path}:{line}:{column}: ")
+    assert problem in str(caught.value)
+    assert "{{ ref('model') }}" in caught.value.action
+
+
+WRONG = {
+    "no header": ("marts/fct_jobs.sql", FCT_JOBS[:21], "select 1\n", 1, "header must have"),
+    "other name": ("marts/fct_jobs.sql", "model: fct_jobs", "model: fct_job", 1, "'fct_job'"),
+    "no grain": ("marts/fct_jobs.sql", "-- grain: one row per job\n", "", 2, "-- grain: ..."),
+    "no sentence": ("marts/fct_jobs.sql", "-- Jobs with their consultants.\n", "", 3, "sentence"),
+    "semicolon": ("marts/sum_jobs.sql", "group by status", "group by status;", 7, "semicolon"),
+    "unknown test": ("marts/schema.yml", "[unique, not_null]", "[uniqe]", 5, "'uniqe'"),
+    "test's argument": (
+        *("staging/sources.yml", "[unique, not_null]", "[{unique: {where: x}}]"),
+        *(6, "'where' of the test unique"),
+    ),
+    "severity": ("marts/schema.yml", "severity: warn", "severity: loud", 17, "'loud'"),
+    "model config": (
+        *("marts/schema.yml", "  - name: sum_jobs", "  - name: sum_jobs\n    config: {}"),
+        *(15, "'config' of a model"),
+    ),
+    "no YAML": ("marts/schema.yml", "models:", "models: [", 2, "is no YAML"),
+    "key twice": ("marts/schema.yml", "name: sum_jobs", "name: sum_jobs\n    name: x", 15, "twice"),
+    "untyped seed": ("seeds/seeds.yml", ", since: date", "", 2, "no column_types for since"),
+    "project key": ("dbt_project.yml", "name: small", "name: small\nvars: {a: 1}", 1, "'vars'"),
+    "hook": ("dbt_project.yml", "name: small", "name: small\non-run-end: drop", 1, "on-run-end"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_not_understood_is_refused_where_it_stands(small: Small, name: str) -> None:
+    """A header, a schema file or a project file that would make another result in dbt, or none,
+    is refused with its file and line.
+    """
+    file, old, new, line, problem = WRONG[name]
+    path = small.replace(file, old, new)
+
+    with pytest.raises(ModelInvalid) as caught:
+        small.project()
+
+    assert (str(path), line) == (str(caught.value.path), caught.value.line)
+    assert problem in str(caught.value)
+
+
+def test_unknown_references_name_the_nearest(small: Small) -> None:
+    """A ref, a source, the other side of a relationship, and a declaration of a model that is not
+    there: each is told with its place and the nearest name.
+    """
+    cases = (
+        ("marts/fct_jobs.sql", "ref('stg_jobs')", "ref('stg_job')", 8, "stg_jobs"),
+        ("staging/stg_jobs.sql", "'landing', 'jobs'", "'landing', 'jbos'", 7, "landing.jobs"),
+        ("marts/schema.yml", "ref('people')", "ref('peple')", 14, "people"),
+        ("marts/schema.yml", "name: sum_jobs", "name: sum_job", 15, "sum_jobs"),
+    )
+    for file, old, new, line, nearest in cases:
+        small.replace(file, old, new)
+        with pytest.raises(ReferenceUnknown) as caught:
+            small.project()
+        small.replace(file, old, old)
+
+        assert line == caught.value.line, new
+        assert f"Did you mean {nearest}" in str(caught.value)
+
+
+def test_a_ring_is_named_whole(small: Small) -> None:
+    """Models that are made of each other are told in the order in which they are."""
+    small.replace(
+        "staging/stg_jobs.sql", "{{ source('landing', 'jobs') }}", "{{ ref('sum_jobs') }}"
+    )
+
+    with pytest.raises(ModelsCircular, match="stg_jobs -> sum_jobs -> fct_jobs -> stg_jobs"):
+        small.project()
+
+
+def test_a_name_is_one_thing(small: Small) -> None:
+    """Two models, a model and a seed, or two tests of one name are refused, with both places."""
+    small.write("staging/fct_jobs.sql", FCT_JOBS)
+    with pytest.raises(ModelTwice, match=r"fct_jobs is also .*fct_jobs\.sql"):
+        small.project()
+    (small.folder / "staging/fct_jobs.sql").unlink()
+
+    small.replace("marts/schema.yml", "[unique, not_null]", "[unique, unique]")
+    with pytest.raises(ModelTwice, match="unique_fct_jobs_job_id"):
+        small.project()
+
+
+def test_content_views_keep_their_names_to_themselves(small: Small) -> None:
+    """A mart cannot take a name that a content type's view may need."""
+    small.write("dbt_project.yml", PROJECT + 'on-run-end: "{{ make_content_views() }}"\n')
+    small.write("marts/content_jobs.sql", FCT_JOBS.replace("fct_jobs", "content_jobs"))
+
+    with pytest.raises(ModelInvalid, match="begins as the views of content types do"):
+        small.project()
+
+
+def test_a_selection_means_names_folders_and_lines(small: Small) -> None:
+    """A name, a folder, a plus before for what it is made of and after for what is made of it."""
+    project = small.project()
+
+    assert ("stg_jobs",) == project.selected(["stg_jobs"])
+    assert ("fct_jobs", "sum_jobs") == project.selected(["marts"])
+    assert ("people", "stg_jobs", "fct_jobs") == project.selected(["+fct_jobs"])
+    assert ("stg_jobs", "fct_jobs", "sum_jobs") == project.selected(["stg_jobs+"])
+    assert project.order == project.selected(["+fct_jobs+"]) == project.selected()
+    with pytest.raises(UnknownName, match="Did you mean 'fct_jobs'"):
+        project.selected(["fct_job"])
+
+
+def test_a_folder_that_is_none_is_told(small: Small) -> None:
+    """Without a project file there is an error that names it."""
+    (small.folder / "dbt_project.yml").unlink()
+
+    with pytest.raises(ModelInvalid, match=r"dbt_project\.yml: cannot be read"):
+        small.project()

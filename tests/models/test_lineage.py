@@ -1,0 +1,99 @@
+"""Column lineage: what a column is made of, through whatever a query may hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from connector.models.describe import Described, Shapes
+from connector.models.lineage import Lineage
+from tests.models.small import FCT_JOBS, Small
+
+JOB_COLUMNS = ("id", "title", "status", "assigned_to")
+
+QUERIES: dict[str, tuple[str, tuple[str, ...], bool]] = {
+    "passed on": ("select id as x from {jobs}", ("id",), True),
+    "in brackets": ("select (id) as x from {jobs}", ("id",), True),
+    "by a star": ("select * from (select id as x, title from {jobs}) as inside", ("id",), True),
+    "through two expressions": (
+        "with a as (select id as y from {jobs}), b as (select y as x from a) select x from b",
+        *(("id",), True),
+    ),
+    "computed": ("select title || status as x from {jobs}", ("status", "title"), False),
+    "cast": ("select id::integer as x from {jobs}", ("id",), False),
+    "counted": ("select count(*) as x from {jobs} where id = 'j1'", (), False),
+    "a constant": ("select 1 as x from {jobs}", (), False),
+    "of an alias": ("select upper(id) as y, y || '!' as x from {jobs}", ("id",), False),
+    "a window": (
+        "select row_number() over (partition by status order by id) as x from {jobs}",
+        *(("id", "status"), False),
+    ),
+    "of a union": (
+        "select id as x, 1 as n from {jobs} union all select title, 2 from {jobs}",
+        *(("id", "title"), True),
+    ),
+    "of a union by name": (
+        "select id as x, 1 as n from {jobs} "
+        "union all by name select 2 as n, title as x from {jobs}",
+        *(("id", "title"), True),
+    ),
+    "a subquery": (
+        "select (select max(b.title) from {jobs} as b where b.id = a.id) as x from {jobs} as a",
+        *(("id", "title"), False),
+    ),
+    "joined": (
+        "select b.status as x from {jobs} as a left join {jobs} as b using (id)",
+        *(("status",), True),
+    ),
+    "unnested": (
+        "select u.x from {jobs} as a, unnest(string_split(a.title, ' ')) as u(x)",
+        *(("title",), False),
+    ),
+}
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Small:
+    """The small project and its file, whole."""
+    return Small(tmp_path)
+
+
+def shapes_of(**more: tuple[str, ...]) -> Shapes:
+    """The columns of the small project's tables, all of them texts."""
+    names = {
+        "landing.jobs": JOB_COLUMNS,
+        "seeds.people": ("id", "name", "since"),
+        "staging.stg_jobs": ("job_id", "title", "status", "person_id"),
+        "marts.fct_jobs": ("job_id", "title", "status", "person_id", "person_name"),
+        "marts.sum_jobs": ("status", "jobs"),
+        **more,
+    }
+    return {
+        table: tuple(Described(column, "VARCHAR", "") for column in columns)
+        for table, columns in names.items()
+    }
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_column_leads_to_what_it_is_made_of(small: Small, name: str) -> None:
+    """Each form of SQL leads to the right columns, and is plain only where nothing is computed."""
+    sql, columns, is_plain = QUERIES[name]
+    head = FCT_JOBS.partition("\n\n")[0]
+    jobs = "{{ source('landing', 'jobs') }}"
+    small.write("marts/fct_jobs.sql", f"{head}\n\n{sql.format(jobs=jobs)}\n")
+    traced = Lineage(small.project(), shapes_of(**{"marts.fct_jobs": ("x",)}))
+    parents = tuple(("landing.jobs", column) for column in columns)
+
+    assert parents == traced.parents("marts.fct_jobs", "x")
+    assert (parents if is_plain else ()) == traced.plain_parents("marts.fct_jobs", "x")
+
+
+def test_lineage_is_stitched_down_to_what_landed(small: Small) -> None:
+    """Direct parents are the next model's columns; origins are landed fields and seeds."""
+    traced = Lineage(small.project(), shapes_of())
+
+    assert (("marts.fct_jobs", "status"),) == traced.parents("marts.sum_jobs", "status")
+    assert (("landing.jobs", "status"),) == traced.origins("marts.sum_jobs", "status")
+    assert (("seeds.people", "name"),) == traced.origins("marts.fct_jobs", "person_name")
+    assert () == traced.origins("marts.sum_jobs", "jobs") == traced.origins("landing.jobs", "id")

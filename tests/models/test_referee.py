@@ -1,0 +1,151 @@
+"""The referee: dbt itself, over the same folder and the same data, makes the same tables.
+
+dbt has an environment of its own ('make referee'), since it excludes what the tests need. It takes
+its time, so it runs once here, without its tests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from connector.models import build, load_project, shipped_folder
+from connector.run import pull
+from connector.sandbox import Sandbox
+from connector.settings import load_settings
+from connector.warehouse import Warehouse
+
+ROOT = Path(__file__).parents[2]
+DBT = ROOT / ".venv-referee" / "bin" / "dbt"
+
+COUNTS = {
+    "jobs": 40,
+    "candidates": 60,
+    "companies": 8,
+    "bookings": 60,
+    "leads": 25,
+    "content_types": 3,
+    "content_items": 9,
+}
+
+pytestmark = pytest.mark.skipif(not DBT.exists(), reason="no dbt: 'make referee' installs it")
+
+
+@dataclass(frozen=True)
+class Both:
+    """A file that holds what the runner built, with dbt's file beside it."""
+
+    connection: duckdb.DuckDBPyConnection
+    mine: str
+    other: str
+
+    def names(self, catalog: str) -> set[tuple[str, str, str]]:
+        """Schema, name and kind of everything that was built in a file."""
+        found = self.connection.execute(
+            "SELECT table_schema, table_name, table_type FROM information_schema.tables "
+            "WHERE table_catalog = ? AND table_schema IN ('seeds', 'staging', 'marts')",
+            [catalog],
+        ).fetchall()
+        return set(found)
+
+    def columns(self, catalog: str) -> list[tuple[str, ...]]:
+        """Every column that was built in a file, with its type."""
+        return self.connection.execute(
+            "SELECT table_schema, table_name, column_name, data_type "
+            "FROM information_schema.columns WHERE table_catalog = ? "
+            "AND table_schema IN ('seeds', 'staging', 'marts') ORDER BY ALL",
+            [catalog],
+        ).fetchall()
+
+    def differing(self, table: str) -> int:
+        """How many rows of a table one file has and the other has not, counted as often as they
+        are there.
+        """
+        one, other = f"{self.mine}.{table}", f"{self.other}.{table}"
+        found = self.connection.execute(
+            f"SELECT count(*) FROM ((FROM {one} EXCEPT ALL FROM {other}) "
+            f"UNION ALL (FROM {other} EXCEPT ALL FROM {one}))"
+        ).fetchone()
+        assert found is not None
+        return int(found[0])
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+    """The same landed data, with models built by the runner and by dbt."""
+    folder = tmp_path_factory.mktemp("referee")
+    work = _landed(folder / "data")
+    mine, other = folder / "mine.duckdb", folder / "other.duckdb"
+    shutil.copy(work, mine)
+    shutil.copy(work, other)
+    assert () == build(mine, load_project()).blocking
+    _run_dbt(folder, other)
+    with duckdb.connect(":memory:") as connection:
+        # Views that dbt made hold the file's name, so each is attached under its own.
+        for each in (mine, other):
+            connection.execute(f"ATTACH '{each}' AS {each.stem} (READ_ONLY)")
+        connection.execute("SET TimeZone = 'UTC'")
+        yield Both(connection, mine.stem, other.stem)
+
+
+def _landed(folder: Path) -> Path:
+    """The work file of a small agency, pulled once."""
+    with Sandbox(counts=COUNTS, rate_limit=60_000) as sandbox:
+        settings = load_settings(
+            {},
+            {
+                "CONNECTOR_BASE_URL": sandbox.base_url,
+                "CONNECTOR_API_KEY": sandbox.key,
+                "CONNECTOR_DATA_DIR": str(folder),
+                "CONNECTOR_MODELS": "off",
+            },
+            folder.parent,
+        )
+        assert 0 == asyncio.run(pull(settings, ())).exit_status
+    return Warehouse(folder).work
+
+
+def _run_dbt(folder: Path, file: Path) -> None:
+    """Build the shipped folder with dbt in that file, from a copy that it may write to."""
+    project = folder / "project"
+    shutil.copytree(shipped_folder(), project)
+    done = subprocess.run(
+        [
+            *(str(DBT), "build", "--exclude-resource-type", "test"),
+            *("--project-dir", str(project), "--profiles-dir", str(project)),
+        ],
+        env={**os.environ, "RECRUITMENT_FILE": str(file), "DO_NOT_TRACK": "1"},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert 0 == done.returncode, done.stdout[-3000:]
+
+
+def test_both_make_the_same_things(both: Both) -> None:
+    """The same schemas, tables, views, seeds and content views, each column of the same type."""
+    assert both.names(both.mine) == both.names(both.other)
+    assert both.columns(both.mine) == both.columns(both.other)
+    assert 3 == sum(
+        name.startswith("content_") for s, name, _ in both.names(both.mine) if s == "marts"
+    )
+
+
+def test_every_table_and_view_has_equal_rows(both: Both) -> None:
+    """No row is in one that is not in the other, in any of them, and they are not all empty."""
+    tables = [f"{schema}.{name}" for schema, name, _ in sorted(both.names(both.mine))]
+    people = both.connection.execute(
+        f"SELECT count(*) FROM {both.mine}.marts.dim_candidates"
+    ).fetchall()
+
+    assert dict.fromkeys(tables, 0) == {table: both.differing(table) for table in tables}
+    assert [(COUNTS["candidates"],)] == people

@@ -1,0 +1,84 @@
+"""The project that is shipped, as far as it can be judged without data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import pytest
+
+from connector.catalog import CATALOG
+from connector.models import Project, Shown, inventory_of, load_project, shipped_folder
+from connector.models.describe import describe
+from connector.models.texts import undescribed
+from connector.models.unmapped import AUDITS
+
+
+@pytest.fixture(scope="module")
+def project() -> Project:
+    """The shipped project."""
+    return load_project()
+
+
+@pytest.fixture(scope="module")
+def shown(project: Project) -> Mapping[str, Shown]:
+    """All that catalogs show of it, by name."""
+    return {each.name: each for each in inventory_of(project)}
+
+
+def test_every_column_is_described(project: Project) -> None:
+    """Each column of each seed, view and table has a text, written once or inherited."""
+    assert () == undescribed(project, describe(project))
+
+
+def test_staging_is_views_and_marts_are_tables(project: Project) -> None:
+    """Staging follows what is landed, marts are of the moment at which they were built."""
+    wanted = {"staging": "view", "marts": "table"}
+
+    assert [] == [
+        each.table for each in project.models.values() if wanted[each.schema] != each.materialized
+    ]
+
+
+def test_lineage_reaches_the_apis_fields(shown: Mapping[str, Shown]) -> None:
+    """Every column of the staging of a resource is made of landed columns, all of them declared,
+    and a mart's fee leads to the fields that it is computed from.
+    """
+    landed = {f"landing.{name}" for name in (*CATALOG, "content_type_fields")}
+    columns = {each.name: each for each in shown["fct_placements"].columns}
+
+    for name in ("jobs", "candidates", "companies", "bookings", "leads"):
+        for column in shown[f"stg_{name}"].columns:
+            assert {table for table, _ in column.origins} <= landed, column.name
+            assert column.origins, column.name
+    assert (("landing.bookings", "id"),) == columns["booking_id"].origins
+    assert ("landing.bookings", "placement_fee") in columns["fee"].origins
+    assert ("seeds.exchange_rates", "rate") in columns["reporting_fee"].origins
+
+
+def test_no_model_reads_the_clock(project: Project) -> None:
+    """Two builds of the same data are equal whenever they run: now is the data's own moment."""
+    clocks = re.compile(r"\b(?:now|today|random|uuid)\s*\(|\bcurrent_(?:date|time|timestamp)\b")
+    models, audits = project.models.values(), project.audits
+    texts = [*(each.template for each in models), *(each.template for each in audits)]
+
+    assert [] == [
+        (each.path.name, found.group())
+        for each in texts
+        for line in each.text.splitlines()
+        for found in clocks.finditer(line.partition("--")[0])
+    ]
+
+
+def test_each_seed_that_maps_has_its_audit(project: Project) -> None:
+    """The audits that list what is unmapped exist, only warn, and their seeds exist."""
+    severities = {each.name: each.severity for each in project.audits}
+
+    assert set(AUDITS) <= set(project.seeds)
+    assert {"warn"} == {severities[each] for each in AUDITS.values()}
+
+
+def test_the_folder_is_beside_the_package() -> None:
+    """Wherever the connector is installed, its models are beside it."""
+    assert "dbt_like_sql" == shipped_folder().name
+    assert (shipped_folder().parent / "connector").is_dir()

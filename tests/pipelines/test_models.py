@@ -1,0 +1,180 @@
+"""The models as assets: what hangs on what, and what a run records of them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import duckdb
+import pytest
+
+from connector.catalog import CATALOG, Lead
+from connector.engine.ask import Commit, Found
+from connector.engine.bookmark import Stream
+from connector.warehouse import Warehouse
+from connector.warehouse.file import opened
+from pipelines import landing
+from pipelines.connections import Account
+from pipelines.models import CHECKS, DRAFT_TAG, PROJECT, key_of, models
+from tests.pipelines.running import instance_in
+
+LINE = PROJECT.selected(["+fct_lead_conversion"])
+"""A mart with all that it is made of: few enough to be recorded quickly."""
+
+NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A data folder in which one lead has landed."""
+    warehouse = Warehouse(tmp_path)
+    warehouse.prepare()
+    stamps = {"created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-02T00:00:00Z"}
+    lead = Lead({"id": "lead-1", "email": "a@b.example", "lead_status_id": "status-1", **stamps})
+    commit = Commit(records=(Found(lead, NOW),))
+    warehouse.commit(Stream(CATALOG["leads"]), commit, "run-1", NOW)
+    return tmp_path
+
+
+def account(folder: Path, models: str = "on") -> Account:
+    """The account of the folder, which has no address: nothing is asked of the API."""
+    environ = {"CONNECTOR_DATA_DIR": str(folder), "CONNECTOR_MODELS": models}
+    return Account(environ=environ, cwd=folder)
+
+
+def spec(name: str) -> dg.AssetSpec:
+    """The asset of a seed or model."""
+    return models.get_asset_spec(key_of(PROJECT, name))
+
+
+def deps(name: str) -> set[dg.AssetKey]:
+    """The assets that one is made of."""
+    return {each.asset_key for each in spec(name).deps}
+
+
+def test_each_model_is_an_asset_made_of_its_refs() -> None:
+    """One asset for each seed and model; refs, landed tables and histories are what it hangs on,
+    and what every pull writes hangs on all of landing.
+    """
+    assert {key_of(PROJECT, name) for name in PROJECT.order} == set(models.keys)
+    assert {landing.KEYS["jobs"]} == deps("stg_jobs") == deps("stg_job_versions")
+    assert {landing.KEYS["content_types"]} == deps("content_columns")
+    assert set(landing.KEYS.values()) == deps("as_of")
+    assert set() == deps("people")
+    assert {key_of(PROJECT, name) for name in PROJECT.parents["fct_placements"]} == deps(
+        "fct_placements"
+    )
+    assert "marts" == spec("fct_placements").group_name
+    assert PROJECT.models["fct_placements"].about == spec("fct_placements").description
+
+
+def test_each_check_is_in_one_asset_check() -> None:
+    """Every test and audit is in exactly one check, which blocks where its severity is error."""
+    names = [name for each in CHECKS for name in each.names]
+    severities = {each.name: each.severity for each in PROJECT.checks}
+
+    assert sorted(severities) == sorted(names)
+    assert [each.spec.blocking for each in CHECKS] == [
+        {"error"} == {severities[name] for name in each.names} for each in CHECKS
+    ]
+    assert {each.key for each in CHECKS} == set(models.check_keys)
+
+
+def test_a_run_records_rows_columns_lineage_and_checks(folder: Path) -> None:
+    """What was built and checked is in the event log with its metadata, and the draft is left for
+    the publication, by the name that the run's tags have.
+    """
+    with instance_in(folder / "home") as instance:
+        result = dg.materialize(
+            [models],
+            selection=[key_of(PROJECT, name) for name in LINE],
+            resources={"account": account(folder)},
+            instance=instance,
+        )
+        run = instance.get_run_by_id(result.run_id)
+    done: dict[dg.AssetKey, Any] = {
+        event.asset_key: event.step_materialization_data.materialization.metadata
+        for event in result.get_asset_materialization_events()
+        if event.asset_key is not None
+    }
+    checks = {
+        dg.AssetCheckKey(each.asset_key, each.check_name): each
+        for each in result.get_asset_check_evaluations()
+    }
+    leads: Any = done[key_of(PROJECT, "fct_lead_conversion")]
+    lineage = leads["dagster/column_lineage"].value
+    (lead_id,) = lineage.deps_by_column["lead_id"]
+
+    assert {key_of(PROJECT, name) for name in LINE} == set(done)
+    assert 1 == leads["dagster/row_count"].value
+    assert "lead_id" in [each.name for each in leads["dagster/column_schema"].value.columns]
+    assert (key_of(PROJECT, "stg_lead_versions"), "lead_id") == (
+        lead_id.asset_key,
+        lead_id.column_name,
+    )
+    assert {dg.AssetCheckKey(key_of(PROJECT, "stg_leads"), "tests")} < set(checks)
+    assert ["unmapped_lead_statuses"] == [k.name for k, each in checks.items() if not each.passed]
+    assert run is not None
+    assert {leads["draft"].value} == {run.tags[DRAFT_TAG]}
+
+
+def test_a_subset_is_built_alone(folder: Path) -> None:
+    """One model and its checks are recorded, and nothing else."""
+    result = dg.materialize(
+        [models],
+        selection=[key_of(PROJECT, "stg_leads")],
+        resources={"account": account(folder)},
+    )
+
+    assert ["stg_leads"] == [
+        event.asset_key.path[-1]
+        for event in result.get_asset_materialization_events()
+        if event.asset_key is not None
+    ]
+
+
+def test_a_check_that_blocks_fails_the_step(folder: Path) -> None:
+    """Two rows of one id: the check fails with the id, and what comes after is not run."""
+    with opened(Warehouse(folder).work) as connection:
+        connection.execute("INSERT INTO landing.leads FROM landing.leads")
+
+    @dg.asset(deps=[key_of(PROJECT, "stg_leads")])
+    def afterwards() -> None:
+        raise AssertionError("what is gated must not run")
+
+    result = dg.materialize(
+        [models, afterwards],
+        selection=[key_of(PROJECT, "stg_leads"), dg.AssetKey("afterwards")],
+        resources={"account": account(folder)},
+        raise_on_error=False,
+    )
+    (failed,) = (
+        each
+        for each in result.get_asset_check_evaluations()
+        if each.asset_key == key_of(PROJECT, "stg_leads") and each.check_name == "tests"
+    )
+
+    assert not result.success
+    assert ["build_models"] == [each.step_key for each in result.get_step_failure_events()]
+    assert "1 rows: lead-1" == failed.metadata["failed/unique_landing_leads_id"].value
+
+
+def test_models_that_are_off_hold_nothing_up(folder: Path) -> None:
+    """With models off nothing is built, and what comes after still runs."""
+    result = dg.materialize(
+        [models],
+        selection=[key_of(PROJECT, "stg_leads")],
+        resources={"account": account(folder, models="off")},
+    )
+
+    assert result.success
+    assert 1 == len(result.get_asset_materialization_events())
+    with duckdb.connect(str(next(folder.glob("*.publishing"))), read_only=True) as connection:
+        assert (
+            []
+            == connection.execute(
+                "SELECT 1 FROM duckdb_tables() WHERE schema_name = 'marts'"
+            ).fetchall()
+        )

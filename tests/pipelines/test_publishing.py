@@ -1,0 +1,79 @@
+"""The published file as an asset: it comes last, and a check that fails keeps it as it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from connector import CATALOG, Warehouse
+from connector.sandbox import Sandbox
+from connector.warehouse.query import query
+from pipelines import landing, publishing
+from pipelines.definitions import definitions
+from pipelines.schedules import pull_job
+from tests.pipelines.running import COUNTS, KEY, account, run
+from tests.publication.agency import LONG, Agency
+
+
+def test_published_comes_after_everything() -> None:
+    """The nightly job has every asset, and `published` waits for all of the others."""
+    job = definitions.resolve_job_def(pull_job.name)
+    keys = {spec.key for spec in definitions.resolve_all_asset_specs()}
+    graph = definitions.resolve_asset_graph()
+
+    assert keys == job.asset_layer.executable_asset_keys
+    assert keys - {publishing.KEY} == graph.get(publishing.KEY).parent_keys
+
+
+def test_run_lands_and_publishes_once(tmp_path: Path) -> None:
+    """A run ends with the file, published once and after the landing, and shows its size."""
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        result = dg.materialize(
+            [landing.landing, publishing.published],
+            resources={"account": account(sandbox.base_url, tmp_path)},
+            raise_on_error=False,
+        )
+
+    assert result.success
+    told = result.asset_materializations_for_node("published")[0].metadata
+    warehouse = Warehouse(tmp_path)
+    assert warehouse.published.stat().st_size == told["bytes"].value
+    assert "keep" == told["personal"].value
+    assert 1 == len(warehouse.publications(5))
+    landed = query(warehouse.published, "SELECT count(*) FROM landing.candidates").rows
+    assert ((COUNTS["candidates"],),) == landed
+
+
+def test_what_landed_is_published_where_a_scope_is_missing(tmp_path: Path) -> None:
+    """A run that goes no further, since one resource did not land, publishes what did."""
+    scopes = [f"{each.scope}.read" for each in CATALOG.values() if each.name != "leads"]
+    with Sandbox(counts=COUNTS, keys={KEY: scopes}) as sandbox:
+        ran = run(account(sandbox.base_url, tmp_path))
+
+    assert not ran.success
+    landed = query(Warehouse(tmp_path).published, "SELECT count(*) FROM landing.jobs").rows
+    assert ((COUNTS["jobs"],),) == landed
+
+
+def test_failed_check_fails_the_asset_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a check that blocks fails, the asset fails with its name, once, and no file comes."""
+    agency = Agency(tmp_path)
+    agency.use_project(monkeypatch)
+    agency.land("jobs", {"id": "j1", "title": LONG})
+    there = type(account("", tmp_path))(environ=agency.given, cwd=tmp_path)
+
+    result = dg.materialize(
+        [publishing.published], resources={"account": there}, raise_on_error=False
+    )
+
+    assert not result.success
+    (failure,) = result.filter_events(lambda event: event.is_step_failure)
+    told = failure.step_failure_data.user_failure_data
+    assert told is not None
+    assert "titles_are_short (1 row)" in str(told.description)
+    assert ["titles_are_short"] == told.metadata["failed_checks"].value
+    assert not agency.file.exists()

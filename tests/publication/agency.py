@@ -1,0 +1,156 @@
+"""A warehouse that was never pulled, with rows put straight into its landing, and a project of two
+models over them: all that publishing needs to go well, or to go wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from connector.models import Project, load_project
+from connector.publication import Published, publish, publishing
+from connector.settings import Settings, load_settings
+from connector.warehouse import Warehouse
+from connector.warehouse.file import opened
+from connector.warehouse.publications import Publication
+from tests.pull.landed import rows
+
+FILES = {
+    "dbt_project.yml": """\
+name: small
+version: "1.0.0"
+model-paths: [staging, marts]
+seed-paths: []
+test-paths: [audits]
+models: {small: {+materialized: table}}
+""",
+    "staging/sources.yml": """\
+sources:
+  - name: landing
+    tables:
+      - name: jobs
+        columns: [{name: id, data_tests: [unique, not_null]}]
+      - name: candidates
+""",
+    "staging/stg_jobs.sql": """\
+-- model: stg_jobs
+-- grain: one row per job
+-- Jobs as they stand.
+{{ config(materialized='view') }}
+
+select id as job_id, title from {{ source('landing', 'jobs') }}
+""",
+    "marts/dim_people.sql": """\
+-- model: dim_people
+-- grain: one row per candidate
+-- Who there is.
+
+select
+    id as candidate_id,
+    concat_ws(' ', first_name, last_name) as whole_name,
+    lower(email) as address,
+    email,
+    status,
+    length(email) as letters,
+    cast(expected_salary as decimal(18, 2)) as hoped_for,
+    date_of_birth > '2000-01-01' as is_young
+from {{ source('landing', 'candidates') }}
+""",
+    "marts/fct_jobs.sql": """\
+-- model: fct_jobs
+-- grain: one row per job
+-- Jobs with the letters of their titles.
+
+select job_id, title, length(title) as letters from {{ ref('stg_jobs') }}
+""",
+    "audits/titles_are_short.sql": """\
+-- audit: titles_are_short
+-- No title has more than ten letters.
+
+select job_id from {{ ref('fct_jobs') }} where letters > 10
+""",
+    "audits/jobs_are_few.sql": """\
+-- audit: jobs_are_few
+-- There are at most two jobs.
+{{ config(severity='warn') }}
+
+select job_id from {{ ref('fct_jobs') }} qualify row_number() over (order by job_id) > 2
+""",
+}
+
+LONG = "Head of everything"
+"""A title that the audit finds."""
+
+
+class Agency:
+    """The warehouse of one account below `folder`, and the models in it."""
+
+    def __init__(self, folder: Path, **given: str) -> None:
+        self.folder = folder
+        self.given = {"CONNECTOR_DATA_DIR": str(folder / "data"), **given}
+        self.project_folder = folder / "project"
+        for name, text in FILES.items():
+            path = self.project_folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        self.warehouse = Warehouse(self.settings().folder)
+        self.warehouse.prepare()
+
+    def use_project(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Publish with this project in the place of the one that is shipped."""
+        monkeypatch.setattr(publishing, "project_of", self.project)
+
+    def project(self, _: Settings | None = None) -> Project:
+        """The project as it is now."""
+        return load_project(self.project_folder)
+
+    def settings(self, **more: str) -> Settings:
+        """The settings, with more variables if they are given."""
+        return load_settings({}, {**self.given, **more}, self.folder)
+
+    def land(self, table: str, *records: Mapping[str, Any]) -> None:
+        """Put records into a table of the landing, or another one with its schema."""
+        name = table if "." in table else f"landing.{table}"
+        with opened(self.warehouse.work) as connection:
+            for each in records:
+                marks = ", ".join("?" for _ in each)
+                connection.execute(
+                    f"INSERT INTO {name} ({', '.join(each)}) VALUES ({marks})", list(each.values())
+                )
+
+    def publish(self, **options: Any) -> Published:
+        """Publish."""
+        return publish(self.settings(), **options)
+
+    @property
+    def file(self) -> Path:
+        """The published file."""
+        return self.warehouse.published
+
+    def rows(self, sql: str) -> list[dict[str, Any]]:
+        """What a query of the published file returns."""
+        return rows(self.file, sql)
+
+    @property
+    def last(self) -> Publication:
+        """The latest attempt to publish, as the work file has it."""
+        return self.warehouse.publications(1)[0]
+
+    def leftovers(self) -> list[str]:
+        """Files that a publication should not leave behind."""
+        kept = ("work.duckdb", "recruitment.duckdb", "publishing.lock")
+        return sorted(p.name for p in self.warehouse.folder.iterdir() if p.name not in kept)
+
+
+def tables_of(file: Path) -> dict[str, list[str]]:
+    """The columns of every table and view of a file, by `schema.table`."""
+    with duckdb.connect(str(file), read_only=True) as connection:
+        found: Sequence[tuple[str, list[str]]] = connection.execute(
+            "SELECT schema_name || '.' || table_name, list(column_name ORDER BY column_index) "
+            "FROM duckdb_columns() WHERE NOT internal GROUP BY 1 ORDER BY 1"
+        ).fetchall()
+    return dict(found)

@@ -1,0 +1,18 @@
+"""What the tests of publishing share: an agency with two jobs, and its own models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.publication.agency import Agency
+
+
+@pytest.fixture
+def agency(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Agency:
+    """An agency with two jobs, which all checks pass."""
+    made = Agency(tmp_path)
+    made.use_project(monkeypatch)
+    made.land("jobs", {"id": "j1", "title": "Nurse"}, {"id": "j2", "title": "Cook"})
+    return made

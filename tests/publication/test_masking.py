@@ -1,0 +1,204 @@
+"""What is left out of a published file is nowhere in it: not in a table, and not in its bytes."""
+
+from __future__ import annotations
+
+import hmac
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connector.catalog import CATALOG
+from connector.models import load_project
+from connector.models.describe import describe
+from connector.publication.origins import origins_of
+from connector.publication.personal import Column, is_personal
+from tests.publication.agency import Agency, tables_of
+
+KEY = "planted-hash-key-77aa"
+NAME, EMAIL, PHONE, NOTE = "Zebediah", "zebediah@planted.example", "+44 7700 900123", "likes yaks"
+PLANTED = (NAME, EMAIL, PHONE, NOTE, "1999-12-31", "87654")
+RAW = {
+    "id": "c1",
+    "first_name": NAME,
+    "email": EMAIL,
+    "phone": PHONE,
+    "notes": NOTE,
+    "nickname": NAME,
+}
+CANDIDATE = {
+    **{name: RAW[name] for name in ("id", "first_name", "email", "phone", "notes")},
+    "date_of_birth": "1999-12-31",
+    "expected_salary": 87654.0,
+    "status": "new_lead",
+    "_record": json.dumps(RAW),
+}
+
+
+@pytest.fixture
+def peopled(agency: Agency) -> Agency:
+    """The agency with a person, wherever a person can be: landed, observed, pushed."""
+    agency.land("candidates", CANDIDATE, {"id": "c2", "email": EMAIL, "first_name": ""})
+    agency.land("history.candidates", {**CANDIDATE, "_version": 1})
+    agency.land("leads", {"id": "l1", "email": EMAIL, "last_name": NAME})
+    agency.land("push.batches", {"batch": "b1", "file": f"{NAME}.csv"})
+    agency.land("push.attempts", {"batch": "b1", "number": 2, "body": json.dumps(RAW)})
+    agency.land("push.problems", {"batch": "b1", "number": 2, "code": "x", "received": PHONE})
+    agency.land("push.before_images", {"batch": "b1", "number": 2, "record": json.dumps(RAW)})
+    return agency
+
+
+def planted_in(file: Path) -> list[str]:
+    """What of a person is in the bytes of a file, as text."""
+    held = file.read_bytes()
+    return [each for each in PLANTED if each.encode() in held]
+
+
+def masked(agency: Agency, personal: str, **more: str) -> None:
+    """Publish with a setting for personal fields."""
+    agency.given |= {"CONNECTOR_PUBLISH_PERSONAL": personal, **more}
+    agency.publish()
+
+
+def test_dropped_fields_are_nowhere_in_the_file(peopled: Agency) -> None:
+    """Dropped, the columns are in no table, made columns by whatever name among them, and their
+    values in none of the file's bytes; what tells nothing of a person stays. The work file keeps
+    everything.
+    """
+    peopled.publish()
+    assert set(PLANTED) - {"1999-12-31", "87654"} <= set(planted_in(peopled.file))
+
+    masked(peopled, "drop")
+
+    assert [] == planted_in(peopled.file)
+    assert NAME in planted_in(peopled.warehouse.work)
+    assert [] == peopled.leftovers()
+    tables = tables_of(peopled.file)
+    assert ["candidate_id", "status", "letters", "is_young"] == tables["marts.dim_people"]
+    assert ["job_id", "title"] == tables["staging.stg_jobs"]
+    personal = {each.name for each in CATALOG["candidates"].fields.values() if each.personal}
+    for schema in ("landing", "history"):
+        kept = set(tables[f"{schema}.candidates"])
+        assert set() == kept & {*personal, "_record"}
+        assert {"id", "status", "skills", "created_at"} <= kept
+    assert ["batch", "number", "step", "noted_at", "change"] == tables["push.before_images"]
+    assert [{"n": 2}] == peopled.rows("SELECT count(*) AS n FROM landing.candidates")
+    assert "drop" == peopled.last.personal
+
+
+def test_hashed_fields_join_and_tell_nothing(peopled: Agency) -> None:
+    """Hashed, the same text has the same token in every table, which is an HMAC with the key; null
+    and empty stay what they are, and another key gives another token.
+    """
+    masked(peopled, "hash", CONNECTOR_PUBLISH_HASH_KEY=KEY)
+
+    assert [] == planted_in(peopled.file)
+    token = hmac.new(KEY.encode(), EMAIL.encode(), "sha256").hexdigest()[:32]
+    assert [{"l": "l1", "email": token}] == peopled.rows(
+        "SELECT DISTINCT l.id AS l, email FROM landing.leads AS l JOIN landing.candidates "
+        "USING (email) JOIN marts.dim_people USING (email)"
+    )
+    (second,) = peopled.rows("SELECT first_name, phone FROM landing.candidates WHERE id = 'c2'")
+    assert {"first_name": "", "phone": None} == second
+    assert "_record" not in tables_of(peopled.file)["landing.candidates"]
+    (column,) = peopled.rows(
+        "SELECT data_type, comment FROM duckdb_columns() WHERE schema_name = 'landing' "
+        "AND table_name = 'candidates' AND column_name = 'date_of_birth'"
+    )
+    assert ("VARCHAR", "Date of birth. A token in the place of the value.") == (
+        column["data_type"],
+        column["comment"],
+    )
+
+    masked(peopled, "hash", CONNECTOR_PUBLISH_HASH_KEY="x" * 70)
+    (other,) = peopled.rows("SELECT email FROM landing.leads")
+    assert other["email"] == hmac.new(b"x" * 70, EMAIL.encode(), "sha256").hexdigest()[:32]
+
+
+def test_schemas_are_left_out(peopled: Agency) -> None:
+    """Schemas that are left out are not there, and what is made of them still is."""
+    masked(peopled, "keep", CONNECTOR_PUBLISH_WITHOUT="landing,push")
+
+    schemas = {table.partition(".")[0] for table in tables_of(peopled.file)}
+    assert {"history", "sync", "staging", "marts"} == schemas
+    titles = peopled.rows("SELECT title FROM staging.stg_jobs ORDER BY title")
+    assert [{"title": "Cook"}, {"title": "Nurse"}] == titles
+    comments = peopled.rows(
+        "SELECT comment FROM duckdb_columns() WHERE table_name = 'candidates' "
+        "AND schema_name = 'history' AND column_name = 'email'"
+    )
+    assert [{"comment": "Email address."}] == comments
+
+
+@pytest.mark.parametrize(
+    ("table", "name", "type", "made_of", "expected"),
+    [
+        ("landing.jobs", "_record", "JSON", None, True),
+        ("landing.companies", "name", "VARCHAR", None, False),
+        ("landing.bookings", "title", "VARCHAR", None, True),
+        ("sync.events", "detail", "VARCHAR", None, False),
+        ("seeds.people", "name", "VARCHAR", None, False),
+        ("marts.a", "who", "VARCHAR", [("landing.candidates", "last_name")], True),
+        ("marts.a", "letters", "BIGINT", [("landing.candidates", "last_name")], False),
+        ("marts.a", "age", "BIGINT", [("landing.candidates", "date_of_birth")], True),
+        ("marts.a", "is_old", "BOOLEAN", [("landing.candidates", "date_of_birth")], False),
+        ("marts.a", "pay", "DECIMAL(18,2)", [("landing.bookings", "annual_salary")], True),
+        (
+            "marts.a",
+            "fee",
+            "DECIMAL(18,2)",
+            [("landing.bookings", "annual_salary"), ("landing.jobs", "fee_percentage")],
+            False,
+        ),
+        (
+            "marts.a",
+            "annual_salary",
+            "DECIMAL(18,2)",
+            [("landing.bookings", "annual_salary"), ("landing.jobs", "fee_percentage")],
+            True,
+        ),
+        ("marts.sum_a", "paid", "BIGINT", [("landing.bookings", "annual_salary")], False),
+        ("marts.a", "status", "VARCHAR", [("landing.candidates", "_record")], True),
+        ("marts.a", "rows", "BIGINT", [], False),
+        ("marts.unknown", "whatever", "VARCHAR", None, True),
+        ("marts.unknown", "status", "VARCHAR", None, False),
+        ("marts.unknown", "rows", "BIGINT", None, False),
+        ("marts.content_news", "birthday", "DATE", None, True),
+        ("marts.content_news", "title", "VARCHAR", None, False),
+    ],
+)
+def test_columns_are_judged_by_what_they_are_made_of(
+    table: str, name: str, type: str, made_of: list[tuple[str, str]] | None, expected: Any
+) -> None:
+    """By declaration where one was landed, by lineage where one was made, and for personal where
+    nobody knows.
+    """
+    origins = {} if made_of is None else {table: {name: made_of}}
+
+    assert expected == is_personal(Column(table, name, type), origins)
+
+
+def test_marts_that_are_shipped_name_people_in_one_place(tmp_path: Path) -> None:
+    """Of the marts that are shipped, those that tell of a person do so in these columns."""
+    project = load_project()
+    shapes, origins = describe(project), origins_of(project)
+
+    found = {
+        f"{model.name}.{each.name}"
+        for model in project.models.values()
+        if model.schema == "marts"
+        for each in shapes[model.table]
+        if is_personal(Column(model.table, each.name, each.type), origins)
+    }
+
+    who = ("full_name", "first_name", "last_name", "email", "phone", "mobile", "city", "country")
+    assert {
+        *(f"dim_candidates.{name}" for name in who),
+        "dim_candidates.expected_salary",
+        "dim_candidates.expected_day_rate",
+        "fct_contractors_ending.day_rate",
+        "fct_placements.annual_salary",
+        "fct_placements.day_rate",
+        "fct_placements.contract_value",
+    } == found

@@ -1,0 +1,248 @@
+"""Publishing: what the file has, what refuses it, and what is recorded either way."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from connector.errors import ModelFailed, PublishingRefused, WarehouseBusy, WarehouseError
+from connector.models import Checked, ModelBuilt
+from connector.publication import prepare, publish
+from connector.publication.lock import alone
+from connector.settings import load_settings
+from connector.warehouse.publications import published_in
+from tests.publication.agency import LONG, Agency, tables_of
+
+
+class Watch:
+    """Remembers which models were built."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def planned(self, models: int, checks: int) -> None:
+        """Ignore it."""
+
+    def building(self, name: str) -> None:
+        """Ignore it."""
+
+    def built(self, model: ModelBuilt) -> None:
+        """Remember it, unless it was carried over."""
+        if not model.is_carried:
+            self.names.append(model.name)
+
+    def checked(self, check: Checked) -> None:
+        """Ignore it."""
+
+
+def test_published_file_has_what_landed_and_what_is_made_of_it(agency: Agency) -> None:
+    """The file has landing and marts of one moment, and says itself what it is true of; a check
+    that only warns is named and refuses nothing. The work file has no models, and records the
+    same.
+    """
+    agency.land("jobs", {"id": "j3", "title": "Driver"})
+    agency.land(
+        "sync.bookmarks", {"resource": "jobs", "parent": "", "proven_at": "2026-03-04T05:06:07Z"}
+    )
+
+    done = agency.publish(run_id="r1")
+
+    assert [{"n": 3}] == agency.rows("SELECT count(*) AS n FROM landing.jobs")
+    assert [5, 4, 6] == [r["letters"] for r in agency.rows("FROM marts.fct_jobs ORDER BY job_id")]
+    row = done.publication
+    assert ("published", "r1", 3) == (row.outcome, row.run_id, row.models)
+    assert ("jobs_are_few",) == row.failed_checks
+    assert row.true_of is not None
+    assert "2026-03-04T05:06:07+00:00" == row.true_of.isoformat()
+    assert row == agency.last
+    shown = published_in(agency.file)
+    assert shown is not None
+    # The file cannot know how long its being put in place will take.
+    assert row == replace(shown, ended_at=row.ended_at, seconds=row.seconds)
+    assert agency.file.stat().st_size == row.bytes
+    assert 0o600 == agency.file.stat().st_mode & 0o777
+    assert set() == {t for t in tables_of(agency.warehouse.work) if t.startswith("marts.")}
+    assert [] == agency.leftovers()
+
+
+def test_models_that_are_off_are_not_built(agency: Agency) -> None:
+    """With the setting off the file has what landed alone, and nothing is read of any project."""
+    done = publish(agency.settings(CONNECTOR_MODELS="off"))
+
+    assert (0, 0) == (done.publication.models, done.publication.checks)
+    schemas = {table.partition(".")[0] for table in tables_of(agency.file)}
+    assert {"landing", "history", "sync", "push"} == schemas
+
+
+def test_failed_check_keeps_the_old_file(agency: Agency) -> None:
+    """Where a check that blocks fails, the old file stays byte for byte, no draft is left, and the
+    reason is raised and recorded; once it is corrected the next publication succeeds.
+    """
+    agency.publish()
+    before = agency.file.read_bytes()
+    agency.land("jobs", {"id": "j3", "title": LONG})
+
+    with pytest.raises(PublishingRefused) as caught:
+        agency.publish()
+
+    assert ("titles_are_short",) == caught.value.failed
+    assert "titles_are_short (1 row)" in str(caught.value)
+    assert before == agency.file.read_bytes()
+    assert [] == agency.leftovers()
+    last = agency.last
+    assert ("refused", "publishing_refused") == (last.outcome, last.error_code)
+    assert last.message == str(caught.value)
+    assert "titles_are_short" in last.failed_checks
+
+    text = (agency.project_folder / "audits/titles_are_short.sql").read_text()
+    path = agency.project_folder / "audits/titles_are_short.sql"
+    path.write_text(text.replace("> 10", "> 99").replace("ten letters", "99 letters"))
+    assert "published" == agency.publish().publication.outcome
+    assert [{"n": 3}] == agency.rows("SELECT count(*) AS n FROM marts.fct_jobs")
+
+
+def test_refused_draft_is_kept_where_that_is_asked(agency: Agency) -> None:
+    """A draft that was refused can be looked into, and the next publication overwrites it."""
+    agency.land("jobs", {"id": "j3", "title": LONG})
+
+    with pytest.raises(PublishingRefused):
+        agency.publish(keeps_draft=True)
+
+    assert not agency.file.exists()
+    draft = agency.file.with_name("recruitment.duckdb.publishing")
+    assert "marts.fct_jobs" in tables_of(draft)
+    publish(agency.settings(CONNECTOR_MODELS="off"))
+    assert [] == agency.leftovers()
+
+
+def test_broken_model_is_recorded_as_a_failure(agency: Agency) -> None:
+    """A model that cannot be built fails the publication with its file and line, and analysts keep
+    what they have.
+    """
+    agency.publish()
+    before = agency.file.read_bytes()
+    path = agency.project_folder / "marts/fct_jobs.sql"
+    path.write_text(path.read_text().replace("length(title)", "lengthh(title)"))
+
+    with pytest.raises(ModelFailed, match=r"fct_jobs\.sql:5"):
+        agency.publish()
+
+    assert before == agency.file.read_bytes()
+    assert ("failed", "model_failed") == (agency.last.outcome, agency.last.error_code)
+    assert [] == agency.leftovers()
+
+
+def test_what_a_crash_left_is_overwritten(agency: Agency) -> None:
+    """A draft of a publisher that died, and the log beside it, do no harm and are gone after; its
+    record is named as interrupted.
+    """
+    for name in ("recruitment.duckdb.publishing", "recruitment.duckdb.publishing.wal"):
+        (agency.warehouse.folder / name).write_bytes(b"half of something")
+    (agency.warehouse.folder / "recruitment.duckdb.masking").symlink_to("nowhere")
+    agency.land("sync.publications", {"publication": "p0", "started_at": "2026-01-01T00:00:00Z"})
+
+    agency.publish()
+
+    assert [] == agency.leftovers()
+    outcomes = [each.outcome for each in agency.warehouse.publications(5)]
+    assert ["published", "interrupted"] == outcomes
+
+
+def test_unselected_models_are_carried_over(agency: Agency) -> None:
+    """What is not selected stays as it was in the published file, and landing is the new one."""
+    agency.publish()
+    agency.land("jobs", {"id": "j3", "title": "Driver"})
+    watch = Watch()
+
+    agency.publish(select=("dim_people",), watch=watch)
+
+    assert "fct_jobs" not in watch.names
+    assert [{"n": 2}] == agency.rows("SELECT count(*) AS n FROM marts.fct_jobs")
+    assert [{"n": 3}] == agency.rows("SELECT count(*) AS n FROM landing.jobs")
+
+
+def test_prepared_draft_is_published_as_it_is(agency: Agency) -> None:
+    """A draft that was prepared is put in place without being built again, though more has landed
+    since; taken up a second time it is gone, and the file is made from the beginning.
+    """
+    made = prepare(agency.settings())
+    assert not agency.file.exists()
+    agency.land("jobs", {"id": "j3", "title": "Driver"})
+
+    first, watch = agency.publish(prepared=made.publication), Watch()
+    counts = agency.rows("SELECT count(*) AS n FROM marts.fct_jobs")
+    second = agency.publish(prepared=made.publication, watch=watch)
+
+    assert (None, [{"n": 2}]) == (first.built, counts)
+    assert made.publication == first.publication.publication
+    assert made.publication != second.publication.publication
+    assert "fct_jobs" in watch.names
+    assert [{"n": 3}] == agency.rows("SELECT count(*) AS n FROM marts.fct_jobs")
+
+
+def test_prepared_draft_gives_way_to_what_was_published_since(agency: Agency) -> None:
+    """Where another publication came in between, an older draft never takes its place."""
+    made = prepare(agency.settings())
+    draft = made.file.read_bytes()
+    agency.land("jobs", {"id": "j3", "title": "Driver"})
+    agency.publish()
+    made.file.write_bytes(draft)
+
+    agency.publish(prepared=made.publication)
+
+    assert [{"n": 3}] == agency.rows("SELECT count(*) AS n FROM marts.fct_jobs")
+
+
+def test_prepared_draft_with_a_failed_check_is_refused(agency: Agency) -> None:
+    """Preparing tells what failed and raises nothing; it is recorded at once, and publishing the
+    draft is refused.
+    """
+    agency.land("jobs", {"id": "j3", "title": LONG})
+
+    made = prepare(agency.settings())
+    recorded = agency.last
+
+    assert ["titles_are_short"] == [each.name for each in made.built.blocking]
+    assert ("refused", "publishing_refused") == (recorded.outcome, recorded.error_code)
+    with pytest.raises(PublishingRefused, match="titles_are_short"):
+        agency.publish(prepared=made.publication)
+    assert not agency.file.exists()
+
+
+def test_publishers_take_turns(agency: Agency) -> None:
+    """A second publisher waits for the first, and says what it waited for if that takes too long;
+    then it publishes what is there by then.
+    """
+    done: list[str | None] = []
+
+    def second() -> None:
+        done.append(publish(agency.settings(CONNECTOR_MODELS="off")).publication.outcome)
+
+    with alone(agency.warehouse.folder):
+        with (
+            pytest.raises(WarehouseBusy, match="another process that publishes"),
+            alone(agency.warehouse.folder, wait_seconds=0),
+        ):
+            pass
+        waiting = threading.Thread(target=second)
+        waiting.start()
+        agency.land("jobs", {"id": "j3", "title": "Driver"})
+        assert not agency.file.exists()
+    waiting.join(60)
+
+    assert ["published"] == done
+    assert [{"n": 3}] == agency.rows("SELECT count(*) AS n FROM landing.jobs")
+
+
+def test_nothing_landed_is_said(tmp_path: Path) -> None:
+    """Where nothing was ever landed nothing is made, and the next step is named."""
+    settings = load_settings({}, {"CONNECTOR_DATA_DIR": str(tmp_path / "data")}, tmp_path)
+
+    with pytest.raises(WarehouseError, match="nothing was ever landed") as caught:
+        publish(settings)
+
+    assert "connector pull" in caught.value.action
+    assert not (tmp_path / "data").exists()

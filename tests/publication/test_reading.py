@@ -1,0 +1,113 @@
+"""What a published file is read by: dataframes, and Parquet in folders."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import connector
+from connector.errors import Misused, NothingPublished, UnknownName
+from connector.publication import export
+from connector.publication.parquet import MANIFEST
+from tests.publication.agency import Agency
+
+
+def test_read_gives_a_frame_of_the_right_types(
+    agency: Agency, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Moments are in UTC and say so, days are datetimes, numbers and texts may be missing, amounts
+    are numbers; the file is let go of.
+    """
+    agency.land(
+        "candidates",
+        {
+            "id": "c1",
+            "created_at": "2026-03-04T05:06:07+01:00",
+            "available_from": "2026-04-01",
+            "rating": 3,
+            "willing_to_relocate": True,
+            "expected_salary": 50.5,
+        },
+        {"id": "c2"},
+    )
+    agency.publish()
+    for name, value in agency.given.items():
+        monkeypatch.setenv(name, value)
+
+    frame = connector.read("landing.candidates").set_index("id")
+    people = connector.read("marts.dim_people")
+
+    assert pd.Timestamp("2026-03-04T04:06:07", tz="UTC") == frame.loc["c1", "created_at"]
+    assert pd.Timestamp("2026-04-01") == frame.loc["c1", "available_from"]
+    assert "datetime64" in str(frame["available_from"].dtype)
+    kinds = {name: str(frame[name].dtype) for name in ("rating", "willing_to_relocate", "email")}
+    assert {"rating": "Int64", "willing_to_relocate": "boolean", "email": "string"} == kinds
+    assert frame.loc["c2", ["rating", "email", "created_at"]].isna().all()
+    assert 50.5 == people["hoped_for"].sum()
+    assert "float64" == str(people["hoped_for"].dtype)
+    held = [os.readlink(each) for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]
+    assert str(agency.file) not in held
+
+
+def test_read_of_what_is_not_there_names_the_nearest(
+    agency: Agency, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table that is not there is refused with the nearest one; without any file it is said what
+    to do first.
+    """
+    for name, value in agency.given.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(NothingPublished):
+        connector.read("marts.fct_jobs")
+    agency.publish()
+
+    with pytest.raises(UnknownName, match=r"Did you mean 'marts.fct_jobs'\?"):
+        connector.read("marts.fct_job")
+    with pytest.raises(UnknownName):
+        connector.read('landing.jobs"; DROP TABLE x; --')
+
+
+def test_schemas_become_parquet(agency: Agency, tmp_path: Path) -> None:
+    """Each table and view is a file of its own, its owner's alone; the folder is replaced whole, so
+    that a table which is gone is gone there.
+    """
+    agency.publish()
+    folder = tmp_path / "lake"
+
+    first = export(agency.file, folder, ["marts", "staging"])
+    inode = folder.stat().st_ino
+    second = export(agency.file, folder, ["marts"])
+
+    assert ("marts.dim_people", "marts.fct_jobs", "staging.stg_jobs") == first.tables
+    assert ("marts.dim_people", "marts.fct_jobs") == second.tables
+    files = {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()}
+    assert {MANIFEST, "marts/dim_people.parquet", "marts/fct_jobs.parquet"} == files
+    assert inode != folder.stat().st_ino
+    assert [5, 4] == list(pd.read_parquet(folder / "marts" / "fct_jobs.parquet")["letters"])
+    manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    assert "marts/fct_jobs.parquet" == manifest["tables"]["marts.fct_jobs"]
+    modes = {p: p.stat().st_mode & 0o777 for p in (folder, *folder.rglob("*"))}
+    assert modes == {p: 0o700 if p.is_dir() else 0o600 for p in modes}
+    assert ["data", "lake", "project"] == sorted(p.name for p in tmp_path.iterdir())
+
+
+def test_no_other_folder_is_replaced(agency: Agency, tmp_path: Path) -> None:
+    """A folder that no export made is refused and left as it is, and so is a schema that is not
+    there.
+    """
+    agency.publish()
+    folder = tmp_path / "precious"
+    folder.mkdir()
+    (folder / "thesis.txt").write_text("years of work")
+
+    with pytest.raises(Misused, match="no export made it"):
+        export(agency.file, folder)
+    with pytest.raises(UnknownName, match="'mart' is not a schema"):
+        export(agency.file, tmp_path / "lake", ["mart"])
+
+    assert ["thesis.txt"] == [p.name for p in folder.iterdir()]
+    assert not (tmp_path / "lake").exists()

@@ -1,0 +1,97 @@
+"""Test 7 of the list of faults: a dry run of any length, in the memory of a few rows.
+
+The million itself is `python -m benchmarks.push_preview 1000000`; here the growth is held, between
+two sizes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from connector.errors import WarehouseError
+from connector.preview import Asked, foresee, kept
+from connector.preview.kept import Kept
+from connector.push import Manner, PushReport, push
+from connector.spreadsheet import check, encoding
+from tests.push.pushing import settings_at
+
+FEW, MANY = 300, 2_000
+GROWTH_BYTES_MAX = 60
+"""What a row may leave behind in memory: its digest, in a table that is at least a quarter full and
+is copied when it grows.
+"""
+
+
+def dry_run(folder: Path, count: int) -> PushReport:
+    """Preview a file of so many creates, of which one in ten is wrong."""
+    path = folder / f"{count}.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(("first_name", "last_name", "email", "employment_type"))
+        for n in range(count):
+            email = "two@a.example three@a.example" if n % 10 == 0 else f"p{n}@people.example"
+            writer.writerow(("Zoë", f"N{n}", email, "permanent"))
+    settings = settings_at("http://127.0.0.1:9", folder, "nobody")
+    (report,) = asyncio.run(push(settings, [Asked("candidates", path, "create")], Manner()))
+    return report
+
+
+def test_07_memory_does_not_grow_with_the_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From ten times as many rows a dry run with its report keeps no more in memory than digests;
+    every row is in the report once, with one outcome, and the counts add up.
+    """
+    for module, name, small in (
+        (kept, "MEMORY_BYTES", 4_000),
+        (check, "BATCH_ROWS", 100),
+        (foresee, "BATCH_ROWS", 100),
+        (encoding, "_CHUNK_BYTES", 4_000),
+    ):
+        monkeypatch.setattr(module, name, small)
+    peaks = []
+    dry_run(tmp_path, 20)
+    for count in (FEW, MANY):
+        tracemalloc.start()
+        report = dry_run(tmp_path, count)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+
+        assert {"create": count - count // 10, "invalid": count // 10} == report.counts
+        assert count - count // 10 == report.preview.requests
+        assert report.file is not None
+        with report.file.open(encoding="utf-8-sig", newline="") as file:
+            told = [(int(row["_row"]), row["_outcome"]) for row in csv.DictReader(file)]
+        foreseen = [(row.number, row.outcome) for row in report.results]
+        assert list(range(2, count + 2)) == [number for number, _ in told]
+        assert told == foreseen
+    few, many = peaks
+    assert many - few <= GROWTH_BYTES_MAX * (MANY - FEW), peaks
+
+
+def test_07_what_is_put_aside_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values come back as they were added, to several readers at once and while more are added,
+    from memory and from the disk; no file of them can be seen, and a disk that fails is named.
+    """
+    monkeypatch.setattr(kept, "MEMORY_BYTES", 100)
+    values: Kept[list[str]] = Kept(tmp_path, json.dumps, json.loads)
+    wanted = [[f"row {n}", "ü\nü\u2028", '"'] for n in range(1_500)]
+    for each in wanted[:1_000]:
+        values.add(each)
+
+    pairs = [(a, b) for a, b in zip(values, values, strict=True)]
+    assert [(each, each) for each in wanted[:1_000]] == pairs
+    for each in wanted[1_000:]:
+        values.add(each)
+    assert (1_500, wanted) == (len(values), list(values))
+    assert [] == [*tmp_path.iterdir()]
+    broken: Kept[str] = Kept(tmp_path / "absent", json.dumps, json.loads)
+    broken.add("x" * 200)
+    with pytest.raises(WarehouseError, match="absent"):
+        list(broken)

@@ -1,0 +1,70 @@
+"""What may be said of a push: the command and the job take the same, and it does what it says."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from connector.asking import PUSH_OPTIONS, PushOptions
+from connector.cli.push import push
+from connector.engine.push_plan import Terms
+from connector.errors import ConnectorError, Misused, UnknownName
+from connector.spreadsheet.values import Manner
+from pipelines.pushes import PushConfig
+
+
+def test_the_command_and_the_job_take_the_same_options() -> None:
+    """Every option of a push is one of the command and one of the job's configuration, under the
+    same name and with the same words.
+    """
+    names = {each.name: each.default for each in fields(PushOptions)}
+    words = {each.name: each for each in push.params}
+    config = PushConfig.model_fields
+
+    assert list(PUSH_OPTIONS) == list(names)
+    assert set() == names.keys() - words.keys()
+    assert set() == names.keys() - config.keys()
+    for name, about in PUSH_OPTIONS.items():
+        assert about == getattr(words[name], "help", None), name
+        assert about == config[name].description, name
+    job = PushConfig(resource="jobs", file="x.csv", mode="create")
+    assert PushOptions("create") == job.options(Path())
+
+
+def test_what_is_said_is_meant(tmp_path: Path) -> None:
+    """Forms of dates and numbers, and the terms, come as the rows need them; a content type is for
+    content items alone.
+    """
+    options = PushOptions(
+        "create",
+        date_format="DD/MM/YYYY",
+        decimal="comma",
+        content_type="news",
+        in_doubt="retry-after-settle",
+        again=True,
+    )
+    asked = options.asked("jobs", tmp_path / "x.csv")
+    assert asked.saved is not None
+    assert Manner(date_format="DD/MM/YYYY", decimal=",") == asked.saved.manner
+    assert (None, "news") == (asked.parent, options.asked("content_items", tmp_path).parent)
+    assert Terms(policy="retry-after-settle", again=True) == options.terms()
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "said"),
+    [
+        (PushOptions("insert"), UnknownName, "'insert' is not a mode"),
+        (PushOptions("create", decimal=","), UnknownName, "',' is not a decimal sign"),
+        (PushOptions("create", date_format="D/D"), Misused, "'D/D' is no form of a date"),
+        (PushOptions("create", in_doubt="guess"), UnknownName, "'guess' is not a policy"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(
+    options: PushOptions, error: type[ConnectorError], said: str
+) -> None:
+    """A value that is not allowed is named, with those that are."""
+    with pytest.raises(error, match=said) as refused:
+        assert (options.asked("jobs", Path("x.csv")), options.terms()) is None
+    assert refused.value.action

@@ -1,0 +1,131 @@
+"""Files that depend on each other: foreseen as they will be applied."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connector.errors import Misused, UnknownName
+from connector.preview import Asked
+from connector.push import Manner, PushReport, push
+from connector.sandbox import Sandbox
+from tests.push.pushing import Pusher, settings_at
+
+FIRMS = "name,email\nWren & Co,hi@wren.example\nTwin,a@twin.example\nTwin,b@twin.example\n"
+JOBS = (
+    "title,location,employment_type,description,reference_code,company_name\n"
+    "Welder,Leeds,permanent,Welds,W-1,wren & co\n"
+    "Painter,Leeds,permanent,Paints,P-1,Twin\n"
+    "Joiner,Leeds,permanent,Joins,J-1,Nobody Ltd\n"
+)
+PEOPLE = (
+    "first_name,last_name,email,employment_type\n"
+    "Ann,Lee,ann@people.example,permanent\n"
+    "Bo,Ray,bo@people.example,permanent\n"
+)
+LATER = (
+    "first_name,last_name,email,employment_type,city\n"
+    "Ann,Lee,ANN@people.example,permanent,York\n"
+    "Cy,Orr,cy@people.example,permanent,Bath\n"
+)
+BOOKINGS = (
+    "booking_type,start_datetime,end_datetime,candidate_email,job_reference_code,company_email\n"
+    "interview,2026-01-05T10:00:00Z,2026-01-05T11:00:00Z,bo@people.example,W-1,hi@wren.example\n"
+)
+
+
+def written(folder: Path, name: str, text: str) -> Path:
+    """The file."""
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def told(reports: list[PushReport]) -> dict[str, list[tuple[str, str | None]]]:
+    """By file, each row's outcome and code, in the order in which the files were pushed."""
+    return {
+        each.preview.asked.path.stem: [(row.outcome, row.code) for row in each.results]
+        for each in reports
+    }
+
+
+def test_records_of_earlier_files_are_foreseen(tmp_path: Path) -> None:
+    """A preview knows the records that the files before would create: what refers to one is well,
+    what refers to two is not, and the same record again is an update or a duplicate. Applied,
+    every row ends as it was foreseen, with the real ids.
+    """
+    files = [
+        Asked("bookings", written(tmp_path, "bookings.csv", BOOKINGS), "create"),
+        Asked("jobs", written(tmp_path, "jobs.csv", JOBS), "create"),
+        Asked("candidates", written(tmp_path, "people.csv", PEOPLE), "create"),
+        Asked("candidates", written(tmp_path, "later.csv", LATER), "upsert", match=("email",)),
+        Asked("candidates", written(tmp_path, "twice.csv", PEOPLE), "create"),
+        Asked("companies", written(tmp_path, "firms.csv", FIRMS), "create"),
+    ]
+    with Sandbox(counts={"jobs": 1}) as sandbox:
+        pusher = Pusher(sandbox, tmp_path)
+        foreseen = asyncio.run(push(pusher.settings, files, Manner()))
+        assert [] == sandbox.log
+        others = [each for each in files if each.path.stem not in ("later", "twice")]
+        manner = Manner(applies=True, pulls=False, reports=False)
+        done = asyncio.run(push(pusher.settings, others, manner))
+        made = {name: sandbox.store.records(name) for name in ("companies", "jobs", "bookings")}
+
+    expected: dict[str, list[tuple[str, str | None]]] = {
+        "firms": [("create", None)] * 3,
+        "jobs": [
+            ("create", None), ("invalid", "reference_ambiguous"), ("invalid", "reference_unknown"),
+        ],
+        "people": [("create", None)] * 2,
+        "later": [("update", None), ("create", None)],
+        "twice": [("duplicate", "duplicate_in_warehouse")] * 2,
+        "bookings": [("create", None)],
+    }  # fmt: skip
+    assert expected == told(foreseen)
+    assert list(expected) == list(told(foreseen))
+    assert {None} == {row.record_id for each in foreseen for row in each.results}
+    # What would change is told to a machine, and in the file to a person.
+    changes = foreseen[3].as_json()["changes"]
+    assert [{"row": 2, "field": "city", "now": None, "then": "York"}] == changes
+    assert foreseen[3].file is not None
+    assert "city: (empty) -> York" in foreseen[3].file.read_text(encoding="utf-8-sig")
+    assert {
+        name: [("created" if outcome == "create" else outcome, code) for outcome, code in rows]
+        for name, rows in expected.items()
+        if name not in ("later", "twice")
+    } == told(done)
+    (booking,) = made["bookings"].values()
+    assert booking["company_id"] in made["companies"]
+    assert booking["job_id"] in made["jobs"]
+
+
+@pytest.mark.parametrize(
+    ("resource", "text", "named"),
+    [
+        ("candidates", "Forename,Surname,Mood\nAnn,Lee,good\n", ("email, employment_type", "Mood")),
+        ("leads", "email,lead_status_id\na@b.example,x\n", ("first_name", "email")),
+    ],
+)
+def test_what_every_row_lacks_is_told_once(
+    tmp_path: Path, resource: str, text: str, named: tuple[str, ...]
+) -> None:
+    """A create without a column that every row needs is refused as a file, with the columns that
+    are missing and the headings that were found.
+    """
+    settings = settings_at("http://127.0.0.1:9", tmp_path, "nobody")
+    asked = Asked(resource, written(tmp_path, "rows.csv", text), "create")
+    with pytest.raises(Misused) as refused:
+        asyncio.run(push(settings, [asked], Manner()))
+    said: Any = str(refused.value)
+    assert [] == [each for each in named if each not in said], said
+
+
+def test_what_is_only_read_is_no_push(tmp_path: Path) -> None:
+    """A resource that the API lets nobody write is refused by name, before a file is opened."""
+    settings = settings_at("http://127.0.0.1:9", tmp_path, "nobody")
+    asked = Asked("content_types", tmp_path / "absent.csv", "create")
+    with pytest.raises(UnknownName, match="content_types"):
+        asyncio.run(push(settings, [asked], Manner()))

@@ -1,0 +1,38 @@
+"""Several batches about one record, undone one after another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from connector.sandbox import Sandbox
+from tests.faults.patience import Time
+from tests.push.pushing import creates, update
+from tests.push.test_undo import Undoer, found
+
+
+@pytest.mark.parametrize("is_edited", [False, True])
+def test_batches_go_back_one_after_another(tmp_path: Path, is_edited: bool) -> None:
+    """A record that one batch created and two others changed is deleted once these are undone, the
+    latest first; not if somebody else has changed anything of it in between.
+    """
+    time = Time()
+    with Sandbox(clock=time.servers) as sandbox:
+        undoer = Undoer(sandbox, tmp_path, time)
+        made = undoer.push(creates(1))
+        id = made.rows[0].record_id
+        assert id is not None
+        batches = [made.batch]
+        for rows in ({"notes": "a"}, {"notes": "b", "city": "Leeds"}):
+            time.pass_minutes(1)
+            batches.append(undoer.push([update(2, id, undoer.record(id), **rows)]).batch)
+            if is_edited and len(batches) == 2:
+                undoer.edit(id, phone="+44 7")
+        assert {2: "conflict"} == found(undoer.undo(made.batch))
+        time.pass_minutes(1)
+
+        assert {2: "restored"} == found(undoer.undo(batches[2]))
+        assert {2: "restored"} == found(undoer.undo(batches[1]))
+        assert {2: "conflict" if is_edited else "deleted"} == found(undoer.undo(batches[0]))
+        assert is_edited == (id in sandbox.store.records("candidates"))

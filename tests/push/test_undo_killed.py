@@ -1,0 +1,125 @@
+"""`kill -9` of an undo at every commit and at every socket call, as test 9 does it to a push."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connector.sandbox import Sandbox
+from connector.sandbox.faults import Drop
+from tests.faults.amount import IS_ALL, SEED
+from tests.push.nursery import Child, Nursery, Point, ended_at
+from tests.push.pushing import CANDIDATES, Pusher, create, creates, update, writes
+from tests.push.test_09_killed import WallTime
+from tests.push.test_undo import Undoer
+
+CREATED, CHANGED = 3, 2
+MODES = ("commits", "drops", "commits late")
+"""What the server does with the write that was under way."""
+
+
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    """One process that forks them all."""
+    with Nursery() as opened:
+        yield opened
+
+
+class Stage:
+    """A sandbox with records that a push has made and changed, and the folder it was made from."""
+
+    def __init__(self, folder: Path) -> None:
+        self.time = WallTime()
+        self.sandbox = Sandbox(clock=self.time.servers)
+        self._base, self._folder = folder / "base", folder / "killed"
+        self.former: dict[str, Any] = {}
+
+    def __enter__(self) -> Stage:
+        self.sandbox.__enter__()
+        Pusher(self.sandbox, self._base, self.time)
+        return self
+
+    def __exit__(self, *ended: Any) -> None:
+        self.sandbox.__exit__(*ended)
+
+    def pushed(self) -> tuple[Undoer, str]:
+        """Everything as it is after the push, and the batch; nothing of it has been undone."""
+        store = self.sandbox.store
+        self.sandbox.faults.clear()
+        self.sandbox.faults.release()
+        for id in store.records("candidates"):
+            store.remove("candidates", id)
+        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.copytree(self._base, self._folder)
+        bodies = [dict(create(900 + n, notes="former").fields) for n in range(CHANGED)]
+        made = [store.create("candidates", body).record for body in bodies]
+        self.former = {each["id"]: dict(each) for each in made}
+        rows = [update(50 + n, each["id"], each, notes="new") for n, each in enumerate(made)]
+        undoer = Undoer(self.sandbox, self._folder, self.time, connections=1)
+        report = undoer.push([*creates(CREATED), *rows])
+        assert {"created": CREATED, "updated": CHANGED} == dict(report.counts)
+        return undoer, report.batch
+
+    def child(self, batch: str, dies_at: int | None = None) -> Child:
+        """An undo of the batch in a process of its own."""
+        place = self._folder
+        return Child.of(self.sandbox, place, 0, connections=1, dies_at=dies_at, undoes=batch)
+
+
+def tried(points: list[Point], mode: str) -> list[Point]:
+    """Every point, or one of a kind that the seed draws."""
+    if IS_ALL:
+        return points
+    chance = random.Random(f"{SEED} undo {mode}")
+    kind = chance.choice(sorted({each.kind for each in points}))
+    return [chance.choice([each for each in points if each.kind == kind])]
+
+
+def test_an_undo_that_was_killed_anywhere_is_ended_by_the_next(
+    tmp_path: Path, nursery: Nursery
+) -> None:
+    """Killed after any commit and before or after any step of the network, with the server
+    committing what was under way, dropping it or committing it later: run again, every record that
+    was made is gone, every field has its former value, every row is undone, and another undo sends
+    nothing.
+    """
+    with Stage(tmp_path) as stage:
+        _, batch = stage.pushed()
+        points = ended_at(nursery.run(stage.child(batch)))
+        # The rows are taken back from the last to the first: the PUTs before the DELETEs.
+        assert CREATED + CHANGED == points[-1].writes
+        for mode in MODES:
+            for point in tried(points, mode):
+                _killed(stage, nursery, point, mode)
+
+
+def _killed(stage: Stage, nursery: Nursery, point: Point, mode: str) -> None:
+    sandbox, told = stage.sandbox, f"killed at {point}, server {mode}, seed {SEED}"
+    undoer, batch = stage.pushed()
+    if mode != "commits" and point.writes:
+        fault = Drop("none") if mode == "drops" else Drop("later")
+        deleted = point.writes - CHANGED
+        method, nth = ("DELETE", deleted) if deleted > 0 else ("PUT", point.writes)
+        sandbox.faults.add(fault, method=method, path=f"{CANDIDATES}/*", nth=nth)
+    ended = nursery.run(stage.child(batch, point.number))
+    assert ended.is_killed, (told, ended)
+    sandbox.faults.clear()
+
+    report = undoer.undo(batch)
+    sandbox.faults.release()
+
+    assert 0 == report.exit_status, (told, report)
+    left = sandbox.store.records("candidates")
+    assert stage.former.keys() == left.keys(), told
+    for id, former in stage.former.items():
+        assert {**former, "updated_at": left[id]["updated_at"]} == left[id], told
+    with undoer.journal() as journal:
+        assert all(row.undone_at is not None for row in journal.rows(batch)), told
+    before = len(writes(sandbox))
+    again = undoer.undo(batch)
+    assert (0, 0, before) == (again.exit_status, again.requests, len(writes(sandbox))), told

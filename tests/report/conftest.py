@@ -1,0 +1,111 @@
+"""One published file for all tests of the report, built once from worlds made by hand."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from connector.models import build, load_project
+from connector.publication import publish
+from connector.report.drawing import draw
+from connector.report.figure import Chart
+from connector.report.page import Page, make_page
+from connector.report.published import opened
+from connector.settings import load_settings
+from connector.warehouse.schema import migrate
+from tests.models.marts import desk, people
+from tests.models.marts.world import World
+from tests.report.document import Document
+
+MARKUP = "<img src=x onerror=alert(1)> & <b>\"Sons'</b>"
+"""A text that would be markup if it were not escaped; it is planted where names stand."""
+
+WRITTEN_AT = datetime(2026, 3, 8, 12, tzinfo=UTC)
+"""Two days and a half after the moment that the world is true of."""
+
+Change = Callable[[duckdb.DuckDBPyConnection], object]
+
+
+def render(file: Path) -> Page:
+    """The page of a published file."""
+    with opened(file) as published:
+        return make_page(published, written_at=WRITTEN_AT, account="acme")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _same_charts_are_drawn_once() -> Iterator[None]:
+    """Pages of these tests differ in words and not in charts, and drawing is most of their cost."""
+    drawn: dict[str, str] = {}
+
+    def draw_once(chart: Chart) -> str:
+        key = json.dumps(chart.specification)
+        if key not in drawn:
+            drawn[key] = draw(chart)
+        return drawn[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("connector.report.page.draw", draw_once)
+        yield
+
+
+@pytest.fixture(scope="session")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file that was published the real way: candidates, jobs, contracts and leads."""
+    folder = tmp_path_factory.mktemp("report")
+    world = World(folder)
+    with world.warehouse.keeping():
+        people.fill(world)
+        desk.fill(world)
+        world.look("2026-03-05 10:00", companies={"acme": {"name": MARKUP}})
+        world.prove(desk.NOW)
+    world.warehouse.release()
+    names = "".join(f'{id},"{name}",North\n' for id, name in PEOPLE.items())
+    (world.seeds / "people.csv").write_text(f"id,name,team\n{names}", encoding="utf-8")
+    environ = {"CONNECTOR_DATA_DIR": str(folder), "CONNECTOR_MODELS": "on"}
+    return publish(load_settings({}, environ, folder)).file
+
+
+PEOPLE = {"u1": MARKUP.replace('"', '""'), "u2": "Ben"}
+"""The consultants, as a seed's csv file has them."""
+
+
+@pytest.fixture(scope="session")
+def page(published: Path) -> Page:
+    """The page of that file."""
+    return render(published)
+
+
+@pytest.fixture(scope="session")
+def document(page: Page) -> Document:
+    """The page, parsed."""
+    return Document.of(page.html)
+
+
+@pytest.fixture
+def changed(published: Path, tmp_path: Path) -> Callable[[Change], Path]:
+    """A copy of the file, changed by what is given."""
+
+    def change(what: Change) -> Path:
+        copy = tmp_path / "recruitment.duckdb"
+        shutil.copyfile(published, copy)
+        with duckdb.connect(str(copy)) as connection:
+            what(connection)
+        return copy
+
+    return change
+
+
+@pytest.fixture(scope="session")
+def empty_page(tmp_path_factory: pytest.TempPathFactory) -> Page:
+    """The page of a file with every mart and nothing landed."""
+    file = tmp_path_factory.mktemp("empty") / "recruitment.duckdb"
+    with duckdb.connect(str(file)) as connection:
+        migrate(connection, str(file))
+    build(file, load_project())
+    return render(file)

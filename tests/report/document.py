@@ -1,0 +1,109 @@
+"""A page of HTML as the tests read it: a tree of elements, with their texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+
+_VOID = frozenset(("meta", "link", "input", "br", "wbr", "img"))
+
+
+@dataclass
+class Element:
+    """One element: its attributes, and its children, which are elements and texts."""
+
+    tag: str
+    attributes: dict[str, str]
+    children: list[Element | str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """All text in it, with blanks made one."""
+        return " ".join(" ".join(self._texts()).split())
+
+    def _texts(self) -> Iterator[str]:
+        for child in self.children:
+            if isinstance(child, str):
+                yield child
+            else:
+                yield from child._texts()
+
+    def all(self, *tags: str) -> Iterator[Element]:
+        """Every element below it, or those with one of these tags, in the page's order."""
+        for child in self.children:
+            if isinstance(child, Element):
+                if not tags or child.tag in tags:
+                    yield child
+                yield from child.all(*tags)
+
+    def one(self, id: str) -> Element:
+        """The element below it with this id."""
+        (found,) = (each for each in self.all() if each.attributes.get("id") == id)
+        return found
+
+
+class Document(HTMLParser):
+    """The page, parsed; every element must be closed where it was opened."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.root = Element("document", {})
+        self._open = [self.root]
+
+    @classmethod
+    def of(cls, html: str) -> Document:
+        """The document of this text."""
+        made = cls()
+        made.feed(html)
+        made.close()
+        assert [made.root] == made._open
+        return made
+
+    def begin(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Begin an element."""
+        element = Element(tag, {name: value or "" for name, value in attrs})
+        self._open[-1].children.append(element)
+        if tag not in _VOID:
+            self._open.append(element)
+
+    def take_empty(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """An element without children."""
+        self._open[-1].children.append(Element(tag, {n: v or "" for n, v in attrs}))
+
+    def end(self, tag: str) -> None:
+        """End the element."""
+        assert tag == self._open.pop().tag
+
+    def take_text(self, data: str) -> None:
+        """Text."""
+        self._open[-1].children.append(data)
+
+    handle_starttag, handle_startendtag = begin, take_empty
+    handle_endtag, handle_data = end, take_text
+
+    def figure(self, key: str) -> Element:
+        """The article of a figure, by its key."""
+        (found,) = (
+            each
+            for each in self.root.all("article")
+            if each.attributes.get("aria-labelledby") == key
+        )
+        return found
+
+    def table(self, caption: str) -> list[list[str]]:
+        """The body of the table with this caption, cell by cell."""
+        (found,) = (
+            each for each in self.root.all("table") if next(each.all("caption")).text == caption
+        )
+        (body,) = found.all("tbody")
+        return [[cell.text for cell in row.all("th", "td")] for row in body.all("tr")]
+
+    def key_figures(self) -> dict[str, tuple[str, str]]:
+        """The key figures: each label's value and detail."""
+        found = {}
+        for each in self.root.all("li"):
+            if each.attributes.get("class") == "key":
+                value, detail, *_ = each.all("p")
+                found[next(each.all("h3")).text] = (value.text, detail.text)
+        return found

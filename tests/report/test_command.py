@@ -1,0 +1,86 @@
+"""`connector report`: where the page goes, who may read it, and what is said without one."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from connector.report import REPORT_FILE
+from tests.cli.calling import call, variables
+
+
+def test_page_is_written_beside_the_published_file(published: Path) -> None:
+    """The page replaces what was there, for its owner alone, and its path is all of the output."""
+    folder = published.parent
+    page = folder / REPORT_FILE
+    page.write_text("an old page", encoding="utf-8")
+    page.chmod(0o644)
+    before = {each.name for each in folder.iterdir()}
+
+    called = call(["report"], variables(None, folder, None))
+
+    assert (0, f"{page}\n") == (called.status, called.out)
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert 0o600 == stat.S_IMODE(page.stat().st_mode)
+    assert before == {each.name for each in folder.iterdir()}
+
+
+def test_json_has_path_and_key_figures(
+    published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """--json prints one object with the file, its moment and the numbers; --open shows the file."""
+    shown: list[str] = []
+
+    def show(url: str) -> bool:
+        shown.append(url)
+        return True
+
+    monkeypatch.setattr("webbrowser.open", show)
+    out = tmp_path / "board.html"
+
+    called = call(
+        ["report", "--json", "--open", "--out", str(out)],
+        variables(None, published.parent, None),
+    )
+
+    assert str(out) == called.object["file"]
+    assert "2026-03-06T00:00:00+00:00" == called.object["as_of"]
+    assert called.object["key_figures"]["active_candidates"]["numbers"]["candidates"] > 0
+    assert [out.as_uri()] == shown
+    assert out.exists()
+
+
+def test_nothing_published_is_told(tmp_path: Path) -> None:
+    """Where there is no published file, nothing is written, and the next step is named."""
+    called = call(["report", "--json"], variables(None, tmp_path / "data", None))
+
+    assert 1 == called.status
+    assert "nothing_published" == called.object["error"]["code"]
+    assert "connector pull" in called.object["error"]["action"]
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_file_without_marts_is_told(tmp_path: Path) -> None:
+    """Where models are off there is nothing to report on, and the setting is named."""
+    duckdb.connect(str(tmp_path / "recruitment.duckdb")).close()
+
+    called = call(["report", "--json"], variables(None, tmp_path, None))
+
+    assert 1 == called.status
+    assert "marts_missing" == called.object["error"]["code"]
+    assert "CONNECTOR_MODELS" in called.object["error"]["action"]
+    assert not (tmp_path / REPORT_FILE).exists()
+
+
+def test_page_that_cannot_be_written_leaves_nothing(published: Path, tmp_path: Path) -> None:
+    """A folder that is not there is named, with exit 1."""
+    out = tmp_path / "gone" / "page.html"
+
+    called = call(["report", "--out", str(out)], variables(None, published.parent, None))
+
+    assert 1 == called.status
+    assert str(out) in called.err
+    assert [] == list(tmp_path.iterdir())

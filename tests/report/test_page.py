@@ -1,0 +1,350 @@
+"""The page: its figures are the marts', its words the file's, and it needs nothing but itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from connector.report.key_figures import QUESTIONS
+from connector.report.page import SECTIONS, Page, as_json
+from connector.report.published import read_contract
+from connector.warehouse.query import query
+from tests.report.conftest import MARKUP, Change, render
+from tests.report.document import Document
+
+FIGURES = [figure for section in SECTIONS for figure in section.figures]
+
+
+_FILL_RATE = "Fill rate of the 2 clients with the most decided jobs"
+
+
+def whole(value: Any) -> str:
+    """A figure as the page has it, but for days and shares; null is a dash."""
+    return "\u2013" if value is None else f"{value:,.0f}"
+
+
+def in_days(value: Any) -> str:
+    """Days: with a decimal below ten."""
+    if value is None:
+        return "\u2013"
+    return f"{value:.1f}".removesuffix(".0") if value < 10 else f"{value:,.0f}"
+
+
+def rows(file: Path, sql: str) -> list[tuple[Any, ...]]:
+    """What the file answers."""
+    return list(query(file, sql).rows)
+
+
+# -- its figures are the marts' -------------------------------------------------------------------
+
+
+def test_funnel_is_the_mart(published: Path, document: Document) -> None:
+    """Each stage has the counts of sum_stage_conversion, in the pipeline's order."""
+    found = rows(
+        published,
+        "SELECT replace(stage, '_', ' '), entered, advanced, arrived, in_progress, lost, deleted "
+        "FROM marts.sum_stage_conversion WHERE dimension = 'all' ORDER BY stage_order",
+    )
+    shown = document.table("From each stage further on")
+
+    assert any(row[2] for row in found)
+    assert [[stage, *map(whole, counts)] for stage, *counts in found] == [row[:7] for row in shown]
+
+
+def test_time_in_stage_is_the_mart(published: Path, document: Document) -> None:
+    """Each stage has the distribution of sum_time_in_stage."""
+    found = rows(
+        published,
+        "SELECT replace(stage, '_', ' '), measured_visits, p10_days, p25_days, p50_days, p75_days, "
+        "p90_days FROM marts.sum_time_in_stage ORDER BY stage_order NULLS LAST, stage",
+    )
+
+    assert any(row[1] for row in found)
+    assert [
+        [stage, whole(measured), *map(in_days, quantiles)] for stage, measured, *quantiles in found
+    ] == [row[:7] for row in document.table("Days in each stage")]
+
+
+@pytest.mark.parametrize(
+    ("caption", "end"), [("Filled openings by days", "fill"), ("Placements by days", "hire")]
+)
+def test_bands_hold_everything_measured(
+    published: Path, document: Document, caption: str, end: str
+) -> None:
+    """The bands of a distribution add up to what is measured, and each holds what lies in it."""
+    summary, facts, column = f"sum_time_to_{end}", f"fct_time_to_{end}", f"days_to_{end}"
+    ((measured,),) = rows(
+        published, f"SELECT measured FROM marts.{summary} WHERE dimension = 'all'"
+    )
+    bands = [(band, int(number)) for band, number in document.table(caption)]
+
+    assert 0 < measured == sum(number for _, number in bands)
+    for band, number in bands:
+        low, _, high = band.rstrip("+").partition("-")
+        upper = "" if band.endswith("+") else f"AND {column} < {int(high or low) + 1}"
+        assert [(number,)] == rows(
+            published,
+            f"SELECT count(*) FROM marts.{facts} WHERE is_measured AND {column} >= {low} {upper}",
+        )
+
+
+def test_forecast_is_the_mart_and_adds_no_currencies(published: Path, document: Document) -> None:
+    """Each month and currency has its row of sum_fee_forecast; the key figure adds up within a
+    currency alone, and says how many placements have a fee.
+    """
+    found = rows(
+        published,
+        "SELECT strftime(month_start, '%B %Y'), currency, placements, placements_with_fee, "
+        "coalesce(fee, 0) FROM marts.sum_fee_forecast "
+        "WHERE month_start >= DATE '2025-09-01' ORDER BY month_start, currency",
+    )
+    table = document.table("Fees by month of the start and currency")
+    ahead = rows(
+        published,
+        "SELECT currency || ' ' || format('{:,.0f}', sum(fee)) FROM marts.sum_fee_forecast "
+        "WHERE month_kind <> 'past' GROUP BY currency HAVING sum(fee) > 0 ORDER BY sum(fee) DESC",
+    )
+    counts = "sum(placements_with_fee)::INT, sum(placements)::INT"
+    ((known, placements),) = rows(
+        published, f"SELECT {counts} FROM marts.sum_fee_forecast WHERE month_kind <> 'past'"
+    )
+    value, detail = document.key_figures()["Fees from this month on"]
+
+    assert [
+        [month, currency, whole(all), whole(with_fee), whole(fee)]
+        for month, currency, all, with_fee, fee in found
+    ] == [[row[0], row[1], row[2], row[3], row[5]] for row in table]
+    assert len({row[1] for row in table}) > 1
+    assert " ".join(text for (text,) in ahead) == value
+    assert detail.startswith(f"{known} of {placements} placement")
+
+
+def test_key_figures_are_the_marts(published: Path, page: Page, document: Document) -> None:
+    """The grid shows what the marts say, and the object of --json has the same numbers."""
+    (candidates,) = rows(
+        published,
+        "SELECT count(*) FILTER (is_active), count(*) FROM marts.fct_pipeline_candidates",
+    )
+    (jobs,) = rows(
+        published, "SELECT count(*), sum(positions_open)::INT FROM marts.fct_pipeline_jobs"
+    )
+    (ending,) = rows(
+        published,
+        "SELECT count(*) FILTER (days_left <= 14), count(*) FILTER (days_left <= 30), "
+        "count(*) FILTER (days_left <= 90), count(*) FROM marts.fct_contractors_ending",
+    )
+    (fill,) = rows(
+        published,
+        "SELECT p50_days, measured, filled FROM marts.sum_time_to_fill WHERE dimension = 'all'",
+    )
+    (offers,) = rows(
+        published,
+        "SELECT accepted, decided FROM marts.sum_offer_acceptance WHERE dimension = 'all'",
+    )
+    shown, numbers = document.key_figures(), as_json(page)
+    assert 1 == jobs[1]
+
+    assert (f"{candidates[0]}", f"of {candidates[1]} candidates") == shown["Active candidates"]
+    assert (f"{jobs[0]}", "1 position open") == shown["Open jobs"]
+    assert f"{ending[1]}" == shown["Contracts ending within 30 days"][0]
+    assert f"{in_days(fill[0])} days" == shown["Median time to fill"][0]
+    assert f"{offers[0]} of {offers[1]} decided offers" == shown["Offers accepted"][1]
+    assert list(ending) == [
+        numbers["contracts_ending"]["numbers"][name]
+        for name in ("within_14_days", "within_30_days", "within_90_days", "contracts")
+    ]
+    assert fill[0] == numbers["time_to_fill"]["numbers"]["p50_days"]
+    assert offers[0] / offers[1] == numbers["offer_acceptance"]["numbers"]["acceptance_rate"]
+
+
+def test_health_is_the_mart(published: Path, document: Document) -> None:
+    """Each resource has its live rows, and the checks of the publication are told."""
+    found = rows(
+        published,
+        "SELECT replace(resource, '_', ' '), live FROM marts.mirror_health ORDER BY resource",
+    )
+    ((checks,),) = rows(
+        published, "SELECT checks FROM sync.publications ORDER BY started_at DESC LIMIT 1"
+    )
+    mirror = document.root.one("main").text
+
+    assert [[name, whole(live)] for name, live in found] == [
+        row[:2] for row in document.table("The copy of each resource")
+    ]
+    assert checks > 0
+    assert f"{checks} tests and audits were run" in mirror
+    assert "As of 6 March 2026, 00:00 UTC" in document.root.text
+    assert "the data were 2 days old" in document.root.text
+
+
+# -- its words are the file's ---------------------------------------------------------------------
+
+
+def test_definitions_are_the_files_own(changed: Callable[[Change], Path]) -> None:
+    """What a figure and a column mean is the file's comment on the mart, whatever it says."""
+    told = "Definition: counted <so>.\\nGrain: one row.\\nNumerator: the upper.".replace(
+        "\\n", "\n"
+    )
+
+    def change(connection: duckdb.DuckDBPyConnection) -> None:
+        connection.execute(f"COMMENT ON TABLE marts.sum_coverage IS '{told}'")
+        connection.execute("COMMENT ON COLUMN marts.sum_coverage.missing IS 'What is not there.'")
+
+    figure = Document.of(render(changed(change)).html).figure("coverage").text
+
+    assert "Definition. Counted <so>." in figure
+    assert "Numerator. The upper." in figure
+    assert "Missing What is not there." in figure
+
+
+def test_every_figure_is_defined(document: Document) -> None:
+    """No figure stands without its definition and the names of its marts, in a published file."""
+    for figure in FIGURES:
+        text = document.figure(figure.key).text
+        assert "Definition." in text, figure.key
+        assert all(f"marts.{mart}" in text for mart in figure.needs), figure.key
+
+
+def test_contract_reads_parts() -> None:
+    """A comment is read by its parts, over line breaks; one without parts is a definition."""
+    read = read_contract("fct_a", "Definition: one\n  and two.\nTrap: beware: this.\n")
+
+    assert {"Definition": "one and two.", "Trap": "beware: this."} == read.parts
+    assert {"Definition": "Just words."} == read_contract("fct_b", "Just words.").parts
+    assert {} == read_contract("fct_c", "").parts
+
+
+# -- what there is not ----------------------------------------------------------------------------
+
+
+def test_nothing_landed_is_said_in_words(empty_page: Page) -> None:
+    """Where every mart is empty, each figure says so, and no chart stands without bars."""
+    document = Document.of(empty_page.html)
+
+    assert [] == list(document.root.all("svg"))
+    for figure in FIGURES:
+        text = document.figure(figure.key).text
+        assert figure.empty in text, figure.key
+    assert {"\u2013"} == {value for value, _ in document.key_figures().values()}
+    assert "Nothing was pulled yet" in document.root.text
+
+
+def test_missing_mart_is_said_where_it_was_needed(changed: Callable[[Change], Path]) -> None:
+    """A mart or a column that the file goes without is named in its place; the rest stands."""
+
+    def change(connection: duckdb.DuckDBPyConnection) -> None:
+        connection.execute("DROP TABLE marts.fct_job_ageing")
+        connection.execute("ALTER TABLE marts.sum_lead_conversion DROP COLUMN lost")
+        connection.execute("DROP SCHEMA staging CASCADE")
+        connection.execute("DROP SCHEMA sync CASCADE")
+
+    document = Document.of(render(changed(change)).html)
+
+    assert "has no marts.fct_job_ageing" in document.figure("ageing").text
+    assert "has no marts.sum_lead_conversion.lost" in document.figure("leads").text
+    assert "goes without the schema sync" in document.root.text
+    assert "As of 6 March 2026, 00:00 UTC" in document.root.text
+    assert document.table("Days in each stage")
+
+
+def test_figures_read_what_they_say_they_need(
+    published: Path, tmp_path: Path, document: Document
+) -> None:
+    """A file that has the declared columns of the marts and no others gives the same tables."""
+    needs: dict[str, set[str]] = {}
+    for declared in [each.needs for each in FIGURES] + [each.needs for each in QUESTIONS]:
+        for mart, columns in declared.items():
+            needs.setdefault(mart, set()).update(columns)
+    needs["mirror_health"] |= {"proven_at", "last_run_at"}
+    bare = tmp_path / "recruitment.duckdb"
+    with duckdb.connect(str(bare)) as connection:
+        connection.execute(f"ATTACH '{published}' AS full_file (READ_ONLY); CREATE SCHEMA marts")
+        for mart, needed in needs.items():
+            shown = ", ".join(sorted(needed)) or "1 AS nothing"
+            connection.execute(
+                f"CREATE TABLE marts.{mart} AS SELECT {shown} FROM full_file.marts.{mart}"
+            )
+    found = Document.of(render(bare).html)
+
+    assert [] == [each.text for each in found.root.all("p") if "has no marts" in each.text]
+    captions = [next(each.all("caption")).text for each in document.root.all("table")]
+    assert captions == [next(each.all("caption")).text for each in found.root.all("table")]
+    assert [document.table(each) for each in captions] == [found.table(each) for each in captions]
+
+
+# -- it needs nothing but itself, and gives nobody away -------------------------------------------
+
+
+def test_text_is_escaped_everywhere(page: Page, document: Document) -> None:
+    """A name that is markup is shown as it was written, in tables and in charts, and is none."""
+    assert MARKUP in {
+        cell for row in document.table("Activity of the last twelve months") for cell in row
+    }
+    assert [] == list(document.root.all("img", "b", "script", "iframe", "object", "embed")) or all(
+        each.tag == "b" and each.text in ("Definition.", "Numerator.", "Denominator.")
+        for each in document.root.all("img", "b", "script", "iframe", "object", "embed")
+    )
+    assert not [n for e in document.root.all() for n in e.attributes if n.startswith("on")]
+    assert "<img src=x" not in page.html
+
+
+def test_page_is_whole_in_itself(page: Page, document: Document) -> None:
+    """Nothing in it names another place: no address, no source, no import, no script; and what it
+    may load is forbidden to the browser as well.
+    """
+    text = page.html.replace("&lt;img src=x", "")
+
+    assert [] == re.findall(r"https?:|//\w|@import|url\(|\bsrc\s*=|<script|javascript:", text)
+    assert {"data:,"} == {each.attributes["href"] for each in document.root.all("link")}
+    assert all(each.attributes["href"].startswith("#") for each in document.root.all("a"))
+    assert "default-src 'none'" in page.html
+
+
+def test_nobody_but_consultants_is_named(published: Path, page: Page) -> None:
+    """No candidate's or lead's name or address is on the page, and no id is shown whole."""
+    columns = ("full_name", "email", "phone", "candidate_id::VARCHAR")
+    for column in columns:
+        for (value,) in rows(
+            published, f"SELECT {column} FROM marts.dim_candidates WHERE length({column}) > 4"
+        ):
+            assert value not in page.html
+
+
+# -- anybody can read it --------------------------------------------------------------------------
+
+
+def test_structure_is_complete(document: Document) -> None:
+    """One h1, headings without a gap, landmarks, ids that are unique and found, a caption and
+    scopes in every table, and a text for every picture.
+    """
+    elements = list(document.root.all())
+    levels = [int(each.tag[1]) for each in elements if re.fullmatch("h[1-6]", each.tag)]
+    ids = [each.attributes["id"] for each in elements if "id" in each.attributes]
+    aims = [each.attributes["href"][1:] for each in elements if each.tag == "a"]
+    aims += [e.attributes["aria-labelledby"] for e in elements if "aria-labelledby" in e.attributes]
+    pictures = [each for each in elements if each.attributes.get("role") == "img"]
+
+    assert {"lang": "en"} == next(document.root.all("html")).attributes
+    assert 1 == levels.count(1)
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+    assert {"header", "nav", "main", "footer"} <= {each.tag for each in elements}
+    assert len(ids) == len(set(ids))
+    assert set(aims) <= set(ids)
+    for table in document.root.all("table"):
+        assert [next(table.all("caption")).text]
+        assert all(th.attributes["scope"] in ("col", "row") for th in table.all("th"))
+    assert len(pictures) == len(list(document.root.all("svg"))) > 10
+    assert all(len(each.attributes["aria-label"]) > 20 for each in pictures)
+
+
+def test_every_chart_has_its_numbers_beside_it(document: Document) -> None:
+    """A figure with a chart has a table, open or to be unfolded."""
+    for figure in document.root.all("article"):
+        if any(figure.all("svg")):
+            assert any(figure.all("table")), figure.attributes

@@ -1,0 +1,59 @@
+"""The colours: text and drawings stand out from what they are on, in both themes."""
+
+from __future__ import annotations
+
+import re
+from itertools import combinations, product
+
+import pytest
+
+from connector.report.page import Page
+from connector.report.palette import PALETTE, SERIES, SURFACES, TEXTS
+
+
+def luminance(colour: str) -> float:
+    """The relative luminance of #rrggbb, from 0 to 1."""
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    """How much two colours stand out from each other, from 1 to 21."""
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_contrast_is_computed_as_it_is_defined() -> None:
+    """Black on white is 21, a colour on itself 1, and #767676 on white just passes for text."""
+    assert 21 == round(contrast("#000000", "#ffffff"), 6)
+    assert 1 == contrast("#0e4f7d", "#0e4f7d")
+    assert 4.54 == round(contrast("#767676", "#ffffff"), 2)
+
+
+@pytest.mark.parametrize("theme", [0, 1])
+def test_text_stands_out(theme: int) -> None:
+    """Every colour that text has, on every surface, has a contrast of 4.5 at least."""
+    for text, surface in product(TEXTS, SURFACES):
+        found = contrast(PALETTE[text][theme], PALETTE[surface][theme])
+        assert found >= 4.5, (text, surface, found)
+
+
+@pytest.mark.parametrize("theme", [0, 1])
+def test_drawings_stand_out(theme: int) -> None:
+    """What charts are drawn with stands out from the card, and the parts of a bar from each other
+    by their lightness, which every reader sees.
+    """
+    for name in SERIES:
+        assert contrast(PALETTE[name][theme], PALETTE["card"][theme]) >= 3, name
+    for one, other in combinations(SERIES, 2):
+        assert contrast(PALETTE[one][theme], PALETTE[other][theme]) >= 1.25, (one, other)
+
+
+def test_page_uses_declared_colours_alone(page: Page) -> None:
+    """Every colour of the page is one that is declared, and every variable has a value."""
+    declared = {colour for shade in PALETTE.values() for colour in shade}
+    used = set(re.findall(r"var\(--(\w+)\)", page.html))
+
+    assert used <= set(PALETTE)
+    assert set(re.findall(r"#[0-9a-f]{6}\b", page.html)) <= declared | {"#ffffff"}

@@ -1,0 +1,55 @@
+"""Values in words: rounding never makes nothing of something, or everything of less."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+import pytest
+
+from connector.report import words
+from connector.report.published import months
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0, "0%"),
+        (1, "100%"),
+        (0.12, "12%"),
+        (0.005, "0.5%"),
+        (0.0001, "under 0.1%"),
+        (0.999, "99.9%"),
+        (0.99999, "99.9%"),
+        (0.05, "5%"),
+        (1.5, "150%"),
+    ],
+)
+def test_share(value: float, shown: str) -> None:
+    """A share is a percentage that is 0 or 100 only where it truly is."""
+    assert shown == words.share(value)
+
+
+def test_nothing_is_a_dash_and_zero_is_not() -> None:
+    """A value that is not there is told from one that is zero."""
+    assert (words.NOTHING, "0") == (words.written("count", None), words.written("count", 0))
+    assert words.NOTHING == words.written("text", "")
+
+
+def test_part_of_nothing_has_no_share() -> None:
+    """No division by zero: a part of nothing is told without a share."""
+    assert "0 of 0" == words.of(0, 0)
+    assert "1 of 4 jobs (25%)" == words.of(1, 4, "job")
+
+
+def test_age_is_in_its_largest_sensible_unit() -> None:
+    """Minutes below an hour, hours below two days, then days."""
+    told = [words.age(timedelta(hours=hours)) for hours in (0, 0.5, 1, 47, 60)]
+
+    assert ["0 minutes", "30 minutes", "1 hour", "47 hours", "2 days"] == told
+
+
+def test_months_run_over_the_year() -> None:
+    """Every month between two days is there once."""
+    found = months(date(2025, 11, 30), date(2026, 2, 1))
+
+    assert [date(2025, 11, 1), date(2025, 12, 1), date(2026, 1, 1), date(2026, 2, 1)] == found

@@ -1,0 +1,74 @@
+"""The settings on what is published: schemas left out, and the key by which fields are hashed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from connector.errors import SettingsError
+from connector.settings import load_settings
+
+HASH_KEY = "planted-hash-key-77aa"
+
+
+@pytest.mark.parametrize("text", ['"push, sync"', '["push", "sync"]'])
+def test_schemas_left_out_are_a_list_or_parted_by_commas(tmp_path: Path, text: str) -> None:
+    """Names come from a text or a TOML list, and stand in the file's own order."""
+    (tmp_path / "connector.toml").write_text(f"publish_without = {text}\n", encoding="utf-8")
+
+    settings = load_settings({}, {}, tmp_path)
+
+    assert ("sync", "push") == settings.publish_without.value
+    assert ("publish_without", "sync, push", "connector.toml") in list(settings.rows())
+
+
+def test_hashing_without_a_key_is_refused_before_anything_is_done(tmp_path: Path) -> None:
+    """Where fields are to be hashed and no key is set, the settings do not load."""
+    with pytest.raises(SettingsError, match="publish_hash_key is not set") as caught:
+        load_settings({}, {"CONNECTOR_PUBLISH_PERSONAL": "hash"}, tmp_path)
+
+    assert "CONNECTOR_PUBLISH_HASH_KEY_FILE" in caught.value.action
+
+
+def test_hash_key_is_a_secret(tmp_path: Path) -> None:
+    """The key comes from a file or the environment, an account's table has the top's, and neither
+    rows nor repr show it.
+    """
+    (tmp_path / "hash.key").write_text(f"{HASH_KEY}\n", encoding="utf-8")
+    (tmp_path / "hash.key").chmod(0o600)
+    (tmp_path / "connector.toml").write_text(
+        "publish_hash_key_file = 'hash.key'\n[accounts.acme]\npublish_personal = 'hash'\n",
+        encoding="utf-8",
+    )
+
+    settings = load_settings({"account": "acme"}, {}, tmp_path)
+
+    key = settings.hash_key()
+    assert key is not None
+    assert HASH_KEY == key.get_secret_value()
+    assert HASH_KEY not in f"{settings!r} {list(settings.rows())}"
+    assert None is load_settings({}, {}, tmp_path).hash_key()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("tiny-0", "shorter than 16 characters"), ("two words, and long", "has a space")],
+)
+def test_hash_key_that_can_be_guessed_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    """A key must be one long word; the refusal does not show it."""
+    with pytest.raises(SettingsError, match=said) as caught:
+        load_settings({}, {"CONNECTOR_PUBLISH_HASH_KEY": text}, tmp_path)
+
+    assert text not in str(caught.value)
+
+
+def test_hash_key_in_the_project_file_is_refused(tmp_path: Path) -> None:
+    """A project file is too easily shared to hold it."""
+    (tmp_path / "connector.toml").write_text(f"publish_hash_key = '{HASH_KEY}'", encoding="utf-8")
+
+    with pytest.raises(SettingsError, match="holds publish_hash_key") as caught:
+        load_settings({}, {}, tmp_path)
+
+    assert "name it in publish_hash_key_file" in caught.value.action
+    assert HASH_KEY not in f"{caught.value} {caught.value.action}"

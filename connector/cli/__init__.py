@@ -31,7 +31,7 @@ COMMANDS: Mapping[str, str] = {
     "publish": "Build the models over what has landed, check them, and publish the file.",
     "report": "Write a page for an agency's director, made from the published file alone.",
     "whereis": "Say which tables, files and pushes hold a person.",
-    "erase": "Take a person out of everything, and keep a receipt.",
+    "erase": "Erase a person from everything here, and keep a receipt.",
     "retention": "Erase those whose time is over by the rules.",
     "status": "Show what is landed, how far it is proven, and the last runs.",
     "alerts": "Show the alerts that are due or stand, send them, or send a test.",

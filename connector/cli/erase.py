@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import click
 
-from connector.cli.ending import counted
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.cli.whereis import print_found
@@ -54,7 +53,8 @@ def erase(session: Session, *, person: str | None, applies: bool, release: str |
         released = run_release(session.load(), release)
         if terminal.is_json:
             terminal.print_object({"released": released})
-        terminal.say(f"Released: {counted(released, 'hash')} taken off the list.")
+        hashes = "1 hash" if released == 1 else f"{released:,} hashes"
+        terminal.say(f"Released: {hashes} taken off the list.")
         return 0
     if person is None and not applies:
         raise Misused(

@@ -17,9 +17,7 @@ _NAMES = (PULL_LEASE, PUSH_LEASE)
 
 
 @contextmanager
-def alone(
-    ledger: Ledger, run_id: str, command: str, now: Callable[[], datetime]
-) -> Iterator[None]:
+def alone(ledger: Ledger, run_id: str, command: str, now: Callable[[], datetime]) -> Iterator[None]:
     """Hold the leases of pulls and of pushes, and renew them, until this is left.
 
     Raises `LeaseHeld`, which says who is at work, or a `WarehouseError`. A process that dies leaves

@@ -18,6 +18,7 @@ from connector.ledger.ledger import Settlement
 from connector.settings import Settings, load_settings
 from connector.warehouse import ResourceRun, Run, Warehouse
 from connector.warehouse.file import opened, transaction
+from connector.warehouse.publications import Publication, write_publication
 from connector.warehouse.runs import name_interrupted, write_resource_run, write_run
 from connector.warehouse.state import write_bookmark
 
@@ -116,6 +117,11 @@ class Agency:
                     write_resource_run(connection, run.run_id, done)
         self.spend(requests)
         return ended
+
+    def publish(self, row: Publication) -> None:
+        """A publication."""
+        with opened(self.warehouse.work) as connection, transaction(connection):
+            write_publication(connection, row)
 
     def spend(self, requests: int) -> None:
         """Count requests."""

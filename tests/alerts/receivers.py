@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import socket
-import socketserver
 import ssl
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
 from email import message_from_bytes
 from email.message import Message
@@ -109,34 +109,37 @@ class PostOffice:
     commands: list[str] = field(default_factory=list)
 
     def __enter__(self) -> Self:
-        office = self
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._clerk = threading.Thread(target=self._serve)
+        self._clerk.start()
+        return self
 
-        class Counter(socketserver.BaseRequestHandler):
-            def handle(self) -> None:
-                talk = _Talk(office, self.request)
+    def __exit__(self, *exception: object) -> None:
+        # Closing alone does not wake whoever waits for a connection.
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._clerk.join()
+        self._listener.close()
+
+    def _serve(self) -> None:
+        """Talk to one client after another, until the office closes. One that does not trust the
+        certificate hangs up.
+        """
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            with connection, suppress(OSError):
+                talk = _Talk(self, connection)
                 try:
                     talk.go()
                 finally:
                     talk.close()
 
-        class Server(socketserver.ThreadingTCPServer):
-            def handle_error(self, request: Any, client_address: Any) -> None:
-                """A client that refuses the certificate ends the talk."""
-
-        self._server = Server(("127.0.0.1", 0), Counter)
-        threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
-        ).start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
     @property
     def port(self) -> int:
         """Where it listens."""
-        return int(self._server.server_address[1])
+        return int(self._listener.getsockname()[1])
 
 
 class _Talk:

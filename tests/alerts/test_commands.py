@@ -7,9 +7,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import click
 import pytest
 
 from connector.alerts import check_alerts
+from connector.cli import COMMANDS, main
 from connector.sandbox import Sandbox
 from tests.alerts.agency import Agency, Clock, settings_of
 from tests.alerts.receivers import Receiver
@@ -59,6 +61,44 @@ def test_a_pull_tells_when_it_fails_and_when_it_is_well(tmp_path: Path, receiver
         assert [] == [f for f in tmp_path.rglob("*.*") if secret.encode() in f.read_bytes()]
 
 
+HEADINGS = "first_name,last_name,email,employment_type"
+
+
+def test_a_push_tells_of_rows_until_they_are_corrected(tmp_path: Path, receiver: Receiver) -> None:
+    """A row that is not applied is told when the push ends, without anything of the row or of the
+    file's name; the corrected file ends it.
+    """
+    file = tmp_path / "annabel quist.csv"
+    with Sandbox(counts={}, keys={KEY: ("*",)}) as sandbox:
+        environ = variables(sandbox.base_url, tmp_path / "data") | {
+            "CONNECTOR_ALERT_WEBHOOK": receiver.address
+        }
+        push = ["push", "candidates", str(file), "--mode", "create", "--apply", "--no-pull"]
+        statuses = []
+        for kind in ("everlasting", "permanent"):
+            row = f"Annabel,Quist,annabel@example.com,{kind}"
+            file.write_text(f"{HEADINGS}\n{row}\n", encoding="utf-8")
+            statuses.append(call(push, environ).status)
+
+    assert [3, 0] == statuses
+    rows = [each for each in told(receiver) if each[1] == "rows_rejected"]
+    assert [
+        ("opened", "rows_rejected", "candidates"),
+        ("ended", "rows_rejected", "candidates"),
+    ] == rows
+    assert not any(b"nnabel" in body for body in receiver.bodies)
+
+
+def test_commands_that_may_be_a_reason_check_alerts() -> None:
+    """Whatever pulls, pushes or publishes checks alerts when it ends, and nothing else does."""
+    checking = []
+    for name in COMMANDS:
+        command = main.get_command(click.Context(main), name)
+        checking += [name] if getattr(command, "checks_alerts", False) else []
+
+    assert ["pull", "sweep", "push", "publish"] == checking
+
+
 def test_a_webhook_that_is_down_fails_no_pull(tmp_path: Path) -> None:
     """The pull ends as it would, with a warning; `status` and `alerts` show what waits, the latter
     and the watchdog with exit status 1; and nothing of it is in the way of the pull's own JSON.
@@ -75,7 +115,7 @@ def test_a_webhook_that_is_down_fails_no_pull(tmp_path: Path) -> None:
     said = "1 alert has not arrived since "
     assert all(said in each.err for each in (pulled, status, watched, sent))
     assert [0, 1, 1, 1] == [each.status for each in (status, watched, sent, tried)]
-    assert "not_proven (jobs). jobs is skipped: GET /jobs was answered 403" in status.out
+    assert "not_proven (jobs). jobs is skipped: GET /api/v1/jobs was answered 403" in status.out
     assert None is watched.object["silent"]
     (waiting,) = watched.object["alerts_waiting"]
     assert ("webhook", 1, "the webhook answered 503") == (
@@ -162,7 +202,7 @@ def test_status_over_all_accounts(three: Path, receiver: Receiver) -> None:
     assert ["done", "4"] == shown.row("globex")[3:5]
     assert "error:" in shown.row("initech")
     assert (2, 2) == (shown.status, watched.status)
-    assert "initech: api_key_file (from connector.toml [accounts.initech]) must be" in shown.err
+    assert "initech: api_key_file (from " in shown.err
     by_name = {each["account"]: each for each in watched.object["accounts"]}
     assert ["acme", "globex", "initech"] == list(by_name)
     assert None is by_name["acme"]["silent"]
@@ -186,7 +226,7 @@ def test_alerts_of_all_accounts_are_sent_once(three: Path, receiver: Receiver) -
 
 
 def test_a_test_reaches_every_sink(three: Path, receiver: Receiver) -> None:
-    """`alerts --test` sends a test for the account, which changes no state, and says how it went."""
+    """`alerts --test` sends a test for the account, which changes nothing, and says how it went."""
     called = call(
         ["alerts", "--test", "--account", "acme", "--json"], {"CONNECTOR_CONFIG": str(three)}
     )

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import duckdb
+import pytest
+
 from connector.alerts import check_alerts
-from connector.warehouse.file import opened, transaction
-from connector.warehouse.publications import Publication, write_publication
+from connector.warehouse import warehouse
+from connector.warehouse.file import opened
+from connector.warehouse.publications import Publication
+from tests.alerts import agency as agency_module
 from tests.alerts.agency import Agency, Clock, settings_of
 from tests.alerts.receivers import Receiver
 
@@ -35,6 +42,25 @@ EXPECTED = {
 }
 
 
+@pytest.fixture
+def open_files(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Work files stay open from their first use to the end: opening each some fifty times is what
+    a day would cost.
+    """
+    held: dict[Path, duckdb.DuckDBPyConnection] = {}
+    with ExitStack() as stack:
+
+        @contextmanager
+        def once(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+            if path not in held:
+                held[path] = stack.enter_context(opened(path))
+            yield held[path]
+
+        for module in (warehouse, agency_module):
+            monkeypatch.setattr(module, "opened", once)
+        yield
+
+
 def publish(agency: Agency, name: str, outcome: str) -> None:
     """Write down a publication that ends now."""
     failed = () if outcome == "published" else ("unique_fct_jobs_id",)
@@ -50,8 +76,7 @@ def publish(agency: Agency, name: str, outcome: str) -> None:
             error_code="publishing_refused",
             message=said,
         )
-    with opened(agency.warehouse.work) as connection, transaction(connection):
-        write_publication(connection, row)
+    agency.publish(row)
 
 
 def hour_of(agencies: dict[str, Agency], hour: int) -> None:
@@ -75,6 +100,7 @@ def hour_of(agencies: dict[str, Agency], hour: int) -> None:
         agencies["initech"].pull("stopped", **spent)  # type: ignore[arg-type]
 
 
+@pytest.mark.usefixtures("open_files")
 def test_alerts_of_a_day_are_exactly_these(tmp_path: Path) -> None:
     """Twenty-four pulls and a night of three accounts: one is broken, one has spent its month by
     noon, and the webhook is down from nine to ten. Each alert arrives, each once, in order, those

@@ -91,7 +91,8 @@ def test_a_server_without_starttls_gets_nothing() -> None:
 )
 def test_refusals_are_told_without_the_servers_words(unlike: dict[str, object], said: str) -> None:
     """What the server says may name people, and is not repeated."""
-    with PostOffice(**unlike) as office, pytest.raises(NotDelivered) as caught:  # type: ignore[arg-type] # of a test
+    refusing = PostOffice(**unlike)  # type: ignore[arg-type] # of a test
+    with refusing as office, pytest.raises(NotDelivered) as caught:
         email(office, "none").send(trial_message(START))
 
     assert said == str(caught.value)

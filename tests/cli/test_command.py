@@ -17,10 +17,24 @@ from tests.cli.calling import ROOT, call
 
 
 def command(name: str) -> click.Command:
-    """The command of that name."""
-    found = main.get_command(click.Context(main), name)
-    assert found is not None
+    """The command of that name, or, after a space, of that name in a group."""
+    found: click.Command = main
+    for word in name.split():
+        assert isinstance(found, click.Group)
+        below = found.get_command(click.Context(found), word)
+        assert below is not None
+        found = below
     return found
+
+
+def called_names() -> list[str]:
+    """Every command that does something: those of a group instead of the group."""
+    names = []
+    for name in COMMANDS:
+        found = command(name)
+        below = list(found.commands) if isinstance(found, click.Group) else []
+        names += [f"{name} {each}" for each in below] or [name]
+    return names
 
 
 def test_help_lists_every_command_and_imports_none() -> None:
@@ -42,23 +56,24 @@ def test_help_lists_every_command_and_imports_none() -> None:
     assert "[]" == shown.splitlines()[-1]
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", called_names())
 def test_every_command_has_help_with_an_example(name: str) -> None:
     """`--help` says what the command is for, and shows a line to type that parses."""
-    called = call([name, "--help"], {})
+    words = name.split()
+    called = call([*words, "--help"], {})
 
     assert 0 == called.status
-    assert COMMANDS[name].rstrip(".").split()[0] in called.out
+    assert len(words) > 1 or COMMANDS[name].rstrip(".").split()[0] in called.out
     assert f"connector {name}" in called.out
     found = command(name)
     if isinstance(found, Command):
         for example in found.examples:
-            words = shlex.split(example.partition(" |")[0])
-            assert ["connector", name] == words[:2]
-            found.make_context(name, words[2:])
+            typed = shlex.split(example.partition(" |")[0])
+            assert ["connector", *words] == typed[: 1 + len(words)]
+            found.make_context(name, typed[1 + len(words) :])
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "sandbox"])
+@pytest.mark.parametrize("name", [name for name in called_names() if name != "sandbox"])
 def test_every_command_speaks_json_and_debugs(name: str) -> None:
     """Each command takes --json and --debug; those that work on an account take --account."""
     options = {option for each in command(name).params for option in each.opts}

@@ -20,10 +20,12 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
+from click.testing import CliRunner, Result
 from openpyxl import Workbook
 
 from connector.batch.publish import copy
 from connector.catalog import CATALOG
+from connector.cli import main
 from connector.engine.ask import Commit, Event, Found
 from connector.engine.bookmark import Stream
 from connector.engine.push_asks import Move
@@ -246,3 +248,9 @@ def traces(folder: Path, *texts: str) -> Iterator[str]:
             for needle in needles:
                 if needle in content.lower():
                     yield f"{path.relative_to(folder)}: {needle.decode()}"
+
+
+def call(folder: Path, *arguments: str) -> Result:
+    """Call the command on the account whose data folder is `data` in the folder."""
+    environ = {"CONNECTOR_DATA_DIR": str(folder / "data"), "CONNECTOR_MODELS": "off"}
+    return CliRunner().invoke(main, list(arguments), env=environ)

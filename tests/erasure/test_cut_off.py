@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,8 @@ from connector.ledger import Ledger, Owner
 from connector.ledger.journal import PUSH_LEASE, Journal
 from connector.visit import PULL_LEASE
 from connector.wire import Request
-from tests.erasure.office import AT, EMAIL, NOW, TRACES, Office, office, traces
-
-STEPS = ("copy", "compact", "keep")
-"""Some of what an erasure calls, in its order."""
+from tests.erasure.office import EMAIL, NOW, TRACES, Office, call, office, traces
+from tests.models.agency import AT
 
 KILL = """
 import os, signal, sys
@@ -42,54 +39,39 @@ class CutOff(BaseException):
     """Ends an erasure where it stands, as nothing inside it can."""
 
 
-def cut(monkeypatch: pytest.MonkeyPatch, step: str) -> Callable[[], None]:
-    """Let the erasure end as it takes the step; call what is returned to let it go on."""
-    module = sys.modules["connector.erasure.erase"]
-    real = getattr(module, step)
-
-    def ended(*given: Any, **named: Any) -> None:
-        raise CutOff
-
-    monkeypatch.setattr(module, step, ended)
-    return lambda: monkeypatch.setattr(module, step, real)
+def cut_off(*given: Any, **named: Any) -> None:
+    """Takes the place of a step that the erasure does not come to."""
+    raise CutOff
 
 
-def test_killed_and_continued(tmp_path: Path) -> None:
-    """Killed outright in the middle, an erasure is told by a preview, and ended by the next one
-    with the receipt of what was found in the first place.
+def test_killed_and_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed outright in the middle, and cut off again before the receipt, an erasure is told by a
+    preview, and ended by the next one with the receipt of what was found in the first place.
     """
     agency = office(tmp_path)
     ended = subprocess.run(
-        [sys.executable, "-c", KILL, str(tmp_path), "publish", EMAIL],
+        [sys.executable, "-c", KILL, str(tmp_path), "compact", EMAIL],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
         check=False,
     )
     assert -signal.SIGKILL == ended.returncode
     assert [] != list(traces(agency.folder))
     assert 1 == erase(agency.settings, None).unended
-
-    done = erase(agency.settings, None, applies=True, now=lambda: NOW)
-
-    (receipt,) = done.receipts
-    assert [] == list(traces(agency.folder))
-    assert () == receipt.left
-    assert {"ledger.sqlite", "work.duckdb"} <= {each.file for each in receipt.removed}
-    assert 0 == erase(agency.settings, None).unended
-
-
-def test_every_step_may_be_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cut off at each step in turn, over and over, the erasure is whole in the end."""
-    agency = office(tmp_path)
-    for step in STEPS:
-        go_on = cut(monkeypatch, step)
+    with monkeypatch.context() as patched:
+        patched.setattr(sys.modules["connector.erasure.erase"], "keep", cut_off)
         with pytest.raises(CutOff):
-            erase(agency.settings, EMAIL if step == STEPS[0] else None, applies=True)
-        go_on()
-    done = erase(agency.settings, None, applies=True, now=lambda: NOW)
+            erase(agency.settings, None, applies=True)
 
-    (receipt,) = done.receipts
+    done = call(tmp_path, "erase", "--apply")
+
+    assert 3 == done.exit_code
     assert [] == list(traces(agency.folder))
-    assert {"push_rows", "landing.candidates"} <= {each.table for each in receipt.removed}
+    assert "Receipt of the erasure" in done.stdout
+    assert "\n  ledger.sqlite push_rows: 3\n" in done.stdout
+    assert "Still there" not in done.stdout
+    assert "something is left for a person to do" in done.stderr
+    assert [] == [each for each in TRACES if each.lower() in done.output.lower()]
+    assert 0 == erase(agency.settings, None).unended
 
 
 @pytest.mark.parametrize("name", [PULL_LEASE, PUSH_LEASE])

@@ -63,6 +63,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "demo": _BELOW | {"sandbox"},
     "cli": _RUN
     | {"run", "batch", "plan", "verify", "sandbox", "advice", "doctor", "demo", "publication"}
+    | {"accounts", "alerts"}
     | {"asking", "models", "preview", "template", "push", "undo", "report"}
     | {"erasure"},
 }

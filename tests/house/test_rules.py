@@ -113,7 +113,7 @@ OFFENCES: list[tuple[Rule, str, str, str]] = [
         layers.libraries_stay_at_home,
         "connector/run.py",
         f"{D}import httpx\n",
-        "connector/run.py:2: imports httpx: only connector/client may",
+        "connector/run.py:2: imports httpx: only connector/client and",
     ),
     (
         layers.libraries_stay_at_home,

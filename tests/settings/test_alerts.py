@@ -95,7 +95,7 @@ def test_what_cannot_work_is_refused(tmp_path: Path, environ: dict[str, str], sa
     with pytest.raises(SettingsError, match=said) as caught:
         load_settings({}, environ, tmp_path)
 
-    assert "ops@" not in str(caught.value)
+    assert "night@" not in str(caught.value)
     assert "not-an-address" not in str(caught.value)
 
 

@@ -1,0 +1,140 @@
+"""Dagster's two sensors: every account is checked, and a run that left no trace is told of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from pipelines import alerts
+from pipelines.alerts import alerts_sensor, failure_alerts_sensor
+from pipelines.connections import Account
+from pipelines.definitions import definitions
+from tests.alerts.agency import Agency, Clock, settings_of
+from tests.alerts.receivers import Receiver
+
+ACCOUNTS = """
+data_dir = "data"
+alert_webhook_file = "webhook"
+
+[accounts.acme]
+base_url = "https://acme.example"
+
+[accounts.globex]
+base_url = "https://globex.example"
+billing_day = 99
+"""
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """A webhook that takes everything."""
+    with Receiver() as made:
+        yield made
+
+
+@pytest.fixture
+def account(tmp_path: Path, receiver: Receiver) -> Account:
+    """Two accounts: one is well, and the settings of the other are wrong."""
+    (tmp_path / "connector.toml").write_text(ACCOUNTS, encoding="utf-8")
+    (tmp_path / "webhook").write_text(receiver.address, encoding="utf-8")
+    (tmp_path / "webhook").chmod(0o600)
+    clock = Clock(datetime.now(UTC) - timedelta(hours=1))
+    Agency(settings_of(tmp_path / "data", "acme"), clock).pull()
+    return Account(environ={}, cwd=tmp_path)
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    """A Dagster that keeps nothing once it is closed."""
+    with dg.DagsterInstance.ephemeral() as made:
+        yield made
+
+
+def look(account: Account, instance: dg.DagsterInstance) -> str:
+    """What the sensor says."""
+    with dg.build_sensor_context(
+        instance=instance, resources={"account": account}, sensor_name=alerts_sensor.name
+    ) as context:
+        skipped = alerts_sensor(context)
+    assert isinstance(skipped, dg.SkipReason)
+    return str(skipped.skip_message)
+
+
+def failed_run(instance: dg.DagsterInstance, **tags: str) -> dg.DagsterRun:
+    """A run of the pull job that failed before it did anything."""
+
+    @dg.op
+    def breaks() -> None:
+        raise RuntimeError("it breaks")
+
+    @dg.job(name="pull", tags=tags)
+    def pull() -> None:
+        breaks()
+
+    return pull.execute_in_process(instance=instance, raise_on_error=False).dagster_run
+
+
+def test_sensor_checks_every_account(
+    account: Account, instance: dg.DagsterInstance, receiver: Receiver
+) -> None:
+    """One whose settings are wrong is told, and keeps no other from being checked."""
+    said = look(account, instance)
+
+    assert "Messages sent: 0; alerts that stand: 0. globex: billing_day is 99" in said
+    assert [] == receiver.bodies
+
+
+def test_a_run_that_left_no_trace_is_told_once(
+    account: Account, instance: dg.DagsterInstance, receiver: Receiver
+) -> None:
+    """A failed run of the account's partition, of which no file knows, opens an alert, once; runs
+    of other partitions, or of none where there are several accounts, are nobody's.
+    """
+    failed_run(instance, **{alerts.PARTITION_TAG: "globex"})
+    failed_run(instance)
+    assert "Messages sent: 0" in look(account, instance)
+    failed_run(instance, **{alerts.PARTITION_TAG: "acme"})
+    said = [look(account, instance) for _ in range(2)]
+
+    assert [
+        "Messages sent: 1; alerts that stand: 1.",
+        "Messages sent: 0; alerts that stand: 1.",
+    ] == [each[:39] for each in said]
+    (got,) = receiver.received
+    assert ("acme", "job_failed", "pull") == (got["account"], got["code"], got["about"])
+
+
+def test_failure_sensor_checks_at_once(
+    account: Account, instance: dg.DagsterInstance, receiver: Receiver
+) -> None:
+    """As soon as Dagster sees a failed run the accounts are checked."""
+    run = failed_run(instance, **{alerts.PARTITION_TAG: "acme"})
+    (event,) = [
+        each.dagster_event
+        for each in instance.all_logs(run.run_id)
+        if each.dagster_event is not None and each.dagster_event.is_failure
+        if each.dagster_event.event_type is dg.DagsterEventType.RUN_FAILURE
+    ]
+    with dg.build_run_status_sensor_context(
+        sensor_name=failure_alerts_sensor.name,
+        dagster_instance=instance,
+        dagster_run=run,
+        dagster_event=event,
+        resources={"account": account},
+    ).for_run_failure() as context:
+        failure_alerts_sensor(context)
+
+    assert ["job_failed"] == [each["code"] for each in receiver.received]
+
+
+def test_sensors_are_off_until_they_are_switched_on() -> None:
+    """Neither sensor does anything by itself."""
+    sensors = {each.name: each for each in definitions.sensors or ()}
+
+    for each in (alerts_sensor, failure_alerts_sensor):
+        assert each is sensors[each.name]
+        assert dg.DefaultSensorStatus.STOPPED == each.default_status

@@ -1,0 +1,70 @@
+"""What the journal says of pushes, read from rows as the journal keeps them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from connector.engine.push_plan import Plan, Terms
+from connector.ledger import Ledger, Owner
+from connector.ledger.journal import PUSH_LEASE, Journal
+from connector.ledger.push_health import Doubt, PushHealth, read_push_health
+from tests.alerts.agency import START
+
+
+def test_an_empty_journal_says_nothing(tmp_path: Path) -> None:
+    """Where nothing was ever pushed there is nothing to tell."""
+    with Ledger(tmp_path) as ledger:
+        assert PushHealth() == read_push_health(ledger)
+
+
+def test_the_last_run_of_each_resource_comes_first_and_rows_are_counted(tmp_path: Path) -> None:
+    """Runs are in the order in which they were last at work; refused rows are counted for each,
+    but for those that were undone; rows in doubt are parted by whether they wait for a person.
+    """
+    with Ledger(tmp_path) as ledger:
+        now = START
+        for n, resource in enumerate(("jobs", "leads", "jobs")):
+            now = START + timedelta(hours=n)
+            run_id = f"b-{n}"
+            ledger.take_lease(PUSH_LEASE, Owner.of_this_process(run_id, "push"), now)
+            journal = Journal(ledger, run_id, now=lambda moment=now: moment)  # type: ignore[misc]
+            plan = Plan(resource, "create", f"{n}.csv", f"digest-{n}", (), ())
+            journal.undertake(plan, Terms())
+            if n < 2:
+                journal.end(run_id, "partial", requests=1, seconds=1.0)
+            ledger.release_lease(PUSH_LEASE, run_id)
+        with ledger.writing() as connection:
+            for number, (batch, state, undone_at) in enumerate(
+                [
+                    ("b-0", "rejected", None),
+                    ("b-1", "invalid", None),
+                    ("b-1", "conflict", None),
+                    ("b-1", "rejected", START.isoformat()),
+                    ("b-1", "applied", None),
+                    ("b-1", "held", None),
+                    ("b-1", "ambiguous", None),
+                    ("b-2", "unknown", None),
+                ]
+            ):
+                connection.execute(
+                    "INSERT INTO push_rows (batch, number, state, code, is_begun, is_in_doubt,"
+                    " is_altered, undone_at, moved_at, change) VALUES (?, ?, ?, '', 0, 0, 0, ?, ?,"
+                    " 1)",
+                    (
+                        batch,
+                        number,
+                        state,
+                        undone_at,
+                        (START + timedelta(hours=number)).isoformat(),
+                    ),
+                )
+        found = read_push_health(ledger)
+
+    assert [
+        ("b-2", "jobs", None, 0),
+        ("b-1", "leads", "partial", 2),
+        ("b-0", "jobs", "partial", 1),
+    ] == [(each.batch, each.resource, each.outcome, each.refused) for each in found.runs]
+    assert Doubt(2, START + timedelta(hours=5)) == found.held
+    assert Doubt(1, START + timedelta(hours=7)) == found.open

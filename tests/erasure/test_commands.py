@@ -1,0 +1,50 @@
+"""The commands: what they print, how they end, and that they show nothing of the person."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from connector.suppression.key import make_key
+from tests.erasure.office import EMAIL, TRACES, call, office
+
+
+def test_commands_show_nothing_of_the_person(tmp_path: Path) -> None:
+    """Where somebody is, and a preview, are told in counts, on either stream."""
+    office(tmp_path)
+
+    found = call(tmp_path, "whereis", EMAIL, "--json")
+    preview = call(tmp_path, "erase", EMAIL)
+
+    assert [0, 0] == [found.exit_code, preview.exit_code]
+    assert {"bookings": 2, "candidates": 1, "companies": 1} == json.loads(found.stdout)["records"]
+    lines = [line.split() for line in preview.stdout.splitlines()]
+    assert ["work.duckdb", "landing.candidates", "2"] in lines
+    assert "Run it again with --apply" in preview.stderr
+    said = f"{found.output}{preview.output}".lower()
+    assert [] == [each for each in TRACES if each.lower() in said]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (("erase",), 2, "nobody was named"),
+        (("erase", "Ann Lee"), 2, "neither an email address nor a record's id"),
+        (("erase", EMAIL, "--release", EMAIL), 2, "--release"),
+        (("erase", "--release", EMAIL), 0, "0 hashes"),
+        (("retention",), 2, "no rule on retention"),
+    ],
+)
+def test_what_cannot_be_meant_is_said(
+    tmp_path: Path, arguments: tuple[str, ...], status: int, said: str
+) -> None:
+    """Wrong usage ends with 2 and a sentence, and nothing is made in the folder."""
+    (tmp_path / "data").mkdir()
+    make_key(tmp_path / "data")
+
+    done = call(tmp_path, *arguments)
+
+    assert status == done.exit_code
+    assert said in done.stderr

@@ -6,6 +6,7 @@ import dataclasses
 import math
 import random
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import get_args, get_type_hints
 
@@ -131,11 +132,17 @@ def test_every_behaviour_gives_an_exact_and_cheap_copy(
     tmp_path: Path, behaviours: dict[str, str]
 ) -> None:
     """What the API leaves open changes neither the copy nor its price."""
-    with Sandbox(counts=SMALL, behaviours=behaviours) as sandbox:
+    # A change within the second of the last look makes the walk list again, to be certain, so
+    # that two seconds pass between the looks and the change.
+    passed = timedelta(0)
+    with Sandbox(
+        counts=SMALL, behaviours=behaviours, clock=lambda: datetime.now(UTC) + passed
+    ) as sandbox:
         per_page = int(behaviours["per_page_max"])
         report = pulled(sandbox, tmp_path)
         assert [] == differences(sandbox, published(tmp_path))
         quiet = pulled(sandbox, tmp_path)
+        passed = timedelta(seconds=2)
         change_candidates(sandbox)
         changed = pulled(sandbox, tmp_path)
 

@@ -8,8 +8,9 @@ What is learnt serves two ends. The *guard* is kept in hand for what may come be
 our request's arrival: at their rate of this window, or as a *surge*, the most that they took of
 late within a round trip, unless their minute's demand has come already. The *most* of one minute
 is left to them: their *demand*, as far as figures show it, and a little more, since who is refused
-shows less than he asks for. Each refusal of ours adds to that distance. All this is forgotten some
-minutes after it was last seen.
+shows less than he asks for: after a refusal of ours, a third of the limit more. While others are
+there, no more of ours are under way at once than the whole limit needs, sent evenly: a surge
+refuses all that it meets. All this is forgotten some minutes after it was last seen.
 
 Pure, and part of `pace`: it reads no headers and decides nothing.
 """
@@ -44,8 +45,15 @@ EXPECTED_SECONDS = 5.0
 """From so much of a window on, the others' rate says what they will ask for in a minute."""
 
 SHARE = 16
-"""One part of so many is added to what others took: of theirs, or of the limit if we were refused.
+"""One part of so many is added to what others took."""
+
+REFUSED_SHARE = 3
+"""One part of so many of the limit is added after a refusal: it cut short what they came to take,
+so that nothing tells how much that was, and to learn it little by little costs one refusal each.
 """
+
+ROUND_TRIPS = 16
+"""About so many round trips make the usual one."""
 
 STALE_SECONDS = 2.0
 """After so long without a figure one request looks first."""
@@ -86,6 +94,7 @@ class Others:
         self._here = 0
         """How many of theirs the last figure counts at least."""
         self._round_trip_seconds = 0.0
+        self._usual_seconds, self._round_trips = 0.0, 1
         self._told_at = -math.inf
         # When figures came, each with `Remaining` and all of ours that it had counted for certain:
         # a sum that only others lower. Only the highest of each moment on is kept.
@@ -126,7 +135,7 @@ class Others:
         if limit is not None and sent_at >= self._refused_at:
             self._surge.see(now, left + 1)
             self._demand.see(now, limit - self._ours.count_within_minute(now) - in_flight)
-            self._distance.see(now, min(self._distance.at(now) + limit // SHARE, limit // 4))
+            self._distance.see(now, limit // REFUSED_SHARE)
             self._refused_at = now
 
     def open(self) -> None:
@@ -146,6 +155,8 @@ class Others:
         """A figure came with the answer to a request of `sent_at`: do ours explain it?"""
         self._told_at, self._begun_at = now, min(self._begun_at, now)
         self._round_trip_seconds = max(self._round_trip_seconds, now - sent_at)
+        self._usual_seconds += (now - sent_at - self._usual_seconds) / self._round_trips
+        self._round_trips = min(self._round_trips + 1, ROUND_TRIPS)
         taken = self._first_remaining - remaining - (self._ours.sent - self._counted)
         if taken > 0:
             self._seen_at = now
@@ -185,6 +196,12 @@ class Others:
     def is_due(self, now: float) -> bool:
         """Whether one must look first: others may have taken much since the last figure."""
         return self.is_seen(now) and now >= self._told_at + STALE_SECONDS
+
+    def is_enough(self, now: float, limit: int | None, in_flight: int) -> bool:
+        """Whether so many under way are all that the limit needs, with others there."""
+        if in_flight == 0 or limit is None or not self.is_seen(now):
+            return False
+        return in_flight >= limit / WINDOW_SECONDS * self._usual_seconds
 
     def guard(self, now: float) -> int:
         """As many as others may take between the last figure and a request that leaves now."""

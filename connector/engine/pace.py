@@ -94,8 +94,8 @@ class Wait:
     """Ask again after `seconds`, or as soon as another request has ended; None: only then.
 
     `reason` is "window" (spent until its reset), "probe" (one request is out to learn what is
-    left), "backoff" (after a 429), "ramp" (few at a time after one) or "spread" (evenly
-    over the window).
+    left), "backoff" (after a 429), "ramp" (few at a time after one, or beside others) or "spread"
+    (evenly over the window).
     """
 
     seconds: float | None
@@ -321,6 +321,8 @@ class Pace:
                 return wait
         if self._in_flight > 0 and self._others.is_due(now):
             return Wait(None, "probe")
+        if self._others.is_enough(now, self._limit, self._in_flight):
+            return Wait(None, "ramp")
         if self._mode == "spread" and now < self._next_at:
             return _wait(self._next_at - now, "spread")
         return Wait(None, "ramp") if self._gate.is_full(self._in_flight) else None

@@ -11,8 +11,9 @@ NOW = 1_700_000_000.0
 class Hand:
     """A pace, played by hand at moments that are given; the server's clock runs with ours."""
 
-    def __init__(self, *, mode: Mode = "burst", reserve: int = 0) -> None:
+    def __init__(self, *, mode: Mode = "burst", reserve: int = 0, limit: int = 10) -> None:
         self.pace = Pace(mode=mode, reserve=reserve)
+        self._limit = limit
 
     def seconds(self, now: float) -> float:
         """Ask for one that must wait for a while."""
@@ -42,14 +43,14 @@ class Hand:
     def heard(
         self, now: float, ticket: Ticket, remaining: int | None, reset: float | None = 50, /
     ) -> None:
-        """Answer with a `Remaining` of 10; `reset` is in seconds of our clock."""
+        """Answer with this `Remaining`; `reset` is in seconds of our clock."""
         moment = None if reset is None else NOW + reset
-        rate = RateHeaders(10 if remaining is not None else None, remaining, moment)
+        rate = RateHeaders(None if remaining is None else self._limit, remaining, moment)
         self.pace.heard(now, ticket, rate, NOW + now)
 
     def refused(
         self, now: float, ticket: Ticket, reset: float | None = None, /, *, jitter: float = 0
     ) -> None:
         """Answer with a 429; without a `reset`, it has no figures."""
-        rate = RateHeaders() if reset is None else RateHeaders(10, 0, NOW + reset)
+        rate = RateHeaders() if reset is None else RateHeaders(self._limit, 0, NOW + reset)
         self.pace.refused(now, ticket, rate, NOW + now, jitter)

@@ -36,17 +36,17 @@ def test_a_refusal_closes_the_gate_for_everybody(jitter: float) -> None:
 
 def test_after_a_refusal_the_number_in_flight_grows_slowly() -> None:
     """One, then two, then one more with each answer."""
-    hand = Hand()
+    hand = Hand(limit=600)
     first = hand.go(0)
     hand.refused(1, first, 30)
-    hand.heard(33, hand.go(33), 9, 90)
+    hand.heard(34, hand.go(33), 9, 90)
 
-    tickets = hand.go_all(33)
+    tickets = hand.go_all(34)
     assert 2 == len(tickets)
-    assert Wait(None, "ramp") == hand.wait(33)
+    assert Wait(None, "ramp") == hand.wait(34)
 
-    hand.heard(34, tickets[0], 8, 90)
-    assert 2 == len(hand.go_all(34))
+    hand.heard(35, tickets[0], 8, 90)
+    assert 2 == len(hand.go_all(35))
 
 
 def test_untold_refusals_make_longer_and_longer_waits() -> None:
@@ -148,7 +148,7 @@ def test_a_later_word_does_not_open_the_gate() -> None:
 
 def test_what_was_under_way_proves_nothing_about_a_refusal() -> None:
     """An answer to a request that left before it neither forgives it nor speeds the way back."""
-    hand = Hand()
+    hand = Hand(limit=600)
     hand.heard(1, hand.go(0), 9)
     tickets = hand.go_all(1)
     hand.refused(2, tickets[0], 30)

@@ -176,9 +176,25 @@ def test_others_are_left_what_they_may_take_meanwhile() -> None:
             second + 1, hand.go(second), RateHeaders(1000, remaining, NOW + 50), NOW + second
         )
 
-    left = len(hand.go_all(20))
+    while tickets := hand.go_all(20):
+        for ticket in tickets:
+            remaining -= 1
+            hand.pace.heard(20, ticket, RateHeaders(1000, remaining, NOW + 50), NOW + 20)
 
-    assert 20 <= remaining - left <= 100
+    assert 20 <= remaining <= 100
+
+
+def test_beside_others_few_are_under_way_at_once() -> None:
+    """As many as would use the whole limit if they were sent evenly: a surge meets no more."""
+    alone, beside = Hand(limit=600), Hand(limit=600)
+    for hand in (alone, beside):
+        hand.heard(0.5, hand.go(0), 500)
+    beside.heard(1, beside.go(0.5), 400)
+    alone.heard(1, alone.go(0.5), 499)
+
+    assert 5 == len(beside.go_all(1))
+    assert Wait(None, "ramp") == beside.wait(1)
+    assert 400 <= len(alone.go_all(1))
 
 
 def test_spread_requests_share_what_is_left_of_the_window() -> None:
@@ -228,8 +244,10 @@ def test_what_others_took_before_us_is_believed() -> None:
     hand = Hand()
     hand.heard(1, hand.go(0), 9)
     hand.heard(71, hand.go(70), 2, 120)
+    hand.heard(72, hand.go(71), 1, 120)
+    hand.heard(73, hand.go(72), 0, 120)
 
-    assert 2 == len(hand.go_all(71))
+    assert "window" == hand.wait(73).reason
 
 
 def test_where_others_take_part_the_probe_waits_for_ours_to_leave() -> None:

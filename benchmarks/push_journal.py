@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -86,7 +87,7 @@ def _plan(rows: int) -> Plan:
 def _transitions(journal: Journal, batch: str) -> tuple[list[float], list[float]]:
     """Milliseconds of each intent and of each outcome."""
     intents, ends = [], []
-    for row in journal.work(batch)[:ROWS]:
+    for row in islice(journal.work(batch), ROWS):
         request = create_request(CATALOG["candidates"], row.task.fields)
         began = time.perf_counter()
         journal.intend(row.key, request, before=None, sent_after=datetime.now(UTC))

@@ -10,9 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from connector.accounts import configured_accounts
+    from connector.accounts import Configured, configured_accounts
     from connector.advice import difference, explain, may_repeat
     from connector.alerts import JobRun, check_alerts
+    from connector.alerts.silence import Proof, proof_of
     from connector.asking import PUSH_OPTIONS, PushOptions
     from connector.catalog import (
         CATALOG,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         ConnectorError,
         Forbidden,
         InDoubt,
+        LeaseHeld,
         NotFound,
         PublishingRefused,
         QuotaSpent,
@@ -57,7 +59,7 @@ if TYPE_CHECKING:
     from connector.publication import Prepared, Published, prepare, publish
     from connector.push import ORDER, Manner, PushReport, Watches
     from connector.resource import Declaration
-    from connector.run import pull
+    from connector.run import PullManner, pull
     from connector.settings import Settings, load_settings
     from connector.spreadsheet.mapping_file import load_map
     from connector.spreadsheet.problems import PROBLEMS
@@ -65,10 +67,17 @@ if TYPE_CHECKING:
     from connector.warehouse.schema import Column, columns
 
 _HOMES = {
-    "accounts": ("configured_accounts",),
+    "accounts": (
+        "Configured",
+        "configured_accounts",
+    ),
     "alerts": (
         "JobRun",
         "check_alerts",
+    ),
+    "alerts.silence": (
+        "Proof",
+        "proof_of",
     ),
     "advice": (
         "difference",
@@ -98,6 +107,7 @@ _HOMES = {
         "ConnectorError",
         "Forbidden",
         "InDoubt",
+        "LeaseHeld",
         "NotFound",
         "PublishingRefused",
         "QuotaSpent",
@@ -143,7 +153,10 @@ _HOMES = {
         "Watches",
     ),
     "resource": ("Declaration",),
-    "run": ("pull",),
+    "run": (
+        "PullManner",
+        "pull",
+    ),
     "settings": (
         "Settings",
         "load_settings",
@@ -175,6 +188,7 @@ __all__ = [
     "Client",
     "Column",
     "Company",
+    "Configured",
     "ConnectorError",
     "ContentItem",
     "ContentType",
@@ -186,14 +200,17 @@ __all__ = [
     "Job",
     "JobRun",
     "Lead",
+    "LeaseHeld",
     "Manner",
     "ModelBuilt",
     "NotFound",
     "Page",
     "Prepared",
     "Project",
+    "Proof",
     "Published",
     "PublishingRefused",
+    "PullManner",
     "PullReport",
     "PushOptions",
     "PushReport",
@@ -224,6 +241,7 @@ __all__ = [
     "load_settings",
     "may_repeat",
     "prepare",
+    "proof_of",
     "publish",
     "pull",
     "read",

@@ -51,7 +51,8 @@ def _accounts(environ: Mapping[str, str], cwd: Path) -> Iterator[Configured]:
 
 def _read(name: str | None, environ: Mapping[str, str], cwd: Path) -> Configured:
     try:
-        return Configured(name, load_settings({"account": name}, environ, cwd))
+        given = {"account": name}
+        return Configured(name, load_settings(given, environ, cwd, heeds_all=False))
     except Misused as error:
         return Configured(name, None, error)
 

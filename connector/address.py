@@ -45,6 +45,25 @@ def read_address(raw: object) -> str:
     return f"{parts.scheme}://{parts.netloc.lower()}{path}"
 
 
+def read_proxy(raw: object) -> str:
+    """The address of a proxy: a scheme, a host and a port, and nothing else.
+
+    A name or a password in it is refused, since addresses are shown. Raises `ValueError`, whose
+    text says what is allowed and holds nothing of `raw`.
+    """
+    text = raw.strip() if isinstance(raw, str) else ""
+    allowed = "the address of a proxy such as http://proxy.example:3128, without a name or a path"
+    if not re.fullmatch(r"https?://(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}/?", text):
+        raise ValueError(allowed)
+    try:
+        port = urlsplit(text).port
+    except ValueError:
+        raise ValueError(allowed) from None
+    if not port:
+        raise ValueError(allowed)
+    return text.rstrip("/").lower()
+
+
 def is_loopback(host: str) -> bool:
     """Whether a host's name or number is this machine's own."""
     try:

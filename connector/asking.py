@@ -1,7 +1,7 @@
 """What a person may say of a push, in one place.
 
-The command and the job take the same options, with the same words for them, the same values and
-the same errors.
+The command, the job and the inbox's `push.toml` take the same options, with the same words for
+them, the same values and the same errors.
 """
 
 from __future__ import annotations

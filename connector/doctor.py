@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from connector.catalog import CATALOG
 from connector.client import Client, Limits
@@ -24,6 +24,7 @@ from connector.errors import (
     ConnectorError,
     DamagedLog,
     Forbidden,
+    NothingPublished,
     RateLimited,
     ServerFailed,
     SettingsError,
@@ -31,9 +32,11 @@ from connector.errors import (
     Unauthorized,
     WarehouseError,
 )
+from connector.lakehouse import standing
 from connector.ledger import Ledger, Purse, Spender, terms_of
 from connector.resource import Declaration, Resource
 from connector.settings import Settings
+from connector.upkeep import Check, upkeep
 from connector.warehouse import Warehouse
 from connector.warehouse.repair import set_logs_aside
 
@@ -46,18 +49,6 @@ _UNTOLD = (
 )
 
 _REPAIRED = "Run 'connector pull': it reads again what was in the log and has changed since."
-
-State = Literal["ok", "warning", "failed", "not checked"]
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing that was looked at: what was found, and what to do where it is not well."""
-
-    name: str
-    state: State
-    found: str
-    action: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +94,9 @@ async def examine(
     if repairs:
         checks.append(await asyncio.to_thread(_repair, settings.folder, now))
     checks.append(await asyncio.to_thread(_warehouse, settings.folder))
+    if settings.lakehouse.value is not None:
+        checks.append(await asyncio.to_thread(_lakehouse, settings))
+    checks += await asyncio.to_thread(lambda: list(upkeep(settings, os.environ, now())))
     requests = 0
     if checks[0].state == "failed":
         checks += [Check(n, "not checked", "the settings come first") for n in ("address", "key")]
@@ -191,6 +185,19 @@ def _warehouse(folder: Path) -> Check:
     return Check("warehouse", "ok", f"{warehouse.work} holds {live:,} live records")
 
 
+def _lakehouse(settings: Settings) -> Check:
+    """The lakehouse can be reached. A pull works without it, and publishes."""
+    try:
+        found = standing(settings)
+    except NothingPublished as error:
+        return Check("lakehouse", "ok", str(error))
+    except ConnectorError as error:
+        return Check("lakehouse", "warning", str(error), error.action)
+    accounts = len(found.entries)
+    noun = "account" if accounts == 1 else "accounts"
+    return Check("lakehouse", "ok", f"{found.data} has {accounts:,} {noun}")
+
+
 def _count(
     settings: Settings, ledger: Ledger, now: Callable[[], datetime]
 ) -> tuple[Check, Purse | None]:
@@ -228,7 +235,12 @@ class _Visit:
         self._now = now
         self._base_url = connection.base_url
         self._client = Client(
-            connection.base_url, connection.api_key, limits=_LIMITS, observer=self, toll=purse
+            connection.base_url,
+            connection.api_key,
+            limits=_LIMITS,
+            observer=self,
+            toll=purse,
+            **connection.route(),
         )
         self._skew_seconds: float | None = None
         self.requests = 0

@@ -23,8 +23,9 @@ Format = Literal["email", "url", "currency", "timezone", "json"]
 """
 
 Personal = Literal["identity", "contact", "pay", "text"]
-"""What a field tells of a person: who it is; where to reach them, or their things; what they earn
-or ask for; whatever somebody wrote. Ids are none of it: they mean nothing outside the platform.
+"""What a field tells of a person: who it is, their post and employer included; where to reach them,
+or their things; what they earn or ask for; whatever somebody wrote. Ids are none of it: they mean
+nothing outside the platform. Nor are the agency's own labels, such as a source or a state.
 """
 
 

@@ -1,4 +1,4 @@
-"""The API key: how it is read from text and from a file. Nothing here ever shows any of it."""
+"""The API key: how it is read from text, a file, a keyring. Nothing here ever shows any of it."""
 
 from __future__ import annotations
 
@@ -44,3 +44,39 @@ def read_key_file(path: Path) -> tuple[str, str | None]:
         )
     # Latin-1 reads any byte; whatever cannot be part of a key is refused by `read_key`.
     return content.decode("latin-1").removesuffix("\n").removesuffix("\r"), warning
+
+
+KEYRING_ALLOWED = "SERVICE/USER, the names under which the key is in the system's keyring"
+
+
+def read_keyring(entry: str) -> str:
+    """What the system's keyring holds under `SERVICE/USER`.
+
+    Raises `ValueError`, whose text says what is wrong and what to do; it holds nothing of the key,
+    and nothing of what the keyring itself has said, which may.
+    """
+    service, _, user = entry.strip().rpartition("/")
+    if not service or not user:
+        raise ValueError(f"must be {KEYRING_ALLOWED}")
+    try:
+        # Only who keeps the key there needs it, and asking the system for its keyrings takes time.
+        import keyring  # noqa: PLC0415
+        import keyring.errors  # noqa: PLC0415
+    except ImportError:
+        raise ValueError(
+            "needs the package keyring, which is not installed here: install"
+            " recruitment-connector[keyring]"
+        ) from None
+    try:
+        found = keyring.get_password(service, user)
+    except keyring.errors.NoKeyringError:
+        raise ValueError("cannot be read: this machine has no keyring for this user") from None
+    except keyring.errors.KeyringLocked:
+        raise ValueError("cannot be read: the keyring is locked, and nobody unlocked it") from None
+    except keyring.errors.KeyringError as error:
+        raise ValueError(f"cannot be read: the keyring failed ({type(error).__name__})") from None
+    if found is None:
+        raise ValueError(
+            f"is not in the keyring under these names: run 'keyring set {service} {user}'"
+        )
+    return found

@@ -116,9 +116,13 @@ class PullReport:
 
     @property
     def exit_status(self) -> int:
-        """0 done, 1 failed, 3 partial, 4 stopped; an error's own status where one ended the run."""
+        """0 done, 1 failed, 3 partial or not shared, 4 stopped; an error's own status where one
+        ended the run.
+        """
         if self.outcome == "failed" and self.error is not None:
             return self.error.exit_status
+        if self.outcome == "done" and self.published is not None and self.published.unshared:
+            return 3
         return {"done": 0, "failed": 1, "partial": 3, "stopped": 4}[self.outcome]
 
     def as_json(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,6 +22,8 @@ from connector.client import Client
 from connector.engine.push_plan import Terms
 from connector.engine.task import Foreseen
 from connector.errors import ConnectorError, Misused, UnknownName
+from connector.kept import Mapped
+from connector.ledger.push_reads import RowRecord
 from connector.outcome import PullReport, Watch
 from connector.preview import Asked, Preview, preview
 from connector.preview.foreseen import OPERATIONS
@@ -100,6 +103,7 @@ class PushReport:
             "requests_foreseen": self.preview.requests,
             "seconds": round(self.seconds, 3),
             "merged": list(self.preview.table.merged),
+            "missing": list(self.preview.columns.missing),
             "unmapped": [each.heading for each in self.preview.columns.unmapped],
             "changes": self._changes(),
             "report": str(self.file) if self.file is not None else None,
@@ -269,30 +273,26 @@ class _Push:
         return PushReport(foreseen, results, summary, seconds, path, **more)
 
 
-def _ended(foreseen: Preview, done: BatchReport) -> list[RowResult]:
+def _ended(foreseen: Preview, done: BatchReport) -> Collection[RowResult]:
     """How every row ended, as the journal has it. Raises `AssertionError` where they do not add
     up: a report that leaves out a row is worse than none.
     """
-    results = [
-        RowResult(
-            row.number,
-            row.outcome,
-            tuple(as_told(each, foreseen.columns) for each in row.problems),
-            row.code or None,
-            row.record_id,
-        )
-        for row in done.rows
-    ]
-    numbers = [each.number for each in foreseen.results]
-    assert numbers == [each.number for each in results], "the report's rows are not the file's"
-    return results
+
+    def result(row: RowRecord) -> RowResult:
+        problems = tuple(as_told(each, foreseen.columns) for each in row.problems)
+        return RowResult(row.number, row.outcome, problems, row.code or None, row.record_id)
+
+    for wanted, row in zip_longest(foreseen.results, done.rows):
+        is_told = wanted is not None and row is not None and wanted.number == row.number
+        assert is_told, "the report's rows are not the file's"
+    return Mapped(done.rows, result, len(done.rows))
 
 
-def _unsent(foreseen: Preview) -> list[RowResult]:
+def _unsent(foreseen: Preview) -> Collection[RowResult]:
     """What is foreseen, with the rows that would be sent called not sent."""
-    return [
-        RowResult(each.number, "not_sent", record_id=each.record_id)
-        if each.outcome in OPERATIONS
-        else each
-        for each in foreseen.results
-    ]
+
+    def result(row: RowResult) -> RowResult:
+        is_left = row.outcome in OPERATIONS
+        return RowResult(row.number, "not_sent", record_id=row.record_id) if is_left else row
+
+    return Mapped(foreseen.results, result, len(foreseen.results))

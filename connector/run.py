@@ -45,6 +45,9 @@ from connector.stream import Drive
 from connector.visit import Visit, select, visiting
 from connector.warehouse import ResourceRun, StreamState
 
+PullManner = Manner
+"""The name that what is asked of a pull has outside, where pushing has a manner as well."""
+
 # Errors that every further request would meet as well.
 _FATAL = (Unauthorized, Stopped, Unreachable, WarehouseError, NotTheApi)
 

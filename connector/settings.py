@@ -16,16 +16,15 @@ no key is ever shown: not by a message, and not by `repr`.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, NoReturn, get_args
+from typing import Any, Literal, NoReturn
 
 from pydantic import SecretStr
 
-from connector.address import is_loopback, read_address
+from connector.address import is_loopback
 from connector.alert_settings import (
     KINDS,
     Age,
@@ -39,8 +38,12 @@ from connector.alert_settings import (
     read_recipients,
     read_user,
 )
-from connector.credentials import HASH_KEY_CHARACTERS_MIN, read_api_key, read_secret
+from connector.credentials import HASH_KEY_CHARACTERS_MIN, Connection, read_ends, read_secret
 from connector.errors import SettingsError, UnknownName
+from connector.lakehouse_settings import check_lakehouse, read_data
+from connector.log import Form
+from connector.reading import one_of, raw, whole
+from connector.schedule_settings import read_cron, read_zone
 from connector.sources import (
     ACCOUNT_ALLOWED,
     ACCOUNT_NAME,
@@ -49,6 +52,7 @@ from connector.sources import (
     ENVIRONMENT,
     FILE_ENDING,
     FLAGS,
+    KEYRING_ENDING,
     PERSONAL,
     RETENTION,
     SECRETS,
@@ -57,7 +61,6 @@ from connector.sources import (
     Sources,
     misspelt,
     read_config,
-    read_path,
     refuse,
 )
 
@@ -81,17 +84,11 @@ MAX_AGE = "26h"
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
-    """What a client needs: the address before `/api/v1`, and the key."""
-
-    base_url: str
-    api_key: SecretStr
-
-
-@dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that was set, or is the default.
 
+    `ca_file` has authorities that are trusted besides the usual ones, and `proxy` is the way to
+    the address; both are None where nothing was said of them. `log` is how commands talk.
     `account` is None for the unnamed account. `monthly_requests` is None where the plan's figure
     was not told (API 8.5); `monthly_reserve_requests` is None where a twentieth of it is meant.
     `connections` is how many requests may be under way at once,
@@ -99,8 +96,12 @@ class Settings:
     of each minute's window are left to people. `models` says whether models are built;
     `publish_personal` what becomes of personal fields in the published file, `publish_hash_key`
     the key by which they are hashed, and `publish_without` which schemas the file goes without.
+    `*_cron` say when something happens by itself, in cron's manner or `off`, by the clock of
+    `time_zone`, and `scrub_requests` what the weekly scrub may spend on looking again.
     `alert_*` say which alerts are sent and where to; `alert_email_port` is None where it follows
-    from `alert_email_security`. `retention` are rules in text, by resource.
+    from `alert_email_security`. `lakehouse` is the catalog of the shared lakehouse and
+    `lakehouse_data` where its files are, both None where there is none; `lakehouse_keep_days` is
+    for how long its earlier states are kept. `retention` are rules in text, by resource.
     `accounts` are the names that the project file has tables for. `warnings` are sentences to show
     once.
     """
@@ -108,7 +109,10 @@ class Settings:
     account: Setting[str | None]
     base_url: Setting[str | None]
     api_key: Setting[SecretStr | None]
+    ca_file: Setting[Path | None]
+    proxy: Setting[str | None]
     data_dir: Setting[Path]
+    log: Setting[Form]
     monthly_requests: Setting[int | None]
     billing_day: Setting[int]
     monthly_reserve_requests: Setting[int | None]
@@ -130,6 +134,14 @@ class Settings:
     alert_email_password: Setting[SecretStr | None]
     alert_max_age: Setting[Age]
     alert_kinds: Setting[tuple[Kind, ...]]
+    nightly_cron: Setting[str]
+    intraday_cron: Setting[str]
+    scrub_cron: Setting[str]
+    scrub_requests: Setting[int]
+    time_zone: Setting[str]
+    lakehouse: Setting[SecretStr | None]
+    lakehouse_data: Setting[str | None]
+    lakehouse_keep_days: Setting[int]
     retention: Setting[Mapping[str, str]] = _NO_RULES
     accounts: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -172,7 +184,9 @@ class Settings:
         if self.api_key.value is None:
             names = f"{ENVIRONMENT['api_key']} or {ENVIRONMENT['api_key_file']}"
             self._miss("api_key", names, f"api_key_file in {CONFIG_NAME}")
-        return Connection(self.base_url.value, self.api_key.value)
+        return Connection(
+            self.base_url.value, self.api_key.value, self.ca_file.value, self.proxy.value
+        )
 
     def hash_key(self) -> SecretStr | None:
         """The key by which personal fields are hashed; None where they are not.
@@ -195,10 +209,18 @@ class Settings:
         accounts = f", or choose --account: {names}" if names else ""
         raise SettingsError(f"{name} is not set", action=f"Set {variable}, or {key}{accounts}.")
 
+    def secrets(self) -> Iterator[str]:
+        """Every secret that is set, to be kept out of what is shown and of what is copied."""
+        for name in SECRETS:
+            setting: Setting[SecretStr | None] = getattr(self, name)
+            if setting.value is not None:
+                yield setting.value.get_secret_value()
+
     def rows(self) -> Iterator[tuple[str, str, str]]:
         """Each setting's name, its value as it may be shown, and its origin."""
         for name in ENVIRONMENT:
-            if name.removesuffix(FILE_ENDING) in SECRETS and name not in SECRETS:
+            secret = name.removesuffix(FILE_ENDING).removesuffix(KEYRING_ENDING)
+            if secret in SECRETS and name not in SECRETS:
                 continue
             setting: Setting[Any] = getattr(self, name)
             shown = "not set" if setting.value in (None, ()) else str(setting.value)
@@ -209,56 +231,51 @@ class Settings:
             yield name, shown, setting.origin
 
 
-def load_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: Path) -> Settings:
+def load_settings(
+    flags: Mapping[str, object],
+    environ: Mapping[str, str],
+    cwd: Path,
+    *,
+    heeds_all: bool = True,
+) -> Settings:
     """Read the settings from flags (by the setting's name; None: not given), the environment and
     the project file in `cwd` or where `CONNECTOR_CONFIG` says.
 
+    A mistake in the table of an account is refused where that account is chosen, and, if that
+    `heeds_all`, where none is.
     Raises `SettingsError` or `UnknownName`, both of which end a command with exit status 2.
     """
-    for name in flags:
-        secret = name.removesuffix(FILE_ENDING)
-        if secret in SECRETS:
-            raise SettingsError(
-                "a key is never taken from a flag, since process lists and shell histories show it",
-                action=f"Set {ENVIRONMENT[secret]} or {ENVIRONMENT[f'{secret}{FILE_ENDING}']}.",
-            )
-        if name not in FLAGS:
-            raise UnknownName("setting that a flag may give", name, FLAGS)
+    _check_flags(flags)
     sources = Sources(flags, environ, cwd)
-    read_config(sources)
-    account = sources.pick("account", _account, None)
-    if account.value is not None and sources.tables and account.value not in sources.tables:
-        raise UnknownName(
-            f"configured account of {sources.config_name} ({account.origin})",
-            account.value,
-            sources.tables,
-        )
-    sources.account = account.value
+    account = _choose(sources, heeds_all=heeds_all)
     warnings = list(misspelt(environ))
     settings = Settings(
         account=account,
-        base_url=sources.pick("base_url", lambda f: read_address(f.raw), None),
-        api_key=read_api_key(sources, warnings),
-        data_dir=sources.pick("data_dir", lambda f: read_path(f, environ), cwd / "data"),
-        monthly_requests=sources.pick("monthly_requests", _whole(1, 10**9), None),
-        billing_day=sources.pick("billing_day", _whole(1, 31), 1),
+        **read_ends(sources, warnings),
+        monthly_requests=sources.pick("monthly_requests", whole(1, 10**9), None),
+        billing_day=sources.pick("billing_day", whole(1, 31), 1),
         monthly_reserve_requests=sources.pick(
-            "monthly_reserve_requests", _whole(0, 10**9 - 1), None
+            "monthly_reserve_requests", whole(0, 10**9 - 1), None
         ),
-        connections=sources.pick("connections", _whole(1, 32), 4),
-        lateness_seconds=sources.pick("lateness_seconds", _whole(0, 86_400), 120),
-        reserve_requests=sources.pick("reserve_requests", _whole(0, 10**6), 0),
-        models=sources.pick("models", _one_of(OnOff), "on"),
-        publish_personal=sources.pick("publish_personal", _one_of(Treatment), "keep"),
+        connections=sources.pick("connections", whole(1, 32), 4),
+        lateness_seconds=sources.pick("lateness_seconds", whole(0, 86_400), 120),
+        reserve_requests=sources.pick("reserve_requests", whole(0, 10**6), 0),
+        models=sources.pick("models", one_of(OnOff), "on"),
+        publish_personal=sources.pick("publish_personal", one_of(Treatment), "keep"),
         publish_without=sources.pick("publish_without", _schemas, ()),
         publish_hash_key=read_secret(sources, "publish_hash_key", warnings),
         **_alerts(sources, warnings),
+        **_schedules(sources),
+        lakehouse=read_secret(sources, "lakehouse", warnings),
+        lakehouse_data=sources.pick("lakehouse_data", lambda f: read_data(f.raw, f.folder), None),
+        lakehouse_keep_days=sources.pick("lakehouse_keep_days", whole(0, 36_500), 30),
         retention=_retention(sources),
         accounts=tuple(sources.tables),
         warnings=tuple(warnings),
     )
     _check_reserve(settings)
     _check_email(settings)
+    check_lakehouse(settings.lakehouse, settings.lakehouse_data, settings.data_dir)
     # A pull that cannot publish in the end had better not begin.
     settings.hash_key()
     return settings
@@ -279,16 +296,57 @@ def _alerts(sources: Sources, warnings: list[str]) -> dict[str, Any]:
     """The settings on alerts, by their names."""
     return {
         "alert_webhook": read_secret(sources, "alert_webhook", warnings),
-        "alert_webhook_style": sources.pick("alert_webhook_style", _one_of(Style), "generic"),
-        "alert_email_to": sources.pick("alert_email_to", _raw(read_recipients), ()),
-        "alert_email_from": sources.pick("alert_email_from", _raw(read_mailbox), None),
-        "alert_email_host": sources.pick("alert_email_host", _raw(read_host), None),
-        "alert_email_port": sources.pick("alert_email_port", _whole(1, 65_535), None),
-        "alert_email_security": sources.pick("alert_email_security", _one_of(Security), "starttls"),
-        "alert_email_user": sources.pick("alert_email_user", _raw(read_user), None),
+        "alert_webhook_style": sources.pick("alert_webhook_style", one_of(Style), "generic"),
+        "alert_email_to": sources.pick("alert_email_to", raw(read_recipients), ()),
+        "alert_email_from": sources.pick("alert_email_from", raw(read_mailbox), None),
+        "alert_email_host": sources.pick("alert_email_host", raw(read_host), None),
+        "alert_email_port": sources.pick("alert_email_port", whole(1, 65_535), None),
+        "alert_email_security": sources.pick("alert_email_security", one_of(Security), "starttls"),
+        "alert_email_user": sources.pick("alert_email_user", raw(read_user), None),
         "alert_email_password": read_secret(sources, "alert_email_password", warnings),
-        "alert_max_age": sources.pick("alert_max_age", _raw(read_age), read_age(MAX_AGE)),
-        "alert_kinds": sources.pick("alert_kinds", _raw(read_kinds), KINDS),
+        "alert_max_age": sources.pick("alert_max_age", raw(read_age), read_age(MAX_AGE)),
+        "alert_kinds": sources.pick("alert_kinds", raw(read_kinds), KINDS),
+    }
+
+
+def _check_flags(flags: Mapping[str, object]) -> None:
+    """Refuse what no flag may give."""
+    for name in flags:
+        secret = name.removesuffix(FILE_ENDING).removesuffix(KEYRING_ENDING)
+        if secret in SECRETS:
+            raise SettingsError(
+                "a key is never taken from a flag, since process lists and shell histories show it",
+                action=f"Set {ENVIRONMENT[secret]} or {ENVIRONMENT[f'{secret}{FILE_ENDING}']}.",
+            )
+        if name not in FLAGS:
+            raise UnknownName("setting that a flag may give", name, FLAGS)
+
+
+def _choose(sources: Sources, *, heeds_all: bool) -> Setting[str | None]:
+    """Read the project file, and choose the account whose table counts."""
+    read_config(sources)
+    account = sources.pick("account", _account, None)
+    if account.value is not None and sources.tables and account.value not in sources.tables:
+        raise UnknownName(
+            f"configured account of {sources.config_name} ({account.origin})",
+            account.value,
+            sources.tables,
+        )
+    sources.account = account.value
+    for name, error in sources.broken.items():
+        if name == account.value or (account.value is None and heeds_all):
+            raise error
+    return account
+
+
+def _schedules(sources: Sources) -> dict[str, Any]:
+    """The settings on schedules, by their names."""
+    return {
+        "nightly_cron": sources.pick("nightly_cron", raw(read_cron), "15 2 * * *"),
+        "intraday_cron": sources.pick("intraday_cron", raw(read_cron), "0 7-18 * * 1-5"),
+        "scrub_cron": sources.pick("scrub_cron", raw(read_cron), "30 3 * * 6"),
+        "scrub_requests": sources.pick("scrub_requests", whole(0, 10**6), 500),
+        "time_zone": sources.pick("time_zone", raw(read_zone), "UTC"),
     }
 
 
@@ -328,33 +386,6 @@ def _account(found: Found) -> str:
     if not isinstance(found.raw, str) or not ACCOUNT_NAME.fullmatch(found.raw):
         raise ValueError(ACCOUNT_ALLOWED)
     return found.raw
-
-
-def _whole(least: int, most: int) -> Callable[[Found], int]:
-    def read(found: Found) -> int:
-        text = str(found.raw).strip()
-        if isinstance(found.raw, bool | float) or not re.fullmatch(r"[0-9]{1,12}", text):
-            raise ValueError(f"a whole number from {least} to {most}")
-        if not least <= int(text) <= most:
-            raise ValueError(f"a whole number from {least} to {most}")
-        return int(text)
-
-    return read
-
-
-def _one_of(choices: Any) -> Callable[[Found], Any]:
-    allowed = get_args(choices)
-
-    def read(found: Found) -> Any:
-        if not isinstance(found.raw, str) or found.raw.strip() not in allowed:
-            raise ValueError(f"one of: {', '.join(allowed)}")
-        return found.raw.strip()
-
-    return read
-
-
-def _raw(read: Callable[[object], Any]) -> Callable[[Found], Any]:
-    return lambda found: read(found.raw)
 
 
 def _schemas(found: Found) -> tuple[str, ...]:

@@ -24,7 +24,11 @@ ENVIRONMENT: Mapping[str, str] = {
     "base_url": "CONNECTOR_BASE_URL",
     "api_key": "CONNECTOR_API_KEY",
     "api_key_file": "CONNECTOR_API_KEY_FILE",
+    "api_key_keyring": "CONNECTOR_API_KEY_KEYRING",
+    "ca_file": "CONNECTOR_CA_FILE",
+    "proxy": "CONNECTOR_PROXY",
     "data_dir": "CONNECTOR_DATA_DIR",
+    "log": "CONNECTOR_LOG",
     "monthly_requests": "CONNECTOR_MONTHLY_REQUESTS",
     "billing_day": "CONNECTOR_BILLING_DAY",
     "monthly_reserve_requests": "CONNECTOR_MONTHLY_RESERVE_REQUESTS",
@@ -49,6 +53,15 @@ ENVIRONMENT: Mapping[str, str] = {
     "alert_email_password_file": "CONNECTOR_ALERT_EMAIL_PASSWORD_FILE",
     "alert_max_age": "CONNECTOR_ALERT_MAX_AGE",
     "alert_kinds": "CONNECTOR_ALERT_KINDS",
+    "nightly_cron": "CONNECTOR_NIGHTLY_CRON",
+    "intraday_cron": "CONNECTOR_INTRADAY_CRON",
+    "scrub_cron": "CONNECTOR_SCRUB_CRON",
+    "scrub_requests": "CONNECTOR_SCRUB_REQUESTS",
+    "time_zone": "CONNECTOR_TIME_ZONE",
+    "lakehouse": "CONNECTOR_LAKEHOUSE",
+    "lakehouse_file": "CONNECTOR_LAKEHOUSE_FILE",
+    "lakehouse_data": "CONNECTOR_LAKEHOUSE_DATA",
+    "lakehouse_keep_days": "CONNECTOR_LAKEHOUSE_KEEP_DAYS",
 }
 """The environment variable of each setting."""
 
@@ -58,8 +71,8 @@ CONFIG_VARIABLE = "CONNECTOR_CONFIG"
 CONFIG_NAME = "connector.toml"
 
 # An address and a key belong together: neither is inherited from the top by an account's table.
-_IDENTITY = ("base_url", "api_key_file")
-SECRETS = ("api_key", "publish_hash_key", "alert_webhook", "alert_email_password")
+_IDENTITY = ("base_url", "api_key_file", "api_key_keyring")
+SECRETS = ("api_key", "publish_hash_key", "alert_webhook", "alert_email_password", "lakehouse")
 """Settings that are never shown, and never taken from a flag or from the project file itself."""
 
 PERSONAL = ("alert_email_to", "alert_email_from", "alert_email_user")
@@ -68,7 +81,10 @@ PERSONAL = ("alert_email_to", "alert_email_from", "alert_email_user")
 FILE_ENDING = "_file"
 """What the name of a secret's file ends in, as a setting."""
 
-_SECRET_FILES = tuple(f"{name}{FILE_ENDING}" for name in SECRETS)
+KEYRING_ENDING = "_keyring"
+"""What the name of a secret's place in the system's keyring ends in, as a setting."""
+
+_SECRET_FILES = (*(f"{name}{FILE_ENDING}" for name in SECRETS), f"api_key{KEYRING_ENDING}")
 FLAGS = tuple(name for name in ENVIRONMENT if name not in (*SECRETS, *_SECRET_FILES))
 _FILE_KEYS = tuple(name for name in ENVIRONMENT if name not in SECRETS)
 _ACCOUNT_KEYS = tuple(name for name in _FILE_KEYS if name not in ("account", "data_dir"))
@@ -78,7 +94,7 @@ RETENTION = "retention"
 
 ACCOUNT_ALLOWED = "at most 64 of a-z, 0-9, '-' and '_', beginning with a letter or a digit"
 
-
+_TABLES_ALLOWED = "must be tables such as [accounts.acme]"
 _SHOWN_CHARACTERS_MAX = 120
 ACCOUNT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
@@ -110,6 +126,7 @@ class Sources:
     config: Path | None = None
     top: Mapping[str, Any] = field(default_factory=dict)
     tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    broken: Mapping[str, SettingsError | UnknownName] = field(default_factory=dict)
     account: str | None = None
 
     @property
@@ -182,7 +199,10 @@ def read_path(found: Found, environ: Mapping[str, str]) -> Path:
 
 
 def read_config(sources: Sources) -> None:
-    """Read the project file into `sources`, refusing keys that mean nothing."""
+    """Read the project file into `sources`, refusing keys that mean nothing at its top.
+
+    What is wrong with the table of one account goes into `broken`: it is that account's affair.
+    """
     named = sources.environ.get(CONFIG_VARIABLE)
     path = sources.cwd / (named or CONFIG_NAME)
     if named is None and not path.exists():
@@ -199,14 +219,24 @@ def read_config(sources: Sources) -> None:
         reason = error if isinstance(error, tomllib.TOMLDecodeError) else "it is not UTF-8"
         raise SettingsError(f"{where} is not valid TOML: {reason}") from None
     tables = content.pop("accounts", {})
-    if not isinstance(tables, dict) or not all(isinstance(t, dict) for t in tables.values()):
-        raise SettingsError(f"accounts in {where} must be tables such as [accounts.acme]")
+    if not isinstance(tables, dict):
+        raise SettingsError(f"accounts in {where} {_TABLES_ALLOWED}")
     _check_keys(content, (*_FILE_KEYS, "accounts", RETENTION), where)
+    broken: dict[str, SettingsError | UnknownName] = {}
     for name, table in tables.items():
-        if not ACCOUNT_NAME.fullmatch(name):
-            refuse("account", name, ACCOUNT_ALLOWED, where)
-        _check_keys(table, (*_ACCOUNT_KEYS, RETENTION), f"{where} [accounts.{name}]")
-    sources.top, sources.tables = content, tables
+        try:
+            _check_table(name, table, where)
+        except (SettingsError, UnknownName) as error:
+            broken[name] = error
+    sources.top, sources.tables, sources.broken = content, tables, broken
+
+
+def _check_table(name: str, table: object, where: str) -> None:
+    if not ACCOUNT_NAME.fullmatch(name):
+        refuse("account", name, ACCOUNT_ALLOWED, where)
+    if not isinstance(table, dict):
+        raise SettingsError(f"accounts in {where} {_TABLES_ALLOWED}")
+    _check_keys(table, (*_ACCOUNT_KEYS, RETENTION), f"{where} [accounts.{name}]")
 
 
 def _check_keys(table: Mapping[str, Any], allowed: tuple[str, ...], where: str) -> None:

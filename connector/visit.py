@@ -65,7 +65,7 @@ async def visiting(
     """
     if budget is not None and budget < 1:
         raise Misused(f"the budget is {budget} requests", action="Give it at least 1.")
-    connection = settings.connection()
+    settings.connection()  # A missing address or key is told before anything is made.
     await asyncio.to_thread(make_folder, settings.folder)
     started_at = now()
     run = Run(
@@ -78,14 +78,7 @@ async def visiting(
     with Ledger(settings.folder) as ledger:
         async with Turn(ledger, lease, spender, budget=budget, now=now) as turn:
             warehouse, tally = Warehouse(settings.folder), Tally()
-            client = connect(
-                connection.base_url,
-                connection.api_key,
-                connections=settings.connections.value,
-                reserve=settings.reserve_requests.value,
-                observer=tally,
-                toll=turn,
-            )
+            client = _client(settings, connect, tally, turn)
             world = World(
                 client=client,
                 connections=settings.connections.value,
@@ -102,3 +95,17 @@ async def visiting(
                     if lease != PULL_LEASE:
                         warehouse.release()  # Others may wait long before they come back to it.
                     yield Visit(world, turn, run)
+
+
+def _client(settings: Settings, connect: Callable[..., Client], tally: Tally, turn: Turn) -> Client:
+    """A client of the account's address and key, as its settings say."""
+    connection = settings.connection()
+    return connect(
+        connection.base_url,
+        connection.api_key,
+        connections=settings.connections.value,
+        reserve=settings.reserve_requests.value,
+        observer=tally,
+        toll=turn,
+        **connection.route(),
+    )

@@ -15,18 +15,15 @@ from pathlib import Path
 import dagster as dg
 
 from connector import ConnectorError, JobRun, check_alerts, configured_accounts, explain
+from pipelines import jobs, pushes
+from pipelines.accounts import PARTITION_TAG
 from pipelines.connections import Account
-from pipelines.pushes import push_job
-from pipelines.schedules import pull_job
 
 CHECK_SECONDS = 300
 """The least time between two checks."""
 
 DELIVER_SECONDS = 40.0
 """For how long one check of all accounts sends: Dagster gives a sensor a minute."""
-
-PARTITION_TAG = "dagster/partition"
-"""The tag of a run that names its account, where accounts are partitions."""
 
 RUNS_LOOKED_AT = 25
 
@@ -94,7 +91,7 @@ def check(account: Account, instance: dg.DagsterInstance, log: logging.Logger) -
 
 def _jobs(instance: dg.DagsterInstance, name: str | None, *, is_untagged: bool) -> Iterator[JobRun]:
     """The last run of each job that has ended, of those that belong to the account."""
-    for job in (pull_job.name, push_job.name):
+    for job in (*jobs.PULLING, pushes.NAME):
         ended = dg.RunsFilter(job_name=job, statuses=_ENDED)
         for record in instance.get_run_records(ended, limit=RUNS_LOOKED_AT):
             tagged = record.dagster_run.tags.get(PARTITION_TAG)

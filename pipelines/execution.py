@@ -7,9 +7,10 @@ from pathlib import Path
 
 import dagster as dg
 
+from pipelines.accounts import Accounts
 from pipelines.connections import Account
-from pipelines.definitions import definitions
-from pipelines.schedules import pull_job
+from pipelines.definitions import define
+from pipelines.jobs import PULL
 
 _INSTANCE = "telemetry:\n  enabled: false\nnux:\n  enabled: false\n"
 _CONFIG = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
@@ -24,7 +25,8 @@ class Executed:
 
 
 def execute(account: Account, home: Path) -> Executed:
-    """Run the pull job for the account, and keep its record in `home`, a DAGSTER_HOME.
+    """Run the pull job for the account, and for no other that a project file may name, and keep
+    its record in `home`, a DAGSTER_HOME.
 
     Telemetry is off in a home that is made here.
     """
@@ -33,11 +35,14 @@ def execute(account: Account, home: Path) -> Executed:
     if not configuration.exists():
         configuration.write_text(_INSTANCE, encoding="utf-8")
     with dg.DagsterInstance.from_config(str(home)) as instance:
-        result = definitions.resolve_job_def(pull_job.name).execute_in_process(
-            instance=instance,
-            resources={"account": account},
-            run_config=_CONFIG,
-            raise_on_error=False,
+        result = (
+            define(account, Accounts.none())
+            .resolve_job_def(PULL)
+            .execute_in_process(
+                instance=instance,
+                run_config=_CONFIG,
+                raise_on_error=False,
+            )
         )
         failures = [
             event.step_failure_data.user_failure_data.description

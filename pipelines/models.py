@@ -24,6 +24,7 @@ from connector import (
     prepare,
 )
 from pipelines import landing
+from pipelines.accounts import Accounts, account_of
 from pipelines.connections import Account, failure_of
 from pipelines.model_checks import checks_of, results_of
 
@@ -101,47 +102,55 @@ CHECKS = checks_of(PROJECT, {name: key_of(PROJECT, name) for name in PROJECT.ord
 """Their tests and audits."""
 
 
-@dg.multi_asset(
-    name="build_models",
-    description="Build the selected models in a draft of the published file, and check them.",
-    specs=[spec_of(PROJECT, name) for name in PROJECT.order],
-    check_specs=[each.spec for each in CHECKS],
-    can_subset=True,
-)
-def models(
-    context: dg.AssetExecutionContext, account: dg.ResourceParam[Account]
-) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
-    """Build and check the selected models; the draft stays for `published`, which is named in the
-    run's tags. With models switched off nothing is built, and the assets say so: were they left
-    out, `published` would be skipped.
+def models_of(accounts: Accounts) -> dg.AssetsDefinition:
+    """The models of the accounts."""
 
-    Raises `dagster.Failure`, which names file and line, where a model cannot be built.
-    """
-    selected = _selected(context)
-    chosen = () if len(selected) == len(PROJECT.order) else selected
-    settings = account.settings()
-    try:
-        made = prepare(
-            settings,
-            select=chosen,
-            watch=Narrator(context.log),
-        )
-        shown = {each.name: each for each in inventory_of(PROJECT)}
-    except ConnectorError as error:
-        raise failure_of(error) from None
-    context.instance.add_run_tags(context.run.run_id, {DRAFT_TAG: made.publication})
-    if settings.models.value == "off":
-        off = {"models": dg.MetadataValue.text(f"off (from {settings.models.origin})")}
-        for name in selected:
-            yield dg.MaterializeResult(asset_key=key_of(PROJECT, name), metadata=off)
-    for each in made.built.models:
-        if key_of(PROJECT, each.name) in context.selected_asset_keys and not each.is_carried:
-            yield dg.MaterializeResult(
-                asset_key=key_of(PROJECT, each.name),
-                metadata=of_model(PROJECT, shown[each.name], each, made),
+    @dg.multi_asset(
+        name="build_models",
+        description="Build the selected models in a draft of the published file, and check them.",
+        specs=[
+            spec_of(PROJECT, name).replace_attributes(partitions_def=accounts.partitions)
+            for name in PROJECT.order
+        ],
+        check_specs=[each.spec for each in CHECKS],
+        can_subset=True,
+    )
+    def models(
+        context: dg.AssetExecutionContext, account: dg.ResourceParam[Account]
+    ) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
+        """Build and check the selected models; the draft stays for `published`, and the run's tags
+        name it. With models switched off nothing is built, and the assets say so: were they left
+        out, `published` would be skipped.
+
+        Raises `dagster.Failure`, which names file and line, where a model cannot be built.
+        """
+        selected = _selected(context)
+        chosen = () if len(selected) == len(PROJECT.order) else selected
+        settings = account.settings(account_of(context))
+        try:
+            made = prepare(
+                settings,
+                select=chosen,
+                watch=Narrator(context.log),
             )
-    asked = [each for each in CHECKS if each.key in context.selected_asset_check_keys]
-    yield from results_of(asked, made.built.checks)
+            shown = {each.name: each for each in inventory_of(PROJECT)}
+        except ConnectorError as error:
+            raise failure_of(error) from None
+        context.instance.add_run_tags(context.run.run_id, {DRAFT_TAG: made.publication})
+        if settings.models.value == "off":
+            off = {"models": dg.MetadataValue.text(f"off (from {settings.models.origin})")}
+            for name in selected:
+                yield dg.MaterializeResult(asset_key=key_of(PROJECT, name), metadata=off)
+        for each in made.built.models:
+            if key_of(PROJECT, each.name) in context.selected_asset_keys and not each.is_carried:
+                yield dg.MaterializeResult(
+                    asset_key=key_of(PROJECT, each.name),
+                    metadata=of_model(PROJECT, shown[each.name], each, made),
+                )
+        asked = [each for each in CHECKS if each.key in context.selected_asset_check_keys]
+        yield from results_of(asked, made.built.checks)
+
+    return models
 
 
 def _selected(context: dg.AssetExecutionContext) -> tuple[str, ...]:

@@ -29,8 +29,15 @@ from connector import (
     deliver,
     explain,
 )
+from pipelines.accounts import Accounts, account_of
 from pipelines.connections import Account, failure_of
 from pipelines.landing import Narrator
+
+NAME = "push"
+"""The job."""
+
+OP = "push_file"
+"""Its one step."""
 
 PROBLEMS_SHOWN_MAX = 100
 """Problems in the run's table; the report has them all."""
@@ -101,50 +108,66 @@ class RowNarrator:
         self._log.info(f"{rows} rows are in doubt; looking again at {until:%H:%M:%S} UTC")
 
 
-@dg.op(
-    description="Check a spreadsheet's rows, say what they would do, and do it where it is asked.",
-    pool="api",
-    # What was applied is in the journal, so that a repeat sends the rest alone.
-    retry_policy=dg.RetryPolicy(max_retries=2, delay=60, backoff=dg.Backoff.EXPONENTIAL),
-)
-def push_file(
-    context: dg.OpExecutionContext, config: PushConfig, account: dg.ResourceParam[Account]
-) -> dg.Output[None]:
-    """Push the file. Rows that were refused are warned of; a push that did not end is a
-    `dagster.Failure` that says why.
-    """
-    settings = account.settings()
-    watches = Watches(RowNarrator(context.log), account.watch or Narrator(context.log))
-    try:
-        folder = account.cwd or Path.cwd()
-        options = config.options(folder)
-        pushing = deliver(
-            settings,
-            options.asked(config.resource, folder / config.file),
-            Manner(
-                applies=config.apply,
-                pulls=config.pull,
-                report=Path(config.report) if config.report is not None else None,
-                terms=options.terms(),
-            ),
-            digest=config.inbox_digest,
-            budget=config.budget,
-            watches=watches,
-        )
-        done = asyncio.run(pushing)
-    except ConnectorError as error:
-        raise failure_of(error) from None
-    told = of_push(done)
-    _refuse(done.report, told)
-    for warning in _warnings(done):
-        context.log.warning(warning)
-    return dg.Output(None, metadata=told)
+def push_op_of(accounts: Accounts) -> dg.OpDefinition:
+    """The step that pushes one file, for one of the accounts."""
+
+    @dg.op(
+        description="Check a spreadsheet's rows, say what they would do, and do it where it is"
+        " asked.",
+        pool=accounts.pool,
+        # What was applied is in the journal, so that a repeat sends the rest alone.
+        retry_policy=dg.RetryPolicy(max_retries=2, delay=60, backoff=dg.Backoff.EXPONENTIAL),
+    )
+    def push_file(
+        context: dg.OpExecutionContext, config: PushConfig, account: dg.ResourceParam[Account]
+    ) -> dg.Output[None]:
+        """Push the file. Rows that were refused are warned of; a push that did not end is a
+        `dagster.Failure` that says why.
+        """
+        settings = account.settings(account_of(context))
+        watches = Watches(RowNarrator(context.log), account.watch or Narrator(context.log))
+        try:
+            folder = account.folder
+            options = config.options(folder)
+            pushing = deliver(
+                settings,
+                options.asked(config.resource, folder / config.file),
+                Manner(
+                    applies=config.apply,
+                    pulls=config.pull,
+                    report=Path(config.report) if config.report is not None else None,
+                    terms=options.terms(),
+                ),
+                digest=config.inbox_digest,
+                budget=config.budget,
+                watches=watches,
+            )
+            done = asyncio.run(pushing)
+        except ConnectorError as error:
+            raise failure_of(error) from None
+        told = of_push(done)
+        _refuse(done.report, told)
+        for warning in _warnings(done):
+            context.log.warning(warning)
+        return dg.Output(None, metadata=told)
+
+    return push_file
 
 
-@dg.job(name="push", description="Push one spreadsheet; without `apply`, say what it would do.")
-def push_job() -> None:
-    """One file, one run."""
-    push_file()
+def push_job_of(accounts: Accounts) -> dg.JobDefinition:
+    """The job that pushes one file, for one of the accounts."""
+    push_file = push_op_of(accounts)
+
+    @dg.job(
+        name=NAME,
+        description="Push one spreadsheet; without `apply`, say what it would do.",
+        partitions_def=accounts.partitions,
+    )
+    def push_job() -> None:
+        """One file, one run."""
+        push_file()
+
+    return push_job
 
 
 def _refuse(report: PushReport, told: dict[str, dg.MetadataValue]) -> None:

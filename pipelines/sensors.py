@@ -1,18 +1,22 @@
 """The inbox, watched: a settled file becomes a run of the push job, once somebody switches it on.
 
-Files are pushed one after another, since an account has one pusher; those first that others refer
-to.
+An account's files are pushed one after another, since it has one pusher; those first that others
+refer to.
 """
 
 # Annotations stay as they are, and not text: Dagster reads those of a sensor at import.
+import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 import dagster as dg
 
-from connector import Inbox, Waiting
+from connector import PUSH_OPTIONS, Inbox, Waiting
+from pipelines import pushes
+from pipelines.accounts import PARTITION_TAG, Accounts
 from pipelines.connections import Account
-from pipelines.pushes import PushConfig, push_file, push_job
+from pipelines.pushes import PushConfig
 
 LOOK_SECONDS = 30
 """The least time between two looks, both of which must find a file the same."""
@@ -27,63 +31,119 @@ _ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRu
 _UNDER_WAY = [each for each in dg.DagsterRunStatus if each not in _ENDED]
 
 
-@dg.sensor(
-    # By name: given the job itself, Dagster 1.13 warns of a parameter that it fills in itself.
-    job_name=push_job.name,
-    minimum_interval_seconds=LOOK_SECONDS,
-    default_status=dg.DefaultSensorStatus.STOPPED,
-    description="Push what is put into inbox/RESOURCE/ of the data folder, as its push.toml says;"
-    " without one, preview it.",
-)
-def inbox_sensor(
-    context: dg.SensorEvaluationContext, account: dg.ResourceParam[Account]
-) -> dg.SensorResult:
-    """Ask for a run for the next file that has settled, or say why there is none."""
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What came of a look into the inbox of one account: a run to ask for, or why there is none.
+    `seen` is what the next look has to know, and `refused` are sentences to be warned of.
+    """
+
+    asked: dg.RunRequest | str
+    seen: str | None
+    refused: tuple[str, ...] = ()
+
+
+def inbox_sensor_of(accounts: Accounts) -> dg.SensorDefinition:
+    """The sensor that watches the inboxes of the accounts."""
+
+    @dg.sensor(
+        # By name: given the job itself, Dagster 1.13 warns of a parameter that it fills in itself.
+        job_name=pushes.NAME,
+        minimum_interval_seconds=LOOK_SECONDS,
+        default_status=dg.DefaultSensorStatus.STOPPED,
+        description="Push what is put into inbox/RESOURCE/ of the data folder, as its push.toml"
+        " says; without one, preview it.",
+    )
+    def inbox_sensor(
+        context: dg.SensorEvaluationContext, account: dg.ResourceParam[Account]
+    ) -> dg.SensorResult:
+        """Ask for a run for the next file of each account that has settled, or say why there is
+        none.
+        """
+        watched: tuple[str | None, ...] = accounts.names or (None,)
+        before: Mapping[str | None, str | None]
+        before = _cursors(context.cursor) if accounts.names else {None: context.cursor}
+        looks = {name: look(account, name, before.get(name), context.instance) for name in watched}
+        for each in looks.values():
+            for reason in each.refused:
+                context.log.warning(reason)
+        asked = [each.asked for each in looks.values() if isinstance(each.asked, dg.RunRequest)]
+        seen = {name: each.seen for name, each in looks.items()}
+        cursor = json.dumps(seen) if accounts.names else seen[None]
+        if asked:
+            return dg.SensorResult(run_requests=asked, cursor=cursor)
+        return dg.SensorResult(skip_reason=_reasons(looks), cursor=cursor)
+
+    return inbox_sensor
+
+
+def look(
+    account: Account, name: str | None, seen: str | None, instance: dg.DagsterInstance
+) -> Looked:
+    """Look into the inbox of an account; one whose settings are wrong says so, and keeps no other
+    from being looked at.
+    """
     try:
-        look = Inbox(account.settings().folder).look(context.cursor)
+        found = Inbox(account.settings(name).folder).look(seen)
     except dg.Failure as failure:
-        return dg.SensorResult(skip_reason=failure.description)
-    for reason in look.refused:
-        context.log.warning(reason)
-    asked = _next(context.instance, look.waiting)
-    if isinstance(asked, dg.RunRequest):
-        return dg.SensorResult(run_requests=[asked], cursor=look.seen)
-    return dg.SensorResult(skip_reason=" ".join((asked, *look.refused)), cursor=look.seen)
+        return Looked(str(failure.description), seen)
+    return Looked(_next(instance, found.waiting, name), found.seen, tuple(found.refused))
 
 
-def _next(instance: dg.DagsterInstance, waiting: Iterable[Waiting]) -> dg.RunRequest | str:
+def _cursors(cursor: str | None) -> Mapping[str | None, str | None]:
+    """What was seen of each account; nothing where that was written without accounts."""
+    try:
+        read = json.loads(cursor) if cursor else {}
+    except ValueError:
+        return {}
+    kept = read if isinstance(read, dict) else {}
+    return {name: each for name, each in kept.items() if isinstance(each, str)}
+
+
+def _reasons(looks: dict[str | None, Looked]) -> str:
+    """Why nothing is asked for, account by account."""
+    said = {name: " ".join((str(each.asked), *each.refused)) for name, each in looks.items()}
+    return " ".join(each if name is None else f"{name}: {each}" for name, each in said.items())
+
+
+def _next(
+    instance: dg.DagsterInstance, waiting: Iterable[Waiting], name: str | None
+) -> dg.RunRequest | str:
     """A run for the first file whose turn it is, or why there is none."""
-    filters = dg.RunsFilter(job_name=push_job.name, statuses=_UNDER_WAY)
+    tags = {} if name is None else {PARTITION_TAG: name}
+    filters = dg.RunsFilter(job_name=pushes.NAME, statuses=_UNDER_WAY, tags=tags)
     for run in instance.get_runs(filters, limit=1):
         return f"Run {run.run_id} is already under way."
     resting = 0
     for each in waiting:
-        before = instance.get_run_records(dg.RunsFilter(tags={FILE_TAG: each.key}))
+        before = instance.get_run_records(dg.RunsFilter(tags={FILE_TAG: each.key, **tags}))
         # A file that a run put away may come back, and then it is as any other.
         failed = [run for run in before if not run.dagster_run.is_success]
         if any((run.end_time or 0.0) > time.time() - RETRY_SECONDS for run in failed):
             resting += 1
             continue
-        return _request(each, len(before))
+        return _request(each, len(before), name)
     rests = f" {resting} rest after a run that failed." if resting else ""
     return f"No file has settled.{rests}"
 
 
-def _request(file: Waiting, attempt: int) -> dg.RunRequest:
+def _request(file: Waiting, attempt: int, name: str | None) -> dg.RunRequest:
     orders = file.orders
+    said = {name: getattr(orders.options, name) for name in PUSH_OPTIONS}
+    said["map_file"] = None if said["map_file"] is None else str(said["map_file"])
     config = PushConfig(
         resource=file.resource,
         file=file.name,
-        mode=orders.mode,
-        match=list(orders.match),
         apply=orders.applies,
-        map_file=str(orders.mapping) if orders.mapping is not None else None,
-        content_type=orders.content_type,
+        pull=orders.pulls,
+        budget=orders.budget,
         inbox_digest=file.digest,
+        **said,
     )
+    whose = "" if name is None else f"{name}/"
     return dg.RunRequest(
         # Dagster starts one run for a key, ever; the file may need another after one that failed.
-        run_key=f"{file.resource}/{file.name}:{file.digest}:{attempt}",
-        run_config=dg.RunConfig(ops={push_file.name: config}),
+        run_key=f"{whose}{file.resource}/{file.name}:{file.digest}:{attempt}",
+        run_config=dg.RunConfig(ops={pushes.OP: config}),
         tags={FILE_TAG: file.key, "connector/resource": file.resource},
+        partition_key=name,
     )

@@ -122,6 +122,14 @@ _ALL = (
         "What was published last has no findings.",
     ),
     Declared(
+        "lakehouse_behind",
+        "degraded",
+        "account",
+        "What was published last is not in the shared lakehouse.",
+        BY_CODE,
+        "The lakehouse has what was published last.",
+    ),
+    Declared(
         "cost_rising",
         "degraded",
         "account",

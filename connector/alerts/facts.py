@@ -6,7 +6,7 @@ Reads alone; what it means is the affair of the files beside this one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from connector.advice import action_of
@@ -14,7 +14,7 @@ from connector.alert_settings import Age
 from connector.alerts.deciding import Finding, Seen, Sight, Subject
 from connector.alerts.declared import DECLARED
 from connector.alerts.month import of_month
-from connector.alerts.pulls import of_pulls
+from connector.alerts.pulls import of_pulls, of_shared
 from connector.alerts.pushes import of_pushes
 from connector.alerts.silence import of_silence
 from connector.alerts.words import sentence, told
@@ -58,6 +58,9 @@ def look(settings: Settings, now: datetime) -> Facts:
     try:
         if warehouse.exists:
             health = warehouse.health()
+            if settings.lakehouse.value is None:
+                # What was not brought there while there was a lakehouse is nobody's concern now.
+                health = replace(health, shared=None)
     except WarehouseError as error:
         unusable = error
     standing, pushes = None, None
@@ -81,6 +84,7 @@ def _seen(facts: Facts, jobs: Sequence[JobRun]) -> Seen:
         yield from of_silence(facts.health, facts.now, facts.max_age)
     if facts.health is not None:
         yield from of_pulls(facts.health, {each.owner.run_id for each in under_way})
+        yield from of_shared(facts.health.shared)
     if facts.pushes is not None:
         is_pushing = any(each.name == PUSH_LEASE for each in under_way)
         yield from of_pushes(facts.pushes, is_under_way=is_pushing)

@@ -17,6 +17,7 @@ from connector.alerts.words import counted, sentence, told
 from connector.warehouse import ResourceRun, Run
 from connector.warehouse.health import Health
 from connector.warehouse.publications import Publication
+from connector.warehouse.shared import SharedPublication
 
 COST_PULLS_MIN = 5
 """So many earlier pulls say what is usual."""
@@ -89,6 +90,18 @@ def _of_published(published: Sequence[Publication]) -> Seen:
     verb = "was refused" if last.outcome == "refused" else "failed"
     said = sentence(f"The publication {verb}", told(last.message, last.error_code))
     yield subject, Finding(since, said, action_of(last.error_code))
+
+
+def of_shared(last: SharedPublication | None) -> Seen:
+    """How the latest attempt to bring what was published to the lakehouse has ended; None where
+    there was none, or where there is no lakehouse any more.
+    """
+    found = None
+    if last is not None and last.outcome == "failed":
+        reason = told(last.message, last.error_code)
+        said = sentence("What was published is not in the lakehouse", reason)
+        found = Finding(last.ended_at, said, action_of(last.error_code))
+    yield Subject("lakehouse_behind"), found
 
 
 def _of_resource(resource: str, done: ResourceRun, run: Run | None) -> Seen:

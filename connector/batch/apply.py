@@ -17,7 +17,15 @@ from connector.batch.course import Scene
 from connector.batch.decide import decided
 from connector.batch.landing import Landing
 from connector.batch.publish import publish
-from connector.batch.report import BatchReport, BatchWatch, Decision, UnwatchedBatch, judged
+from connector.batch.report import (
+    BatchReport,
+    BatchWatch,
+    Decision,
+    EndedRows,
+    UnwatchedBatch,
+    judged,
+)
+from connector.batch.restored import check_pulled
 from connector.batch.rows import Rows, Sleep
 from connector.catalog import declaration
 from connector.client import Client
@@ -26,7 +34,7 @@ from connector.engine.push_plan import Plan, Terms, check_marker, settle_seconds
 from connector.engine.quota import Month
 from connector.errors import ConnectorError, Misused, Stopped, WarehouseError
 from connector.ledger.journal import PUSH_LEASE, Journal
-from connector.ledger.push_reads import Key, Work
+from connector.ledger.push_reads import Key, Left, Work
 from connector.ledger.push_writes import UNFINISHED
 from connector.settings import Settings
 from connector.visit import Visit, visiting
@@ -54,8 +62,8 @@ async def apply(
 
     Raises `Misused` for a budget of nothing and for a marker field that can carry none,
     `SettingsError` for a missing address or key, `LeaseHeld` while another push of the account is
-    under way, and `WarehouseError` where nothing could be recorded; every other end is in the
-    report.
+    under way, `RestoredUnpulled` where the folder was restored and the resource not pulled since,
+    and `WarehouseError` where nothing could be recorded; every other end is in the report.
     """
     check_marker(declaration(plan.resource), plan, terms or Terms())
     visit = visiting(
@@ -140,6 +148,8 @@ class _Run:
 
     async def begin(self, plan: Plan, terms: Terms) -> BatchReport:
         """Write the plan down, and carry it out."""
+        ledger, warehouse = self._visit.turn.ledger, self._world.warehouse
+        await asyncio.to_thread(check_pulled, ledger, warehouse, plan.resource)
         deadline = self._world.client.limits.deadline_seconds
         terms = replace(
             terms,
@@ -149,21 +159,20 @@ class _Run:
         await asyncio.to_thread(self._journal.recover)
         before = await asyncio.to_thread(self._landed_before, plan)
         batch = await asyncio.to_thread(self._journal.undertake, plan, terms, before)
-        return await self._through(batch, await asyncio.to_thread(self._journal.work, batch))
+        return await self._through(batch)
 
     async def go_on(self, batch: str) -> BatchReport:
         """Go on with what was written down."""
         await asyncio.to_thread(self._journal.recover)
         await asyncio.to_thread(self._journal.resume, batch)
-        return await self._through(batch, await asyncio.to_thread(self._journal.work, batch))
+        return await self._through(batch)
 
     async def decide(self, key: Key, decision: Decision) -> BatchReport:
         """Record the decision, and carry out what follows from it."""
         await asyncio.to_thread(self._journal.recover)
         await asyncio.to_thread(self._journal.batch, key[0])
         batch = key[0]
-        rows = await asyncio.to_thread(self._journal.rows, batch)
-        record = next((row for row in rows if row.number == key[1]), None)
+        record = await asyncio.to_thread(self._journal.stands, key)
         if record is not None and record.state == "follows" and record.same is not None:
             key = record.same
         row = await asyncio.to_thread(self._journal.row, key)
@@ -181,9 +190,13 @@ class _Run:
 
     # -- the work ---------------------------------------------------------------------------------
 
-    async def _through(self, batch: str, rows: Sequence[Work]) -> BatchReport:
-        """Bring the rows as far as they come, and report."""
-        self._watch.began(batch, len(rows))
+    async def _through(self, batch: str, rows: Sequence[Work] | None = None) -> BatchReport:
+        """Bring the rows as far as they come, or all that the batch has left, and report."""
+        if rows is None:
+            left = await asyncio.to_thread(self._journal.left, batch)
+        else:
+            left = Left(len(rows), frozenset(row.key for row in rows))
+        self._watch.began(batch, left.rows)
         server = await asyncio.to_thread(self._visit.turn.ledger.server)
         scene = Scene(
             self._world.client,
@@ -194,7 +207,8 @@ class _Run:
         )
         driven = Rows(
             scene,
-            rows,
+            self._journal.work(batch) if rows is None else rows,
+            left,
             connections=self._world.connections,
             watch=self._watch,
             tally=self._world.tally,
@@ -207,9 +221,10 @@ class _Run:
         return await self._end(batch, scene.error)
 
     async def _end(self, batch: str, error: ConnectorError | None) -> BatchReport:
-        rows = await asyncio.to_thread(self._journal.rows, batch)
+        folder, rows = self._world.warehouse.folder, self._journal.rows(batch)
+        ended = await asyncio.to_thread(EndedRows, folder, rows)
         tally, seconds = self._world.tally, time.monotonic() - self._started
-        outcome = judged(rows, error, stopped=isinstance(error, Stopped))
+        outcome = judged(ended, error, stopped=isinstance(error, Stopped))
         # A run that has lost its turn has nothing more to write down.
         with suppress(WarehouseError, Stopped):
             await asyncio.to_thread(
@@ -224,7 +239,7 @@ class _Run:
         return BatchReport(
             outcome=outcome,
             batch=batch,
-            rows=rows,
+            ended=ended,
             requests=tally.requests,
             seconds=seconds,
             waited_seconds=tally.waited_seconds,

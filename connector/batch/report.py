@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import astuple, dataclass, field, fields
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from connector.engine.push_plan import RowProblem
 from connector.engine.quota import Month
 from connector.engine.task import RowOutcome
 from connector.errors import ConnectorError
-from connector.ledger.push_reads import RowRecord
+from connector.kept import Kept
+from connector.ledger.push_reads import RowRecord, moment
 from connector.outcome import RunOutcome
 
 GOOD: frozenset[RowOutcome] = frozenset(("created", "updated", "converted", "unchanged"))
@@ -57,19 +61,40 @@ class UnwatchedBatch:
         """Ignore it."""
 
 
+_ROW_FIELDS = tuple(each.name for each in fields(RowRecord) if each.name != "problems")
+
+
+class EndedRows:
+    """How the rows of a batch stand, in their order: put aside under the folder as they are read
+    from the journal, and counted by their outcomes.
+    """
+
+    def __init__(self, folder: Path, rows: Iterable[RowRecord]) -> None:
+        self.rows: Kept[RowRecord] = Kept(folder, _packed, _unpacked)
+        self.counts: Counter[RowOutcome] = Counter()
+        for row in rows:
+            self.rows.add(row)
+            self.counts[row.outcome] += 1
+
+    @property
+    def are_well(self) -> bool:
+        """Whether nobody needs to look at any of them."""
+        return self.counts.keys() <= GOOD
+
+
 @dataclass(frozen=True, slots=True)
 class BatchReport:
     """How a run at a batch ended, and how each of its rows stands.
 
-    `error` is what ended it early, if anything did. `unlanded` counts the answers that could not
-    be landed at once, and that the next pull brings. `month` is what the month's requests had come
-    to, None where that could not be read. `unpublished` is why analysts do not see yet what a
-    person has settled.
+    `ended` are the rows. `error` is what ended it early, if anything did. `unlanded` counts the
+    answers that could not be landed at once, and that the next pull brings. `month` is what the
+    month's requests had come to, None where that could not be read. `unpublished` is why analysts
+    do not see yet what a person has settled.
     """
 
     outcome: RunOutcome
     batch: str
-    rows: tuple[RowRecord, ...]
+    ended: EndedRows = field(repr=False)
     requests: int
     seconds: float
     waited_seconds: float
@@ -80,9 +105,14 @@ class BatchReport:
     unpublished: ConnectorError | None = None
 
     @property
+    def rows(self) -> Collection[RowRecord]:
+        """The rows of the batch, in order. There may be a million: they are read from the disk."""
+        return self.ended.rows
+
+    @property
     def counts(self) -> Mapping[RowOutcome, int]:
         """How many rows have each outcome; those that none has are left out."""
-        return Counter(row.outcome for row in self.rows)
+        return self.ended.counts
 
     @property
     def exit_status(self) -> int:
@@ -117,12 +147,25 @@ class BatchReport:
         return shown
 
 
-def judged(
-    rows: tuple[RowRecord, ...], error: ConnectorError | None, *, stopped: bool
-) -> RunOutcome:
+def judged(rows: EndedRows, error: ConnectorError | None, *, stopped: bool) -> RunOutcome:
     """The name for a run's end: by what ended it, else by whether a row needs a look."""
     if stopped:
         return "stopped"
     if error is not None:
         return "failed"
-    return "done" if all(row.outcome in GOOD for row in rows) else "partial"
+    return "done" if rows.are_well else "partial"
+
+
+def _packed(row: RowRecord) -> str:
+    values = [getattr(row, name) for name in _ROW_FIELDS]
+    problems = [astuple(each) for each in row.problems]
+    return json.dumps([*values, problems], default=datetime.isoformat)
+
+
+def _unpacked(text: str) -> RowRecord:
+    *values, problems = json.loads(text)
+    told: dict[str, Any] = dict(zip(_ROW_FIELDS, values, strict=True))
+    told["same"] = told["same"] and tuple(told["same"])
+    told["undone_at"] = moment(told["undone_at"])
+    told["moved_at"] = moment(told["moved_at"])
+    return RowRecord(**told, problems=tuple(RowProblem(*each) for each in problems))

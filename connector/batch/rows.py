@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable
 from datetime import datetime
 from typing import Any
 
@@ -15,7 +15,7 @@ from connector.engine.push_asks import Move, Steps
 from connector.engine.push_order import Blocked, Order
 from connector.engine.push_plan import RowProblem, marker_of
 from connector.errors import ConnectorError
-from connector.ledger.push_reads import BatchRecord, Key, Work
+from connector.ledger.push_reads import BatchRecord, Key, Left, Work
 from connector.outcome import Tally
 
 Sleep = Callable[[float], Coroutine[Any, Any, None]]
@@ -27,19 +27,23 @@ _Under = dict["asyncio.Task[bool | datetime]", Course]
 
 
 class Rows:
-    """The rows of one run, `connections` of which may be under way at once."""
+    """The rows of one run, `connections` of which may be under way at once. `left` is how many they
+    are, and which of them are open; they are taken one by one.
+    """
 
     def __init__(
         self,
         scene: Scene,
-        rows: Sequence[Work],
+        rows: Iterable[Work],
+        left: Left,
         *,
         connections: int,
         watch: BatchWatch,
         tally: Tally,
         sleep: Sleep,
     ) -> None:
-        self._scene, self._rows, self._connections = scene, rows, connections
+        self._scene, self._rows, self._left = scene, rows, left
+        self._connections = connections
         self._watch, self._tally, self._sleep = watch, tally, sleep
         self._active: _Under = {}
         self._settling: list[tuple[datetime, Course]] = []
@@ -51,7 +55,7 @@ class Rows:
         that is nobody's but ours is raised.
         """
         open_about = await asyncio.to_thread(self._scene.journal.open_subjects)
-        order = Order(self._rows, open_about)
+        order = Order(self._rows, open_about, self._left.open)
         try:
             while True:
                 await self._start(order)
@@ -70,7 +74,8 @@ class Rows:
     async def _start(self, order: Order[Work]) -> None:
         """Begin as many rows as there are connections."""
         while len(self._active) < self._connections and self._scene.error is None:
-            match order.next():
+            # It may have to read the next rows.
+            match await asyncio.to_thread(order.next):
                 case None:
                     return
                 case Blocked(row, by):
@@ -110,7 +115,7 @@ class Rows:
 
     def _count(self) -> None:
         self._ended += 1
-        self._watch.moved(self._ended, len(self._rows), self._tally.requests)
+        self._watch.moved(self._ended, self._left.rows, self._tally.requests)
 
     async def _wake(self) -> None:
         """Wait until the first of those that must settle has, and go on with all that have."""

@@ -91,12 +91,16 @@ class Candidate(
     rate_currency: str | None = field("Currency code of the day rates.", format="currency")
     notice_period_days: int | None = field("Length of notice, in days.")
     available_from: date | None = field("First day of availability.", sortable=True)
-    current_job_title: str | None = field("Job title at present.", listed=True, sortable=True)
-    current_company: str | None = field("Employer at present.", listed=True, sortable=True)
+    current_job_title: str | None = field(
+        "Job title at present.", listed=True, sortable=True, personal="identity"
+    )
+    current_company: str | None = field(
+        "Employer at present.", listed=True, sortable=True, personal="identity"
+    )
     years_of_experience: int | None = field("Working experience, in years.")
     industry: str | None = field("Industry.")
-    skills: str | None = field("Skills, as written.")
-    qualifications: str | None = field("Degrees and certificates, as written.")
+    skills: str | None = field("Skills, as written.", personal="text")
+    qualifications: str | None = field("Degrees and certificates, as written.", personal="text")
     cv_file_path: str | None = shown("Where the platform keeps the CV.", personal="identity")
     status: CandidateStatus | None = field(
         "The person's state in the pipeline.",
@@ -109,13 +113,17 @@ class Candidate(
     )
     source: str | None = field("How the person was found, as written.")
     rating: int | None = field("The agency's rating.")
-    preferred_locations: str | None = field("Where the person would work, as written.")
+    preferred_locations: str | None = field(
+        "Where the person would work, as written.", personal="text"
+    )
     willing_to_relocate: bool | None = field("Whether the person would move.")
     right_to_work: str | None = field("Right to work, as written.", personal="identity")
     security_clearance: str | None = field("Security clearance, as written.", personal="identity")
-    languages: str | None = field("Languages, as written.")
+    languages: str | None = field("Languages, as written.", personal="text")
     ir35_status: CandidateIr35 | None = field("Status under the IR35 tax rules.")
-    umbrella_company: str | None = field("Umbrella company that employs the contractor.")
+    umbrella_company: str | None = field(
+        "Umbrella company that employs the contractor.", personal="identity"
+    )
     limited_company_name: str | None = field("The contractor's own company.", personal="identity")
     notes: str | None = field("Notes.", personal="text")
     internal_notes: str | None = field("Notes for colleagues.", personal="text")

@@ -35,7 +35,9 @@ class Company(Resource, name="companies", singular="company", path="/companies",
         "Email of the first contact.", format="email", personal="contact"
     )
     primary_contact_phone: str | None = field("Telephone of the first contact.", personal="contact")
-    primary_contact_title: str | None = field("Job title of the first contact.")
+    primary_contact_title: str | None = field(
+        "Job title of the first contact.", personal="identity"
+    )
     status: CompanyStatus | None = field(
         "The company's state.",
         create=only("prospect", "active"),

@@ -59,7 +59,7 @@ class Lead(
     billing_postcode: str | None = field("Postal code for invoices.", personal="contact")
     billing_country: str | None = field("Country for invoices.", personal="contact")
     industry: str | None = field("Industry.")
-    job_title: str | None = field("Job title.")
+    job_title: str | None = field("Job title.", personal="identity")
     notes: str | None = field("Notes.", personal="text")
     source: str | None = field(
         "How the lead was found, as written.", listed=True, sortable=True, filterable=True

@@ -29,11 +29,15 @@ COMMANDS: Mapping[str, str] = {
     "undo": "Take back what a push did, where nobody has touched it since.",
     "models": "List, build and test the models, and fill in the seeds.",
     "publish": "Build the models over what has landed, check them, and publish the file.",
+    "lakehouse": "Publish to the shared lakehouse, and look after it.",
     "report": "Write a page for an agency's director, made from the published file alone.",
     "whereis": "Say which tables, files and pushes hold a person.",
     "erase": "Erase a person from everything here, and keep a receipt.",
     "retention": "Erase those whose time is over by the rules.",
+    "backup": "Write an account's folder to one file, while everything goes on.",
+    "restore": "Put an account's folder back from a backup.",
     "status": "Show what is landed, how far it is proven, and the last runs.",
+    "health": "End with 0 if the files are in order and were proven lately.",
     "alerts": "Show the alerts that are due or stand, send them, or send a test.",
 }
 """Every command with its one line of help; `connector/cli/NAME.py` holds the command NAME."""

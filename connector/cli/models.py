@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from connector.cli.ending import counted
-from connector.cli.publish import BuildFollower
+from connector.cli.publish import BuildFollower, unshared
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Meter, Terminal
 from connector.errors import ConnectorError, NothingPublished
@@ -87,9 +87,11 @@ def build_models(session: Session, *, select: tuple[str, ...]) -> int:
             _tell_built(terminal, seen, error)
             return error.exit_status
     _tell_built(terminal, seen, None)
+    for line in unshared(done):
+        terminal.warn(line)
     checks = counted(len(seen.checks), "check")
     terminal.say(f"Published {done.file} ({counted(len(seen.models), 'model')}, {checks}).")
-    return 0
+    return 0 if done.unshared is None else 3
 
 
 @models.command(

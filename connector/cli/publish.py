@@ -95,7 +95,8 @@ def publish(
 
     Nothing is asked of the API. Analysts who have the old file open keep it; who opens it next has
     the new one. Where a check that blocks fails, they keep the file that they have, and the exit
-    status is 1. A pull and a push publish by themselves, as the settings say.
+    status is 1; it is 3 where the file is published and could not be brought to the lakehouse. A
+    pull and a push publish by themselves, as the settings say.
     """
     terminal = session.terminal
     settings = _with(session.load(), personal, without)
@@ -112,7 +113,7 @@ def publish(
             shown["parquet"] = {"folder": str(exported.folder), "tables": list(exported.tables)}
         terminal.print_object(shown)
     terminal.say(_closing(done, exported))
-    return 0
+    return 0 if done.unshared is None else 3
 
 
 def _with(settings: Settings, personal: Treatment | None, without: tuple[str, ...]) -> Settings:
@@ -128,11 +129,17 @@ def _with(settings: Settings, personal: Treatment | None, without: tuple[str, ..
 
 
 def _warnings(done: Published) -> Iterator[str]:
-    if done.built is None:
-        return
-    for each in done.built.warnings:
+    yield from unshared(done)
+    for each in () if done.built is None else done.built.warnings:
         rows = counted(each.failing, "row")
         yield f"{each.name} found {rows} in {each.model}. {each.about}".rstrip()
+
+
+def unshared(done: Published | None) -> Iterator[str]:
+    """Why what was published is not in the lakehouse, and what to do."""
+    error = None if done is None else done.unshared
+    if error is not None:
+        yield f"it is published, and not in the lakehouse: {error}. {error.action}"
 
 
 def _closing(done: Published, exported: Exported | None) -> str:

@@ -14,7 +14,7 @@ import click
 from connector.advice import explain
 from connector.cli import options
 from connector.cli.ending import closing, reasons
-from connector.cli.publish import BuildFollower
+from connector.cli.publish import BuildFollower, unshared
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Meter, Terminal
 from connector.engine.pull import Manner
@@ -164,4 +164,6 @@ def print_report(terminal: Terminal, report: PullReport) -> None:
     unpublished = report.unpublished
     if unpublished is not None and unpublished is not error:
         terminal.warn(explain(unpublished))
+    for line in unshared(report.published):
+        terminal.warn(line)
     terminal.say(closing(report))

@@ -10,7 +10,9 @@ from connector.cli.ending import counted
 from connector.cli.terminal import Terminal
 from connector.errors import Stopped
 from connector.preview import Preview
+from connector.preview.foreseen import ADD_COLUMNS
 from connector.push import PushReport
+from connector.spreadsheet.problems import COLUMN_MISSING
 
 SHOWN_MAX = 10
 """Rows that are told one by one on the screen; the report has them all."""
@@ -71,9 +73,17 @@ def _print_changes(terminal: Terminal, preview: Preview) -> None:
 
 def _problems(report: PushReport) -> Iterator[str]:
     """The first rows with a problem, and how many rows have which."""
-    summary = report.summary
+    summary, preview = report.summary, report.preview
+    if preview.uncreatable:
+        resource, missing = preview.asked.resource, ", ".join(preview.columns.missing)
+        yield (
+            f"{counted(preview.uncreatable, 'row')} cannot make {resource}: that needs {missing},"
+            f" and no heading is that. {ADD_COLUMNS}"
+        )
     for each in summary.first[:SHOWN_MAX]:
         for problem in each.problems:
+            if problem.code == COLUMN_MISSING:
+                continue
             where = f"{problem.column}: " if problem.column else ""
             received = f" (received {_short(problem.received)})" if problem.received else ""
             yield f"row {each.number}, {where}{problem.message}{received}"

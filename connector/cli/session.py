@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -21,10 +22,11 @@ import click
 from connector.cli import INTERRUPTED
 from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError
+from connector.log import Masked
+from connector.permissions import wide
 from connector.settings import Settings, load_settings
 
 _LOGGER = logging.getLogger(__name__)
-_MASK = "[key]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +124,13 @@ def _perform(session: Session, call: Callable[[], int], if_interrupted: str) -> 
 def _load(terminal: Terminal, account: str | None, is_debug: bool) -> Settings:
     """Read the settings, say their warnings, and begin to log if that was asked for."""
     settings = load_settings({"account": account}, os.environ, Path.cwd())
+    terminal.form = settings.log.value
     for warning in settings.warnings:
         terminal.warn(warning)
+    for open_to_others in islice(wide(settings.folder), 1):
+        terminal.warn(f"{open_to_others}. {open_to_others.action} 'connector doctor' shows all.")
     if is_debug:
-        key = settings.api_key.value
-        show_log(terminal, None if key is None else key.get_secret_value())
+        show_log(terminal, *settings.secrets())
         for name, value, origin in settings.rows():
             _LOGGER.debug(f"{name} is {value!r}, from {origin}")
     return settings
@@ -172,19 +176,6 @@ def _place(error: Exception) -> str:
     return f"{kind} in {Path(trace.tb_frame.f_code.co_filename).name}, line {trace.tb_lineno}"
 
 
-class _Masked(logging.Formatter):
-    """A formatter that shows a mask wherever the key would stand, in tracebacks too."""
-
-    def __init__(self, secret: str | None) -> None:
-        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
-        self._secret = secret
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The record as one text."""
-        text = super().format(record)
-        return text.replace(self._secret, _MASK) if self._secret else text
-
-
 class _ToTerminal(logging.Handler):
     """Says each line of the log on the terminal, where everything unsafe is neutralised."""
 
@@ -194,17 +185,16 @@ class _ToTerminal(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Say the record."""
-        for line in self.format(record).splitlines():
-            self._terminal.say(line)
+        self._terminal.log(self.format(record))
 
 
-def show_log(terminal: Terminal, secret: str | None) -> None:
-    """Show the connector's log on standard error from here on, with `secret` masked.
+def show_log(terminal: Terminal, *secrets: str) -> None:
+    """Show the connector's log on standard error from here on, with the secrets masked.
 
     The libraries' own logs stay as they are: they would show addresses with what they ask for.
     """
     speaker = _ToTerminal(terminal)
-    speaker.setFormatter(_Masked(secret))
+    speaker.setFormatter(Masked(secrets, terminal.form))
     logger = logging.getLogger("connector")
     logger.handlers = [speaker]
     logger.setLevel(logging.DEBUG)

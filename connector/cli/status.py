@@ -22,6 +22,7 @@ from connector.outcome import plain
 from connector.settings import Settings
 from connector.warehouse import Run, StreamState, Warehouse
 from connector.warehouse.publications import Publication, published_in
+from connector.warehouse.shared import SharedPublication
 
 RESOURCE_COLUMNS = (
     *("resource", "live", "listed only", "deleted", "pending", "total at last list"),
@@ -42,8 +43,8 @@ CUT_OFF = "cut off"
 class Found:
     """What the files say at the moment `now`; `published_at` is None where nothing is published,
     `published` where the published file does not say what it is true of, and `standing` where no
-    request was ever counted. `publications` are the latest attempts to publish; `watched` is how
-    alerts stand.
+    request was ever counted. `publications` are the latest attempts to publish, and `shared` is the
+    latest to bring what was published to the lakehouse; `watched` is how alerts stand.
     """
 
     warehouse: Warehouse
@@ -52,6 +53,7 @@ class Found:
     published_at: datetime | None
     published: Publication | None
     publications: tuple[Publication, ...]
+    shared: SharedPublication | None
     standing: Standing | None
     watched: alerting.Watched
     now: datetime
@@ -120,6 +122,7 @@ def status(session: Session, *, max_age: Age | None, is_for_all: bool) -> int:
         _changed_at(warehouse),
         published_in(warehouse.published),
         warehouse.publications(PUBLICATIONS_SHOWN),
+        warehouse.shared() if settings.lakehouse.value is not None else None,
         _standing(settings, now),
         watched,
         now,
@@ -175,6 +178,8 @@ def _print(terminal: Terminal, found: Found) -> None:
         terminal.print_line(f"Published {since} ago: {published}{_said_of(found.published)}")
     if found.unpublished is not None:
         terminal.warn(_why_not(found.unpublished, found.now))
+    if found.shared is not None:
+        _print_shared(terminal, found.shared, found.now)
     if found.standing is not None:
         for line in account.lines(found.standing, found.now):
             terminal.print_line(line)
@@ -205,6 +210,19 @@ def _why_not(row: Publication, now: datetime) -> str:
         f"what has landed since is not published; it was {row.outcome} {since} ago: {reason}."
         " Run 'connector publish' once that is corrected."
     )
+
+
+def _print_shared(terminal: Terminal, row: SharedPublication, now: datetime) -> None:
+    """When what is published came to the lakehouse, or why it did not."""
+    since = age(now - row.ended_at)
+    if row.outcome == "failed":
+        terminal.warn(
+            f"what was published last is not in the lakehouse; {since} ago: {row.message}."
+            " Run 'connector lakehouse publish' once that is over."
+        )
+    else:
+        snapshot = "" if row.snapshot is None else f", snapshot {row.snapshot}"
+        terminal.print_line(f"In the lakehouse since {since} ago{snapshot}.")
 
 
 def _next(found: Found) -> Iterator[str]:
@@ -257,6 +275,7 @@ def _as_json(found: Found) -> dict[str, object]:
         "folder": str(found.warehouse.folder),
         "published": published,
         "unpublished": _as_object(found.unpublished) or None,
+        "lakehouse": None if found.shared is None else asdict(found.shared),
         "resources": {each.resource: asdict(each) for each in found.resources},
         "runs": [{**asdict(run), "outcome": found.outcome_of(run)} for run in found.runs],
         "left": None if what is None else {**asdict(what), "minutes": what.minutes},

@@ -79,7 +79,7 @@ def tell(session: Session, max_age: Age | None) -> int:
     `connector status` has for each account.
     """
     terminal, now = session.terminal, datetime.now(UTC)
-    lines = [_line(each, now, max_age) for each in configured_accounts(os.environ, Path.cwd())]
+    lines = [look(each, now, max_age) for each in configured_accounts(os.environ, Path.cwd())]
     terminal.print_table(COLUMNS, [each.cells() for each in lines])
     status = 0
     for each in lines:
@@ -101,7 +101,8 @@ def tell(session: Session, max_age: Age | None) -> int:
     return status
 
 
-def _line(account: Configured, now: datetime, max_age: Age | None) -> Line:
+def look(account: Configured, now: datetime, max_age: Age | None) -> Line:
+    """The line of one account; what keeps it from being looked at is in it as well."""
     if account.settings is None:
         return Line(account.name, error=account.error)
     try:

@@ -11,6 +11,7 @@ import json
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any, Literal, Protocol, TextIO
 
 from rich.box import SIMPLE_HEAD
@@ -20,6 +21,10 @@ from rich.table import Table
 from rich.text import Text
 
 from connector.errors import ConnectorError
+from connector.log import Form, as_line
+
+LOG_VARIABLE = "CONNECTOR_LOG"
+"""The variable of the setting `log`, which counts before the settings are read as well."""
 
 _TAB_STOP = 8
 _EMPTY = "-"
@@ -110,13 +115,15 @@ class Terminal:
     Rich tables where a person watches standard output, plain lines otherwise. Bars and colours
     only where a person watches standard error, and no colour where `NO_COLOR` is set to
     anything or the terminal is dumb. With `is_json`, standard output carries one object and no
-    table.
+    table. With the `form` "json" every line on standard error is an object of its own.
     """
 
     def __init__(
         self, out: TextIO, err: TextIO, environ: Mapping[str, str], *, is_json: bool = False
     ) -> None:
         self.is_json = is_json
+        # Until the settings are read; a value that is none is refused with them.
+        self.form: Form = "json" if environ.get(LOG_VARIABLE) == "json" else "text"
         self._environ = environ
         self._out, self._err = out, err
         self.has_watcher = _is_watched(err, environ)
@@ -180,11 +187,22 @@ class Terminal:
 
     def say(self, text: str) -> None:
         """Say one line on standard error."""
-        self._write(self._err, f"{neutralise(text)}\n")
+        if self.form == "json":
+            self._tell("info", text)
+        else:
+            self._write(self._err, f"{neutralise(text)}\n")
 
     def warn(self, text: str) -> None:
         """Say one line of warning on standard error."""
-        self._mark("Warning:", "yellow", text)
+        if self.form == "json":
+            self._tell("warning", text)
+        else:
+            self._mark("Warning:", "yellow", text)
+
+    def log(self, text: str) -> None:
+        """Say what the log has to say: one object, or lines for people."""
+        for line in (text,) if self.form == "json" else text.splitlines():
+            self._write(self._err, f"{neutralise(line)}\n")
 
     def fail(self, error: ConnectorError) -> int:
         """Say what happened and what to do next, and return the command's exit status.
@@ -194,14 +212,18 @@ class Terminal:
         """
         if self.is_json:
             self.print_object({"error": describe(error)})
-        self._mark("Error:", "red", f"{error} [{error.code}]")
-        self.say(f"  {error.action}")
+        if self.form == "json":
+            more = {name: value for name, value in describe(error).items() if name != "message"}
+            self._tell("error", str(error), **more)
+        else:
+            self._mark("Error:", "red", f"{error} [{error.code}]")
+            self.say(f"  {error.action}")
         return error.exit_status
 
     @contextmanager
     def progress(self, doing: str, total: int | None = None) -> Iterator[Meter]:
         """A meter for the body's duration: a bar where a person watches, silence otherwise."""
-        if not self.has_watcher:
+        if not self.has_watcher or self.form == "json":
             yield _Silent()
             return
         columns = (TextColumn("{task.description}", markup=False), BarColumn())
@@ -215,6 +237,10 @@ class Terminal:
             redirect_stderr=False,
         ) as progress:
             yield _Bar(progress, doing, total)
+
+    def _tell(self, level: str, text: str, **more: object) -> None:
+        line = as_line(level, "connector.cli", text, more, datetime.now(UTC))
+        self._write(self._err, f"{line}\n")
 
     def _mark(self, mark: str, style: str, text: str) -> None:
         if self.has_watcher:

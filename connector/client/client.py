@@ -39,7 +39,8 @@ class Client:
 
     `connections` requests are under way at once, at most; `reserve` requests of each minute are
     left for people. `pace` may be shared by several clients of one key. `toll` is paid for every
-    attempt. `ca_file` adds a certificate authority; nothing turns verification off. Raises
+    attempt. `ca_file` adds a certificate authority; nothing turns verification off. `proxy` is the
+    way to an `https` address; those that the environment names are never used. Raises
     `SettingsError` for an address, a key or a file that cannot be right.
     """
 
@@ -57,6 +58,7 @@ class Client:
         observer: Observer | None = None,
         toll: Toll | None = None,
         ca_file: Path | None = None,
+        proxy: str | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Coroutine[Any, Any, None]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
@@ -73,6 +75,7 @@ class Client:
             deadline_seconds=self.limits.deadline_seconds,
             body_bytes_max=self.limits.body_bytes_max,
             ca_file=ca_file,
+            proxy=proxy,
         )
         self._sending = Sending(
             self._connections,

@@ -54,6 +54,7 @@ class Connections:
 
     `deadline_seconds` is for an attempt from its first byte to its last, `body_bytes_max` for an
     answer unpacked. `ca_file` adds a certificate authority; nothing turns verification off.
+    `proxy` is a way to `https` addresses: it sees which host is spoken to, and nothing else.
     """
 
     def __init__(
@@ -65,8 +66,12 @@ class Connections:
         deadline_seconds: float,
         body_bytes_max: int,
         ca_file: Path | None,
+        proxy: str | None = None,
     ) -> None:
         self._base_url = base_url
+        trust = _trust(ca_file)
+        # What is not encrypted never goes through a proxy, which would see the key.
+        way = None if proxy is None else httpx.AsyncHTTPTransport(proxy=proxy, verify=trust)
         self._deadline_seconds, self._body_bytes_max = deadline_seconds, body_bytes_max
         self._bearer = _Bearer(key)
         self._http = httpx.AsyncClient(
@@ -80,7 +85,8 @@ class Connections:
             },
             # Nobody's cookies are taken: a session would outlive the key that was meant.
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-            verify=_trust(ca_file),
+            verify=trust,
+            mounts={} if way is None else {"https://": way},
             trust_env=False,
             follow_redirects=False,
             timeout=httpx.Timeout(
@@ -111,6 +117,10 @@ class Connections:
                 return await self._stream(request, departure)
         except httpx.LocalProtocolError as error:
             raise Misused(f"{request.where} cannot be sent: {self._reason(error, '')}") from None
+        except httpx.ProxyError as error:
+            # No tunnel was made, so that the request itself was never sent.
+            reason = f"the proxy refused: {self._reason(error, '')}"
+            raise self._unreachable(reason) from None
         except (httpx.HTTPError, TimeoutError) as error:
             if not departure.has_begun:
                 raise self._unreachable(self._reason(error, "no connection")) from None
@@ -160,7 +170,8 @@ class Connections:
         return Unreachable(
             message,
             action="Check CONNECTOR_BASE_URL; a server whose certificate is not publicly trusted "
-            "needs the file of its authority, and nothing turns verification off.",
+            "needs the file of its authority in CONNECTOR_CA_FILE, and nothing turns verification "
+            "off.",
         )
 
     def _reason(self, error: Exception, missing: str) -> str:

@@ -7,7 +7,7 @@ Pure: it hands rows out and is told how they ended.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -36,11 +36,19 @@ class Blocked(Generic[W]):
 
 
 class Order(Generic[W]):
-    """The rows of one run. `open_about` is what is open in the journal, by the row."""
+    """The rows of one run, which are taken one by one. `open_about` is what is open in the journal,
+    by the row, and `mine` which rows of those are among the run's.
+    """
 
-    def __init__(self, rows: Iterable[W], open_about: Mapping[str, tuple[str, int]]) -> None:
-        self._ready = deque(rows)
-        mine = {row.key for row in self._ready}
+    def __init__(
+        self,
+        rows: Iterable[W],
+        open_about: Mapping[str, tuple[str, int]],
+        mine: Collection[tuple[str, int]],
+    ) -> None:
+        self._rows = iter(rows)
+        self._is_read = False
+        self._ready: deque[W] = deque()
         self._under_way: dict[str, tuple[str, int]] = {
             subject: key for subject, key in open_about.items() if key in mine
         }
@@ -50,12 +58,11 @@ class Order(Generic[W]):
     @property
     def is_empty(self) -> bool:
         """Whether no row waits, not even for another one."""
-        return not self._ready and not self._behind
+        return self._is_read and not self._ready and not self._behind
 
     def next(self) -> W | Blocked[W] | None:
         """The next row that may be begun, or one that may not; None while there is neither."""
-        while self._ready:
-            row = self._ready.popleft()
+        while (row := self._taken()) is not None:
             if row.subject is None:
                 return row
             if row.subject in self._open:
@@ -74,3 +81,11 @@ class Order(Generic[W]):
         if is_open:
             self._open[row.subject] = row.key
         self._ready.extendleft(reversed(self._behind.pop(row.subject, [])))
+
+    def _taken(self) -> W | None:
+        """The row whose turn it is: one that has waited for another, else the next one."""
+        if self._ready:
+            return self._ready.popleft()
+        row = next(self._rows, None)
+        self._is_read = row is None
+        return row

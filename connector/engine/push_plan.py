@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -90,24 +90,30 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All rows of one file for one resource. `digest` is of the file's bytes, in hexadecimal."""
+    """All rows of one file for one resource: each number once, as a task or as a verdict. `digest`
+    is of the file's bytes, in hexadecimal.
+
+    There may be a million of them, which are not in memory: they are read one by one, more than
+    once, and are the same each time.
+    """
 
     resource: str
     mode: Mode
     file: str
     digest: str
-    tasks: tuple[Task, ...]
-    verdicts: tuple[Verdict, ...] = ()
-
-    def __post_init__(self) -> None:
-        assert len(self.numbers) == len(self.tasks) + len(self.verdicts), "a row has two plans"
-        assert all(task.resource == self.resource for task in self.tasks), self.resource
+    tasks: Collection[Task]
+    verdicts: Collection[Verdict] = ()
 
     @property
-    def numbers(self) -> frozenset[int]:
-        """The numbers of its rows."""
-        numbers = {task.number for task in self.tasks}
-        return frozenset(numbers | {verdict.number for verdict in self.verdicts})
+    def rows(self) -> int:
+        """How many rows it has."""
+        return len(self.tasks) + len(self.verdicts)
+
+    @property
+    def numbers(self) -> Iterator[int]:
+        """The numbers of its rows, those of the tasks first."""
+        yield from (task.number for task in self.tasks)
+        yield from (verdict.number for verdict in self.verdicts)
 
 
 def settle_seconds(deadline_seconds: float) -> float:

@@ -9,7 +9,9 @@ leases of pulls and pushes are held until the end.
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -22,8 +24,10 @@ from connector.erasure.files import clean, search
 from connector.erasure.finding import Known, find, seed_of
 from connector.erasure.places import Found, Place
 from connector.erasure.receipt import Receipt, keep
-from connector.erasure.whereis import places_of
-from connector.errors import MartsMissing, Misused
+from connector.erasure.returned import returned
+from connector.erasure.whereis import LAKEHOUSE, places_of
+from connector.errors import LakehouseError, MartsMissing, Misused
+from connector.lakehouse import forget, look_for
 from connector.ledger import Ledger
 from connector.ledger.erasures import Erasures, Listed, Noted
 from connector.publication import publish
@@ -82,7 +86,7 @@ def erase(
 ) -> Erased:
     """Erase the person with this address, or this record's; without `applies`, say what would be
     removed. Whatever was begun before and cut off is brought to its end first; with None for
-    `asked`, that alone.
+    `asked`, that alone, and everybody is erased who was before and is here again.
 
     Raises `Misused` for what is no address and no id, and where rows of pushes about the person are
     in doubt; `LeaseHeld` while a pull or a push is under way; `PublishingRefused` where no file
@@ -94,16 +98,22 @@ def erase(
         known = None if seed is None else find(settings, seed)
         found = None if known is None else places_of(settings, known)
         return Erased(found, unended=_unended(settings))
-    return erase_all(settings, [] if seed is None else [seed], now=now)
+    return erase_all(settings, returned(settings) if seed is None else [seed], now=now)
 
 
-def erase_all(settings: Settings, seeds: Sequence[Person], *, now: Clock = _now) -> Erased:
-    """Erase each of these, in one turn; raises as `erase` does."""
+def erase_all(
+    settings: Settings, seeds: Sequence[Person], *, has_turn: bool = False, now: Clock = _now
+) -> Erased:
+    """Erase each of these, in one turn; raises as `erase` does. Whoever `has_turn` holds the leases
+    already.
+    """
     folder = settings.folder
     if not folder.is_dir():
         return Erased(None)
-    run_id = _name(now())
-    with Ledger(folder) as ledger, alone(ledger, run_id, "erase", now):
+    with ExitStack() as turn:
+        ledger = turn.enter_context(Ledger(folder))
+        if not has_turn:
+            turn.enter_context(alone(ledger, _name(now()), "erase", now))
         erasing = _Erasing(settings, ledger, now)
         receipts = [erasing.carry_out(each) for each in erasing.erasures.unended()]
         found = None
@@ -161,6 +171,7 @@ class _Erasing:
         for person in noted.persons:
             clean(search(self._folder, person), person)
         self._publish()
+        in_lakehouse, waiting = self._forget(noted)
         left = _joined(places_of(self._settings, Known(person, {}, 0)) for person in noted.persons)
         found = noted.found
         receipt = Receipt(
@@ -170,13 +181,15 @@ class _Erasing:
             begun_at=noted.begun_at,
             ended_at=self._now(),
             hashes=tuple(each for person in noted.persons for each in self._hashes(person)),
-            removed=tuple(Place(**each) for each in found["places"]),
+            removed=(*(Place(**each) for each in found["places"]), *in_lakehouse),
             left=left.places,
             by_hand=tuple(dict.fromkeys((*found["by_hand"], *left.by_hand))),
             not_searched=left.not_searched,
+            waiting=waiting,
         )
         path = keep(receipt, self._folder)
-        self.erasures.end(noted.erasure, receipt.ended_at)
+        if not waiting:
+            self.erasures.end(noted.erasure, receipt.ended_at)
         self.erasures.compact()
         return receipt, path
 
@@ -201,7 +214,7 @@ class _Erasing:
                 if not each.name.endswith((".wal", ".tmp")):
                     remove(each)
         if published.exists():
-            publish(self._settings, now=self._now)
+            publish(self._settings, shares=False, now=self._now)
         page = self._folder / REPORT_FILE
         if page.exists():
             account = self._settings.account.value
@@ -210,6 +223,21 @@ class _Erasing:
             except MartsMissing:
                 # It was made when there were marts, and cannot be made again.
                 page.unlink()
+
+    def _forget(self, noted: Noted) -> tuple[tuple[Place, ...], tuple[str, ...]]:
+        """Leave nothing in the lakehouse: what was there and could not be looked at when the
+        erasure began, and what keeps it from being done now; then the erasure has not ended.
+        """
+        rows: Counter[str] = Counter()
+        is_known = any(each["file"] == LAKEHOUSE for each in noted.found["places"])
+        try:
+            for person in () if is_known else noted.persons:
+                rows += look_for(self._settings, person).rows
+            forget(self._settings)
+        except LakehouseError as error:
+            said = f"The lakehouse: {error}. Run 'connector erase --apply' once that is over."
+            return (), (said,)
+        return tuple(Place(LAKEHOUSE, *each) for each in sorted(rows.items())), ()
 
     def _hashes(self, person: Person) -> tuple[Listed, ...]:
         key = make_key(self._folder)

@@ -62,11 +62,18 @@ def search(folder: Path, person: Person) -> InFiles:
                 found.pages.append(path)
         elif suffix in _CLOSED:
             found.not_searched.append(path)
-        elif suffix in _TABLES and SEEDS_FOLDER not in path.relative_to(folder).parts:
+        elif _is_table(path, folder):
             _search_table(path, person, found)
         elif _is_in_bytes(path, person):
             found.by_hand.append(path)
     return found
+
+
+def tables_in(folder: Path) -> Iterator[Path]:
+    """Every table of the folder that may hold somebody. Raises a `WarehouseError`."""
+    for path in _walk(folder, folder, []):
+        if _is_table(path, folder):
+            yield path
 
 
 def clean(found: InFiles, person: Person) -> None:
@@ -80,6 +87,11 @@ def clean(found: InFiles, person: Person) -> None:
             path.unlink(missing_ok=True)
         except OSError as error:
             raise naming(path, error) from error
+
+
+def _is_table(path: Path, folder: Path) -> bool:
+    is_seed = SEEDS_FOLDER in path.relative_to(folder).parts
+    return path.suffix.lower() in _TABLES and not is_seed
 
 
 def _search_table(path: Path, person: Person, found: InFiles) -> None:

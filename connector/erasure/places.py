@@ -8,8 +8,8 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One place that holds somebody: a file of the account's folder, the table in it where it has
-    tables, and how many rows of it.
+    """One place that holds somebody: a file of the account's folder or the lakehouse, the table in
+    it where it has tables, and how many rows of it.
     """
 
     file: str

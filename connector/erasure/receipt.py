@@ -32,7 +32,8 @@ KEPT = (
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """One erasure that has ended. `removed` are the places as they were found, and `left` those
-    that still hold something; `by_hand` and `not_searched` are as in `Found`.
+    that still hold something; `by_hand` and `not_searched` are as in `Found`. `waiting` are
+    sentences on what could not be done yet: with any, the erasure goes on with the next one.
     """
 
     erasure: str
@@ -45,11 +46,12 @@ class Receipt:
     left: tuple[Place, ...]
     by_hand: tuple[str, ...]
     not_searched: tuple[str, ...]
+    waiting: tuple[str, ...] = ()
 
     @property
     def is_clean(self) -> bool:
         """Whether nothing is left for a person to do."""
-        return not self.left and not self.by_hand
+        return not (self.left or self.by_hand or self.waiting)
 
     def as_json(self) -> dict[str, Any]:
         """The receipt as it is kept; moments as ISO 8601."""
@@ -62,6 +64,7 @@ class Receipt:
             "hashes": [{"of": each.kind, "hmac_sha256": each.token} for each in self.hashes],
             "removed": [asdict(each) for each in self.removed],
             "left": [asdict(each) for each in self.left],
+            "waiting": list(self.waiting),
             "by_hand": list(self.by_hand),
             "not_searched": list(self.not_searched),
             "kept": list(KEPT),
@@ -76,6 +79,7 @@ class Receipt:
             f"Begun {self.begun_at:%Y-%m-%d %H:%M:%S}Z, ended {self.ended_at:%Y-%m-%d %H:%M:%S}Z.",
             *_section("Removed", [f"{each}: {each.rows:,}" for each in self.removed]),
             *_section("Still there", [f"{each}: {each.rows:,}" for each in self.left]),
+            *_section("Not done yet", self.waiting),
             *_section("To be done by hand", self.by_hand),
             *_section("Not searched", self.not_searched),
             *_section("Kept", KEPT),

@@ -9,6 +9,8 @@ from pathlib import Path
 from connector.erasure.files import InFiles, search
 from connector.erasure.finding import Known, find, seed_of
 from connector.erasure.places import Found, Place
+from connector.errors import LakehouseError
+from connector.lakehouse import InLakehouse, look_for
 from connector.ledger import Ledger
 from connector.ledger.erasures import Erasures
 from connector.ledger.journal_persons import InJournal
@@ -17,6 +19,9 @@ from connector.suppression import Person
 from connector.warehouse import Warehouse
 from connector.warehouse.file import opened
 from connector.warehouse.persons import named_rows, take_out
+
+LAKEHOUSE = "lakehouse"
+"""What the shared lakehouse is called among the files."""
 
 
 def whereis(settings: Settings, asked: str) -> Found:
@@ -36,6 +41,7 @@ def places_of(settings: Settings, known: Known) -> Found:
         return Found({}, ())
     journal = in_journal(folder, person)
     files = search(folder, person)
+    lakehouse, not_reached = _in_lakehouse(settings, person)
     places = [
         *_in_work(folder, person),
         *(
@@ -44,13 +50,18 @@ def places_of(settings: Settings, known: Known) -> Found:
         ),
         *_in_published(folder, person),
         *files.places(folder),
+        *(Place(LAKEHOUSE, table, rows) for table, rows in sorted(lakehouse.rows.items())),
     ]
     return Found(
         records={name: len(ids) for name, ids in known.records.items()},
         places=tuple(places),
         batches=tuple(sorted(journal.batches)),
         by_hand=tuple(_by_hand(folder, person, journal, files)),
-        not_searched=tuple(str(each.relative_to(folder)) for each in files.not_searched),
+        not_searched=(
+            *(str(each.relative_to(folder)) for each in files.not_searched),
+            *lakehouse.unreadable,
+            *not_reached,
+        ),
         in_doubt=len(journal.in_doubt),
         shared=known.shared,
     )
@@ -70,6 +81,16 @@ def _in_work(folder: Path, person: Person) -> Iterator[Place]:
         counts = take_out(connection, person, None)
     for table, rows in counts.items():
         yield Place(warehouse.work.name, table, rows)
+
+
+def _in_lakehouse(settings: Settings, person: Person) -> tuple[InLakehouse, tuple[str, ...]]:
+    """What the lakehouse holds, and a sentence where it could not be asked: that keeps nobody from
+    looking at the rest.
+    """
+    try:
+        return look_for(settings, person), ()
+    except LakehouseError as error:
+        return InLakehouse(), (f"{LAKEHOUSE} ({error})",)
 
 
 def _in_published(folder: Path, person: Person) -> Iterator[Place]:

@@ -37,7 +37,14 @@
     │   ├── DiskFull             there is no room left to write
     │   ├── NothingPublished     there is no published file yet
     │   └── MartsMissing         the published file has no marts
+    ├── BackupError              a backup cannot be written, or restored here
+    │   └── BackupDamaged        the file is no backup, or not as it was written
+    ├── RestoredUnpulled         the ledger came from a backup: pull before pushing
     ├── NotDelivered             an alert did not arrive; it waits and is sent again
+    ├── LakehouseError           the lakehouse cannot be used as it is set up
+    │   ├── LakehouseOffline     its database or the place of its files did not answer
+    │   ├── LakehouseBusy        others have held it for too long
+    │   └── LakehouseDiffers     a column has another type there
     ├── PublishingRefused        checks that block have failed; the old file stays
     ├── ModelError               a model, seed, test or audit cannot be used (exit 2)
     │   ├── ModelInvalid         a file is not as models are written
@@ -111,11 +118,22 @@ from connector.errors.files import (
     WarehouseBusy,
     DiskFull,
 )
+from connector.errors.backups import (
+    BackupError,
+    BackupDamaged,
+    RestoredUnpulled,
+)
 from connector.errors.alerting import NotDelivered
 from connector.errors.publishing import (
     NothingPublished,
     MartsMissing,
     PublishingRefused,
+)
+from connector.errors.lakehouse import (
+    LakehouseError,
+    LakehouseOffline,
+    LakehouseBusy,
+    LakehouseDiffers,
 )
 from connector.errors.models import (
     ModelError,
@@ -144,6 +162,8 @@ from connector.errors.spreadsheet import (
 __all__ = [
     "AnswerTooLarge",
     "Answered",
+    "BackupDamaged",
+    "BackupError",
     "BudgetSpent",
     "ConnectorError",
     "DamagedLog",
@@ -156,6 +176,10 @@ __all__ = [
     "HeadingsRefused",
     "InDoubt",
     "InvalidRequest",
+    "LakehouseBusy",
+    "LakehouseDiffers",
+    "LakehouseError",
+    "LakehouseOffline",
     "LeaseHeld",
     "LeaseLost",
     "LedgerDamaged",
@@ -182,6 +206,7 @@ __all__ = [
     "ReferenceUnknown",
     "Refused",
     "ReportRefused",
+    "RestoredUnpulled",
     "SeedInvalid",
     "ServerFailed",
     "SettingsError",

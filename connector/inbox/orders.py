@@ -1,36 +1,43 @@
-"""How the files of one folder are to be pushed: `push.toml` in it."""
+"""How the files of one folder are to be pushed: `push.toml` in it.
+
+It takes every option of a push under its own name (`connector/asking.py`), `map` for the file of
+the mapping, and what the job takes besides: whether to apply, whether to pull first, and a budget.
+"""
 
 from __future__ import annotations
 
 import os
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_type_hints
 
-from connector.engine.task import Mode
-from connector.errors import Misused
+from connector.advice import explain
+from connector.asking import PUSH_OPTIONS, PushOptions
+from connector.errors import ConnectorError, Misused
 from connector.inbox.entries import RefusedEntry, plain, regular, shown, why_of
 
 ORDERS = "push.toml"
 """The file that says how a folder's files are pushed."""
 
-_KEYS = ("mode", "match", "apply", "map", "content_type")
 _BYTES_MAX = 100_000
+_MODE = "create"
 
 
 @dataclass(frozen=True, slots=True)
 class Orders:
     """How a folder's files are pushed. Without `push.toml` they are previewed as creates.
 
-    `mapping` is the file in the folder that says what each column is for.
+    `options` are those of a push; the file of its mapping lies in the folder. `applies`: send what
+    is foreseen. `pulls`: bring the landing up to date first. `budget`: the most requests that one
+    file may take.
     """
 
-    mode: Mode = "create"
-    match: tuple[str, ...] = ()
+    options: PushOptions = field(default_factory=lambda: PushOptions(_MODE))
     applies: bool = False
-    mapping: Path | None = None
-    content_type: str | None = None
+    pulls: bool = True
+    budget: int | None = None
 
 
 def orders_of(folder: Path) -> Orders:
@@ -55,32 +62,72 @@ def orders_of(folder: Path) -> Orders:
 
 def _as_orders(path: Path, given: dict[str, Any]) -> Orders:
     """The orders that the document gives."""
-    for name in given:
-        if name not in _KEYS:
-            raise RefusedEntry(f"{shown(name)} is none of {', '.join(_KEYS)}")
-    mode, match = given.get("mode", "create"), given.get("match", [])
-    if mode not in get_args(Mode):
-        raise RefusedEntry(f"mode is {mode!r}, and must be one of {', '.join(get_args(Mode))}")
-    if not isinstance(match, list) or not all(isinstance(each, str) for each in match):
-        raise RefusedEntry('match is no list of fields, as ["email"]')
-    applies, parent = given.get("apply", False), given.get("content_type")
-    if not isinstance(applies, bool):
-        raise RefusedEntry("apply is neither true nor false")
-    if parent is not None and not isinstance(parent, str):
-        raise RefusedEntry("content_type is no text in quotes")
-    return Orders(mode, tuple(match), applies, _mapping(path, given.get("map")), parent)
+    for key in given:
+        if key not in KEYS:
+            raise RefusedEntry(f"{shown(key)} is none of {', '.join(KEYS)}")
+    read = {KEYS[key][0]: KEYS[key][1](path, key, value) for key, value in given.items()}
+    said = {name: read.pop(name) for name in PUSH_OPTIONS if name in read}
+    options = PushOptions(**{"mode": _MODE, **said})
+    try:
+        # The mapping is read when a file is pushed; all else can be wrong now.
+        replace(options, map_file=None).asked(path.parent.name, path)
+        options.terms()
+    except ConnectorError as error:
+        raise RefusedEntry(explain(error)) from None
+    return Orders(options, **read)
 
 
-def _mapping(path: Path, name: Any) -> Path | None:
-    """The mapping beside `push.toml`."""
-    if name is None:
-        return None
-    if not isinstance(name, str):
-        raise RefusedEntry("map is no text in quotes")
+def _text(path: Path, key: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise RefusedEntry(f"{key} is no text in quotes")
+    return value
+
+
+def _texts(path: Path, key: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise RefusedEntry(f'{key} is no list of texts, as ["email"]')
+    return tuple(value)
+
+
+def _truth(path: Path, key: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise RefusedEntry(f"{key} is neither true nor false")
+    return value
+
+
+def _count(path: Path, key: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise RefusedEntry(f"{key} is no whole number from 1 on")
+    return value
+
+
+def _beside(path: Path, key: str, value: Any) -> Path:
+    """A file beside `push.toml`."""
+    name = _text(path, key, value)
     try:
         plain(name)
         regular(path.with_name(name).lstat())
     except (RefusedEntry, OSError) as error:
-        told = f"map must be a file beside it, and {shown(name)} {why_of(error)}"
+        told = f"{key} must be a file beside it, and {shown(name)} {why_of(error)}"
         raise RefusedEntry(told) from None
     return path.with_name(name)
+
+
+_Reader = Callable[[Path, str, Any], Any]
+_READERS: Mapping[Any, _Reader] = {
+    str: _text,
+    str | None: _text,
+    tuple[str, ...]: _texts,
+    bool: _truth,
+    Path | None: _beside,
+}
+_TYPES = get_type_hints(PushOptions)
+
+KEYS: Mapping[str, tuple[str, _Reader]] = {
+    # What is a file for the command is the name of one here: `map`, as the command's own --map.
+    **{name.removesuffix("_file"): (name, _READERS[_TYPES[name]]) for name in PUSH_OPTIONS},
+    "apply": ("applies", _truth),
+    "pull": ("pulls", _truth),
+    "budget": ("budget", _count),
+}
+"""The keys that `push.toml` may have: which option or order each of them is, and how it is read."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -123,6 +123,31 @@ class Erasures:
                 "UPDATE erasures SET ended_at = ?, who = NULL, found = NULL WHERE erasure = ?",
                 (at.isoformat(), erasure),
             )
+
+    def listed(self) -> dict[str, str]:
+        """Every hash on the list, with the name under which its person's are listed."""
+        with self._ledger.reading() as connection:
+            return dict(connection.execute("SELECT token, person FROM suppressed").fetchall())
+
+    def all_listed(self) -> Iterator[tuple[Listed, str]]:
+        """Every hash on the list as it is listed, with the name of its person."""
+        with self._ledger.reading() as connection:
+            rows = connection.execute("SELECT kind, token, person FROM suppressed").fetchall()
+        return ((Listed(kind, token), person) for kind, token, person in rows)
+
+    def list_again(self, hashes: Iterable[tuple[Listed, str]], at: datetime) -> int:
+        """Put hashes back on the list, each with the name of its person, where they are not on it;
+        says how many were not.
+        """
+        added = 0
+        with self._ledger.writing() as connection:
+            for each, person in hashes:
+                added += connection.execute(
+                    "INSERT INTO suppressed (token, kind, person, listed_at) VALUES (?, ?, ?, ?)"
+                    " ON CONFLICT DO NOTHING",
+                    (each.token, each.kind, person, at.isoformat()),
+                ).rowcount
+        return added
 
     def release(self, tokens: Iterable[str]) -> int:
         """Take the persons of these hashes off the list, with all of their hashes; says how many

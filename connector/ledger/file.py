@@ -133,7 +133,10 @@ def _standing(connection: sqlite3.Connection, path: Path) -> int:
     if mark != APPLICATION_ID and (tables or mark or version):
         raise NotALedger(f"{path} is an SQLite database that the connector did not make")
     if version > _LATEST:
-        raise NotALedger(f"{path} was made by a later version of the connector")
+        raise NotALedger(
+            f"{path} was made by a later version of the connector",
+            action="Install that version again, or restore a backup that this one has made.",
+        )
     assert isinstance(version, int)
     return version
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -19,6 +19,7 @@ from connector.engine.push_plan import Plan, Terms
 from connector.engine.push_states import FOR_A_PERSON, State
 from connector.errors import LeaseLost, UnknownName
 from connector.ledger import push_claims as claims
+from connector.ledger import push_portions as portions
 from connector.ledger import push_reads as reads
 from connector.ledger import push_writes as writes
 from connector.ledger.ledger import Ledger
@@ -28,6 +29,7 @@ from connector.ledger.push_reads import (
     BeforeImage,
     Changes,
     Key,
+    Left,
     RowRecord,
     Work,
 )
@@ -38,12 +40,6 @@ PUSH_LEASE = "push"
 """What there is one of at a time, for each account: whatever writes to the API."""
 
 _OF_BATCH = "batch = ?"
-_SINCE = "change > ?"
-_ROWS_SINCE = """
-    (mine.change > ? OR (mine.state = 'follows' AND EXISTS (
-        SELECT 1 FROM push_rows AS followed WHERE followed.batch = mine.same_batch
-        AND followed.number = mine.same_number AND followed.change > ?)))
-"""
 
 
 class Journal:
@@ -79,12 +75,8 @@ class Journal:
                     connection, batch, plan, terms, landed_before=landed_before, stamp=stamp
                 )
             else:
-                numbers = writes.remove_unsent(connection, batch)
-                tasks = [task for task in plan.tasks if task.number in numbers]
-                writes.add_tasks(connection, batch, tasks, stamp)
-                for verdict in plan.verdicts:
-                    if verdict.number in numbers:
-                        writes.add_verdict(connection, batch, verdict, stamp)
+                writes.remove_unsent(connection, batch)
+                writes.add_rows(connection, batch, plan, stamp)
             self._take_up(connection, batch, terms, stamp)
             return batch
 
@@ -166,19 +158,26 @@ class Journal:
 
     # -- reading ----------------------------------------------------------------------------------
 
-    def work(self, batch: str) -> tuple[Work, ...]:
-        """The rows at which a push of the batch works: its own that have not ended, and those of
-        earlier batches that they follow.
+    def work(self, batch: str) -> Iterator[Work]:
+        """The rows at which a push of the batch works: those of earlier batches that it follows,
+        and its own that have not ended, as each stands when its turn comes to be read.
         """
-        states = ", ".join(f"'{state}'" for state in UNFINISHED)
-        followed = (
-            "EXISTS (SELECT 1 FROM push_rows AS follower WHERE follower.batch = ?"
-            " AND follower.state = 'follows' AND follower.same_batch = mine.batch"
-            " AND follower.same_number = mine.number)"
-        )
         with self._ledger.reading() as connection:
-            where = f"state IN ({states}) AND (batch = ? OR {followed})"
-            return reads.work(connection, where, (batch, batch))
+            page = portions.work_followed(connection, batch)
+        yield from page
+        number = -1
+        while True:
+            with self._ledger.reading() as connection:
+                page = portions.work_after(connection, batch, number)
+            if not page:
+                return
+            yield from page
+            number = page[-1].key[1]
+
+    def left(self, batch: str) -> Left:
+        """How many rows there are at which a push of the batch works, and which are open."""
+        with self._ledger.reading() as connection:
+            return portions.left(connection, batch)
 
     def row(self, key: Key) -> Work | None:
         """One row with its task and standing; None where nothing was undertaken for it."""
@@ -195,10 +194,22 @@ class Journal:
         with self._ledger.reading() as connection:
             return reads.batch_records(connection)
 
-    def rows(self, batch: str) -> tuple[RowRecord, ...]:
+    def rows(self, batch: str) -> Iterator[RowRecord]:
         """The rows of a batch with their outcomes and problems, by number."""
+        number = -1
+        while True:
+            with self._ledger.reading() as connection:
+                page = portions.rows_after(connection, batch, number)
+            if not page:
+                return
+            yield from page
+            number = page[-1].number
+
+    def stands(self, key: Key) -> RowRecord | None:
+        """How one row stands; None where there is no such row."""
         with self._ledger.reading() as connection:
-            return reads.row_records(connection, "mine.batch = ?", (batch,))
+            found = reads.row_records(connection, "mine.batch = ? AND mine.number = ?", key)
+            return next(iter(found), None)
 
     def taken_back(self, record_id: str) -> tuple[tuple[str, str], ...]:
         """The updates of a record that were undone: its `updated_at` before each, and after the
@@ -262,19 +273,14 @@ class Journal:
         with self._ledger.reading() as connection:
             return claims.open_creates(connection, key)
 
-    def since(self, change: int) -> Changes:
-        """Everything that changed since a number, 0 for all, as of one moment."""
+    def since(self, change: int) -> Generator[Changes]:
+        """Everything that changed since a number, 0 for all, as of one moment and in parts; all
+        there is, where this journal never came as far. The ledger is held until they are read.
+        """
         with self._ledger.reading() as connection:
             connection.execute("BEGIN")
             try:
-                ((last,),) = connection.execute("SELECT last FROM push_changes").fetchall()
-                return Changes(
-                    last,
-                    reads.batch_records(connection, _SINCE, (change,)),
-                    reads.row_records(connection, _ROWS_SINCE, (change, change)),
-                    reads.attempt_records(connection, _SINCE, (change,)),
-                    reads.before_images(connection, _SINCE, (change,)),
-                )
+                yield from portions.changes(connection, change)
             finally:
                 connection.execute("COMMIT")
 
@@ -304,8 +310,7 @@ class Journal:
             (plan.digest, plan.resource, plan.mode, reads.terms_text(terms)),
         ).fetchall()
         for (batch,) in rows:
-            numbers = connection.execute("SELECT number FROM push_rows WHERE batch = ?", (batch,))
-            if {number for (number,) in numbers.fetchall()} == plan.numbers:
+            if claims.is_of(connection, batch, plan):
                 return str(batch)
         return None
 

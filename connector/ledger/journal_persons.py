@@ -70,12 +70,13 @@ class _Row:
     def groups(self, person: Person) -> tuple[Group, ...]:
         """The groups of fields that tell of the person in any of it."""
         found: dict[Group, None] = {}
-        for values in self._mappings():
+        for values in self.mappings():
             asked = {"id": self.record_id, **values}
             found |= dict.fromkeys(owned(self.declaration.name, asked, person))
         return tuple(found)
 
-    def _mappings(self) -> Iterator[Mapping[str, Any]]:
+    def mappings(self) -> Iterator[Mapping[str, Any]]:
+        """Every record and body that is kept of the row."""
         if self.task is not None:
             joined: dict[str, Any] = {}
             for name in reversed(_TASK_MAPPINGS):
@@ -99,6 +100,13 @@ def reduce_journal(
         _scrub(connection, table, person, stamp, found)
     found.files = {batch: names[batch] for batch in found.batches}
     return found
+
+
+def everything_kept(connection: sqlite3.Connection) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every record and body that the journal holds, with its resource and the record's id."""
+    for row in _rows(connection):
+        for values in row.mappings():
+            yield row.declaration.name, {"id": row.record_id, **values}
 
 
 def _rows(connection: sqlite3.Connection) -> Iterator[_Row]:

@@ -165,11 +165,31 @@ _ALERTS = (
     "CREATE INDEX alert_deliveries_left ON alert_deliveries (sink) WHERE delivered_at IS NULL",
 )
 
+_BACKUPS = (
+    # One row for each backup that was made of this folder and is whole; a backup has no row of
+    # itself.
+    """
+    CREATE TABLE backups (
+        made_at TEXT NOT NULL, file TEXT PRIMARY KEY, bytes INTEGER NOT NULL
+    ) WITHOUT ROWID
+    """,
+    # One row for each time that this folder was restored: from a backup made when, whether this
+    # ledger is the backup's (1) or was here already (0), and up to which server time each resource
+    # was proven in it, as JSON.
+    """
+    CREATE TABLE restores (
+        restored_at TEXT PRIMARY KEY, made_at TEXT NOT NULL, is_ledger_older INTEGER NOT NULL,
+        proven TEXT NOT NULL
+    ) WITHOUT ROWID
+    """,
+)
+
 MIGRATIONS: tuple[tuple[int, tuple[str, ...]], ...] = (
     (1, _REQUESTS),
     (2, _LEASES),
     (3, _PUSH),
     (4, _ERASURES),
     (5, _ALERTS),
+    (6, _BACKUPS),
 )
 """Numbered from 1, in order; the file's `user_version` is the last that it has."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
+from typing import Any, TypeVar
 
-from connector.engine.push_plan import unpacked
+from connector.engine.push_plan import Plan, unpacked
 from connector.engine.push_states import State
 from connector.engine.task import Operation
 from connector.ledger.migrations import OPEN
@@ -18,6 +19,8 @@ from connector.ledger.push_reads import Key
 
 VALUES_AT_ONCE = 500
 """Values that one statement looks for; SQLite takes only so many."""
+
+T = TypeVar("T")
 
 
 def open_subjects(connection: sqlite3.Connection) -> dict[str, Key]:
@@ -49,7 +52,7 @@ def done(
     whose record another row has changed since: it is worth sending again.
     """
     found: dict[str, Done] = {}
-    for some in _slices(tuple(fingerprints)):
+    for some in _slices(fingerprints):
         rows = connection.execute(
             f"SELECT fingerprint, batch, number, operation, state, record_id, {OPEN}, change"
             f" FROM push_rows WHERE fingerprint IN ({_marks(some)}) AND undone_at IS NULL"
@@ -118,11 +121,27 @@ def open_creates(connection: sqlite3.Connection, key: Key) -> tuple[Mapping[str,
     )
 
 
-def _slices(values: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+def is_of(connection: sqlite3.Connection, batch: str, plan: Plan) -> bool:
+    """Whether the batch has just the rows that the plan has, by their numbers."""
+    ((rows,),) = connection.execute("SELECT count(*) FROM push_rows WHERE batch = ?", (batch,))
+    if rows != plan.rows:
+        return False
+    for some in _slices(plan.numbers):
+        ((found,),) = connection.execute(
+            f"SELECT count(*) FROM push_rows WHERE batch = ? AND number IN ({_marks(some)})",
+            (batch, *some),
+        )
+        if found != len(some):
+            return False
+    return True
+
+
+def _slices(values: Iterable[T]) -> Iterator[tuple[T, ...]]:
     """The values in portions that one statement takes."""
-    for start in range(0, len(values), VALUES_AT_ONCE):
-        yield values[start : start + VALUES_AT_ONCE]
+    left = iter(values)
+    while some := tuple(islice(left, VALUES_AT_ONCE)):
+        yield some
 
 
-def _marks(values: tuple[str, ...]) -> str:
+def _marks(values: tuple[Any, ...]) -> str:
     return ", ".join("?" for _ in values)

@@ -116,14 +116,26 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
+class Left:
+    """What is left to be done of a batch: so many rows, and those of them of which a write is open
+    already.
+    """
+
+    rows: int
+    open: frozenset[Key]
+
+
+@dataclass(frozen=True, slots=True)
 class Changes:
-    """Everything that changed since a number, whole; `last` is the number to ask from next."""
+    """A part of what changed since a number, each thing whole; `last` is the number to ask from
+    next, once all parts are read.
+    """
 
     last: int
-    batches: tuple[BatchRecord, ...]
-    rows: tuple[RowRecord, ...]
-    attempts: tuple[AttemptRecord, ...]
-    before_images: tuple[BeforeImage, ...]
+    batches: tuple[BatchRecord, ...] = ()
+    rows: tuple[RowRecord, ...] = ()
+    attempts: tuple[AttemptRecord, ...] = ()
+    before_images: tuple[BeforeImage, ...] = ()
 
 
 def batch_records(
@@ -231,7 +243,7 @@ def _selected(
     """The rows of a table that a condition selects, by the names of the kind's fields."""
     names = [each.name for each in fields(kind)]
     rows = connection.execute(
-        f"SELECT {', '.join(names)} FROM {table} WHERE {where}", tuple(parameters)
+        f"SELECT {', '.join(names)} FROM {table} AS mine WHERE {where}", tuple(parameters)
     ).fetchall()
     return [
         {

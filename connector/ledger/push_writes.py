@@ -25,7 +25,7 @@ from connector.engine.push_plan import (
 )
 from connector.engine.push_states import Event, State, after
 from connector.engine.task import Task
-from connector.ledger.push_claims import Done, done
+from connector.ledger.push_claims import VALUES_AT_ONCE, Done, done
 from connector.ledger.push_reads import PROBLEM_COLUMNS, Key, terms_text
 from connector.wire import Request
 
@@ -37,6 +37,7 @@ _VERDICTS: Mapping[str, Event] = {
     "duplicate": "repeated",
     "unchanged": "up_to_date",
 }
+_FRESH = "(state = 'planned' AND is_begun = 0 AND is_in_doubt = 0)"
 _DOUBTS: Mapping[Event, bool] = {
     "lost": True,
     "refused_in_doubt": True,
@@ -84,60 +85,69 @@ def begin_batch(
             *(json.dumps(sorted(landed_before)), batch, stamp.text, stamp.change),
         ),
     )
-    add_tasks(connection, batch, plan.tasks, stamp)
+    add_rows(connection, batch, plan, stamp)
+
+
+def add_rows(connection: sqlite3.Connection, batch: str, plan: Plan, stamp: Stamp) -> None:
+    """Write down the rows of the plan that the batch does not have."""
+    _add_tasks(connection, batch, plan, stamp)
     for verdict in plan.verdicts:
-        add_verdict(connection, batch, verdict, stamp)
+        _add_verdict(connection, batch, verdict, stamp)
+    ((rows,),) = connection.execute("SELECT count(*) FROM push_rows WHERE batch = ?", (batch,))
+    assert rows == plan.rows, "a row has two plans"
 
 
-def add_tasks(
-    connection: sqlite3.Connection, batch: str, tasks: Iterable[Task], stamp: Stamp
-) -> None:
+def _add_tasks(connection: sqlite3.Connection, batch: str, plan: Plan, stamp: Stamp) -> None:
     """Write down rows that are to be written."""
+
+    def columns(task: Task) -> tuple[Any, ...]:
+        assert task.resource == plan.resource, task.resource
+        return (
+            *(batch, task.number, task.operation, fingerprint(task), subject(task)),
+            *(after("read", "undertaken"), task.record_id, stamp.text, stamp.change),
+            packed(task),
+        )
+
     connection.executemany(
         "INSERT INTO push_rows (batch, number, operation, fingerprint, subject, state, code,"
         " is_begun, is_in_doubt, is_altered, record_id, moved_at, change, task)"
-        " VALUES (?, ?, ?, ?, ?, ?, '', 0, 0, 0, ?, ?, ?, ?)",
-        (
-            (
-                *(batch, task.number, task.operation, fingerprint(task), subject(task)),
-                *(after("read", "undertaken"), task.record_id, stamp.text, stamp.change),
-                packed(task),
-            )
-            for task in tasks
-        ),
+        " VALUES (?, ?, ?, ?, ?, ?, '', 0, 0, 0, ?, ?, ?, ?)"
+        " ON CONFLICT (batch, number) DO NOTHING",
+        map(columns, plan.tasks),
     )
 
 
-def add_verdict(connection: sqlite3.Connection, batch: str, verdict: Verdict, stamp: Stamp) -> None:
+def _add_verdict(
+    connection: sqlite3.Connection, batch: str, verdict: Verdict, stamp: Stamp
+) -> None:
     """Write down a row that is not to be written, and why."""
     state = after("read", _VERDICTS[verdict.outcome])
     assert state == verdict.outcome, verdict
-    connection.execute(
+    added = connection.execute(
         "INSERT INTO push_rows (batch, number, state, code, is_begun, is_in_doubt, is_altered,"
-        " record_id, moved_at, change) VALUES (?, ?, ?, ?, 0, 0, 0, ?, ?, ?)",
+        " record_id, moved_at, change) VALUES (?, ?, ?, ?, 0, 0, 0, ?, ?, ?)"
+        " ON CONFLICT (batch, number) DO NOTHING",
         (
             *(batch, verdict.number, state, verdict.code, verdict.record_id),
             *(stamp.text, stamp.change),
         ),
     )
-    set_problems(connection, (batch, verdict.number), verdict.problems, stamp)
+    if added.rowcount:
+        set_problems(connection, (batch, verdict.number), verdict.problems, stamp)
 
 
-def remove_unsent(connection: sqlite3.Connection, batch: str) -> frozenset[int]:
-    """Take out the batch's rows of which nothing was ever intended; returns their numbers."""
+def remove_unsent(connection: sqlite3.Connection, batch: str) -> None:
+    """Take out the batch's rows of which nothing was ever intended."""
     untried = (
         "batch = ? AND state = 'planned' AND number NOT IN"
         " (SELECT number FROM push_attempts WHERE batch = ?)"
     )
-    rows = connection.execute(f"SELECT number FROM push_rows WHERE {untried}", (batch, batch))
-    numbers = frozenset(number for (number,) in rows.fetchall())
     connection.execute(
         f"DELETE FROM push_problems WHERE batch = ? AND number IN"
         f" (SELECT number FROM push_rows WHERE {untried})",
         (batch, batch, batch),
     )
     connection.execute(f"DELETE FROM push_rows WHERE {untried}", (batch, batch))
-    return numbers
 
 
 def set_problems(
@@ -238,25 +248,35 @@ def recover(connection: sqlite3.Connection, stamp: Stamp) -> int:
 
 def relate(connection: sqlite3.Connection, batch: str, terms: Terms, stamp: Stamp) -> None:
     """End those of the batch's planned rows whose write was done, or is open, elsewhere."""
-    rows = connection.execute(
-        "SELECT number, fingerprint, state = 'planned' AND is_begun = 0 AND is_in_doubt = 0"
-        " FROM push_rows WHERE batch = ? AND fingerprint IS NOT NULL"
-        " AND state NOT IN ('duplicate', 'invalid', 'follows', 'unchanged') ORDER BY 3, number",
+    repeated = connection.execute(
+        "SELECT number, earlier FROM (SELECT number, is_fresh, first_value(number)"
+        " OVER (PARTITION BY fingerprint ORDER BY is_fresh, number) AS earlier"
+        f" FROM (SELECT number, fingerprint, {_FRESH} AS is_fresh FROM push_rows"
+        " WHERE batch = ? AND fingerprint IS NOT NULL"
+        " AND state NOT IN ('duplicate', 'invalid', 'follows', 'unchanged')))"
+        " WHERE is_fresh AND earlier <> number",
         (batch,),
     ).fetchall()
-    first: dict[str, int] = {}
-    fresh: dict[str, Key] = {}
-    for number, print_, is_fresh in rows:
-        earlier = first.setdefault(print_, number)
-        if is_fresh and earlier == number:
-            fresh[print_] = (batch, number)
-        elif is_fresh:
-            told = RowProblem("same_row", f"row {earlier} of the file is the same")
-            repeated = Move("repeated", "same_row", (told,))
-            move(connection, (batch, number), repeated, stamp, same=(batch, earlier))
-    for print_, other in done(connection, fresh, outside=batch).items():
-        if (what := _answered(other, terms)) is not None:
-            move(connection, fresh[print_], what, stamp, same=other.key)
+    for number, earlier in repeated:
+        told = RowProblem("same_row", f"row {earlier} of the file is the same")
+        what = Move("repeated", "same_row", (told,))
+        move(connection, (batch, number), what, stamp, same=(batch, earlier))
+    last = -1
+    while fresh := _fresh_after(connection, batch, last):
+        for print_, other in done(connection, fresh, outside=batch).items():
+            if (answered := _answered(other, terms)) is not None:
+                move(connection, (batch, fresh[print_]), answered, stamp, same=other.key)
+        last = max(fresh.values())
+
+
+def _fresh_after(connection: sqlite3.Connection, batch: str, number: int) -> dict[str, int]:
+    """The batch's next rows behind that number of which nothing was sent, by their fingerprints."""
+    rows = connection.execute(
+        "SELECT fingerprint, number FROM push_rows WHERE batch = ? AND number > ?"
+        f" AND fingerprint IS NOT NULL AND {_FRESH} ORDER BY number LIMIT ?",
+        (batch, number, VALUES_AT_ONCE),
+    )
+    return dict(rows.fetchall())
 
 
 def _answered(other: Done, terms: Terms) -> Move | None:

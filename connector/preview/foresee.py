@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 
 from connector.engine.push_plan import fingerprint
 from connector.errors import Misused
-from connector.field import AtLeastOneOf
 from connector.ledger import Ledger, terms_of
 from connector.ledger.journal import Journal
 from connector.preview.asked import Asked
-from connector.preview.foreseen import Foreseen, Preview
+from connector.preview.foreseen import ADD_COLUMNS, Foreseen, Preview
 from connector.preview.planned import Ahead, Planned
 from connector.settings import Settings
 from connector.spreadsheet.aim import Aim, aim
@@ -100,24 +99,12 @@ def _refuse_unmapped(columns: ColumnMap, target: Aim, table: Table) -> None:
             f"{table.path}: no heading is a field of {resource}: {found}",
             action=f"Name the fields with --map FILE, or head the columns: {allowed}.",
         )
-    missing = tuple(_missing(columns, target)) if target.mode == "create" else ()
-    if missing:
+    if columns.missing and target.mode == "create":
         raise Misused(
-            f"{table.path}: creating {resource} needs {', '.join(missing)}, and no heading is that:"
-            f" {found}",
-            action="Add the columns, or name them with --map FILE, which can also give every row"
-            " one value.",
+            f"{table.path}: creating {resource} needs {', '.join(columns.missing)}, and no heading"
+            f" is that: {found}",
+            action=ADD_COLUMNS,
         )
-
-
-def _missing(columns: ColumnMap, target: Aim) -> Iterator[str]:
-    """What every create needs and no column and no constant gives."""
-    yield from columns.missing
-    there = {each.slot.key for each in columns.columns}
-    there |= {slot.key for slot, _, _ in columns.constants}
-    for rule in target.resource.rules:
-        if isinstance(rule, AtLeastOneOf) and there.isdisjoint(rule.fields):
-            yield f"one of {' or '.join(rule.fields)}"
 
 
 def _foresee(foreseen: Foreseen, checked: Iterable[Checked], journal: Journal | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
@@ -11,12 +11,13 @@ from typing import Any, get_args
 from connector.engine.push_plan import Plan, Verdict, packed, unpacked
 from connector.engine.quota import Month
 from connector.engine.task import Operation, Task
+from connector.kept import Kept, Mapped
 from connector.preview.asked import Asked
-from connector.preview.kept import Kept
 from connector.preview.planned import Planned, is_planned
 from connector.preview.problems import as_kept
 from connector.spreadsheet.check import Checked
 from connector.spreadsheet.mapping import ColumnMap
+from connector.spreadsheet.problems import COLUMN_MISSING
 from connector.spreadsheet.result import TOLD_MAX, RowResult, Summary
 from connector.spreadsheet.row import Problem
 from connector.spreadsheet.table import Table
@@ -25,6 +26,11 @@ REQUESTS: Mapping[Operation, int] = {"create": 1, "update": 2, "convert": 2}
 """What one row costs: an update and a conversion look at the record first."""
 
 OPERATIONS = frozenset(get_args(Operation))
+
+ADD_COLUMNS = (
+    "Add the columns, or name them with --map FILE, which can also give every row one value."
+)
+"""What to do about a file that lacks what creating needs."""
 
 PUSHED = "already_pushed"
 """The code of a row whose very write an earlier push has applied."""
@@ -126,6 +132,13 @@ class Preview:
         return self.requests / limit if limit else None
 
     @property
+    def uncreatable(self) -> int:
+        """How many rows would make records, in a file without a column that creating needs: the
+        file lacks it, and not each row.
+        """
+        return self.summary.codes[COLUMN_MISSING]
+
+    @property
     def is_clean(self) -> bool:
         """Whether no row needs a person's hand."""
         return not (self.summary.counts["invalid"] or self.summary.counts["duplicate"])
@@ -149,14 +162,15 @@ class Preview:
         return Planned(asked.resource, asked.parent, asked.path.name, creates)
 
     def plan(self) -> Plan:
-        """All rows as the journal takes them: those to be sent, and the verdicts on the others."""
-        tasks = tuple(self.rows.tasks)
-        assert len(tasks) == self.sent, "the tasks were not kept"
+        """All rows as the journal takes them, read from the disk: those to be sent, and the
+        verdicts on the others.
+        """
+        assert len(self.rows.tasks) == self.sent, "the tasks were not kept"
         asked = self.asked
         return Plan(
             *(asked.resource, asked.mode, asked.path.name, self.table.digest),
-            tasks,
-            tuple(_verdicts(self.results)),
+            self.rows.tasks,
+            Mapped(self.results, _verdict, self.summary.rows - self.sent),
         )
 
 
@@ -165,16 +179,16 @@ def requests_of(task: Task) -> int:
     return REQUESTS[task.operation] + (REQUESTS["update"] if task.afterwards else 0)
 
 
-def _verdicts(results: Collection[RowResult]) -> Iterator[Verdict]:
-    """The rows that are not to be sent."""
-    for each in results:
-        match each.outcome:
-            case "invalid" | "duplicate" | "unchanged":
-                problems = tuple(map(as_kept, each.problems))
-                code = each.code or ""
-                yield Verdict(each.number, each.outcome, code, problems, each.record_id)
-            case _:
-                assert each.outcome in OPERATIONS, each.outcome
+def _verdict(result: RowResult) -> Verdict | None:
+    """Why a row is not to be sent; None for one that is."""
+    match result.outcome:
+        case "invalid" | "duplicate" | "unchanged":
+            problems = tuple(map(as_kept, result.problems))
+            code = result.code or ""
+            return Verdict(result.number, result.outcome, code, problems, result.record_id)
+        case _:
+            assert result.outcome in OPERATIONS, result.outcome
+            return None
 
 
 def _text(value: Any) -> str:

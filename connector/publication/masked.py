@@ -19,7 +19,7 @@ from connector.models import Project
 from connector.publication.origins import origins_of
 from connector.publication.personal import Column, Origins, is_personal, is_token
 from connector.settings import Settings, Treatment
-from connector.warehouse.file import STORAGE_VERSION, naming_errors, opened
+from connector.warehouse.file import STORAGE_VERSION, naming_errors, opened, transaction
 from connector.warehouse.schema import literal, quoted
 
 TOKEN_CHARACTERS = 32
@@ -103,8 +103,10 @@ def _copy_table(
     ]
     if table.comment:
         said.append(f"COMMENT ON TABLE {target} IS {literal(table.comment)}")
-    for each in said:
-        connection.execute(each)
+    if said:
+        # Of one transaction: each would be a commit of its own, and there are a thousand columns.
+        with transaction(connection):
+            connection.execute(";".join(said))
 
 
 def _quoted_table(name: str) -> str:

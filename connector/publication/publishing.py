@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from connector.errors import ConnectorError, PublishingRefused, WarehouseError
+from connector.lakehouse import Sent, send_and_record
 from connector.models import Building, Built, Project, build, load_project
 from connector.publication.lock import alone
 from connector.publication.masked import Mask, write_masked
@@ -34,16 +35,24 @@ _DRAFT, _MASKED = ".publishing", ".masking"
 @dataclass(frozen=True, slots=True)
 class Published:
     """A file that analysts see now, and its record; `built` is None where a draft was published
-    that had been prepared before.
+    that had been prepared before. `shared` is what became of it in the lakehouse, None where there
+    is none.
     """
 
     file: Path
     publication: Publication
     built: Built | None = None
+    shared: Sent | None = None
+
+    @property
+    def unshared(self) -> ConnectorError | None:
+        """What kept the file from the lakehouse; None where nothing did."""
+        return None if self.shared is None else self.shared.error
 
     def as_json(self) -> dict[str, Any]:
         """The publication as `--json` prints it; moments as ISO 8601."""
         row = self.publication
+        shared = {} if self.shared is None else {"lakehouse": self.shared.as_json()}
         return {
             "outcome": row.outcome,
             "file": str(self.file),
@@ -54,6 +63,7 @@ class Published:
             "personal": row.personal,
             "bytes": row.bytes,
             "seconds": row.seconds,
+            **shared,
         }
 
 
@@ -80,14 +90,17 @@ def publish(
     keeps_draft: bool = False,
     run_id: str | None = None,
     watch: Building | None = None,
+    shares: bool = True,
     now: Callable[[], datetime] = _now,
 ) -> Published:
     """Make what has landed visible to analysts, with its models, at once.
 
-    Models that `select` does not mean are carried over from the published file. `prepared` names a
-    draft to put in place as it is; where it is gone, or something later was published since, the
-    publication is made from the beginning. A draft that is refused is removed, unless it
-    `keeps_draft`. `run_id` is the run that publishes.
+    Models that `select` does not mean are carried over from the published file, or built as well
+    where personal columns are dropped or hashed. `prepared` names a draft to put in place as it is;
+    where it is gone, or something later was published since, the publication is made from the
+    beginning. A draft that is refused is removed, unless it `keeps_draft`. `run_id` is the run that
+    publishes. What was published goes to the lakehouse as well, where there is one and it `shares`;
+    what keeps it from that is in the result, and the file stays published.
 
     Raises `PublishingRefused` where checks that block have failed, a `ModelError` where a model
     cannot be built, and a `WarehouseError` where a file cannot be written; the published file is
@@ -100,7 +113,9 @@ def publish(
             built = None
             if prepared is None or not work.takes_up(prepared):
                 built = work.draw_up(select)
-            return work.put_in_place(built)
+            done = work.put_in_place(built)
+    # Others may publish meanwhile: what is shared is the file as it is when its turn has come.
+    return replace(done, shared=send_and_record(settings, now)) if shares else done
 
 
 def prepare(
@@ -192,8 +207,7 @@ class _Publishing:
         built = build(
             self._draft,
             project_of(self._settings),
-            select=select,
-            carry_from=self._target if select and self._target.exists() else None,
+            **self._taken_over(select),
             watch=self._watch,
         )
         failed = tuple(each.name for each in (*built.blocking, *built.warnings))
@@ -201,6 +215,17 @@ class _Publishing:
             self._row, models=len(built.models), checks=len(built.checks), failed_checks=failed
         )
         return built
+
+    def _taken_over(self, select: Sequence[str]) -> dict[str, Any]:
+        """What is selected, and the file that all else is carried over from; everything is selected
+        where the published file or this one has personal columns dropped or hashed. Tokens are no
+        values, and what is masked goes by how the models are made now.
+        """
+        if not select or not self._target.exists():
+            return {"select": select}
+        shown = published_in(self._target)
+        is_plain = shown is not None and shown.personal == self._row.personal == "keep"
+        return {"select": select, "carry_from": self._target} if is_plain else {"select": ()}
 
     def takes_up(self, prepared: str) -> bool:
         """Go on with a draft that was left, if it is whole and nothing later was published.

@@ -15,7 +15,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from connector.report import candidates, durations, fees, health, jobs, people
+from connector.report import candidates, content, durations, fees, health, jobs, people
 from connector.report.drawing import draw
 from connector.report.figure import Answered, Figure, KeyFigure, Section
 from connector.report.key_figures import key_figures
@@ -29,6 +29,7 @@ SECTIONS: tuple[Section, ...] = (
     durations.SECTION,
     fees.SECTION,
     people.SECTION,
+    content.SECTION,
     health.SECTION,
 )
 """The page's sections, in order."""

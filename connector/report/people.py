@@ -1,4 +1,4 @@
-"""Where candidates and leads come from, and what each consultant did."""
+"""Where candidates and leads come from, how leads stand, and what each consultant did."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from connector.report import charts
 from connector.report.figure import Column, Figure, Section, Shown, Table
+from connector.report.leads import BY_SOURCE, BY_STATUS
 from connector.report.published import Published, Row, months, total
 from connector.report.words import count, counted, of, plain, share
 
@@ -81,49 +82,6 @@ def _source_table(rows: Sequence[Row]) -> Table:
             Column("reporting_currency", "To", "text"),
         ),
         rows,
-    )
-
-
-def _leads(published: Published) -> Shown | None:
-    rows = published.rows(
-        "SELECT dimension, member, leads, converted, lost, conversion_rate, converted_with_date, "
-        "p50_days_to_convert FROM marts.sum_lead_conversion "
-        "WHERE dimension IN ('all', 'source_group') ORDER BY dimension, leads DESC, member"
-    )
-    everything = [row for row in rows if row["dimension"] == "all"]
-    if not total(everything, "leads"):
-        return None
-    (whole,) = everything
-    groups = [
-        {**row, "text": f"{row['converted']:,} of {row['leads']:,}"}
-        for row in rows
-        if row["dimension"] == "source_group" and row["leads"]
-    ]
-    table = Table(
-        "Leads by the group of their source",
-        "sum_lead_conversion",
-        (
-            Column("member", "Source group", "text"),
-            Column("leads", "Leads"),
-            Column("converted", "Converted"),
-            Column("lost", "Lost"),
-            Column("conversion_rate", "Converted of all", "share"),
-            Column("p50_days_to_convert", "Median days", "days"),
-        ),
-        [*groups, {**whole, "member": "All"}],
-    )
-    undated = whole["converted"] - whole["converted_with_date"]
-    return Shown(
-        f"At the least {of(whole['converted'], whole['leads'], 'lead')} are converted.",
-        (
-            charts.bars(
-                groups[:_DRAWN_MAX], "member", "conversion_rate", "text", unit="leads converted"
-            ),
-        )
-        if groups
-        else (),
-        (table,),
-        (f"{of(undated, whole['converted'])} conversions have no date.",) if undated else (),
     )
 
 
@@ -250,19 +208,8 @@ SECTION = Section(
             _sources,
             "No candidates have landed yet.",
         ),
-        Figure(
-            "leads",
-            "Leads and their conversion",
-            {
-                "sum_lead_conversion": (
-                    *("dimension", "member", "leads", "converted", "lost", "conversion_rate"),
-                    *("converted_with_date", "p50_days_to_convert"),
-                ),
-                "fct_lead_conversion": (),
-            },
-            _leads,
-            "No leads have landed yet.",
-        ),
+        BY_SOURCE,
+        BY_STATUS,
         Figure(
             "consultants",
             "Consultants",

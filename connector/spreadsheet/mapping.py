@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from connector.errors import Misused, UnknownName
+from connector.field import AtLeastOneOf
 from connector.resource import Declaration
 from connector.spreadsheet.aim import Aim
 from connector.spreadsheet.aliases import ALIASES, HINTS
@@ -50,8 +51,8 @@ class Unmapped:
 class ColumnMap:
     """What each column of a file is for.
 
-    `constants` are fields that every row has, as (slot, text, JSON value). `missing` names the
-    fields that a create needs and that neither a column nor a constant gives.
+    `constants` are fields that every row has, as (slot, text, JSON value). `missing` names what a
+    create needs and neither a column nor a constant gives: fields, or `one of` several.
     """
 
     resource: str
@@ -242,7 +243,11 @@ def _missing(
         return ()
     there = {each.slot.key for each in columns} | {slot.key for slot, _, _ in constants}
     needed = (each.key for each in aim.slots if each.create.required)
-    return tuple(dict.fromkeys(key for key in needed if key not in there))
+    missing = dict.fromkeys(key for key in needed if key not in there)
+    for rule in aim.resource.rules:
+        if isinstance(rule, AtLeastOneOf) and there.isdisjoint(rule.fields):
+            missing[f"one of {' or '.join(rule.fields)}"] = None
+    return tuple(missing)
 
 
 def _unmapped(heading: str, aim: Aim) -> Unmapped:

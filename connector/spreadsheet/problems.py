@@ -10,12 +10,18 @@ from types import MappingProxyType
 
 from connector.spreadsheet.form import FORM_PROBLEMS
 
+COLUMN_MISSING = "column_missing"
+"""The code of a row that cannot make a record since the file lacks a column: told once of it all.
+"""
+
 PROBLEMS: Mapping[str, str] = MappingProxyType(
     {
         **FORM_PROBLEMS,
         "example_row": "It is the example row of a template, left in: take it out or fill it in.",
         # What a row must have.
         "required": "A field that creating needs is blank: fill it in.",
+        COLUMN_MISSING: "The row would make a record, and the file has no column for a field that"
+        " creating needs: add the column.",
         "required_when": "Another field's value makes this one needed, and it is blank: fill it"
         " in.",
         "one_of_required": "At least one of several fields is needed: fill one of them in.",

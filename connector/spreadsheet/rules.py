@@ -11,6 +11,7 @@ from typing import Any, Literal
 from connector.field import AcceptedWhen, AtLeastOneOf, RequiredWhen, Rule
 from connector.spreadsheet.aim import Aim
 from connector.spreadsheet.mapping import ColumnMap
+from connector.spreadsheet.problems import COLUMN_MISSING
 from connector.spreadsheet.reading import Draft
 from connector.spreadsheet.row import Problem
 from connector.spreadsheet.slots import Slot
@@ -32,7 +33,12 @@ class Terms:
         # Only these columns need a look at each row; the others take whatever could be read.
         self._special = [slot for slot in filled.values() if self._is_special(slot)]
         every = {each.key: each for each in aim.slots}
-        self._required = tuple(k for k, s in every.items() if s.create.required)
+        self._filled = frozenset(filled)
+        # What no row can give is wrong with the file, and is told once of each of its creates.
+        self._absent = columns.missing if operation == "create" else ()
+        self._required = tuple(
+            k for k, s in every.items() if s.create.required and k in self._filled
+        )
         self._required_set = frozenset(self._required)
         self._rules: tuple[Rule, ...] = aim.resource.rules
 
@@ -55,6 +61,8 @@ class Terms:
         if self._operation == "create":
             if self._may_clear and None in values.values():
                 values = {key: value for key, value in values.items() if value is not None}
+            if self._absent:
+                draft.add(self._lacking(self._absent))
             if not self._required_set <= values.keys():
                 self._refuse_missing(draft, values)
         for rule in self._rules:
@@ -91,6 +99,13 @@ class Terms:
             ),
         )
 
+    @staticmethod
+    def _lacking(absent: tuple[str, ...]) -> Problem:
+        what = ", ".join(absent)
+        message = f"Creating needs {what}, for which the file has no column."
+        fix = f"Add a column for {what}, or a constant to a mapping."
+        return Problem(COLUMN_MISSING, message, fix=fix)
+
     def _refuse_missing(self, draft: Draft, values: Mapping[str, Any]) -> None:
         for key in self._required:
             if key not in values and key not in draft.failed:
@@ -117,6 +132,8 @@ class Terms:
                             why = f"Creating needs {key} when {on} is {values[on]}."
                             self._miss(draft, "required_when", key, why)
             case AtLeastOneOf(fields) if self._operation == "create":
+                if self._filled.isdisjoint(fields):
+                    return
                 if not any(key in values or key in draft.failed for key in fields):
                     draft.add(
                         Problem(

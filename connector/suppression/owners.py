@@ -59,7 +59,10 @@ GROUPS: Mapping[str, tuple[Group, ...]] = {
     "companies": (
         Group(
             "the company's contact",
-            ("primary_contact_name", "primary_contact_email", "primary_contact_phone"),
+            (
+                *("primary_contact_name", "primary_contact_email", "primary_contact_phone"),
+                "primary_contact_title",
+            ),
             emails=("primary_contact_email",),
             phones=("primary_contact_phone",),
             names=(("primary_contact_name",),),

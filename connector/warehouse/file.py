@@ -3,10 +3,9 @@
 Every error of the file system or of DuckDB leaves here as a `WarehouseError` that says what to do.
 
 A file is *attached* to a database in memory, since only then can the size of its row groups be
-said. DuckDB gives every column of a row group that it writes a block of its own, and joins row
-groups as rows are deleted: with the sizes that it has by default, one small commit to a large table
-takes hundreds of MiB for a moment. With those below, what a commit takes does not grow with the
-table, the file is smaller, and nothing is slower.
+said. With DuckDB's own sizes one small commit to a large table takes hundreds of MiB for a moment:
+each column of a row group that is written takes a block, and row groups are joined as their rows
+are deleted. With those below, what a commit takes does not grow with the table.
 """
 
 from __future__ import annotations
@@ -37,8 +36,11 @@ STORAGE_VERSION = "v1.2.0"
 BLOCK_BYTES = 65_536
 """The size of a new file's blocks: a quarter of DuckDB's own, which is made for wide scans."""
 
-ROW_GROUP_ROWS = 2_048
-"""How many rows are written, joined and compressed together."""
+ROW_GROUP_ROWS = 8_192
+"""How many rows are written and compressed together."""
+
+JOINED_ROWS = 4_096
+"""Where a file is tidied, up to three times as many rows are joined at once."""
 
 LOCK_WAIT_SECONDS = 30.0
 """How long to wait for another process to let go of the file."""
@@ -47,8 +49,8 @@ _LOCK_RETRY_SECONDS = 0.05
 _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "storage_compatibility_version": STORAGE_VERSION,
     "default_block_size": str(BLOCK_BYTES),
-    # Each checkpoint joins row groups once; the next one goes on.
-    "max_vacuum_tasks": "1",
+    # What small commits leave is put together by `loose.py`, for less.
+    "max_vacuum_tasks": "0",
     # Batches are small: a second thread costs them more than it does for them.
     "threads": "1",
 }
@@ -61,7 +63,12 @@ _FILE_MODE = 0o600
 def make_folder(folder: Path) -> None:
     """Make the folder, open to its owner alone, if it is not there. Raises `WarehouseError`."""
     with naming_errors(folder):
-        folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+        # One by one: those above would else be as open as the umask lets them be.
+        missing = [each for each in (folder, *folder.parents) if not each.exists()]
+        for each in reversed(missing):
+            each.mkdir(mode=_FOLDER_MODE, exist_ok=True)
+        if not folder.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
         # A folder that can be made and not be written to would fail much later, with less to say.
         if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
@@ -74,16 +81,17 @@ def log_of(path: Path) -> Path:
 
 @contextmanager
 def opened(
-    path: Path, *, wait_seconds: float = LOCK_WAIT_SECONDS
+    path: Path, *, wait_seconds: float = LOCK_WAIT_SECONDS, tidies: bool = False
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection to the file, alone with it, with the session's time zone set to UTC.
 
+    With `tidies`, some row groups with few rows left are joined when it is closed after a commit.
     Raises `WarehouseBusy` with the holder's process after `wait_seconds`, `NotAWarehouse`,
     `DiskFull` or another `WarehouseError`.
     """
     with naming_errors(path):
         is_new = not path.exists()
-        connection = _connect(path, wait_seconds)
+        connection = _connect(path, wait_seconds, tidies)
         try:
             if is_new:
                 path.chmod(_FILE_MODE)
@@ -122,18 +130,25 @@ def naming_errors(path: Path) -> Iterator[None]:
         raise naming(path, error) from error
 
 
-def _connect(path: Path, wait_seconds: float) -> duckdb.DuckDBPyConnection:
+def _connect(path: Path, wait_seconds: float, tidies: bool) -> duckdb.DuckDBPyConnection:
     """A connection whose catalog is the file; those of one process share what is behind it."""
     connection = duckdb.connect(f":memory:{path.absolute()}", config=_CONFIG)
     try:
-        _attach(connection, path, wait_seconds)
+        # What does not fit into memory would else be written to wherever the process was started.
+        connection.execute("SET temp_directory = $1", [f"{path.absolute()}.tmp"])
+        _attach(connection, path, wait_seconds, JOINED_ROWS if tidies else ROW_GROUP_ROWS)
+        if tidies:
+            # One step in each table: what is left waits for the next time.
+            connection.execute("SET max_vacuum_tasks = 1")
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _attach(connection: duckdb.DuckDBPyConnection, path: Path, wait_seconds: float) -> None:
+def _attach(
+    connection: duckdb.DuckDBPyConnection, path: Path, wait_seconds: float, rows: int
+) -> None:
     until = time.monotonic() + wait_seconds
     # The name that the file's catalog has for whoever opens it by itself.
     name = path.name.partition(".")[0].replace('"', '""')
@@ -142,7 +157,7 @@ def _attach(connection: duckdb.DuckDBPyConnection, path: Path, wait_seconds: flo
         try:
             connection.execute(
                 f"ATTACH IF NOT EXISTS '{file}' AS \"{name}\" "
-                f"(STORAGE_VERSION '{STORAGE_VERSION}', ROW_GROUP_SIZE {ROW_GROUP_ROWS})"
+                f"(STORAGE_VERSION '{STORAGE_VERSION}', ROW_GROUP_SIZE {rows})"
             )
         except duckdb.Error as error:
             if not _is_held(str(error)):

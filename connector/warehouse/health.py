@@ -14,6 +14,7 @@ import duckdb
 from connector.warehouse.moment import from_microseconds
 from connector.warehouse.publications import Publication, last_publications
 from connector.warehouse.runs import ResourceRun, Run, last_resource_runs, last_runs
+from connector.warehouse.shared import SharedPublication, last_shared
 
 RUNS_READ = 100
 PUBLICATIONS_READ = 10
@@ -24,7 +25,8 @@ class Health:
     """`runs` and `publications` are the latest, newest first; `first_run_at` is when the first of
     all runs began. `scrubs` are the requests of each run that only looked again. `resources` are
     what the latest run that touched a resource did with it, with that run's id; `proven_at` is up
-    to when each resource is proven, None where it is not.
+    to when each resource is proven, None where it is not. `shared` is the latest attempt to bring
+    what was published to the lakehouse.
     """
 
     runs: tuple[Run, ...]
@@ -33,6 +35,7 @@ class Health:
     resources: Mapping[str, tuple[str, ResourceRun]]
     proven_at: Mapping[str, datetime | None]
     publications: tuple[Publication, ...]
+    shared: SharedPublication | None = None
 
 
 def read_health(connection: duckdb.DuckDBPyConnection) -> Health:
@@ -54,4 +57,5 @@ def read_health(connection: duckdb.DuckDBPyConnection) -> Health:
         resources=last_resource_runs(connection),
         proven_at={resource: from_microseconds(moment) for resource, moment in proven},
         publications=last_publications(connection, PUBLICATIONS_READ),
+        shared=last_shared(connection),
     )

@@ -22,6 +22,7 @@ moment means. In short:
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -68,10 +69,15 @@ class Edits:
 
 
 class History:
-    """One stream's versions, over an open connection; whoever calls holds the transaction."""
+    """One stream's versions, over an open connection; whoever calls holds the transaction.
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, stream: Stream) -> None:
-        self._connection = connection
+    `inserted` counts the rows that were put into each table.
+    """
+
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, stream: Stream, inserted: Counter[str]
+    ) -> None:
+        self._connection, self._inserted = connection, inserted
         self._stream = stream
         self._declaration = stream.resource
         self._name = f"history.{quoted(stream.resource.name)}"
@@ -291,6 +297,7 @@ class History:
         stage = stage.append_column("_version", numbers)
         with staged(self._connection, stage):
             self._connection.execute(f"INSERT INTO {self._name} BY NAME SELECT * FROM stage")
+        self._inserted[self._name] += len(stage)
 
     def _end(self, endings: Mapping[str, Ending]) -> None:
         if not endings:

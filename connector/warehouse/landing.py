@@ -5,6 +5,7 @@ Functions over an open connection and one stream; whoever calls them holds the t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -46,7 +47,10 @@ class Landed:
 
 
 class Table:
-    """One stream's rows in its landing table, over an open connection."""
+    """One stream's rows in its landing table, over an open connection.
+
+    `inserted` counts the rows that were put into each table.
+    """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, stream: Stream) -> None:
         self._connection = connection
@@ -54,7 +58,8 @@ class Table:
         self._name = f"landing.{quoted(stream.resource.name)}"
         self._columns = columns(stream.resource)
         self._parent = stream.parent or ""
-        self._history = History(connection, stream)
+        self.inserted: Counter[str] = Counter()
+        self._history = History(connection, stream, self.inserted)
 
     # -- done -------------------------------------------------------------------------------------
 
@@ -196,6 +201,7 @@ class Table:
                 "(SELECT id FROM sync.queue WHERE resource = $resource AND parent = $parent)",
                 self._mine(),
             )
+        self.inserted["sync.queue"] += len(reasons)
 
     def _dequeue(self, ids: tuple[str, ...]) -> None:
         if not ids:
@@ -212,8 +218,10 @@ class Table:
     def _insert(self, table: pa.Table, name: str | None = None) -> None:
         if not len(table):
             return
+        name = name or self._name
         with staged(self._connection, table):
-            self._execute(f"INSERT INTO {name or self._name} BY NAME SELECT * FROM stage")
+            self._execute(f"INSERT INTO {name} BY NAME SELECT * FROM stage")
+        self.inserted[name] += len(table)
 
     def _delete(self, name: str, column: str, ids: list[str]) -> None:
         if not ids:

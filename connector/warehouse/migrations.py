@@ -33,16 +33,17 @@ TABLE sync.queue IS 'Records that must be read, or read again, and why.'; COMMEN
 sync.events IS 'Deletions, unknown fields and values, and anything else to look up.';
 """
 
+# A table with rows that is altered after an update cannot be committed: rows come last.
 _SCRUB = """
 ALTER TABLE sync.bookmarks ADD COLUMN scrubbed_to TIMESTAMPTZ;
 ALTER TABLE sync.bookmarks ADD COLUMN total_offset BIGINT;
 ALTER TABLE sync.bookmarks ADD COLUMN alarms BIGINT;
 ALTER TABLE sync.bookmarks ADD COLUMN late_seconds_seen DOUBLE;
 ALTER TABLE sync.bookmarks ADD COLUMN listed BIGINT;
-UPDATE sync.bookmarks SET total_offset = 0, alarms = 0, late_seconds_seen = 0;
 ALTER TABLE sync.bookmarks ADD COLUMN closed_by VARCHAR;
 ALTER TABLE sync.bookmarks ADD COLUMN closed_floor TIMESTAMPTZ;
 ALTER TABLE sync.bookmarks ADD COLUMN clock_ahead_seconds DOUBLE;
+UPDATE sync.bookmarks SET total_offset = 0, alarms = 0, late_seconds_seen = 0;
 """
 
 _COST = """
@@ -172,6 +173,29 @@ COMMENT ON COLUMN sync.erased.erasure IS 'The erasure, by the name of its receip
 COMMENT ON COLUMN sync.erased.erased_at IS 'When the person was taken out of it.';
 """
 
+_LAKEHOUSE = """
+CREATE TABLE sync.lakehouse (
+    started_at TIMESTAMPTZ, ended_at TIMESTAMPTZ, outcome VARCHAR, publication VARCHAR,
+    snapshot BIGINT, tables BIGINT, inserted BIGINT, removed BIGINT, error_code VARCHAR,
+    message VARCHAR
+);
+COMMENT ON TABLE sync.lakehouse IS
+    'One row per attempt to bring a published file to the shared lakehouse.';
+COMMENT ON COLUMN sync.lakehouse.started_at IS 'When it began.';
+COMMENT ON COLUMN sync.lakehouse.ended_at IS 'When it ended.';
+COMMENT ON COLUMN sync.lakehouse.outcome IS
+    'published, unchanged (the lakehouse had it all) or failed.';
+COMMENT ON COLUMN sync.lakehouse.publication IS
+    'The file (`sync.publications.publication`); null where it failed.';
+COMMENT ON COLUMN sync.lakehouse.snapshot IS 'The snapshot of the lakehouse that shows it.';
+COMMENT ON COLUMN sync.lakehouse.tables IS 'Tables in which something has changed.';
+COMMENT ON COLUMN sync.lakehouse.inserted IS 'Rows that are new or changed.';
+COMMENT ON COLUMN sync.lakehouse.removed IS 'Rows that are gone or changed.';
+COMMENT ON COLUMN sync.lakehouse.error_code IS
+    'The code of what kept it from being done (docs/ERRORS.md).';
+COMMENT ON COLUMN sync.lakehouse.message IS 'The same, in a sentence.';
+"""
+
 MIGRATIONS: tuple[tuple[int, str, str], ...] = (
     (1, "bookkeeping of runs and streams", _SYNC),
     (2, "what the audit and the list scrub remember", _SCRUB),
@@ -180,5 +204,6 @@ MIGRATIONS: tuple[tuple[int, str, str], ...] = (
     (5, "what was published", _PUBLICATIONS),
     (6, "what the columns mean", own_texts.statements()),
     (7, "whom rows told of that were erased", _ERASED),
+    (8, "what went to the lakehouse", _LAKEHOUSE),
 )
 """Numbered, in order; each commits with its record, and none is ever changed once released."""

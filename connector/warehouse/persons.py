@@ -31,6 +31,7 @@ from connector.warehouse.schema import literal, quoted
 
 _SCHEMAS = ("landing", "history")
 _OTHERS = ("sync", "push")
+_BATCH = 1000
 _TEXT_TYPES = ("VARCHAR", "JSON")
 
 
@@ -61,6 +62,20 @@ def met(connection: duckdb.DuckDBPyConnection, person: Person) -> Iterator[Met]:
                 groups = owned(resource.name, record, person)
                 if groups:
                     yield Met(resource.name, record, groups)
+
+
+def every_version(
+    connection: duckdb.DuckDBPyConnection,
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every version of every record that the file holds, with its resource."""
+    for resource in CATALOG.values():
+        for schema in _SCHEMAS:
+            name = f"{schema}.{quoted(resource.name)}"
+            rows = connection.execute(f"SELECT DISTINCT _record::VARCHAR FROM {name}")
+            while batch := rows.fetchmany(_BATCH):
+                for (record,) in batch:
+                    if record is not None:
+                        yield resource.name, json.loads(record)
 
 
 def namesakes(

@@ -20,7 +20,7 @@ from connector.warehouse.publications import (
     true_of,
     write_publication,
 )
-from connector.warehouse.schema import is_migrated, migrate
+from connector.warehouse.schema import is_migrated, last_migration, migrate
 
 _BUFFER_BYTES = 4 * 1024 * 1024
 _LEFTOVERS = ("", ".wal", ".wal.checkpoint", ".wal.recovery")
@@ -48,6 +48,21 @@ def copy_work(work: Path, draft: Path, publication: Publication, published: Path
         with naming_errors(draft):
             _copy(work, draft)
     return publication
+
+
+def copy_whole(work: Path, target: Path) -> int:
+    """Copy the work file to `target`, which is not there yet, as it is at one moment; returns the
+    number of its last migration, 0 where it has none.
+
+    The work file is held for as long as the copy takes. Raises `DiskFull` or another
+    `WarehouseError`.
+    """
+    with opened(work) as connection:
+        last = last_migration(connection)
+        connection.execute("CHECKPOINT")
+        with naming_errors(target):
+            _copy(work, target)
+    return last
 
 
 def record(file: Path, publication: Publication) -> None:

@@ -6,7 +6,7 @@ the journal comes whole, and takes the place of what was copied before.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -25,11 +25,10 @@ Rows = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class PushChanges:
-    """Everything of the journal that changed since it was copied last, up to the change `copied`.
-    A row that changed comes with all of its problems.
+    """A part of what changed in the journal since it was copied last. A row that changed comes with
+    all of its problems.
     """
 
-    copied: int
     batches: Rows = ()
     rows: Rows = ()
     attempts: Rows = ()
@@ -114,12 +113,21 @@ def last_copied(connection: duckdb.DuckDBPyConnection) -> int:
     return int(last)
 
 
-def write_pushes(connection: duckdb.DuckDBPyConnection, changes: PushChanges) -> bool:
-    """Put the changes in the place of what was copied of the same things. False, and nothing is
-    written, where somebody else has copied meanwhile, and perhaps something later.
+def write_pushes(
+    connection: duckdb.DuckDBPyConnection, copied: int, parts: Iterable[PushChanges]
+) -> bool:
+    """Put everything that changed since the change `copied` in the place of what was copied of the
+    same things. False, and nothing is written, where somebody else has copied meanwhile, and
+    perhaps something later.
     """
-    if last_copied(connection) != changes.copied:
+    if last_copied(connection) != copied:
         return False
+    for changes in parts:
+        _write(connection, changes)
+    return True
+
+
+def _write(connection: duckdb.DuckDBPyConnection, changes: PushChanges) -> None:
     if changes.rows:
         # A row may have fewer problems than before.
         with staged(connection, _table("rows", changes.rows)):
@@ -137,7 +145,6 @@ def write_pushes(connection: duckdb.DuckDBPyConnection, changes: PushChanges) ->
                 f"DELETE FROM push.{table} WHERE ({key}) IN (SELECT ({key}) FROM stage)"
             )
             connection.execute(f"INSERT INTO push.{table} BY NAME SELECT * FROM stage")
-    return True
 
 
 def _table(name: str, rows: Rows) -> pa.Table:

@@ -200,7 +200,10 @@ def migrate(connection: duckdb.DuckDBPyConnection, path: str) -> None:
             n for (n,) in connection.execute("SELECT number FROM sync.migrations").fetchall()
         }
         if applied - {number for number, _, _ in MIGRATIONS}:
-            raise NotAWarehouse(f"{path} was made by a later version of the connector")
+            raise NotAWarehouse(
+                f"{path} was made by a later version of the connector",
+                action="Install that version again, or restore a backup that this one has made.",
+            )
         for number, name, statements in MIGRATIONS:
             if number not in applied:
                 connection.execute(statements)
@@ -220,11 +223,16 @@ def migrate(connection: duckdb.DuckDBPyConnection, path: str) -> None:
 
 def is_migrated(connection: duckdb.DuckDBPyConnection) -> bool:
     """Whether all migrations are applied, told at once; `migrate` looks at every column as well."""
+    return last_migration(connection) == MIGRATIONS[-1][0]
+
+
+def last_migration(connection: duckdb.DuckDBPyConnection) -> int:
+    """The number of the file's last migration; 0 where none was ever applied."""
     try:
         ((last,),) = connection.execute("SELECT max(number) FROM sync.migrations").fetchall()
     except duckdb.CatalogException:
-        return False
-    return bool(last == MIGRATIONS[-1][0])
+        return 0
+    return int(last or 0)
 
 
 def _is_current(connection: duckdb.DuckDBPyConnection) -> bool:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import date, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,12 @@ from connector.warehouse.file import make_folder, naming_errors, opened, transac
 from connector.warehouse.health import Health, read_health
 from connector.warehouse.landing import Landed, Table
 from connector.warehouse.looks import Looks
+from connector.warehouse.loose import Loose
 from connector.warehouse.publications import Publication, last_publications
 from connector.warehouse.pushes import PushChanges
 from connector.warehouse.runs import ResourceRun, Run
 from connector.warehouse.schema import is_migrated, migrate, quoted
+from connector.warehouse.shared import SharedPublication, last_shared
 from connector.warehouse.state import StreamState
 from connector.warehouse.stripping import asked_without_erased, without_erased
 
@@ -60,6 +63,7 @@ class Warehouse:
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._opened_at = 0.0
         self._keeps = False
+        self._loose = Loose()
         # One thread may be asking while another lets go of the file.
         self._lock = threading.RLock()
 
@@ -71,7 +75,7 @@ class Warehouse:
     def prepare(self) -> None:
         """Make the folder, the work file and its tables, or bring them up to this version."""
         make_folder(self.folder)
-        with self._reading() as connection:
+        with self._reading(tidies=True) as connection:
             migrate(connection, str(self.work))
 
     # -- runs -------------------------------------------------------------------------------------
@@ -110,14 +114,17 @@ class Warehouse:
         with self._reading() as connection:
             return pushes.last_copied(connection)
 
-    def copy_pushes(self, changes: PushChanges) -> bool:
-        """Copy what has changed in the journal for analysts. False where another process has
-        copied meanwhile: then nothing is written, and the changes are to be read again.
+    def copy_pushes(self, copied: int, parts: Iterable[PushChanges]) -> bool:
+        """Copy what has changed in the journal since the change `copied` for analysts, in one
+        transaction. False where another process has copied meanwhile: then nothing is written, and
+        the changes are to be read again.
         """
-        if changes.is_nothing:
+        changed = (part for part in parts if not part.is_nothing)
+        first = next(changed, None)
+        if first is None:
             return True
         with self._writing() as connection:
-            return pushes.write_pushes(connection, changes)
+            return pushes.write_pushes(connection, copied, chain((first,), changed))
 
     def runs(self, count: int) -> tuple[Run, ...]:
         """The latest runs, newest first."""
@@ -152,12 +159,17 @@ class Warehouse:
         """
         if what == Commit():
             return Landed()
-        with self._writing() as connection:
-            what = without_erased(connection, stream, what, self.folder)
-            fates, events = Table(connection, stream).land(what, run_id, at)
-            state.write_events(connection, stream, events, run_id, at)
-            if what.bookmark is not None:
-                state.write_bookmark(connection, stream, what.bookmark, run_id)
+        with self._reading() as connection:
+            self._loose.put_together(connection)
+            table = Table(connection, stream)
+            with transaction(connection):
+                what = without_erased(connection, stream, what, self.folder)
+                fates, events = table.land(what, run_id, at)
+                state.write_events(connection, stream, events, run_id, at)
+                if what.bookmark is not None:
+                    state.write_bookmark(connection, stream, what.bookmark, run_id)
+            table.inserted["sync.events"] += len(events)
+            self._loose.added(+table.inserted)
         return fates
 
     def look(self, stream: Stream, wanted: ask.Look) -> Any:
@@ -202,6 +214,11 @@ class Warehouse:
         with self._reading() as connection:
             return last_publications(connection, count)
 
+    def shared(self) -> SharedPublication | None:
+        """The latest attempt to bring what was published to the lakehouse."""
+        with self._reading() as connection:
+            return last_shared(connection)
+
     @contextmanager
     def keeping(self) -> Iterator[None]:
         """Keep the file open from one call to the next, until `release`: opening is what costs.
@@ -220,6 +237,8 @@ class Warehouse:
         """Close the file, if it is open: others may have it now."""
         with self._lock:
             self._open.close()
+            if self._connection is not None:
+                self._loose.closed()
             self._connection = None
 
     @property
@@ -229,10 +248,10 @@ class Warehouse:
         return is_open and time.monotonic() - self._opened_at > HELD_SECONDS
 
     @contextmanager
-    def _reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
+    def _reading(self, *, tidies: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
         with self._lock:
             if self._connection is None:
-                self._connection = self._open.enter_context(opened(self.work))
+                self._connection = self._open.enter_context(opened(self.work, tidies=tidies))
                 self._opened_at = time.monotonic()
             try:
                 with naming_errors(self.work):

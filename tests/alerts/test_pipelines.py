@@ -9,7 +9,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from pipelines import alerts
+from pipelines.accounts import PARTITION_TAG
 from pipelines.alerts import alerts_sensor, failure_alerts_sensor
 from pipelines.connections import Account
 from pipelines.definitions import definitions
@@ -94,10 +94,10 @@ def test_a_run_that_left_no_trace_is_told_once(
     """A failed run of the account's partition, of which no file knows, opens an alert, once; runs
     of other partitions, or of none where there are several accounts, are nobody's.
     """
-    failed_run(instance, **{alerts.PARTITION_TAG: "globex"})
+    failed_run(instance, **{PARTITION_TAG: "globex"})
     failed_run(instance)
     assert "Messages sent: 0" in look(account, instance)
-    failed_run(instance, **{alerts.PARTITION_TAG: "acme"})
+    failed_run(instance, **{PARTITION_TAG: "acme"})
     said = [look(account, instance) for _ in range(2)]
 
     assert [
@@ -112,7 +112,7 @@ def test_failure_sensor_checks_at_once(
     account: Account, instance: dg.DagsterInstance, receiver: Receiver
 ) -> None:
     """As soon as Dagster sees a failed run the accounts are checked."""
-    run = failed_run(instance, **{alerts.PARTITION_TAG: "acme"})
+    run = failed_run(instance, **{PARTITION_TAG: "acme"})
     (event,) = [
         each.dagster_event
         for each in instance.all_logs(run.run_id)

@@ -74,7 +74,7 @@ def read_screen(reader: int) -> str:
         ("Łukasz 山田 é 👩\u200d💻 سلام", "Łukasz 山田 é 👩\u200d💻 سلام"),
     ],
 )
-def test_unsafe_characters_become_visible(text: str, shown: str) -> None:
+def test_43_unsafe_characters_become_visible(text: str, shown: str) -> None:
     """What a terminal would obey is spelt out, and names in any script stay as they are."""
     assert shown == neutralise(text)
 
@@ -96,7 +96,7 @@ def test_table_without_a_watcher_is_aligned_by_tabs() -> None:
     assert "" == streams.err
 
 
-def test_table_text_is_neutralised_with_and_without_a_watcher() -> None:
+def test_43_table_text_is_neutralised_with_and_without_a_watcher() -> None:
     """No cell can move the cursor, set a title, forge a row or be read as markup."""
     row = [f"{ESCAPE}Anna", "[red]x[/red] :smile:", "a\nb"]
     plain = Streams()

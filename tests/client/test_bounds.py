@@ -74,7 +74,7 @@ def test_a_deadline_before_anything_was_sent_is_no_doubt(call: str) -> None:
 
 
 @pytest.mark.parametrize("is_packed", [False, True])
-def test_the_cap_is_exact(is_packed: bool) -> None:
+def test_42_the_cap_is_exact(is_packed: bool) -> None:
     """An answer as large as the cap is read, packed or not; one byte more is refused by name."""
     body = gzip.compress(BODY) if is_packed else BODY
     reply = sends(http(200, body, GZIP if is_packed else {}))
@@ -100,7 +100,7 @@ def test_packed_answers_are_asked_for_and_read() -> None:
 
 
 @pytest.mark.parametrize("fault", ["bomb", "bomb in a bomb", "endless"])
-def test_no_answer_fills_the_memory(fault: str) -> None:
+def test_42_no_answer_fills_the_memory(fault: str) -> None:
     """What unpacks to two hundred times the cap, or never ends, costs no more than a few caps."""
     cap = 1_000_000
     bomb = gzip.compress(bytes(200 * cap))

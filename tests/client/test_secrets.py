@@ -84,7 +84,7 @@ def errors_of(fault: Reply) -> list[ConnectorError]:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_no_error_holds_the_key_or_what_was_asked(fault: str) -> None:
+def test_33_no_error_holds_the_key_or_what_was_asked(fault: str) -> None:
     """Whatever goes wrong, the error's texts and its trace with locals hold no form of the key,
     and its texts no email and no query.
     """
@@ -178,7 +178,7 @@ def reachable(root: object) -> Iterator[object]:
         waiting += getattr(each, "__dict__", {}).values()
 
 
-def test_nothing_that_belongs_to_a_client_shows_the_key() -> None:
+def test_33_nothing_that_belongs_to_a_client_shows_the_key() -> None:
     """The repr of a client in use, and of all that is reachable from it, holds no form of a key."""
 
     async def act() -> None:
@@ -194,7 +194,7 @@ def test_nothing_that_belongs_to_a_client_shows_the_key() -> None:
     asyncio.run(act())
 
 
-def test_no_log_holds_the_key_or_what_was_asked(caplog: pytest.LogCaptureFixture) -> None:
+def test_33_no_log_holds_the_key_or_what_was_asked(caplog: pytest.LogCaptureFixture) -> None:
     """With every logger at DEBUG, no line holds a form of the key, a query or a body."""
     for name in ("", "httpx", "httpcore", "asyncio", "connector"):
         caplog.set_level(logging.DEBUG, logger=name)

@@ -25,7 +25,7 @@ def tls() -> ssl.SSLContext:
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize("call", [*READS, *WRITES])
-def test_no_redirect_is_followed(status: int, call: str) -> None:
+def test_41_no_redirect_is_followed(status: int, call: str) -> None:
     """A redirect is named and not followed: the other server is never connected to."""
 
     async def act() -> str:
@@ -44,7 +44,7 @@ def test_no_redirect_is_followed(status: int, call: str) -> None:
     assert (Redirected.__name__ if call in READS else "InDoubt") == asyncio.run(act())
 
 
-def test_a_certificate_that_nobody_vouches_for_is_refused() -> None:
+def test_40_a_certificate_that_nobody_vouches_for_is_refused() -> None:
     """A self-signed server is not spoken to, and the error says what would make it trusted."""
 
     async def act() -> None:
@@ -58,7 +58,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused() -> None:
     asyncio.run(act())
 
 
-def test_a_certificate_of_a_named_authority_is_accepted() -> None:
+def test_40_a_certificate_of_a_named_authority_is_accepted() -> None:
     """With the authority's file the same server is trusted."""
 
     async def act() -> None:
@@ -70,7 +70,7 @@ def test_a_certificate_of_a_named_authority_is_accepted() -> None:
     asyncio.run(act())
 
 
-def test_a_certificate_of_another_host_is_refused() -> None:
+def test_40_a_certificate_of_another_host_is_refused() -> None:
     """A trusted authority does not vouch for a host that its certificate does not name."""
 
     async def act() -> None:
@@ -85,7 +85,7 @@ def test_a_certificate_of_another_host_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["missing.pem", "empty.pem"])
-def test_a_file_without_certificates_is_a_wrong_setting(tmp_path: Path, name: str) -> None:
+def test_40_a_file_without_certificates_is_a_wrong_setting(tmp_path: Path, name: str) -> None:
     """An authority's file that cannot be read is named before anything is sent."""
     (tmp_path / "empty.pem").write_text("nothing", encoding="utf-8")
     with pytest.raises(SettingsError, match=name):
@@ -96,13 +96,13 @@ def test_a_file_without_certificates_is_a_wrong_setting(tmp_path: Path, name: st
     "address",
     ["http://acme.example", "ftp://acme.example", "acme.example", "https://a@b.example", ""],
 )
-def test_an_address_that_would_show_the_key_is_refused(address: str) -> None:
+def test_40_an_address_that_would_show_the_key_is_refused(address: str) -> None:
     """Without TLS only this machine is spoken to, and only an address of the API is one."""
     with pytest.raises(SettingsError, match="the base address must be"):
         Client(address, KEY)
 
 
-def test_the_environments_proxies_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_44_the_environments_proxies_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """A proxy that the environment names is never connected to."""
 
     async def act() -> None:

@@ -118,7 +118,7 @@ def test_rows_stay_as_tombstones(erased: Before) -> None:
     left = agency.record("candidates", agency.id)
     marked = agency.rows("SELECT resource, erased_at FROM sync.erased ORDER BY ALL")
 
-    assert {"id", "status", "source", "created_at", "updated_at", "skills"} <= left.keys()
+    assert {"id", "status", "source", "created_at", "updated_at", "industry"} <= left.keys()
     assert not {"first_name", "email", "phone", "expected_salary", "nickname"} & left.keys()
     assert 3 == len(agency.rows(f"SELECT 1 FROM history.candidates WHERE id = '{agency.id}'"))
     assert {"bookings", "candidates", "companies"} == {resource for resource, _ in marked}

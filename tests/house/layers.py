@@ -10,10 +10,11 @@ from tests.house.tree import Source, Tree, imports
 
 _DECLARATION = frozenset(("errors", "value", "field", "resource", "catalog"))
 _BELOW = _DECLARATION | {
-    *("address", "key", "sources", "settings", "alert_settings"),
+    *("address", "key", "sources", "settings", "alert_settings", "schedule_settings", "reading"),
+    *("lakehouse_settings",),
     *("wire", "engine", "endpoint", "shapes"),
 }
-_ROOMS = _BELOW | {"suppression", "client", "ledger", "warehouse", "spreadsheet"}
+_ROOMS = _BELOW | {"kept", "suppression", "client", "ledger", "warehouse", "spreadsheet"}
 _RUN = _ROOMS | {"outcome", "stream", "visit"}
 
 MAY_IMPORT: Mapping[str, frozenset[str]] = {
@@ -26,23 +27,34 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "key": frozenset(),
     "sources": frozenset(("address", "errors")),
     "alert_settings": frozenset(("address",)),
-    "credentials": frozenset(("key", "sources", "alert_settings", "errors")),
-    "settings": frozenset(("address", "credentials", "sources", "alert_settings", "errors")),
+    "schedule_settings": frozenset(),
+    "lakehouse_settings": frozenset(("sources", "errors")),
+    "reading": frozenset(("sources",)),
+    "credentials": frozenset(
+        ("address", "key", "log", "reading", "sources", "alert_settings", "lakehouse_settings")
+    )
+    | {"errors"},
+    "settings": frozenset(
+        ("address", "credentials", "sources", "alert_settings", "schedule_settings", "reading")
+    )
+    | {"errors", "lakehouse_settings", "log"},
     "wire": _DECLARATION | {"address", "engine"},
     "endpoint": _DECLARATION | {"wire", "shapes"},
     "engine": _DECLARATION,
     "sandbox": _DECLARATION,
     "shapes": _DECLARATION,
+    "kept": frozenset(("errors",)),
     "suppression": _DECLARATION,
     "client": _BELOW,
     "ledger": _BELOW | {"suppression"},
     "warehouse": _BELOW | {"suppression"},
     "spreadsheet": _BELOW | {"suppression"},
     "models": _BELOW | {"warehouse"},
-    "publication": _BELOW | {"warehouse", "models"},
+    "lakehouse": _BELOW | {"suppression", "warehouse"},
+    "publication": _BELOW | {"warehouse", "models", "lakehouse"},
     "report": _DECLARATION | {"warehouse"},
     "frame": _BELOW | {"warehouse"},
-    "outcome": _BELOW | {"warehouse", "publication"},
+    "outcome": _BELOW | {"warehouse", "publication", "lakehouse"},
     "stream": _ROOMS | {"outcome"},
     "visit": _ROOMS | {"outcome", "stream"},
     "run": _RUN | {"publication"},
@@ -52,20 +64,24 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "template": _ROOMS,
     "push": _RUN | {"run", "batch", "preview"},
     "undo": _RUN | {"batch"},
-    "erasure": _RUN | {"batch", "publication", "report"},
-    "inbox": _ROOMS | {"advice", "preview", "push"},
+    "erasure": _RUN | {"batch", "publication", "report", "lakehouse"},
+    "backup": _RUN | {"batch", "publication", "report", "erasure"},
+    "permissions": frozenset(),
+    "log": frozenset(),
+    "inbox": _ROOMS | {"advice", "asking", "preview", "push"},
     "plan": _RUN,
     "verify": _RUN,
     "advice": _ROOMS,
     "accounts": frozenset(("settings", "sources", "errors")),
     "alerts": _ROOMS | {"advice", "outcome"},
-    "doctor": _ROOMS,
+    "upkeep": _ROOMS | {"permissions"},
+    "doctor": _ROOMS | {"upkeep", "lakehouse"},
     "demo": _BELOW | {"sandbox"},
     "cli": _RUN
     | {"run", "batch", "plan", "verify", "sandbox", "advice", "doctor", "demo", "publication"}
     | {"accounts", "alerts"}
     | {"asking", "models", "preview", "template", "push", "undo", "report"}
-    | {"erasure"},
+    | {"erasure", "lakehouse", "backup", "permissions", "log"},
 }
 """Which rooms of `connector` a room may import besides itself. `client`, `ledger`,
 `warehouse` and `spreadsheet` do not know each other; they meet in `run`.
@@ -77,10 +93,15 @@ _TYPES_ONLY = frozenset((("field", "resource"),))
 HOMES: Mapping[str, tuple[str, ...]] = {
     # The client speaks to the API alone: with the key, at its pace, paying for each request.
     "httpx": ("connector/client", "connector/alerts/webhook"),
-    "duckdb": ("connector/warehouse", "connector/models", "connector/publication"),
+    "duckdb": (
+        *("connector/warehouse", "connector/models", "connector/publication"),
+        "connector/lakehouse",
+    ),
+    "psycopg": ("connector/lakehouse",),
     "sqlglot": ("connector/models",),
     "yaml": ("connector/models",),
     "sqlite3": ("connector/ledger", "connector/sandbox", "connector/suppression/listed"),
+    "keyring": ("connector/key",),
     "openpyxl": ("connector/spreadsheet",),
     "pandas": ("connector/spreadsheet", "connector/frame"),
     "python_calamine": ("connector/spreadsheet",),
@@ -88,6 +109,7 @@ HOMES: Mapping[str, tuple[str, ...]] = {
     "markupsafe": ("connector/report",),
     "vl_convert": ("connector/report",),
     "dagster": ("pipelines",),
+    "dagster_dask": ("pipelines/everywhere",),
     "starlette": ("connector/sandbox",),
     "uvicorn": ("connector/sandbox",),
     "click": ("connector/cli",),

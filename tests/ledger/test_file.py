@@ -36,7 +36,7 @@ def filled(folder: Path) -> Path:
         return ledger.path
 
 
-def test_only_its_owner_may_read_it(tmp_path: Path) -> None:
+def test_34_only_its_owner_may_read_it(tmp_path: Path) -> None:
     """The file and those that SQLite puts beside it have the mode 0600."""
     with Ledger(tmp_path) as ledger:
         pay(Purse(ledger, spender(), now=Clock()), LIST)
@@ -105,15 +105,15 @@ def write_later(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("write", "said"),
+    ("write", "said", "action"),
     [
-        (write_text, "is not an SQLite database"),
-        (write_foreign, "did not make"),
-        (write_later, "a later version"),
+        (write_text, "is not an SQLite database", "Move the file away"),
+        (write_foreign, "did not make", "Move the file away"),
+        (write_later, "a later version", "Install that version again"),
     ],
 )
 def test_file_of_somebody_else_is_left_alone(
-    tmp_path: Path, write: Callable[[Path], None], said: str
+    tmp_path: Path, write: Callable[[Path], None], said: str, action: str
 ) -> None:
     """What is no ledger of ours is refused with what to do, and stays as it was."""
     path = tmp_path / "ledger.sqlite"
@@ -124,7 +124,7 @@ def test_file_of_somebody_else_is_left_alone(
         ledger.leases()
 
     assert str(path) in str(caught.value)
-    assert "Move the file away" in caught.value.action
+    assert action in caught.value.action
     assert before == path.read_bytes()
 
 

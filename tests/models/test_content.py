@@ -130,7 +130,7 @@ def landed(tmp_path_factory: pytest.TempPathFactory) -> Landed:
     return it
 
 
-def test_names_are_safe_and_unlike_each_other(landed: Landed) -> None:
+def test_36_names_are_safe_and_unlike_each_other(landed: Landed) -> None:
     """Slugs and keys with anything in them become names of letters and digits; where two come out
     the same, or as a column of every view, each still has its own.
     """
@@ -180,7 +180,7 @@ def test_what_does_not_fit_is_null_and_counted(landed: Landed) -> None:
     assert (len(MISFITS), ("misfit",), "warn") == (audit.failing, audit.examples, audit.severity)
 
 
-def test_keys_of_any_kind_are_found(landed: Landed) -> None:
+def test_36_keys_of_any_kind_are_found(landed: Landed) -> None:
     """Whatever a key holds, its own value is found by it."""
     assert [[f"value of {key}"] for key in KEYS] == [
         landed.values("content_keys", column) for column in landed.views()["content_keys"]

@@ -1,7 +1,8 @@
 """The referee: dbt itself, over the same folder and the same data, makes the same tables.
 
 dbt has an environment of its own ('make referee'), since it excludes what the tests need. It takes
-its time, so it runs once here, without its tests.
+its time, so it runs once here, without its tests, over a few records; `FAULTS=all` takes the
+demonstration's.
 """
 
 from __future__ import annotations
@@ -17,16 +18,18 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from connector import demo
 from connector.models import build, load_project, shipped_folder
 from connector.run import pull
 from connector.sandbox import Sandbox
 from connector.settings import load_settings
 from connector.warehouse import Warehouse
+from tests.faults.amount import IS_ALL
 
 ROOT = Path(__file__).parents[2]
 DBT = ROOT / ".venv-referee" / "bin" / "dbt"
 
-COUNTS = {
+_FEW = {
     "jobs": 40,
     "candidates": 60,
     "companies": 8,
@@ -35,6 +38,8 @@ COUNTS = {
     "content_types": 3,
     "content_items": 9,
 }
+COUNTS = demo.COUNTS if IS_ALL else _FEW
+"""How many records are pulled: with FAULTS=all as many as the demonstration has."""
 
 pytestmark = pytest.mark.skipif(not DBT.exists(), reason="no dbt: 'make referee' installs it")
 

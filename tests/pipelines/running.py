@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,8 +10,13 @@ from pathlib import Path
 
 import dagster as dg
 
+from pipelines.accounts import Accounts
 from pipelines.connections import Account
-from pipelines.landing import KEYS, landing
+from pipelines.landing import KEYS, landing_of
+from pipelines.models import models_of
+from pipelines.publishing import published_of
+from pipelines.schedules import schedules_of
+from pipelines.sensors import inbox_sensor_of
 
 COUNTS = {
     "jobs": 4,
@@ -22,6 +28,13 @@ COUNTS = {
     "content_items": 4,
 }
 """A very small agency: one page of each resource."""
+
+UNNAMED = Accounts.of(Account(environ={}, cwd=Path(os.devnull)))
+"""The newcomer's case: no account is named."""
+
+landing, models, published = landing_of(UNNAMED), models_of(UNNAMED), published_of(UNNAMED)
+nightly_pull = next(each for each in schedules_of(UNNAMED) if each.name == "nightly_pull")
+inbox_sensor = inbox_sensor_of(UNNAMED)
 
 KEY = "planted-key-91d3b7"
 """A key that is looked for wherever it must not be."""

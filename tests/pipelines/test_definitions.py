@@ -11,9 +11,9 @@ import dagster as dg
 
 from connector import CATALOG
 from pipelines.definitions import definitions
+from pipelines.jobs import pull_job
 from pipelines.landing import GROUP, KEYS
-from pipelines.schedules import nightly_pull, pull_job
-from tests.pipelines.running import instance_in
+from tests.pipelines.running import instance_in, nightly_pull
 
 ROOT = Path(__file__).parents[2]
 

@@ -11,8 +11,8 @@ from connector import CATALOG, Warehouse, columns
 from connector.sandbox import Sandbox
 from connector.warehouse.query import query
 from pipelines.checks import NAME
-from pipelines.landing import KEYS, landing
-from tests.pipelines.running import COUNTS, KEY, account, run
+from pipelines.landing import KEYS
+from tests.pipelines.running import COUNTS, KEY, account, landing, run
 
 CHECK_ALONE = dg.AssetSelection.checks(dg.AssetCheckKey(KEYS["jobs"], NAME))
 

@@ -17,8 +17,8 @@ from connector.warehouse import Warehouse
 from connector.warehouse.file import opened
 from pipelines import landing
 from pipelines.connections import Account
-from pipelines.models import CHECKS, DRAFT_TAG, PROJECT, key_of, models
-from tests.pipelines.running import instance_in
+from pipelines.models import CHECKS, DRAFT_TAG, PROJECT, key_of
+from tests.pipelines.running import instance_in, models
 
 LINE = PROJECT.selected(["+fct_lead_conversion"])
 """A mart with all that it is made of: few enough to be recorded quickly."""

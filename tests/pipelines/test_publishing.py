@@ -10,10 +10,10 @@ import pytest
 from connector import CATALOG, Warehouse
 from connector.sandbox import Sandbox
 from connector.warehouse.query import query
-from pipelines import landing, publishing
+from pipelines import publishing
 from pipelines.definitions import definitions
-from pipelines.schedules import pull_job
-from tests.pipelines.running import COUNTS, KEY, account, run
+from pipelines.jobs import pull_job
+from tests.pipelines.running import COUNTS, KEY, account, landing, published, run
 from tests.publication.agency import LONG, Agency
 
 
@@ -31,7 +31,7 @@ def test_run_lands_and_publishes_once(tmp_path: Path) -> None:
     """A run ends with the file, published once and after the landing, and shows its size."""
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         result = dg.materialize(
-            [landing.landing, publishing.published],
+            [landing, published],
             resources={"account": account(sandbox.base_url, tmp_path)},
             raise_on_error=False,
         )
@@ -66,9 +66,7 @@ def test_failed_check_fails_the_asset_by_name(
     agency.land("jobs", {"id": "j1", "title": LONG})
     there = type(account("", tmp_path))(environ=agency.given, cwd=tmp_path)
 
-    result = dg.materialize(
-        [publishing.published], resources={"account": there}, raise_on_error=False
-    )
+    result = dg.materialize([published], resources={"account": there}, raise_on_error=False)
 
     assert not result.success
     (failure,) = result.filter_events(lambda event: event.is_step_failure)

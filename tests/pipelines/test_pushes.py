@@ -13,9 +13,8 @@ from connector.sandbox import Sandbox
 from pipelines import sensors
 from pipelines.connections import Account
 from pipelines.definitions import definitions
-from pipelines.pushes import push_job
-from pipelines.sensors import inbox_sensor
-from tests.pipelines.running import KEY, account, instance_in
+from pipelines.pushes import NAME
+from tests.pipelines.running import KEY, account, inbox_sensor, instance_in
 from tests.pipelines.test_secrecy import files_with
 
 HEADINGS = "first_name,last_name,email,employment_type,date_of_birth\n"
@@ -53,7 +52,7 @@ def pushed(
         config, tags = dict(asked.run_config), asked.tags
     else:
         config, tags = {"ops": {"push_file": {"config": asked}}}, {}
-    return definitions.resolve_job_def(push_job.name).execute_in_process(
+    return definitions.resolve_job_def(NAME).execute_in_process(
         instance=instance,
         resources={"account": account},
         run_config=config,
@@ -222,7 +221,7 @@ def test_settled_file_is_pushed_once_and_put_away(
     same, _, cursor = look(here, instance, cursor)
     assert asked is not None
     other = instance.create_run_for_job(
-        definitions.resolve_job_def(push_job.name),
+        definitions.resolve_job_def(NAME),
         run_config=dict(asked.run_config),
         status=dg.DagsterRunStatus.STARTED,
     )

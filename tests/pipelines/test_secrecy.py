@@ -18,7 +18,7 @@ def files_with(secret: str, folder: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("is_accepted", [True, False], ids=["accepted", "refused"])
-def test_key_is_nowhere_in_what_dagster_keeps(
+def test_33_the_key_is_nowhere_in_what_dagster_keeps(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], *, is_accepted: bool
 ) -> None:
     """Run config, tags, events, logs and the whole DAGSTER_HOME are free of the key."""

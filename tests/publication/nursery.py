@@ -37,13 +37,17 @@ class Nursery:
     def __exit__(self, *exception: object) -> None:
         _end(self._process)
 
-    def publish(self, environ: Mapping[str, str], dies_at: int | None = None) -> tuple[int, int]:
+    def publish(
+        self, environ: Mapping[str, str], dies_at: int | None = None, project: Path | None = None
+    ) -> tuple[int, int]:
         """Publish, or die at a step; the exit status (or the negative signal), and the steps that
-        were counted where it did not die.
+        were counted where it did not die. `project` has the models, if not those that are shipped.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps([dict(environ), dies_at]) + "\n")
+        self._process.stdin.write(
+            json.dumps([dict(environ), dies_at, project and str(project)]) + "\n"
+        )
         self._process.stdin.flush()
         status, steps = json.loads(self._process.stdout.readline())
         return status, steps
@@ -99,14 +103,15 @@ def _end(process: subprocess.Popen[str]) -> None:
 def serve() -> None:
     """Fork a publisher for each line that comes, and tell how it ended."""
     # Imported before the first fork.
+    import connector.models  # noqa: PLC0415
     import connector.publication  # noqa: F401, PLC0415
 
     for line in sys.stdin:
-        environ, dies_at = json.loads(line)
+        environ, dies_at, project = json.loads(line)
         ours, theirs = os.pipe()
         pid = os.fork()
         if pid == 0:
-            _live(environ, dies_at, theirs)
+            _live(environ, dies_at, project, theirs)
         os.close(theirs)
         with os.fdopen(ours) as told:
             steps = int(told.read() or 0)
@@ -115,9 +120,10 @@ def serve() -> None:
         sys.stdout.flush()
 
 
-def _live(environ: Mapping[str, str], dies_at: int | None, told: int) -> None:
+def _live(environ: Mapping[str, str], dies_at: int | None, project: str | None, told: int) -> None:
     """Be the publisher, to its end. Steps are calls out of Python: of DuckDB and of the system."""
-    from connector.publication import publish  # noqa: PLC0415
+    from connector.models import load_project  # noqa: PLC0415
+    from connector.publication import publish, publishing  # noqa: PLC0415
     from connector.settings import load_settings  # noqa: PLC0415
 
     status, steps = 70, 0
@@ -131,6 +137,8 @@ def _live(environ: Mapping[str, str], dies_at: int | None, told: int) -> None:
 
     try:
         settings = load_settings({}, environ, ROOT)
+        if project is not None:
+            vars(publishing)["project_of"] = lambda _: load_project(Path(project))
         sys.setprofile(count)
         publish(settings)
         sys.setprofile(None)

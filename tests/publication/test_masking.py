@@ -81,7 +81,7 @@ def test_dropped_fields_are_nowhere_in_the_file(peopled: Agency) -> None:
     for schema in ("landing", "history"):
         kept = set(tables[f"{schema}.candidates"])
         assert set() == kept & {*personal, "_record"}
-        assert {"id", "status", "skills", "created_at"} <= kept
+        assert {"id", "status", "industry", "created_at"} <= kept
     assert ["batch", "number", "step", "noted_at", "change"] == tables["push.before_images"]
     assert [{"n": 2}] == peopled.rows("SELECT count(*) AS n FROM landing.candidates")
     assert "drop" == peopled.last.personal
@@ -129,6 +129,36 @@ def test_schemas_are_left_out(peopled: Agency) -> None:
         "AND schema_name = 'history' AND column_name = 'email'"
     )
     assert [{"comment": "Email address."}] == comments
+
+
+def test_what_is_masked_is_carried_nowhere(peopled: Agency) -> None:
+    """Publishing a part of the models carries no token over, to be hashed again or taken for a
+    value, and nothing out of a file with everything in it: there a column of the same name may
+    have been made of a person's.
+    """
+    masked(peopled, "hash", CONNECTOR_PUBLISH_HASH_KEY=KEY)
+    emails = "SELECT email FROM marts.dim_people WHERE candidate_id = 'c1'"
+    hashed = peopled.rows(emails)
+
+    peopled.publish(select=("fct_jobs",))
+    again = peopled.rows(emails)
+    peopled.given["CONNECTOR_PUBLISH_PERSONAL"] = "keep"
+    peopled.publish(select=("fct_jobs",))
+    kept = peopled.rows(emails)
+    people = peopled.project_folder / "marts" / "dim_people.sql"
+    now = people.read_text(encoding="utf-8")
+    people.write_text(now.replace("    status,", "    first_name as status,"), encoding="utf-8")
+    peopled.publish()
+    people.write_text(now, encoding="utf-8")
+    peopled.given["CONNECTOR_PUBLISH_PERSONAL"] = "drop"
+    peopled.publish(select=("fct_jobs",))
+
+    assert hashed == again
+    assert [{"email": EMAIL}] == kept
+    assert [] == planted_in(peopled.file)
+    assert ["dim_people", "fct_jobs"] == [
+        name.removeprefix("marts.") for name in tables_of(peopled.file) if "marts." in name
+    ]
 
 
 @pytest.mark.parametrize(
@@ -193,8 +223,9 @@ def test_marts_that_are_shipped_name_people_in_one_place(tmp_path: Path) -> None
     }
 
     who = ("full_name", "first_name", "last_name", "email", "phone", "mobile", "city", "country")
+    what = ("current_job_title", "current_company", "skills")
     assert {
-        *(f"dim_candidates.{name}" for name in who),
+        *(f"dim_candidates.{name}" for name in (*who, *what)),
         "dim_candidates.expected_salary",
         "dim_candidates.expected_day_rate",
         "fct_contractors_ending.day_rate",

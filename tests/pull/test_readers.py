@@ -64,7 +64,7 @@ def test_the_published_file_explains_itself(tmp_path: Path) -> None:
     assert "internal_notes" not in types
 
 
-def test_the_files_are_their_owners_alone(tmp_path: Path) -> None:
+def test_34_the_files_are_their_owners_alone(tmp_path: Path) -> None:
     """Folder 0700, files 0600: they hold people's data."""
     with Sandbox(counts=COUNTS) as sandbox:
         pulled(sandbox, tmp_path)

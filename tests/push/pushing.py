@@ -22,6 +22,7 @@ from connector.engine.push_plan import Plan, Terms, Verdict
 from connector.engine.task import Task
 from connector.ledger import Ledger
 from connector.ledger.journal import Journal
+from connector.ledger.push_reads import RowRecord
 from connector.sandbox import LEAD_STATUSES, Sandbox
 from connector.settings import Settings, load_settings
 from connector.warehouse import Warehouse
@@ -173,6 +174,11 @@ class Watched(BatchWatch):
     def waiting(self, until: Any, rows: int) -> None:
         """Remember it."""
         self.told.append(("waiting", rows))
+
+
+def listed(report: BatchReport) -> list[RowRecord]:
+    """The rows of a short report."""
+    return [*report.rows]
 
 
 def outcomes(report: BatchReport) -> dict[int, str]:

@@ -14,22 +14,40 @@ from pathlib import Path
 
 import pytest
 
+from connector import kept
 from connector.errors import WarehouseError
-from connector.preview import Asked, foresee, kept
-from connector.preview.kept import Kept
+from connector.kept import Kept
+from connector.ledger import push_claims, push_portions, push_writes
+from connector.preview import Asked, foresee
 from connector.push import Manner, PushReport, push
+from connector.sandbox import Sandbox
 from connector.spreadsheet import check, encoding
-from tests.push.pushing import settings_at
+from connector.warehouse import Warehouse
+from tests.pull.landed import rows
+from tests.push.pushing import settings_at, settings_of
 
-FEW, MANY = 300, 2_000
+FEW, SENT, MANY = 300, 1_000, 2_000
 GROWTH_BYTES_MAX = 60
 """What a row may leave behind in memory: its digest, in a table that is at least a quarter full and
 is copied when it grows.
 """
 
 
+SENT_BYTES_MAX = 120
+"""The same where rows are undertaken as well, and the file is foreseen twice."""
+
+
 def dry_run(folder: Path, count: int) -> PushReport:
     """Preview a file of so many creates, of which one in ten is wrong."""
+    settings = settings_at("http://127.0.0.1:9", folder, "nobody")
+    asked = Asked("candidates", written(folder, count), "create")
+    (report,) = asyncio.run(push(settings, [asked], Manner()))
+    return report
+
+
+def written(folder: Path, count: int) -> Path:
+    """A file of so many creates, of which one in ten is wrong."""
+    folder.mkdir(exist_ok=True)
     path = folder / f"{count}.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
@@ -37,24 +55,38 @@ def dry_run(folder: Path, count: int) -> PushReport:
         for n in range(count):
             email = "two@a.example three@a.example" if n % 10 == 0 else f"p{n}@people.example"
             writer.writerow(("Zoë", f"N{n}", email, "permanent"))
-    settings = settings_at("http://127.0.0.1:9", folder, "nobody")
-    (report,) = asyncio.run(push(settings, [Asked("candidates", path, "create")], Manner()))
+    return path
+
+
+def applied(sandbox: Sandbox, folder: Path, count: int) -> PushReport:
+    """Apply such a file, of which one row may be sent, and then the budget is spent."""
+    asked = Asked("candidates", written(folder, count), "create")
+    manner = Manner(applies=True, pulls=False)
+    (report,) = asyncio.run(push(settings_of(sandbox, folder), [asked], manner, budget=1))
     return report
 
 
-def test_07_memory_does_not_grow_with_the_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """From ten times as many rows a dry run with its report keeps no more in memory than digests;
-    every row is in the report once, with one outcome, and the counts add up.
-    """
+@pytest.fixture
+def _small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is read and kept at once is little, so that what is kept for good is seen."""
     for module, name, small in (
         (kept, "MEMORY_BYTES", 4_000),
+        (kept, "_LINES_AT_ONCE", 50),
         (check, "BATCH_ROWS", 100),
         (foresee, "BATCH_ROWS", 100),
         (encoding, "_CHUNK_BYTES", 4_000),
+        (push_portions, "ROWS_AT_ONCE", 50),
+        (push_claims, "VALUES_AT_ONCE", 50),
+        (push_writes, "VALUES_AT_ONCE", 50),
     ):
         monkeypatch.setattr(module, name, small)
+
+
+@pytest.mark.usefixtures("_small_portions")
+def test_07_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
+    """From ten times as many rows a dry run with its report keeps no more in memory than digests;
+    every row is in the report once, with one outcome, and the counts add up.
+    """
     peaks = []
     dry_run(tmp_path, 20)
     for count in (FEW, MANY):
@@ -73,6 +105,37 @@ def test_07_memory_does_not_grow_with_the_rows(
         assert told == foreseen
     few, many = peaks
     assert many - few <= GROWTH_BYTES_MAX * (MANY - FEW), peaks
+
+
+@pytest.mark.usefixtures("_small_portions")
+def test_07_applying_keeps_no_rows_in_memory(tmp_path: Path) -> None:
+    """Nor does memory grow with the rows that are undertaken, worked at, reported on and copied for
+    analysts; all are in the journal and in the report, the rest of a spent budget as not sent.
+    """
+    peaks = []
+    with Sandbox() as sandbox:
+        applied(sandbox, tmp_path / "warm", 20)
+        for count in (FEW, SENT):
+            tracemalloc.start()
+            report = applied(sandbox, tmp_path / str(count), count)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+
+            wrong = count // 10
+            counts = {"created": 1, "not_sent": count - wrong - 1, "invalid": wrong}
+            assert counts == report.counts
+            assert report.file is not None
+            with report.file.open(encoding="utf-8-sig", newline="") as file:
+                told = [(int(row["_row"]), row["_outcome"]) for row in csv.DictReader(file)]
+            assert told == [(row.number, row.outcome) for row in report.results]
+            assert list(range(2, count + 2)) == [number for number, _ in told]
+            shown = rows(
+                Warehouse(settings_of(sandbox, tmp_path / str(count)).folder).published,
+                "SELECT number, outcome FROM push.rows ORDER BY number",
+            )
+            assert told == [(row["number"], row["outcome"]) for row in shown]
+    few, many = peaks
+    assert many - few <= SENT_BYTES_MAX * (SENT - FEW), peaks
 
 
 def test_07_what_is_put_aside_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,17 @@ from connector.sandbox import Sandbox, Store
 from connector.sandbox.exchange import Exchange
 from connector.sandbox.faults import Drop, Fault, HtmlPage, NotJson, Redirect, Status, Truncated
 from tests.faults.wire import Cut, Where
-from tests.push.pushing import CANDIDATES, Pusher, codes, create, creates, emails, outcomes, writes
+from tests.push.pushing import (
+    CANDIDATES,
+    Pusher,
+    codes,
+    create,
+    creates,
+    emails,
+    listed,
+    outcomes,
+    writes,
+)
 
 CUTS: tuple[Where, ...] = (
     "before",
@@ -153,7 +163,7 @@ def test_14_a_commit_after_the_settle_time_makes_no_second_one(tmp_path: Path) -
         outcomes(each) for each in (first, second, third, fourth)
     ]
     assert (["ann2@example.com"], 1) == (made, len(writes(sandbox)))
-    assert third.rows[0].record_id == fourth.rows[0].record_id
+    assert listed(third)[0].record_id == listed(fourth)[0].record_id
 
 
 def test_14_repeating_by_choice(tmp_path: Path) -> None:
@@ -194,7 +204,7 @@ def test_14_a_twin_of_a_repeat_is_told(tmp_path: Path) -> None:
         made = sandbox.store.records("candidates")
 
     assert {2: "created_twice"} == codes(report)
-    assert {*made} == {*(report.rows[0].problems[0].found or "").split(", ")}
+    assert {*made} == {*(listed(report)[0].problems[0].found or "").split(", ")}
 
 
 def test_14_a_mark_tells_our_record_from_its_twin(tmp_path: Path) -> None:
@@ -209,10 +219,10 @@ def test_14_a_mark_tells_our_record_from_its_twin(tmp_path: Path) -> None:
             sandbox.between = twin_when(1)
             report = pusher.push(creates(1), Terms(marker_field=marker))
             made = sandbox.store.records("candidates")
-            told.append((outcomes(report)[2], report.rows[0].code, len(made)))
+            told.append((outcomes(report)[2], listed(report)[0].code, len(made)))
             if marker:
-                adopted = made[report.rows[0].record_id or ""]
-                digest = report.rows[0].batch and adopted["notes"].split(":")[1]
+                adopted = made[listed(report)[0].record_id or ""]
+                digest = listed(report)[0].batch and adopted["notes"].split(":")[1]
                 assert adopted["notes"] == f"import:{digest}:2"
                 assert 12 == len(digest)
 

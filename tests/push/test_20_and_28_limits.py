@@ -24,6 +24,7 @@ from tests.push.pushing import (
     creates,
     emails,
     file_of,
+    listed,
     outcomes,
     settings_of,
     writes,
@@ -69,7 +70,7 @@ def test_20_a_budget_ends_an_update_after_its_comparison(tmp_path: Path) -> None
         }
 
     assert {2: "not_applied", 3: "not_sent"} == outcomes(first)
-    assert first.rows[0].record_id is not None
+    assert listed(first)[0].record_id is not None
     assert {2: "created", 3: "created"} == outcomes(second)
     assert {"ann2@example.com": "screening", "ann3@example.com": "new_lead"} == made
 
@@ -257,4 +258,4 @@ def test_no_row_is_nothing_to_do(tmp_path: Path) -> None:
         assert [] == sandbox.log
         assert settings_of(sandbox, tmp_path).folder.exists()
 
-    assert ("done", 0, ()) == (report.outcome, report.exit_status, report.rows)
+    assert ("done", 0, []) == (report.outcome, report.exit_status, [*report.rows])

@@ -12,7 +12,14 @@ from typing import Any
 from connector.engine.push_plan import RowProblem
 from connector.sandbox import Sandbox
 from connector.sandbox.exchange import Exchange
-from tests.push.pushing import CANDIDATES, Pusher, create, creates, outcomes
+from tests.push.pushing import (
+    CANDIDATES,
+    Pusher,
+    create,
+    creates,
+    listed,
+    outcomes,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +125,10 @@ def test_31_a_status_that_is_refused_leaves_the_record(tmp_path: Path) -> None:
         made = sandbox.store.records("candidates")
 
     assert {2: "not_applied"} == outcomes(first) == outcomes(second)
-    assert "afterwards_refused" == first.rows[0].code
-    assert [*made] == [first.rows[0].record_id] == [second.rows[0].record_id]
-    assert ["status"] == [p.field for p in first.rows[0].problems]
-    assert first.rows[0].problems == second.rows[0].problems
+    assert "afterwards_refused" == listed(first)[0].code
+    assert [*made] == [listed(first)[0].record_id] == [listed(second)[0].record_id]
+    assert ["status"] == [p.field for p in listed(first)[0].problems]
+    assert listed(first)[0].problems == listed(second)[0].problems
 
 
 def test_a_value_that_no_request_can_hold_is_invalid(tmp_path: Path) -> None:
@@ -131,4 +138,4 @@ def test_a_value_that_no_request_can_hold_is_invalid(tmp_path: Path) -> None:
         sent = len(sandbox.log)
 
     assert ({2: "invalid", 3: "created"}, 1) == (outcomes(report), sent)
-    assert ["unfit"] == [p.code for p in report.rows[0].problems]
+    assert ["unfit"] == [p.code for p in listed(report)[0].problems]

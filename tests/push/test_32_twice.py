@@ -20,6 +20,7 @@ from tests.push.pushing import (
     emails,
     file_of,
     lead,
+    listed,
     outcomes,
     writes,
 )
@@ -97,10 +98,12 @@ def test_32_nothing_is_sent_beside_what_is_in_doubt(tmp_path: Path) -> None:
 
     assert {8: "held"} == outcomes(second)
     assert {8: "taken_over"} == codes(second)
-    assert [p.code for p in first.rows[0].problems] == [p.code for p in second.rows[0].problems]
+    assert [p.code for p in listed(first)[0].problems] == [
+        p.code for p in listed(second)[0].problems
+    ]
     assert {2: "not_sent"} == outcomes(third)
     assert {2: "in_doubt_elsewhere"} == codes(third)
-    assert first.batch in third.rows[0].problems[0].message
+    assert first.batch in listed(third)[0].problems[0].message
     assert 1 == sent
     assert third.batch == fourth.batch
     assert ({2: "created"}, ["ann2@example.com"]) == (outcomes(fourth), made)

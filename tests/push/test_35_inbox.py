@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from connector.asking import PUSH_OPTIONS, PushOptions
 from connector.errors import Misused, SpreadsheetChanged
-from connector.inbox import Inbox
+from connector.inbox import Inbox, Orders
+from connector.inbox.orders import KEYS, orders_of
 from tests.push.inboxes import BAD, GOOD, settled
 
 SECRET = "first_name,last_name,email,employment_type\nTop,Secret,top@example.com,permanent\n"
@@ -269,10 +271,16 @@ def test_35_a_file_that_was_changed_after_the_look_is_not_taken(
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ('mode = "delete"', "one of create, update, upsert, convert"),
-        ('match = "email"', "list of fields"),
-        ("apply = 1", "neither true nor false"),
-        ("aply = true", "'aply' is none of mode, match, apply"),
+        ('mode = "delete"', "create, update, upsert, convert"),
+        ('match = "email"', "list of texts"),
+        ("apply = 1", "apply is neither true nor false"),
+        ('overwrite = "yes"', "overwrite is neither true nor false"),
+        ("aply = true", "'aply' is none of mode, match, map,"),
+        ("budget = 0", "no whole number from 1 on"),
+        ("clear = 7", "clear is no text in quotes"),
+        ('decimal = ","', "',' is not a decimal sign"),
+        ('date_format = "D/D"', "'D/D' is no form of a date"),
+        ('in_doubt = "guess"', "hold, retry-after-settle"),
         ('map = "../map.toml"', "characters that are not taken"),
         ('map = "gone.toml"', "No such file"),
         ('map = "link.toml"', "is a link"),
@@ -309,13 +317,50 @@ def test_35_orders_say_how_files_are_pushed(tmp_path: Path, inbox: Path) -> None
 
     firm, person = settled(tmp_path).waiting
 
-    assert ("companies", "create", False) == (firm.resource, firm.orders.mode, firm.orders.applies)
-    assert ("upsert", ("email",), True) == (
-        person.orders.mode,
-        person.orders.match,
-        person.orders.applies,
+    assert ("companies", Orders()) == (firm.resource, firm.orders)
+    mapped = inbox / "ours.toml"
+    options = PushOptions("upsert", match=("email",), map_file=mapped)
+    assert Orders(options, applies=True) == person.orders
+
+
+def test_35_orders_take_every_option_of_a_push(inbox: Path) -> None:
+    """Each option of the command can be said in `push.toml`, and comes as the command would have
+    it; so do the budget, and that nothing is to be pulled.
+    """
+    (inbox / "ours.toml").write_text('resource = "candidates"', encoding="utf-8")
+    said = {
+        "mode": '"update"',
+        "match": '["email", "phone"]',
+        "map": '"ours.toml"',
+        "ignore": '["Notes"]',
+        "content_type": '"news"',
+        "sheet": '"Sheet 2"',
+        "encoding": '"cp1252"',
+        "delimiter": '"semicolon"',
+        "date_format": '"DD/MM/YYYY"',
+        "decimal": '"comma"',
+        "clear": '"(none)"',
+        "overwrite": "true",
+        "again": "true",
+        "in_doubt": '"retry-after-settle"',
+        "marker_field": '"internal_notes"',
+        "apply": "true",
+        "pull": "false",
+        "budget": "500",
+    }
+    text = "\n".join(f"{key} = {value}" for key, value in said.items())
+    (inbox / "push.toml").write_text(text, encoding="utf-8")
+
+    orders = orders_of(inbox)
+
+    assert set(KEYS) == set(said)
+    assert (True, False, 500) == (orders.applies, orders.pulls, orders.budget)
+    given = {name: getattr(orders.options, name) for name in PUSH_OPTIONS}
+    untouched = {name: getattr(PushOptions("create"), name) for name in PUSH_OPTIONS}
+    assert [] == [name for name in PUSH_OPTIONS if given[name] == untouched[name]]
+    assert ("(none)", ("Notes",), inbox / "ours.toml") == tuple(
+        given[name] for name in ("clear", "ignore", "map_file")
     )
-    assert inbox / "ours.toml" == person.orders.mapping
 
 
 def test_35_there_may_be_no_inbox(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 def send(sandbox: Sandbox, folder: Path, file: Waiting, key: str | None = None) -> Delivered:
     """Push a file that a look found, as the job does, applying it."""
-    asked = Asked(file.resource, Path(file.name), file.orders.mode, match=file.orders.match)
+    asked = file.orders.options.asked(file.resource, Path(file.name))
     manner = Manner(applies=True, pulls=False)
     settings = settings_of(sandbox, folder, key)
     return asyncio.run(deliver(settings, asked, manner, digest=file.digest, now=MOMENT))

@@ -6,10 +6,11 @@ import re
 from pathlib import Path
 from typing import get_args
 
+from connector.asking import PushOptions
 from connector.engine.push_states import diagram
 from connector.engine.push_told import DOUBTS
 from connector.engine.task import Mode, RowOutcome
-from connector.inbox.orders import orders_of
+from connector.inbox.orders import KEYS, Orders, orders_of
 from connector.sandbox import Sandbox
 from connector.spreadsheet.mapping_file import load_map
 from connector.spreadsheet.problems import PROBLEMS
@@ -67,7 +68,15 @@ def test_the_orders_of_the_inbox_are_accepted(tmp_path: Path) -> None:
     (tmp_path / "people.toml").write_text(block("toml"), encoding="utf-8")
     orders = orders_of(tmp_path)
 
-    assert ("upsert", ("email",), True) == (orders.mode, orders.match, orders.applies)
+    options = PushOptions("upsert", match=("email",), map_file=tmp_path / "people.toml")
+    assert Orders(options, applies=True) == orders
+
+
+def test_every_order_of_the_inbox_is_told() -> None:
+    """The page names each key that `push.toml` may have, in the order in which errors list them."""
+    (told,) = re.findall(r"^`push\.toml` takes .*?\n\n", PAGE, re.DOTALL | re.MULTILINE)
+    keys = re.findall(r"`([a-z_]+)`", told.split(":", 1)[1])
+    assert list(KEYS) == keys
 
 
 def test_the_mapping_is_accepted(tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ from connector.engine.push_asks import Move
 from connector.engine.push_plan import Plan, RowProblem, Terms, Verdict, fingerprint
 from connector.engine.task import Task
 from connector.errors import LeaseLost, UnknownName
-from connector.ledger import Ledger, Owner
+from connector.ledger import Ledger, Owner, push_portions
 from connector.ledger.journal import PUSH_LEASE, Journal
-from connector.ledger.push_reads import Key
+from connector.ledger.push_reads import Changes, Key, Left
 from connector.wire import create_request
 from tests.ledger.account import START, Clock
 from tests.push.pushing import convert, create, creates, file_of, update
@@ -169,7 +169,7 @@ def test_equal_rows_of_a_file_are_written_once(tmp_path: Path) -> None:
     first = create(2)
     with Ledger(tmp_path) as ledger, journal_of(ledger, "a") as journal:
         batch = journal.undertake(file_of([first, create(3), replace(first, number=4)]), Terms())
-        row = journal.rows(batch)[2]
+        row = [*journal.rows(batch)][2]
 
     assert ("duplicate", "same_row", (batch, 2)) == (row.outcome, row.code, row.same)
     assert "row 2 of the file is the same" == row.problems[0].message
@@ -252,14 +252,25 @@ def test_what_is_open_elsewhere_is_taken_over(tmp_path: Path) -> None:
             second = journal.undertake(file_of([replace(task, number=7)], name="b.csv"), Terms())
             assert {7: ("held", "taken_over")} == outcomes(journal, second)
             assert [(first, 2)] == [row.key for row in journal.work(second)]
-            before = journal.since(0).last
+            before = next(journal.since(0)).last
             journal.move((first, 2), Move("found", "found_after_doubt", record_id="id-2"))
             (row,) = journal.rows(second)
-            changed = journal.since(before)
+            changed = [row for part in journal.since(before) for row in part.rows]
 
     assert ("unchanged", "id-2") == (row.outcome, row.record_id)
     # Whoever copies the journal is told of both.
-    assert {("a", 2), ("b", 7)} == {(each.batch, each.number) for each in changed.rows}
+    assert {("a", 2), ("b", 7)} == {(each.batch, each.number) for each in changed}
+
+
+def joined(journal: Journal, since: int) -> Changes:
+    """All parts of what changed since then, as one."""
+    parts = [*journal.since(since)]
+    assert 1 == len({part.last for part in parts})
+    whole = {
+        name: tuple(each for part in parts for each in getattr(part, name))
+        for name in ("batches", "rows", "attempts", "before_images")
+    }
+    return Changes(parts[0].last, **whole)
 
 
 def test_what_changed_is_told_once(tmp_path: Path) -> None:
@@ -267,12 +278,12 @@ def test_what_changed_is_told_once(tmp_path: Path) -> None:
     first, second = creates(2)
     with Ledger(tmp_path) as ledger, journal_of(ledger, "a") as journal:
         batch = journal.undertake(file_of([first, second]), Terms())
-        whole = journal.since(0)
+        whole = joined(journal, 0)
         intend(journal, (batch, 2), first)
         told = (RowProblem("validation_failed", "is taken", field="email", received="a@b.c"),)
         journal.move((batch, 2), Move("refused", "validation_failed", told, fate="refused"))
-        later = journal.since(whole.last)
-        nothing = journal.since(later.last)
+        later = joined(journal, whole.last)
+        nothing = joined(journal, later.last)
 
     assert [1, 2, 0] == [len(whole.batches), len(whole.rows), len(whole.attempts)]
     assert [2] == [row.number for row in later.rows]
@@ -284,6 +295,42 @@ def test_what_changed_is_told_once(tmp_path: Path) -> None:
         nothing.attempts,
         nothing.before_images,
     )
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 5, 100])
+def test_portions_are_the_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    """However many rows are read at a time, they are all read, once and in order: what is left to
+    do, those of another batch that it follows first; how each stands; and what has changed.
+    """
+    monkeypatch.setattr(push_portions, "ROWS_AT_ONCE", at_once)
+    doubtful, *tasks = creates(6)
+    told = (RowProblem("bad_email", "no email"), RowProblem("bad_phone", "no phone"))
+    verdicts = [Verdict(number, "invalid", "bad_email", told) for number in (20, 31)]
+    with Ledger(tmp_path) as ledger:
+        with journal_of(ledger, "a") as journal:
+            first = journal.undertake(file_of([doubtful]), Terms())
+            intend(journal, (first, 2), doubtful)
+            journal.recover()
+        with journal_of(ledger, "b") as journal:
+            plan = file_of([doubtful, *tasks], *verdicts, name="b.csv")
+            second = journal.undertake(plan, Terms())
+            before = next(journal.since(0)).last
+            intend(journal, (second, 5), tasks[2])
+            work, left = [*journal.work(second)], journal.left(second)
+            rows, changed = [*journal.rows(second)], joined(journal, before)
+            whole = joined(journal, 0)
+
+    keys = [(first, 2), *((second, number) for number in range(3, 8))]
+    assert keys == [each.key for each in work]
+    assert Left(6, frozenset(((first, 2), (second, 5)))) == left
+    assert [1, 0, 0, 1, 0, 0] == [len(each.standing.attempts) for each in work]
+    assert [2, 3, 4, 5, 6, 7, 20, 31] == [row.number for row in rows]
+    assert [told, told] == [row.problems for row in rows[-2:]]
+    assert [(second, 5)] == [(row.batch, row.number) for row in changed.rows]
+    assert [5] == [each.number for each in changed.attempts]
+    assert 9 == len({(row.batch, row.number) for row in whole.rows}) == len(whole.rows)
 
 
 def test_the_checks_can_ask_what_was_pushed(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from tests.push.pushing import (
     creates,
     emails,
     lead,
+    listed,
     outcomes,
     update,
     writes,
@@ -64,8 +65,8 @@ def test_a_person_settles_each_row(tmp_path: Path) -> None:
     assert {row["number"]: row["outcome"] for row in shown} == outcomes(report)
     assert {2: "created", 3: "created", 4: "created", 5: "not_sent"} == outcomes(report)
     assert "dropped" == codes(report)[5]
-    assert named == report.rows[2].record_id
-    assert ["screening"] * 3 == [made[row.record_id or ""]["status"] for row in report.rows[:3]]
+    assert named == listed(report)[2].record_id
+    assert ["screening"] * 3 == [made[row.record_id or ""]["status"] for row in listed(report)[:3]]
 
 
 def test_what_cannot_be_decided_is_refused(tmp_path: Path) -> None:

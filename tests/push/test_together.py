@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from connector.errors import Misused, UnknownName
 from connector.preview import Asked
 from connector.push import Manner, PushReport, push
 from connector.sandbox import Sandbox
+from tests.cli.calling import call, variables
 from tests.push.pushing import Pusher, settings_at
 
 FIRMS = "name,email\nWren & Co,hi@wren.example\nTwin,a@twin.example\nTwin,b@twin.example\n"
@@ -121,6 +123,29 @@ def test_what_every_row_lacks_is_told_once(
         asyncio.run(push(settings, [asked], Manner()))
     said: Any = str(refused.value)
     assert [] == [each for each in named if each not in said], said
+
+
+def test_what_an_upsert_lacks_is_told_once(tmp_path: Path) -> None:
+    """A file without a column that creating needs still updates; of the rows that find no record
+    it is told once what is missing and how many they are, and each has that one problem.
+    """
+    text = "email,city\nold@people.example,York\nann@b.example,Rome\nbo@b.example,Bonn\n"
+    with Sandbox() as sandbox:
+        body = {"first_name": "Al", "last_name": "Old", "email": "old@people.example"}
+        sandbox.store.create("candidates", {**body, "employment_type": "permanent"})
+        file = written(tmp_path, "rows.csv", text)
+        words = ["push", "candidates", str(file), "--mode", "upsert", "--match", "email", "--apply"]
+        done = call(words, variables(sandbox.base_url, tmp_path, sandbox.key))
+        (record,) = sandbox.store.records("candidates").values()
+
+    assert "York" == record["city"]
+    assert 3 == done.status
+    lacking = "2 rows cannot make candidates: that needs first_name, last_name, employment_type,"
+    assert 1 == done.err.count(lacking), done.err
+    assert 1 == done.err.count("first_name, last_name, employment_type")
+    with (tmp_path / "rows.report.csv").open(encoding="utf-8-sig", newline="") as report:
+        rows = [(each["_outcome"], each["_code"]) for each in csv.DictReader(report)]
+    assert [("updated", ""), *[("invalid", "column_missing")] * 2] == rows
 
 
 def test_what_is_only_read_is_no_push(tmp_path: Path) -> None:

@@ -8,7 +8,11 @@ import pytest
 
 from connector.sandbox import Sandbox
 from tests.faults.patience import Time
-from tests.push.pushing import creates, update
+from tests.push.pushing import (
+    creates,
+    listed,
+    update,
+)
 from tests.push.test_undo import Undoer, found
 
 
@@ -21,7 +25,7 @@ def test_batches_go_back_one_after_another(tmp_path: Path, is_edited: bool) -> N
     with Sandbox(clock=time.servers) as sandbox:
         undoer = Undoer(sandbox, tmp_path, time)
         made = undoer.push(creates(1))
-        id = made.rows[0].record_id
+        id = listed(made)[0].record_id
         assert id is not None
         batches = [made.batch]
         for rows in ({"notes": "a"}, {"notes": "b", "city": "Leeds"}):

@@ -22,6 +22,7 @@ from tests.push.pushing import (
     convert,
     create,
     lead,
+    listed,
     outcomes,
     update,
     writes,
@@ -80,7 +81,7 @@ def test_a_field_that_others_changed_is_a_conflict(tmp_path: Path) -> None:
         now = sandbox.store.records("candidates")
 
     assert {2: "conflict", 3: "updated"} == outcomes(refused)
-    (problem,) = refused.rows[0].problems
+    (problem,) = listed(refused)[0].problems
     assert ("changed_elsewhere", "phone", "+44 1", "+49 7") == (
         problem.code,
         problem.field,
@@ -103,7 +104,7 @@ def test_the_record_before_an_update_is_kept(tmp_path: Path) -> None:
         now = sandbox.store.records("candidates")[id]
 
     assert ("first", base) == (image.step, image.record)
-    assert now["updated_at"] == report.rows[0].updated_at
+    assert now["updated_at"] == listed(report)[0].updated_at
 
 
 def test_a_lost_update_is_settled_by_comparing(tmp_path: Path) -> None:
@@ -200,11 +201,11 @@ def test_content_is_merged_and_never_wiped(tmp_path: Path) -> None:
         report = Pusher(sandbox, tmp_path).push([task])
         now = sandbox.store.records("content_items")[id]
 
-    if report.rows[0].outcome == "updated":
+    if listed(report)[0].outcome == "updated":
         assert {**base["fields"], **task.fields["fields"]} == now["fields"]
     else:
         # The made-up type may want another kind of value: then nothing is lost either.
-        assert ("rejected", base["fields"]) == (report.rows[0].outcome, now["fields"])
+        assert ("rejected", base["fields"]) == (listed(report)[0].outcome, now["fields"])
 
 
 def test_a_conversion_in_doubt_is_read_and_not_repeated(tmp_path: Path) -> None:
@@ -218,16 +219,18 @@ def test_a_conversion_in_doubt_is_read_and_not_repeated(tmp_path: Path) -> None:
             pusher = Pusher(sandbox, tmp_path / kept)
             sandbox.faults.add(Drop("applied"), method="POST", path="*/convert")
             report = pusher.push([convert(2, id)])
-            told.append((kept, report.rows[0].outcome, report.rows[0].code, len(writes(sandbox))))
+            told.append(
+                (kept, listed(report)[0].outcome, listed(report)[0].code, len(writes(sandbox)))
+            )
             if kept == "kept":
                 again = pusher.push([convert(2, id)])
-                assert ("held", 1) == (again.rows[0].outcome, len(writes(sandbox)))
+                assert ("held", 1) == (listed(again)[0].outcome, len(writes(sandbox)))
                 resent = pusher.resolve(report.batch, 2, "resend")
                 told.append(
                     (
                         "resent",
-                        resent.rows[0].outcome,
-                        resent.rows[0].code,
+                        listed(resent)[0].outcome,
+                        listed(resent)[0].code,
                         len(writes(sandbox)),
                     )
                 )

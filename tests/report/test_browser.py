@@ -95,7 +95,7 @@ def test_page_opens_from_the_disk_and_fits(browser: Browser, address: str) -> No
         assert [] == opened.evaluate(_CUT), (theme, width)
         assert [1, 1, 1, 1] == opened.evaluate(_LANDMARKS)
         assert 1 == opened.get_by_role("heading", level=1).count()
-        assert 7 == opened.get_by_role("heading", level=2).count()
+        assert 8 == opened.get_by_role("heading", level=2).count()
         paper = opened.evaluate("getComputedStyle(document.body).backgroundColor")
         assert rgb(getattr(PALETTE["paper"], theme)) == paper
         opened.close()

@@ -57,6 +57,33 @@ def test_funnel_is_the_mart(published: Path, document: Document) -> None:
     assert [[stage, *map(whole, counts)] for stage, *counts in found] == [row[:7] for row in shown]
 
 
+def test_leads_by_status_are_the_mart(published: Path, document: Document) -> None:
+    """Each status has the leads of sum_lead_conversion, the most first, and it is told how many
+    have one that nobody has named.
+    """
+    found = rows(
+        published,
+        "SELECT member, leads, converted, lost FROM marts.sum_lead_conversion "
+        "WHERE dimension = 'lead_status' ORDER BY leads DESC, member",
+    )
+    figure = document.figure("lead_statuses").text
+
+    assert [("New", 4, 3, 0), ("Lost", 1, 0, 1), ("Won", 1, 1, 0), ("unmapped", 1, 0, 0)] == found
+    shown = document.table("Leads by their status")
+    assert [[name, *map(whole, counts)] for name, *counts in found] == [row[:4] for row in shown]
+    assert "New is the status of 4 of 7 leads (57%)." in figure
+    assert "1 of 7 leads (14%) have a status that the seed lead_statuses does not know." in figure
+
+
+def test_content_is_the_mart(document: Document) -> None:
+    """Each content type has its items, published and drafts, and when there was one last."""
+    assert [
+        ["Posts", "yes", "3", "2", "1", "2 February 2026", "5 February 2026"],
+        ["pages", "no", "0", "0", "0", *["\u2013"] * 2],
+    ] == document.table("Content items by their type")
+    assert "2 of 3 content items (67%) are published." in document.figure("content_items").text
+
+
 def test_time_in_stage_is_the_mart(published: Path, document: Document) -> None:
     """Each stage has the distribution of sum_time_in_stage."""
     found = rows(

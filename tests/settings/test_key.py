@@ -78,7 +78,7 @@ def test_unfit_key_file_is_refused(tmp_path: Path, content: bytes, problem: str)
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o660])
-def test_key_file_open_to_others_is_a_warning(tmp_path: Path, mode: int) -> None:
+def test_34_a_key_file_open_to_others_is_a_warning(tmp_path: Path, mode: int) -> None:
     """A key file that others may open is used, and a warning is collected, not printed."""
     file = write(tmp_path / "key", KEY.encode(), mode)
 

@@ -43,7 +43,10 @@ def test_defaults_say_that_they_are(tmp_path: Path) -> None:
         ("account", "not set", "default"),
         ("base_url", "not set", "default"),
         ("api_key", "not set", "default"),
+        ("ca_file", "not set", "default"),
+        ("proxy", "not set", "default"),
         ("data_dir", str(tmp_path / "data"), "default"),
+        ("log", "text", "default"),
         ("monthly_requests", "not set", "default"),
         ("billing_day", "1", "default"),
         ("monthly_reserve_requests", "not set", "default"),
@@ -65,6 +68,14 @@ def test_defaults_say_that_they_are(tmp_path: Path) -> None:
         ("alert_email_password", "not set", "default"),
         ("alert_max_age", "26h", "default"),
         ("alert_kinds", "failed, degraded, silent", "default"),
+        ("nightly_cron", "15 2 * * *", "default"),
+        ("intraday_cron", "0 7-18 * * 1-5", "default"),
+        ("scrub_cron", "30 3 * * 6", "default"),
+        ("scrub_requests", "500", "default"),
+        ("time_zone", "UTC", "default"),
+        ("lakehouse", "not set", "default"),
+        ("lakehouse_data", "not set", "default"),
+        ("lakehouse_keep_days", "30", "default"),
     ] == list(settings.rows())
     assert () == settings.warnings
     assert [] == list(tmp_path.iterdir())
@@ -179,7 +190,7 @@ def test_folder_is_the_accounts_own(tmp_path: Path) -> None:
     assert tmp_path / "here" / "acme" == named.folder
 
 
-def test_folders_are_made_for_their_owner_alone(tmp_path: Path) -> None:
+def test_34_folders_are_made_for_their_owner_alone(tmp_path: Path) -> None:
     """Every folder that has to be made is closed to others, and one that exists is left alone."""
     environ = {"CONNECTOR_DATA_DIR": "outer/inner", "CONNECTOR_ACCOUNT": "acme"}
     settings = load_settings({}, environ, tmp_path)

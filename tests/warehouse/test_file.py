@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import duckdb
 import pytest
 
+from connector.catalog import CATALOG, Job
+from connector.engine.ask import Commit, Found
+from connector.engine.bookmark import Stream
 from connector.errors import WarehouseBusy
-from connector.warehouse import Warehouse
-from connector.warehouse.file import BLOCK_BYTES, ROW_GROUP_ROWS, opened, transaction
+from connector.warehouse import Warehouse, loose
+from connector.warehouse.file import BLOCK_BYTES, opened
+from connector.warehouse.loose import ROWS_ENOUGH
+from connector.warehouse.runs import Run
 from tests.pull.landed import rows
 
-ROWS = 12 * ROW_GROUP_ROWS + 100
+JOBS = Stream(CATALOG["jobs"])
+NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
+STAMP = "2026-01-01T00:00:00Z"
+TABLES = ("landing.jobs", "history.jobs")
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> Path:
-    """The work file of a warehouse that was prepared."""
-    warehouse = Warehouse(tmp_path)
-    warehouse.prepare()
+def warehouse(tmp_path: Path) -> Warehouse:
+    """A warehouse that was prepared."""
+    prepared = Warehouse(tmp_path)
+    prepared.prepare()
+    return prepared
+
+
+@pytest.fixture
+def work(warehouse: Warehouse) -> Path:
+    """Its work file."""
     return warehouse.work
 
 
@@ -35,33 +50,56 @@ def row_groups(connection: duckdb.DuckDBPyConnection, table: str) -> list[int]:
 
 
 @pytest.mark.usefixtures("made_the_real_way")
-def test_row_groups_and_blocks_stay_small(work: Path) -> None:
-    """However large a table is and however it came about, a commit writes and joins a few thousand
-    rows at once: this is what bounds the memory that it takes.
+def test_small_commits_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many small commits there were, and in however many processes, the rows lie together
+    in a few row groups of a bounded size, and each row is there once.
     """
-    with opened(work) as connection:
-        sizes = connection.execute("SELECT block_size FROM pragma_database_size()").fetchall()
-        connection.execute(f"INSERT INTO landing.jobs (id) SELECT n FROM range({ROWS}) each(n)")
-    for first in range(0, ROWS, 2000):
-        with opened(work) as connection, transaction(connection):
-            connection.execute(
-                "DELETE FROM landing.jobs WHERE id::BIGINT BETWEEN $1 AND $1 + 99", [first]
-            )
-            connection.execute(
-                "INSERT INTO landing.jobs (id) SELECT $1 + n FROM range(100) each(n)", [first]
-            )
-    with opened(work) as connection:
-        counts = row_groups(connection, "landing.jobs")
-        held = connection.execute("SELECT count(*), count(DISTINCT id) FROM landing.jobs")
-        live = held.fetchall()
+    monkeypatch.setattr(loose, "PIECES_MAX", 8)
+    made = []
+    for process in range(2):
+        warehouse = Warehouse(tmp_path)
+        with warehouse.keeping():
+            warehouse.prepare()
+            warehouse.begin(Run(str(process), "pull", NOW))
+        for batch in range(8 + 6):
+            made += (ids := [f"{process} {batch} {number}" for number in range(2)])
+            found = tuple(Found(Job({"id": id, "created_at": STAMP}), NOW) for id in ids)
+            warehouse.commit(JOBS, Commit(records=found), str(process), NOW)
+    with opened(warehouse.work) as connection:
+        groups = {table: row_groups(connection, table) for table in TABLES}
+        held = connection.execute("SELECT id FROM landing.jobs").fetchall()
+        blocks = connection.execute("SELECT block_size FROM pragma_database_size()").fetchall()
 
-    assert (BLOCK_BYTES,) in sizes
-    assert [(ROWS, ROWS)] == live
-    assert ROW_GROUP_ROWS >= max(counts)
-    # Rows that were deleted stay until their row group is joined with another; neither they nor
-    # row groups that are not full pile up, one for each commit.
-    assert ROWS <= sum(counts) <= ROWS + ROW_GROUP_ROWS
-    assert 2 + ROWS // ROW_GROUP_ROWS >= len(counts)
+    assert sorted(made) == sorted(id for (id,) in held)
+    assert (BLOCK_BYTES,) in blocks
+    for counts in groups.values():
+        assert len(made) == sum(counts)
+        # The pieces of the last process are not long enough yet.
+        assert 6 + 2 >= len(counts)
+
+
+def test_what_is_put_together_is_left_alone(warehouse: Warehouse) -> None:
+    """Enough loose rows make a row group, which is not written again; nothing is left where they
+    were, and each row is there once.
+    """
+    count, made = ROWS_ENOUGH // 2, 0
+    found = []
+    for _ in range(7):
+        records = tuple(
+            Found(Job({"id": f"{number:06}", "created_at": STAMP}), NOW)
+            for number in range(made, made + count)
+        )
+        warehouse.commit(JOBS, Commit(records=records), "run", NOW)
+        made += count
+        with opened(warehouse.work) as connection:
+            found.append(row_groups(connection, "landing.jobs"))
+            held = connection.execute("SELECT count(*), count(DISTINCT id) FROM landing.jobs")
+            assert [(made, made)] == held.fetchall()
+
+    whole = 3 * count
+    assert [count, count] == found[1]
+    assert [[whole], [whole, count], [whole, count, count]] == found[2:5]
+    assert [[whole, whole], [whole, whole, count]] == found[5:7]
 
 
 def test_a_file_of_other_sizes_is_used_as_it_is(tmp_path: Path) -> None:

@@ -100,11 +100,11 @@ def test_a_copy_that_is_overtaken_writes_nothing(tmp_path: Path) -> None:
     warehouse = Warehouse(tmp_path)
     warehouse.prepare()
     image = {"batch": "b", "number": 2, "step": "first", "noted_at": None}
-    newer = PushChanges(0, before_images=[{**image, "record": {"v": 2}, "change": 8}])
-    older = PushChanges(0, before_images=[{**image, "record": {"v": 1}, "change": 7}])
+    newer = PushChanges(before_images=[{**image, "record": {"v": 2}, "change": 8}])
+    older = PushChanges(before_images=[{**image, "record": {"v": 1}, "change": 7}])
 
-    assert warehouse.copy_pushes(newer)
-    assert not warehouse.copy_pushes(older)
+    assert warehouse.copy_pushes(0, [newer])
+    assert not warehouse.copy_pushes(0, [older])
 
     assert 8 == warehouse.pushes_copied()
     (kept,) = rows(warehouse.work, "FROM push.before_images")

@@ -50,13 +50,13 @@ def test_what_is_written_can_be_read(fields: dict[str, Any]) -> None:
     ],
     ids=lambda each: each[:16] if isinstance(each, str) else f"{each[:8]!r} of {len(each)}",
 )
-def test_what_is_not_json_is_named(body: bytes, named: str) -> None:
+def test_42_what_is_not_json_is_named(body: bytes, named: str) -> None:
     """A body that is no JSON, or JSON beyond all measure, raises with what it is instead."""
     with pytest.raises(ValueError, match=named):
         parse(body)
 
 
-def test_deep_enough_is_read() -> None:
+def test_42_deep_enough_is_read() -> None:
     """Brackets within texts do not count, and the deepest nesting allowed is read."""
     deepest = b"[" * DEPTH_MAX + b"]" * DEPTH_MAX
 
@@ -64,7 +64,7 @@ def test_deep_enough_is_read() -> None:
     assert {"a": "[" * 1000} == parse(json.dumps({"a": "[" * 1000}).encode())
 
 
-def test_the_last_of_equal_keys_holds() -> None:
+def test_42_the_last_of_equal_keys_holds() -> None:
     """Where an object repeats a key, the last value holds."""
     assert {"id": "b"} == parse(b'{"id": "a", "id": "b"}')
 
@@ -98,7 +98,7 @@ def test_plain_bodies_arrive_whole(encoding: str) -> None:
         unpacked.add(b"e")
 
 
-def test_a_bomb_is_never_unpacked() -> None:
+def test_42_a_bomb_is_never_unpacked() -> None:
     """A small gzip of a huge body raises before more than the cap has been unpacked."""
     bomb = gzip.compress(bytes(200_000_000), 9)
     cap = 1_000_000

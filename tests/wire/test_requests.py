@@ -171,7 +171,7 @@ def test_values_that_cannot_be_meant_are_refused(terms: dict[str, Any]) -> None:
         *("anna@example.com", "\u00e9", "a" * 201, None, 7, ".hidden"),
     ],
 )
-def test_what_could_lead_elsewhere_is_no_segment(segment: Any) -> None:
+def test_37_what_could_lead_elsewhere_is_no_segment(segment: Any) -> None:
     """An id or a slug that could change the address is refused, and never shown in the error."""
     builds: tuple[Callable[[], wire.Request], ...] = (
         lambda: wire.get_request(CATALOG["jobs"], segment),
@@ -193,7 +193,7 @@ def test_ids_and_slugs_stand_in_the_path_as_they_are(segment: str) -> None:
 
 
 @given(st.text(max_size=30))
-def test_no_text_leaves_its_segment(text: str) -> None:
+def test_37_no_text_leaves_its_segment(text: str) -> None:
     """Whatever is given as an id, the path has the same number of segments, or is refused."""
     try:
         path = wire.get_request(CATALOG["jobs"], text).path

@@ -11,7 +11,7 @@ NOW = "2026-03-06 00:00"
 
 
 def fill(world: World) -> None:
-    """Land candidates and leads."""
+    """Land candidates, leads and content."""
     world.seed("people", "id,name,team", "u1,Ada,North", "u2,Ben,South")
     world.seed("lead_statuses", "id,name,outcome", "s1,New,open", "s2,Won,won", "s3,Lost,lost")
     world.seed(
@@ -25,6 +25,7 @@ def fill(world: World) -> None:
     _january(world)
     _february(world)
     _leads(world)
+    _content(world)
     _conversions(world)
     world.prove(NOW)
     _runs(world)
@@ -125,6 +126,27 @@ def _february(world: World) -> None:
             "bob": {"updated": "2026-02-16 09:00", "status": "rejected"},
         },
     )
+
+
+def _content(world: World) -> None:
+    """Posts, of which one is gone, pages without a name, and a type that is gone with its item."""
+    world.write(
+        """
+        INSERT INTO landing.content_types (id, name, slug, is_active, _deleted_at) VALUES
+            ('t1', 'Posts', 'posts', true, NULL), ('t2', NULL, 'pages', false, NULL),
+            ('t3', 'Old', 'old', true, '2026-03-01 09:00');
+        INSERT INTO landing.content_items
+            (id, _content_type_id, status, published_at, updated_at, _deleted_at) VALUES
+            ('i1', 't1', 'published', '2026-02-01 09:00', '2026-02-03 09:00', NULL),
+            ('i2', 't1', 'published', '2026-02-02 09:00', '2026-02-02 09:00', NULL),
+            ('i3', 't1', 'draft', NULL, '2026-02-05 09:00', NULL),
+            ('i4', 't1', 'published', '2026-03-01 09:00', '2026-03-01 09:00', '2026-03-02 09:00'),
+            ('i5', 't3', 'draft', NULL, '2026-02-05 09:00', NULL);
+        """
+    )
+    for name in ("content_types", "content_items"):
+        live = f"SELECT id FROM landing.{name} WHERE _deleted_at IS NULL"
+        world.write(f"INSERT INTO history.{name} BY NAME {live}")
 
 
 def _leads(world: World) -> None:

@@ -196,6 +196,21 @@ def test_leads_are_converted_where_that_is_known(people_world: BuiltWorld) -> No
     )
 
 
+def test_content_is_counted_by_type(people_world: BuiltWorld) -> None:
+    """What is there counts, published or draft; a type without items has none, and one that is
+    gone has no row.
+    """
+    at = "strftime({} AT TIME ZONE 'UTC', '%d %b')"
+    assert [
+        ("Posts", True, 3, 2, 1, "02 Feb", "05 Feb"),
+        ("pages", False, 0, 0, 0, None, None),
+    ] == people_world.table(
+        "SELECT content_type_name, is_active, items, items_published, items_draft, "
+        f"{at.format('last_published_at')}, {at.format('last_updated_at')} "
+        "FROM marts.sum_content_items ORDER BY items DESC"
+    )
+
+
 def test_sources_are_compared(people_world: BuiltWorld) -> None:
     """Spellings of one source are one row, with the candidates and leads of it."""
     assert [

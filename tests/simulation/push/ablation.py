@@ -96,8 +96,8 @@ def rows_about_one_thing_go_at_once(patch: pytest.MonkeyPatch) -> None:
     """No row waits for another, nor for what an earlier push has left open."""
     whole = Order.__init__
 
-    def init(self: Order[Any], rows: Iterable[Any], open_about: Mapping[str, Any]) -> None:
-        whole(self, rows, {})
+    def init(self: Order[Any], rows: Iterable[Any], *_: Any) -> None:
+        whole(self, rows, {}, ())
 
     class Alone(dict[str, Any]):
         def setdefault(self, key: str, default: Any = None) -> Any:
@@ -107,8 +107,8 @@ def rows_about_one_thing_go_at_once(patch: pytest.MonkeyPatch) -> None:
         def pop(self, key: str, *_: Any) -> Any:
             return super().pop(key, None)
 
-    def init_alone(self: Order[Any], rows: Iterable[Any], open_about: Mapping[str, Any]) -> None:
-        init(self, rows, open_about)
+    def init_alone(self: Order[Any], rows: Iterable[Any], *_: Any) -> None:
+        init(self, rows)
         self._under_way = Alone()
 
     patch.setattr(Order, "__init__", init_alone)

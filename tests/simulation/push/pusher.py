@@ -129,7 +129,7 @@ class Pushing:
         self._may_die()
         batch = self.journal.undertake(plan, terms, landed_before)
         self._may_die()
-        self._drive(self.journal.work(batch))
+        self._drive(batch)
         self._may_die()
         self.journal.end(batch, "done", requests=self.sent, seconds=0.0)
         return batch
@@ -138,11 +138,12 @@ class Pushing:
         """Go on with a batch that was begun."""
         self.journal.recover()
         self.journal.resume(batch)
-        self._drive(self.journal.work(batch))
+        self._drive(batch)
         self.journal.end(batch, "done", requests=self.sent, seconds=0.0)
 
-    def _drive(self, rows: tuple[Work, ...]) -> None:
-        order = Order(rows, self.journal.open_subjects())
+    def _drive(self, batch: str) -> None:
+        left, rows = self.journal.left(batch), self.journal.work(batch)
+        order = Order(rows, self.journal.open_subjects(), left.open)
         active: list[_Course] = []
         parked: list[_Course] = []
         for _ in range(STEPS_MAX):
@@ -271,6 +272,6 @@ def _moment(course: _Course) -> Any:
 
 def renumbered(plan: Plan, digest: str) -> Plan:
     """The same rows in another file, in another order."""
-    tasks = plan.tasks[::-1]
+    tasks = [*plan.tasks][::-1]
     moved = tuple(replace(task, number=number) for number, task in enumerate(tasks, 2))
     return replace(plan, file=f"{digest}.csv", digest=digest, tasks=moved, verdicts=())

@@ -8,10 +8,12 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
+from unittest.mock import patch
 
 from connector.engine.push_asks import Move
 from connector.engine.push_plan import Plan, Terms
 from connector.engine.task import Task
+from connector.ledger import push_portions
 from connector.ledger.push_reads import RowRecord
 from connector.ledger.push_writes import UNFINISHED
 from connector.sandbox import LEAD_STATUSES
@@ -71,7 +73,9 @@ def run(
     world = World(seed, scenario or SCENARIOS[name], Drawn(f"{name} {seed}"))
     world.told = trace
     try:
-        Play(world, verdict, draw_plan(world, world.chance)).through()
+        # Files of a few rows have several portions then, as those of a million have.
+        with patch.object(push_portions, "ROWS_AT_ONCE", 2):
+            Play(world, verdict, draw_plan(world, world.chance)).through()
     except sqlite3.IntegrityError as refused:
         # The tables themselves hold P2, should nothing else.
         verdict.wrong.append(f"Broken P2: {refused}")
@@ -162,7 +166,7 @@ class Play:
         witness = self.witness
         journal = self._pushing().journal
         for batch in batches:
-            rows = journal.rows(batch)
+            rows = tuple(journal.rows(batch))
             numbers = {task.number for task in self.plan.tasks}
             witness.p4_every_row_has_one_outcome(rows, numbers)
             if not self.scenario.person:
@@ -173,7 +177,7 @@ class Play:
         witness.p5_nothing_is_created_twice()
         witness.p7_nothing_below_repeats_a_write()
         if self.scenario.edited:
-            self._edited_rows_conflict(journal.rows(batches[0]))
+            self._edited_rows_conflict(tuple(journal.rows(batches[0])))
 
     def _edited_rows_conflict(self, rows: tuple[RowRecord, ...]) -> None:
         """What others changed since it was landed is a conflict, and nothing is sent."""

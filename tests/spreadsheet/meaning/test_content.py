@@ -105,7 +105,7 @@ def test_what_is_wrong_is_told_by_column() -> None:
         (2, "multi_select_value", "unknown_value"),
         (2, "image_value", "url_format"),
         (2, "phone_value", "scientific"),
-        (2, None, "required"),
+        (2, None, "column_missing"),
     ] == problems(found)
     assert "Red, Green, Blue, light" == found[0].problems[1].allowed
 

@@ -86,7 +86,7 @@ def test_required_field_without_a_column_is_said_of_the_row() -> None:
     row = {name: cell for name, cell in CANDIDATE.items() if name != "employment_type"}
     constant = SavedMap("candidates", constants={"employment_type": "Interim"})
 
-    assert [(2, None, "required")] == problems(checked(table(row), aimed()))
+    assert [(2, None, "column_missing")] == problems(checked(table(row), aimed()))
     (found,) = checked(table(row), aimed(), saved=constant)
     assert found.task is not None
     assert "interim" == found.task.fields["employment_type"]
@@ -116,7 +116,12 @@ def test_what_create_refuses_and_update_accepts_follows_it() -> None:
         ("candidates", {**CANDIDATE, "status": "on_hold"}, "value_not_accepted", "status"),
         ("jobs", {**JOB, "employment_type": "freelance"}, "value_not_accepted", "employment_type"),
         ("bookings", {**BOOKING, "cancellation_reason": "Ill"}, "only_with", "cancellation_reason"),
-        ("leads", {"email": "a@b.example", "lead_status_id": "s"}, "one_of_required", None),
+        (
+            "leads",
+            {"email": "a@b.example", "lead_status_id": "s", "first_name": ""},
+            "one_of_required",
+            None,
+        ),
         (
             "bookings",
             {"booking_type": "contract", "start_datetime": "2026-05-04T09:30:00Z", "title": "T"},

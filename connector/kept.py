@@ -1,7 +1,8 @@
 """Values that are put aside in their order and read back: a million of them take no memory.
 
 The first stay in memory, and all are in a file from then on. The file has no name, is its owner's
-alone, and is gone with the process: what a spreadsheet holds is personal data.
+alone, and is gone with the process: what a spreadsheet holds is personal data. `Mapped` shows such
+values as others, made anew each time they are read.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ _LINES_AT_ONCE = 500
 _READ_BYTES = 64 * 1024
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 class Kept(Collection[T], Generic[T]):
@@ -78,3 +80,21 @@ class Kept(Collection[T], Generic[T]):
         except OSError as error:
             raise naming(self._folder, error) from error
         return lines
+
+
+class Mapped(Collection[U], Generic[T, U]):
+    """The values of a collection as something else: `make` makes it of each as it is read, and
+    may leave one out by giving None. `count` is how many are not left out.
+    """
+
+    def __init__(self, values: Collection[T], make: Callable[[T], U | None], count: int) -> None:
+        self._values, self._make, self._count = values, make, count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __contains__(self, value: object) -> bool:
+        return any(each == value for each in self)
+
+    def __iter__(self) -> Iterator[U]:
+        return (made for value in self._values if (made := self._make(value)) is not None)

@@ -1,0 +1,182 @@
+"""Forty accounts over two worker processes, one of which is killed: `python -m benchmarks
+distributed`.
+
+Each account has a server, a key and limits of its own; all servers are in this process. The day's
+job runs for all of them on a Dask cluster, and in the middle, while a request is on its way, the
+worker that sent it is killed. Every account must be exact in the end, with one version of each
+record, and no request may be refused or be beyond the account's limits. The time taken is compared
+with the least for two workers: half of what the runs took that landed everything. As a second
+measure a few accounts are pulled one after another by one process, and half of the forty's share of
+that is the least. It takes a few minutes.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sqlite3
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+
+import dagster as dg
+from distributed import LocalCluster
+
+from connector.sandbox import Sandbox, Store
+from pipelines.connections import Account
+from pipelines.everywhere import (
+    ADDRESS,
+    EVERYWHERE_TAG,
+    define_everywhere,
+    intraday_everywhere,
+)
+from tests.pull.landed import differences, rows
+
+ACCOUNTS = int(os.environ.get("ACCOUNTS", "40"))
+WORKERS = 2
+COUNTS = {"jobs": 5, "candidates": 30, "companies": 3, "bookings": 4, "leads": 3}
+MINUTE_LIMIT, MONTH_LIMIT = 600, 1_000
+ALONE = 4
+RATIO_MAX = 1.3
+_QUIETLY = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+
+def main() -> int:
+    """Print the figures; 0 if all is exact and the time is at most 1.3 times the least."""
+    logging.getLogger("distributed").setLevel(logging.ERROR)
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        folder = Path(name)
+        sandboxes = [
+            stack.enter_context(
+                Sandbox(
+                    counts=COUNTS,
+                    seed=number,
+                    keys={f"key-{number}": ("*",)},
+                    rate_limit=MINUTE_LIMIT,
+                    monthly_limit=MONTH_LIMIT,
+                )
+            )
+            for number in range(ACCOUNTS + ALONE)
+        ]
+        configure(folder, sandboxes)
+        os.environ["CONNECTOR_CONFIG"] = str(folder / "connector.toml")
+        (folder / "home").mkdir()
+        quiet = "telemetry:\n  enabled: false\n"
+        (folder / "home" / "dagster.yaml").write_text(quiet, encoding="utf-8")
+        with dg.DagsterInstance.from_config(str(folder / "home")) as instance:
+            alone = pull_alone(instance)
+            configure(folder, sandboxes[:ACCOUNTS])
+            return spread(instance, sandboxes[:ACCOUNTS], folder, alone)
+
+
+def configure(folder: Path, sandboxes: list[Sandbox]) -> None:
+    """Write the project file of so many accounts."""
+    lines = [
+        f'data_dir = "{folder / "data"}"',
+        'models = "off"',
+        f"monthly_requests = {MONTH_LIMIT}",
+    ]
+    for number, sandbox in enumerate(sandboxes):
+        key = folder / f"key-{number}"
+        if not key.exists():
+            key.touch(mode=0o600)
+            key.write_text(sandbox.key, encoding="utf-8")
+        lines += [f"[accounts.a{number}]", f'base_url = "{sandbox.base_url}"']
+        lines += [f'api_key_file = "{key.name}"']
+    (folder / "connector.toml").write_text("\n".join(lines), encoding="utf-8")
+
+
+def pull_alone(instance: dg.DagsterInstance) -> float:
+    """The seconds of one account, pulled by this process alone, as the mean of a few."""
+    job = define_everywhere(Account()).resolve_job_def("intraday")
+    began = time.monotonic()
+    for number in range(ALONE):
+        done = job.execute_in_process(
+            instance=instance, partition_key=f"a{ACCOUNTS + number}", run_config=_QUIETLY
+        )
+        assert done.success
+    return (time.monotonic() - began) / ALONE
+
+
+def spread(
+    instance: dg.DagsterInstance, sandboxes: list[Sandbox], folder: Path, alone: float
+) -> int:
+    """Run the job of all accounts, with a worker killed in the middle; print what came of it."""
+    victim = ACCOUNTS // 2
+    with cluster() as killed:
+        sandboxes[victim].between = killing(folder / "data" / f"a{victim}", killed)
+        began = time.monotonic()
+        result = dg.execute_job(
+            dg.reconstructable(intraday_everywhere), instance, run_config=_QUIETLY
+        )
+        taken = time.monotonic() - began
+    records = instance.get_run_records(dg.RunsFilter(tags={EVERYWHERE_TAG: result.run_id}))
+    good = [each for each in records if each.dagster_run.is_success]
+    pids = workers(instance, [each.dagster_run.run_id for each in records])
+    least = sum((e.end_time or 0.0) - (e.start_time or 0.0) for e in good) / WORKERS
+    wrong = [each for number, box in enumerate(sandboxes) for each in offences(box, folder, number)]
+    requests = sum(len(each.log) for each in sandboxes)
+    print(f"{len(good)} of {ACCOUNTS} accounts landed by {len(pids)} processes; killed: {killed}")
+    print(f"{requests} requests; differences and offences: {len(wrong)}", *wrong[:5], sep="\n  ")
+    print(f"taken {taken:.1f} s, least by the runs themselves {least:.1f} s: {taken / least:.2f}")
+    beside = alone * ACCOUNTS / WORKERS
+    print(f"least by one process alone {beside:.1f} s: {taken / beside:.2f} (at most {RATIO_MAX})")
+    is_whole = result.success and len(good) == ACCOUNTS and not wrong and len(killed) == 1
+    return 0 if is_whole and min(taken / least, taken / beside) <= RATIO_MAX else 1
+
+
+@contextmanager
+def cluster() -> Iterator[list[int]]:
+    """Two workers with one thread each, found by the environment; what is killed is noted."""
+    with LocalCluster(  # type: ignore[no-untyped-call] # Dask's
+        n_workers=WORKERS, threads_per_worker=1, processes=True, dashboard_address=None
+    ) as made:
+        os.environ[ADDRESS] = made.scheduler_address
+        yield []
+
+
+def killing(data: Path, killed: list[int]) -> Callable[[Store], None]:
+    """Kill the process that pulls into the folder, once, during its thirtieth request."""
+    seen = 0
+
+    def between(_: Store) -> None:
+        nonlocal seen
+        seen += 1
+        if seen == 30:
+            with closing(sqlite3.connect(data / "ledger.sqlite")) as ledger:
+                ((pid,),) = ledger.execute("SELECT pid FROM leases WHERE name = 'pull'")
+            killed.append(pid)
+            os.kill(pid, signal.SIGKILL)
+
+    return between
+
+
+def workers(instance: dg.DagsterInstance, runs: list[str]) -> set[int]:
+    """The processes that the runs' steps ran in."""
+    kind = dg.DagsterEventType.STEP_START
+    logged = (each for run in runs for each in instance.all_logs(run, of_type=kind))
+    return {e.dagster_event.pid for e in logged if e.dagster_event and e.dagster_event.pid}
+
+
+def offences(sandbox: Sandbox, folder: Path, number: int) -> Iterator[str]:
+    """Every way in which an account is not as it must be."""
+    file = folder / "data" / f"a{number}" / "recruitment.duckdb"
+    yield from (f"a{number}: {each}" for each in differences(sandbox, file))
+    for name, count in COUNTS.items():
+        (found,) = rows(file, f"SELECT count(*) AS versions FROM history.{name}")
+        if found["versions"] != count:
+            yield f"a{number}: {found['versions']} versions of {count} {name}"
+    if refused := [each for each in sandbox.log if each.status not in (200, None)]:
+        yield f"a{number}: {len(refused)} requests were refused"
+    minutes = Counter(int(each.at.timestamp() // 60) for each in sandbox.log)
+    if max(minutes.values()) > MINUTE_LIMIT or len(sandbox.log) > MONTH_LIMIT:
+        yield f"a{number}: more requests than are allowed"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

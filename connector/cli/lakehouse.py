@@ -1,0 +1,200 @@
+"""`connector lakehouse`: publish to the shared lakehouse, say how it stands, look after it.
+
+Parses, calls, prints. What goes there, and how, is `connector/lakehouse`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from connector.accounts import configured_accounts
+from connector.cli import options
+from connector.cli.ending import counted
+from connector.cli.session import Command, Session
+from connector.engine.quota import shown
+from connector.errors import ConnectorError, Misused
+from connector.lakehouse import UNNAMED, Place, Sent, record, send
+from connector.lakehouse import maintain as run_maintain
+from connector.lakehouse import remove as run_remove
+from connector.lakehouse import standing as run_standing
+from connector.settings import Settings
+
+SENT_COLUMNS = ("account", "outcome", "snapshot", "tables", "inserted", "removed", "seconds")
+STANDING_COLUMNS = ("account", "published", "true of", "personal", "tables", "rows")
+_MEGABYTE = 1_000_000
+
+
+@click.group()
+def lakehouse() -> None:
+    """Publish to the shared lakehouse, where many accounts meet, and look after it.
+
+    Every publication goes there by itself, where CONNECTOR_LAKEHOUSE_FILE and
+    CONNECTOR_LAKEHOUSE_DATA are set. docs/LAKEHOUSE.md shows how analysts open it.
+    """
+
+
+@lakehouse.command(
+    cls=Command,
+    checks_alerts=True,
+    examples=("connector lakehouse publish --account acme", "connector lakehouse publish --all"),
+    if_interrupted="The lakehouse is as it was.",
+)
+@options.all_accounts
+@click.option("--anew", is_flag=True, help="Write every row again, whether or not it has changed.")
+def publish(session: Session, *, is_for_all: bool, anew: bool) -> int:
+    """Bring the file that is published to the lakehouse, in one transaction.
+
+    What is there already is not written again, so that doing it twice changes nothing. The exit
+    status is 1 where it could not be done; with --all, the other accounts are brought all the same.
+    """
+    terminal, done = session.terminal, list[Sent]()
+    for settings in _accounts(session, is_for_all=is_for_all):
+        sent = _sent(settings, anew=anew)
+        done.append(sent)
+        if sent.error is not None:
+            if not is_for_all:
+                raise sent.error
+            terminal.warn(f"{sent.account}: {sent.error}. {sent.error.action}")
+    if terminal.is_json:
+        terminal.print_object({"accounts": [each.as_json() for each in done]})
+    rows = [[getattr(each, name) for name in SENT_COLUMNS[:-1]] for each in done]
+    terminal.print_table(
+        SENT_COLUMNS, [[*row, f"{e.seconds:.1f}"] for row, e in zip(rows, done, strict=True)]
+    )
+    failed = sum(each.error is not None for each in done)
+    terminal.say(f"{counted(len(done) - failed, 'account')} in the lakehouse.")
+    return 1 if failed else 0
+
+
+@lakehouse.command(
+    cls=Command,
+    examples=("connector lakehouse status", "connector lakehouse status --json"),
+)
+def status(session: Session) -> int:
+    """Show the accounts of the lakehouse, with their rows, and the states that can be asked for."""
+    terminal = session.terminal
+    found = run_standing(session.load())
+    if terminal.is_json:
+        terminal.print_object(found.as_json())
+    rows = [
+        (
+            *(each.account, shown(each.published_at)),
+            None if each.true_of is None else shown(each.true_of),
+            each.personal,
+            len(found.rows.get(each.account, {})),
+            sum(found.rows.get(each.account, {}).values()),
+        )
+        for each in found.entries
+    ]
+    terminal.print_table(STANDING_COLUMNS, rows)
+    first, last = found.snapshots[0], found.snapshots[-1]
+    terminal.say(
+        f"{found.data}: {counted(found.files, 'file')}, {found.bytes / _MEGABYTE:,.1f} MB;"
+        f" snapshots {first[0]} ({shown(first[1])}) to {last[0]} ({shown(last[1])})."
+    )
+    return 0
+
+
+@lakehouse.command(
+    cls=Command,
+    examples=("connector lakehouse maintain", "connector lakehouse maintain --keep-days 7 --apply"),
+    if_interrupted="Run it again to go on.",
+)
+@click.option(
+    "--keep-days",
+    type=click.IntRange(min=0, max=36_500),
+    metavar="N",
+    help="Keep what was so at any moment of the last N days. Default: the setting"
+    " lakehouse_keep_days.",
+)
+@click.option("--apply", "applies", is_flag=True, help="Do it. Without: say what there is to do.")
+def maintain(session: Session, *, keep_days: int | None, applies: bool) -> int:
+    """Let earlier states expire, join small files, and remove those that nothing needs.
+
+    It is for the whole lakehouse, and changes nothing of what a reader sees now. A file that
+    nothing needs any more is removed an hour later, by the next call: somebody may be reading it.
+    """
+    settings = session.load()
+    days = settings.lakehouse_keep_days.value if keep_days is None else keep_days
+    with session.terminal.progress("maintain"):
+        done = run_maintain(settings, days, applies=applies)
+    if session.terminal.is_json:
+        session.terminal.print_object({"applied": applies, **done.as_json()})
+    verb = "expired" if applies else "would expire"
+    said = (
+        f"{counted(done.expired, 'earlier state')} {verb}, {done.kept:,} kept;"
+        f" {counted(done.removed_files, 'file')} {'removed' if applies else 'to be removed'}"
+    )
+    if applies:
+        said += f"; {done.rewritten:,} rewritten and {done.joined:,} joined"
+    session.terminal.say(f"{said}.")
+    if not applies:
+        session.terminal.say("Nothing was changed. Run it again with --apply to do it.")
+    return 0
+
+
+@lakehouse.command(
+    cls=Command,
+    examples=("connector lakehouse remove --account acme --apply",),
+    if_interrupted="Run it again to go on.",
+)
+@click.option("--apply", "applies", is_flag=True, help="Do it. Without: say what is there.")
+def remove(session: Session, *, applies: bool) -> int:
+    """Take the account out of the lakehouse, with everything that it ever published there.
+
+    Earlier states end for all accounts, since a state is one of the whole lakehouse. The account's
+    own folder stays as it is; while the settings name the lakehouse, its next publication puts it
+    there again.
+    """
+    settings = session.load()
+    terminal = session.terminal
+    account = Place.asked_of(settings).account
+    if not applies:
+        rows = run_standing(settings).rows.get(account, {})
+        if terminal.is_json:
+            terminal.print_object({"applied": False, "account": account, "rows": rows})
+        terminal.say(f"{account}: {counted(sum(rows.values()), 'row')} in {len(rows)} tables.")
+        terminal.say("Nothing was changed. Run it again with --apply to take them out.")
+        return 0
+    done = run_remove(settings)
+    if terminal.is_json:
+        terminal.print_object({"applied": True, **done.as_json()})
+    terminal.say(f"{account}: {counted(done.removed, 'row')} taken out; earlier states have ended.")
+    return 0
+
+
+def _accounts(session: Session, *, is_for_all: bool) -> Iterator[Settings]:
+    """The account that is meant, or each that is configured and has a lakehouse."""
+    if not is_for_all:
+        yield session.load()
+        return
+    found = 0
+    for each in configured_accounts(os.environ, Path.cwd()):
+        if each.error is not None:
+            session.terminal.warn(f"{each.name or UNNAMED}: {each.error}. {each.error.action}")
+        elif each.settings is not None and each.settings.lakehouse.value is not None:
+            found += 1
+            yield each.settings
+    if not found:
+        raise Misused(
+            "no configured account has a lakehouse",
+            action="Set CONNECTOR_LAKEHOUSE_FILE and CONNECTOR_LAKEHOUSE_DATA;"
+            " docs/LAKEHOUSE.md shows how.",
+        )
+
+
+def _sent(settings: Settings, *, anew: bool) -> Sent:
+    """Publish one account, and write down what became of it."""
+    place = Place.asked_of(settings)
+    started_at = datetime.now(UTC)
+    try:
+        sent = send(settings, anew=anew)
+    except ConnectorError as error:
+        sent = Sent(place.account, "failed", error=error)
+    record(settings, sent, started_at, datetime.now(UTC))
+    return sent

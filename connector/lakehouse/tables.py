@@ -1,0 +1,177 @@
+"""The tables of the lakehouse: one for each that is shared of the published files, and what they
+become when a file brings more columns.
+
+A table of the lakehouse has `account` first, then the file's columns, then `_fingerprint`; it is
+partitioned by account. What an account's file lacks of a table's columns is null in its rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import duckdb
+
+from connector.errors import LakehouseDiffers
+from connector.lakehouse.attaching import LAKE
+from connector.warehouse.schema import literal, quoted
+
+SCHEMAS = ("landing", "history", "marts", "seeds")
+"""What is shared of a published file. `staging` is a means to an end, and `sync` and `push` are the
+affairs of one account.
+"""
+
+CONTENT = re.compile(r"marts\.content_")
+"""Tables made of an account's own content types: those of two accounts mean different things."""
+
+ACCOUNT = "account"
+FINGERPRINT = "_fingerprint"
+
+_ACCOUNT_COMMENT = "The account that the row is of."
+_FINGERPRINT_COMMENT = "The MD5 of the row as JSON, by which publications find what has changed."
+
+_WIDER: Mapping[str, str] = {
+    "HUGEINT": "DECIMAL(38,0)",
+    "UHUGEINT": "DECIMAL(38,0)",
+    "UBIGINT": "DECIMAL(38,0)",
+}
+_INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
+_FLOATS = ("FLOAT", "DOUBLE")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column with the type that it has in the lakehouse, or is to have there."""
+
+    name: str
+    type: str
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table by its schema and name; `columns` are those of the file, in order."""
+
+    schema: str
+    name: str
+    columns: tuple[Column, ...]
+    comment: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+    @property
+    def quoted(self) -> str:
+        """The schema and the name as SQL has them."""
+        return f"{quoted(self.schema)}.{quoted(self.name)}"
+
+
+def published_tables(connection: duckdb.DuckDBPyConnection) -> tuple[Table, ...]:
+    """The tables of the attached file `published` that are shared. Views are not."""
+    comments = connection.execute(
+        "SELECT schema_name, table_name, comment FROM duckdb_tables() "
+        "WHERE database_name = 'published' AND NOT internal"
+    ).fetchall()
+    about = {(schema, name): comment for schema, name, comment in comments}
+    return tuple(
+        replace(each, comment=about[each.schema, each.name])
+        for each in _tables(connection, "published")
+        if (each.schema, each.name) in about
+        and each.schema in SCHEMAS
+        and not CONTENT.match(str(each))
+    )
+
+
+def lake_tables(connection: duckdb.DuckDBPyConnection) -> dict[str, Table]:
+    """The tables of the lakehouse by name, with all of their columns."""
+    return {str(each): each for each in _tables(connection, LAKE)}
+
+
+def bring_up(connection: duckdb.DuckDBPyConnection, table: Table, held: Table | None) -> None:
+    """Make the table in the lakehouse, or add the columns that it lacks; `held` is how it is there,
+    None where it is not. Raises `LakehouseDiffers` for a column whose type is another.
+    """
+    target = f"{LAKE}.{table.quoted}"
+    for each in table.columns:
+        if each.name.lower() in (ACCOUNT, FINGERPRINT):
+            raise LakehouseDiffers(
+                f"{table} has a column of its own that is called {each.name}",
+                action=f"Give the column another name than {ACCOUNT} and {FINGERPRINT}.",
+            )
+    if held is None:
+        _make(connection, table, target)
+        return
+    there = {each.name.lower(): each for each in held.columns}
+    for column in table.columns:
+        known = there.get(column.name.lower())
+        if known is None:
+            connection.execute(
+                f"ALTER TABLE {target} ADD COLUMN {quoted(column.name)} {column.type}"
+            )
+            _comment(connection, target, (column,))
+        elif known.type != column.type and not _holds(known.type, column.type):
+            if not _holds(column.type, known.type):
+                raise LakehouseDiffers(
+                    f"{table}.{column.name} is {known.type} in the lakehouse, and {column.type} in"
+                    " the published file"
+                )
+            connection.execute(
+                f"ALTER TABLE {target} ALTER COLUMN {quoted(column.name)} "
+                f"SET DATA TYPE {column.type}"
+            )
+
+
+def _make(connection: duckdb.DuckDBPyConnection, table: Table, target: str) -> None:
+    columns = (
+        Column(ACCOUNT, "VARCHAR", _ACCOUNT_COMMENT),
+        *table.columns,
+        Column(FINGERPRINT, "UUID", _FINGERPRINT_COMMENT),
+    )
+    defined = ", ".join(f"{quoted(each.name)} {each.type}" for each in columns)
+    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {LAKE}.{quoted(table.schema)}")
+    connection.execute(f"CREATE TABLE {target} ({defined})")
+    connection.execute(f"ALTER TABLE {target} SET PARTITIONED BY ({ACCOUNT})")
+    if table.comment:
+        connection.execute(f"COMMENT ON TABLE {target} IS {literal(table.comment)}")
+    _comment(connection, target, columns)
+
+
+def _comment(connection: duckdb.DuckDBPyConnection, target: str, columns: Iterable[Column]) -> None:
+    for each in columns:
+        if each.comment:
+            connection.execute(
+                f"COMMENT ON COLUMN {target}.{quoted(each.name)} IS {literal(each.comment)}"
+            )
+
+
+def _holds(wide: str, narrow: str) -> bool:
+    """Whether every value of the one type is one of the other as well."""
+    return any(
+        wide in types and narrow in types and types.index(wide) > types.index(narrow)
+        for types in (_INTEGERS, _FLOATS)
+    )
+
+
+def _tables(connection: duckdb.DuckDBPyConnection, database: str) -> Iterator[Table]:
+    columns: dict[tuple[str, str], list[Column]] = {}
+    for schema, table, name, type, comment in connection.execute(
+        "SELECT schema_name, table_name, column_name, data_type, comment FROM duckdb_columns() "
+        f"WHERE database_name = {literal(database)} AND NOT internal "
+        "ORDER BY schema_name, table_name, column_index"
+    ).fetchall():
+        columns.setdefault((schema, table), []).append(Column(name, _type(type), comment))
+    for (schema, table), found in columns.items():
+        yield Table(schema, table, tuple(found))
+
+
+def _type(type: str) -> str:
+    """The type that holds such values in Parquet without a change."""
+    if type.startswith("ENUM("):
+        return "VARCHAR"
+    return _WIDER.get(type, type)
+
+
+def names(tables: Sequence[Table]) -> tuple[str, ...]:
+    """The tables' names, as `schema.table`."""
+    return tuple(map(str, tables))

@@ -1,0 +1,86 @@
+"""Loose rows: what small commits leave at the end of a table, and how it is put together.
+
+The rows that are added while the file is open lie in a row group of their own from when it is
+closed, a *piece*, and with every row group each look and each checkpoint costs more. DuckDB would
+join row groups by itself, again and again, and up to three full ones at once, whenever rows were
+deleted: that took more memory and time than everything else about a commit. So it is told not to,
+and loose rows are written once more, together, as soon as they are enough for a row group or lie in
+too many pieces. Row groups that have lost all their rows go by themselves. What a process leaves,
+and what has lost rows here and there, is joined when the next one prepares the file.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import duckdb
+
+from connector.warehouse.file import ROW_GROUP_ROWS, transaction
+
+ROWS_ENOUGH = ROW_GROUP_ROWS // 2
+"""So many rows are a row group that is left alone."""
+
+PIECES_MAX = 32
+"""So many pieces are put together, however few rows they have."""
+
+
+@dataclass(slots=True)
+class _Tail:
+    """The loose rows at the end of a table, deleted ones among them, and their pieces."""
+
+    rows: int = 0
+    pieces: int = 0
+
+    @property
+    def is_long(self) -> bool:
+        return self.pieces > 1 and (self.rows >= ROWS_ENOUGH or self.pieces >= PIECES_MAX)
+
+
+class Loose:
+    """The loose rows that one process has added to the tables of a file."""
+
+    def __init__(self) -> None:
+        self._tails: defaultdict[str, _Tail] = defaultdict(_Tail)
+        self._fresh: Counter[str] = Counter()
+        """What was added since the file was opened."""
+
+    def put_together(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Write the loose rows of tables that have many once more, together, each table in a
+        transaction of its own. No row is lost, added or changed by it.
+        """
+        for name, tail in self._tails.items():
+            # What was added since the opening stands behind them, and would be written too.
+            if tail.is_long and name not in self._fresh:
+                with transaction(connection):
+                    _put_together(connection, name, tail.rows)
+                self._fresh[name] = tail.rows
+                tail.rows = tail.pieces = 0
+
+    def added(self, counts: Mapping[str, int]) -> None:
+        """So many rows were committed to these tables."""
+        self._fresh.update(counts)
+
+    def closed(self) -> None:
+        """The file was closed: what was added since it was opened is written."""
+        for name, count in self._fresh.items():
+            tail = self._tails[name]
+            rest = count % ROW_GROUP_ROWS
+            if count >= ROW_GROUP_ROWS or rest >= ROWS_ENOUGH:
+                # What is before a row group that is left alone is left alone as well.
+                tail.rows = tail.pieces = 0
+            if 0 < rest < ROWS_ENOUGH:
+                tail.rows += rest
+                tail.pieces += 1
+        self._fresh.clear()
+
+
+def _put_together(connection: duckdb.DuckDBPyConnection, name: str, rows: int) -> None:
+    ((last,),) = connection.execute(f"SELECT max(rowid) FROM {name}").fetchall()
+    if last is None:
+        return
+    # Where a piece among them has gone by itself, a few more are written than are loose.
+    where = f"WHERE rowid BETWEEN {max(0, last + 1 - rows)} AND {last}"
+    connection.execute(f"INSERT INTO {name} SELECT * FROM {name} {where}")
+    connection.execute(f"DELETE FROM {name} {where}")

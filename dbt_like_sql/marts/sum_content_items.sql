@@ -1,0 +1,30 @@
+-- model: sum_content_items
+-- grain: one row per live content type
+-- How much content there is of each type, and how much of it is published.
+
+with
+
+items as (
+    select
+        content_type_id,
+        count(*) as items,
+        count(*) filter (where status = 'published') as items_published,
+        count(*) filter (where status = 'draft') as items_draft,
+        max(published_at) as last_published_at,
+        max(updated_at) as last_updated_at
+    from {{ ref('stg_content_items') }}
+    group by content_type_id
+)
+
+select
+    types.content_type_id,
+    coalesce(types.name, types.slug, types.content_type_id) as content_type_name,
+    types.is_system,
+    types.is_active,
+    coalesce(items.items, 0) as items,
+    coalesce(items.items_published, 0) as items_published,
+    coalesce(items.items_draft, 0) as items_draft,
+    items.last_published_at,
+    items.last_updated_at
+from {{ ref('stg_content_types') }} as types
+left join items on items.content_type_id = types.content_type_id

@@ -1,0 +1,104 @@
+"""The accounts that the definitions are made for, as the project file has them at loading.
+
+Where it names accounts, each is a partition of every asset, so that Dagster keeps a state, runs and
+retries of its own for each. Where it names none there are no partitions. After a change of the
+project file the definitions must be loaded again; what was recorded of an account that is gone
+stays recorded.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import dagster as dg
+
+from connector import (
+    Configured,
+    ConnectorError,
+    Settings,
+    configured_accounts,
+    explain,
+    load_settings,
+)
+from pipelines.connections import Account
+
+PARTITION_TAG = "dagster/partition"
+"""The tag of a run that names its account, where accounts are partitions."""
+
+_NAME = re.compile(r"[a-z0-9_-]+")
+_NOWHERE = Path(os.devnull)
+"""A folder without a project file."""
+
+
+@dataclass(frozen=True)
+class Accounts:
+    """The named accounts, none where the project file names none; `common` are the settings that
+    hold where an account says nothing of its own. `problem` says what is wrong with the project
+    file as a whole: no account is known then, and no run can succeed. `nameless` are sentences on
+    tables whose name no account can have, and so no partition either.
+    """
+
+    named: tuple[Configured, ...]
+    common: Settings
+    problem: str | None = None
+    nameless: tuple[str, ...] = ()
+
+    @classmethod
+    def none(cls, problem: str | None = None) -> Accounts:
+        """No account is named, and nothing is set."""
+        return cls((), load_settings({}, {}, _NOWHERE), problem)
+
+    @classmethod
+    def of(cls, account: Account) -> Accounts:
+        """The accounts as they are configured now. Nothing is raised: what is wrong with one is
+        told by its runs.
+        """
+        try:
+            found = configured_accounts(account.environ, account.folder)
+        except ConnectorError as error:
+            return cls.none(explain(error))
+        is_name = {each.name: bool(_NAME.fullmatch(each.name)) for each in found if each.name}
+        named = tuple(each for each in found if each.name and is_name[each.name])
+        nameless = tuple(
+            explain(each.error) for each in found if each.name and each.error and each not in named
+        )
+        try:
+            common = load_settings({}, account.unnamed, account.folder, heeds_all=False)
+        except ConnectorError:
+            common = cls.none().common
+        return cls(named, common, nameless=nameless)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names, in the project file's order."""
+        return tuple(each.name for each in self.named if each.name is not None)
+
+    @cached_property
+    def partitions(self) -> dg.StaticPartitionsDefinition | None:
+        """The partitions of every asset: one for each account; None where no account is named."""
+        return dg.StaticPartitionsDefinition(self.names) if self.named else None
+
+    @property
+    def pool(self) -> str | None:
+        """The pool of what speaks to the API. Runs of different accounts do not wait for each
+        other, and those of one are kept apart by the limit on `dagster/partition`.
+        """
+        return None if self.named else "api"
+
+
+def plain_name(name: str) -> str:
+    """An account's name within one of Dagster's, which has no dash; an account's has no capitals,
+    so that two never meet.
+    """
+    return name.replace("-", "_DASH_")
+
+
+def account_of(
+    context: dg.AssetExecutionContext | dg.OpExecutionContext | dg.AssetCheckExecutionContext,
+) -> str | None:
+    """The account of a run, None where accounts are no partitions."""
+    return context.partition_key if context.has_partition_key else None

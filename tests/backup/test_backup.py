@@ -1,0 +1,340 @@
+"""A backup is whole, closed to others and without a key; a file that is none changes nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import sqlite3
+import stat
+import tarfile
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from connector.backup import Made, Manner, check_backup, make_backup, restore
+from connector.errors import (
+    BackupDamaged,
+    BackupError,
+    LeaseHeld,
+    Misused,
+    NotAWarehouse,
+    SettingsError,
+)
+from connector.ledger import Ledger, Owner
+from connector.ledger.backups import Backups
+from connector.settings import Settings, load_settings
+from connector.warehouse import Warehouse
+from tests.cli.calling import KEY, call, variables
+
+AT = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
+ADDRESS = "https://acme.example"
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """An account's folder with something of everything in it, and things that are none of ours."""
+    settings = load_settings({}, variables(ADDRESS, tmp_path / "data"), tmp_path)
+    folder = settings.folder
+    Warehouse(folder).prepare()
+    (folder / "recruitment.duckdb").write_bytes(b"published")
+    with Ledger(folder) as ledger:
+        ledger.uses()
+    for name, text in {
+        "seeds/seed_users.csv": "id,name\n1,Ann\n",
+        "receipts/erasure-1.json": "{}",
+        "inbox/candidates/next.csv": "Email\na@b.example\n",
+        "inbox/candidates/push.toml": 'mode = "create"\n',
+        "inbox/candidates/done/last.csv": "Email\nb@b.example\n",
+        "inbox/candidates/acme.key": f"{KEY}\n",
+        "acme.key": KEY,
+        "notes.txt": "mine",
+        "acme/work.duckdb": "another account's",
+    }.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    (folder / "inbox" / "elsewhere").symlink_to(tmp_path)
+    return settings
+
+
+def made_of(settings: Settings, hours: int = 0) -> Made:
+    """A backup beside the data folder."""
+    to = settings.data_dir.value.parent / "backups"
+    return make_backup(settings, to, now=lambda: AT + timedelta(hours=hours))
+
+
+def state(folder: Path) -> dict[str, bytes]:
+    """Everything in a folder, byte for byte; the ledger's own log apart."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not path.name.startswith("ledger.sqlite-")
+    }
+
+
+def test_34_a_backup_is_closed_to_others_whatever_the_umask(settings: Settings) -> None:
+    """The file is 0600 in a folder of 0700, and so is everything that a restore makes of it."""
+    former = os.umask(0)
+    try:
+        made = made_of(settings)
+        data = settings.data_dir.value
+        data.rename(data.with_name("former"))
+        restore(settings, made.file)
+    finally:
+        os.umask(former)
+
+    assert 0o600 == stat.S_IMODE(made.file.stat().st_mode)
+    assert 0o700 == stat.S_IMODE(made.file.parent.stat().st_mode)
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in data.rglob("*")}
+    wide = {path: oct(mode) for path, mode in modes.items() if mode & 0o077}
+    assert {} == wide
+
+
+def test_33_a_backup_holds_what_belongs_to_it_and_no_key(settings: Settings) -> None:
+    """Databases, published file, seeds, receipts and inbox, from a list of what is allowed: no key
+    of the API wherever it lies, no other account's files, nothing beyond a link.
+    """
+    made = made_of(settings)
+    with tarfile.open(made.file) as tar:
+        names = set(tar.getnames())
+
+    assert {
+        *("manifest.json", "work.duckdb", "ledger.sqlite", "recruitment.duckdb"),
+        *("suppression.key", "seeds/seed_users.csv", "receipts/erasure-1.json"),
+        *("inbox/candidates/next.csv", "inbox/candidates/push.toml"),
+        "inbox/candidates/done/last.csv",
+    } == names
+    assert KEY.encode() not in made.file.read_bytes()
+    with Ledger(settings.folder) as ledger:
+        last = Backups(ledger).last()
+    assert last is not None
+    assert (AT, made.file) == (last.made_at, last.file)
+
+
+def test_so_many_backups_are_kept_and_no_other_file(settings: Settings) -> None:
+    """Older backups of the same account go, those of another account and other files stay."""
+    to = settings.data_dir.value.parent / "backups"
+    first, second = made_of(settings), made_of(settings, 1)
+    others = [to / "connector-acme-20200101T000000Z.tar", to / "connector-unnamed-mine.tar"]
+    for each in others:
+        each.write_bytes(b"")
+    third = make_backup(settings, to, keep=2, now=lambda: AT + timedelta(hours=2))
+
+    assert (first.file,) == third.removed
+    assert sorted([*others, second.file, third.file]) == sorted(to.iterdir())
+
+
+def damaged(content: bytes) -> dict[str, bytes]:
+    """A backup, damaged in every way: cut off, with a byte changed, or another file."""
+    found = {
+        "empty": b"",
+        "no tar": b"work.duckdb" * 1000,
+        "cut": content[: len(content) // 2],
+        "cut in the manifest": content[:700],
+        "cut in the last": content[:-12_000],
+    }
+    for place in (600, 1500, len(content) // 3, len(content) // 2, len(content) - 30_000):
+        changed = bytearray(content)
+        changed[place] ^= 0xFF
+        found[f"byte {place}"] = bytes(changed)
+    return found
+
+
+def test_a_damaged_backup_changes_nothing(settings: Settings, tmp_path: Path) -> None:
+    """Whatever was done to a backup is noticed before anything of the folder is touched."""
+    content = made_of(settings).file.read_bytes()
+    before = state(settings.folder)
+    path = tmp_path / "damaged.tar"
+    told = {}
+    for name, bad in damaged(content).items():
+        path.write_bytes(bad)
+        for act in (check_backup, lambda p: restore(settings, p, Manner(replaces=True))):
+            try:
+                act(path)
+            except BackupDamaged:
+                continue
+            told[name] = "was believed"
+
+    assert {} == told
+    assert before == state(settings.folder)
+
+
+def hostile(path: Path, name: str, kind: bytes = tarfile.REGTYPE) -> None:
+    """A tar with a manifest that fits, and a member whose name leads elsewhere."""
+    manifest = {
+        "made_at": AT.isoformat(),
+        "account": None,
+        "version": "0.1.0",
+        "work": None,
+        "ledger": None,
+        "entries": [
+            {
+                "name": name,
+                "bytes": 0,
+                "sha256": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+            }
+        ],
+        "format": 1,
+    }
+    digest = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+    content = json.dumps({**manifest, "digest": digest}).encode()
+    with tarfile.open(path, "w") as tar:
+        first = tarfile.TarInfo("manifest.json")
+        first.size = len(content)
+        tar.addfile(first, io.BytesIO(content))
+        member = tarfile.TarInfo(name)
+        member.type, member.linkname = kind, "/etc/passwd"
+        tar.addfile(member, io.BytesIO(b""))
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("../outside", tarfile.REGTYPE),
+        ("/etc/outside", tarfile.REGTYPE),
+        ("seeds/../../outside", tarfile.REGTYPE),
+        ("seeds\\outside", tarfile.REGTYPE),
+        ("seeds/link", tarfile.SYMTYPE),
+        ("seeds/link", tarfile.LNKTYPE),
+        ("seeds/pipe", tarfile.FIFOTYPE),
+        ("seeds/device", tarfile.CHRTYPE),
+    ],
+)
+def test_a_backup_leads_nowhere_else(
+    name: str, kind: bytes, settings: Settings, tmp_path: Path
+) -> None:
+    """No name in a backup leads out of the folder, and no link, pipe or device is made."""
+    path = tmp_path / "hostile.tar"
+    hostile(path, name, kind)
+    before = state(tmp_path)
+
+    with pytest.raises(BackupDamaged):
+        restore(settings, path, Manner(replaces=True))
+
+    assert before == state(tmp_path)
+
+
+def test_a_restore_is_refused_where_it_would_do_harm(settings: Settings, tmp_path: Path) -> None:
+    """Over files that are here, while a run is under way, of another account, of a later version,
+    over a ledger of another history: refused by name, and nothing is touched.
+    """
+    made = made_of(settings)
+    replaces = Manner(replaces=True)
+    with pytest.raises(Misused, match="holds an account's files already"):
+        restore(settings, made.file)
+    with Ledger(settings.folder) as ledger:
+        now = datetime.now(UTC)
+        ledger.take_lease("push", Owner.of_this_process("r1", "push"), now)
+        with pytest.raises(LeaseHeld, match="push"):
+            restore(settings, made.file, replaces)
+        ledger.release_lease("push", "r1")
+    acme = load_settings({"account": "acme"}, variables(ADDRESS, tmp_path / "d2"), tmp_path)
+    with pytest.raises(BackupError, match="a backup of the unnamed account, and this is acme"):
+        restore(acme, made.file, replaces)
+    with closing(sqlite3.connect(settings.folder / "ledger.sqlite")) as other, other:
+        other.execute("INSERT INTO erasures (erasure, begun_at) VALUES ('e1', '2026')")
+    later = made_of(settings, 1)
+    with closing(sqlite3.connect(settings.folder / "ledger.sqlite")) as other, other:
+        other.execute("UPDATE erasures SET erasure = 'e2'")
+    with pytest.raises(BackupError, match="not the ledger that the backup was made of"):
+        restore(settings, later.file, replaces)
+
+
+def test_a_backup_of_a_later_version_is_refused(settings: Settings) -> None:
+    """A backup that this version could not read is refused before anything is moved."""
+    work = Warehouse(settings.folder).work
+    with duckdb.connect(str(work)) as connection:
+        connection.execute("INSERT INTO sync.migrations (number, name) VALUES (99, 'later')")
+    made = made_of(settings)
+    before = state(settings.folder)
+
+    with pytest.raises(NotAWarehouse, match="made by a later version"):
+        restore(settings, made.file, Manner(replaces=True))
+
+    assert before == state(settings.folder)
+
+
+@pytest.mark.parametrize("to", [".", "backups", "seeds/x"])
+def test_a_backup_is_not_kept_in_what_it_is_of(settings: Settings, to: str) -> None:
+    """A folder in the data folder is no place for its backup; an empty account has none."""
+    with pytest.raises(Misused, match="would be lost with it"):
+        make_backup(settings, settings.folder / to)
+    empty = load_settings({}, variables(ADDRESS, settings.folder / "none"), settings.folder)
+    with pytest.raises(SettingsError, match="nothing to back up"):
+        make_backup(empty, settings.folder.parent / "backups")
+
+
+def test_what_waited_in_the_inbox_is_not_pushed_by_itself(settings: Settings) -> None:
+    """A file that waited when the backup was made may have been pushed since: it is put aside and
+    named, and orders and reports are where they were.
+    """
+    made = made_of(settings)
+    data = settings.data_dir.value
+    data.rename(data.with_name("former"))
+
+    done = restore(settings, made.file)
+
+    assert ["next.csv"] == [path.name for path in done.waiting]
+    assert 3 == done.exit_status
+    assert ["done", "push.toml"] == sorted(
+        each.name for each in (data / "inbox/candidates").iterdir()
+    )
+    assert done.waiting[0].read_text(encoding="utf-8").startswith("Email")
+
+
+def test_the_commands_say_what_was_done(tmp_path: Path, settings: Settings) -> None:
+    """`backup`, `restore --check` and `restore --replace` end with 0, name files, and have JSON."""
+    environ = variables(ADDRESS, settings.folder)
+    to = tmp_path / "kept"
+    made = call(["backup", str(to), "--keep", "3", "--json"], environ)
+    file = made.object["file"]
+    checked = call(["restore", file, "--check", "--json"], environ)
+    refused = call(["restore", file], environ)
+    done = call(["restore", file, "--replace"], environ)
+    none = call(["restore", str(tmp_path / "none.tar"), "--check"], environ)
+    every = call(["backup", str(to), "--all", "--json"], environ)
+
+    assert (0, 0, 2, 0, 1) == tuple(each.status for each in (made, checked, refused, done, none)), (
+        done.err
+    )
+    assert checked.object["whole"] is True
+    assert "Add --replace" in refused.err
+    assert "the ledger that was here stays" in done.out
+    assert "Run 'connector pull'" in done.err
+    assert every.status in (0, 1)
+    assert 1 == len(every.object["accounts"])
+    assert all(KEY not in each.out + each.err for each in (made, done, every))
+
+
+@pytest.mark.parametrize("step", ["_exchange", "_key", "_receipts", "_inbox"])
+def test_a_restore_that_was_cut_off_is_run_again(
+    step: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cut off at any step, what was here is here or aside, byte for byte, no lease stays held, and
+    the next restore brings everything.
+    """
+    made = made_of(settings)
+    work = Warehouse(settings.folder).work
+    before = work.read_bytes()
+
+    def cut_off(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"connector.backup.placing.Placing.{step}", cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            restore(settings, made.file, Manner(replaces=True))
+    aside = [path.read_bytes() for path in settings.folder.glob("replaced-*/work.duckdb")]
+    assert before in [*aside, work.read_bytes()]
+
+    done = restore(settings, made.file, Manner(replaces=True))
+
+    assert None is done.error
+    assert not (settings.folder / ".restoring").exists()
+    Warehouse(settings.folder).prepare()
+    with Ledger(settings.folder) as ledger:
+        assert () == ledger.leases()

@@ -1,0 +1,153 @@
+"""Restoring yesterday's backup and pulling gives an exact copy, and nothing is written twice."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from connector.backup import Manner, restore
+from connector.erasure import erase
+from connector.errors import RestoredUnpulled
+from connector.ledger import Ledger
+from connector.ledger.backups import Backups
+from connector.sandbox import Sandbox, Store
+from tests.backup.yesterday import COUNTS, Agency
+from tests.erasure.office import traces
+from tests.pull.landed import differences, published, rows
+
+EMAIL, NAME = "Olwen.Zz@mail.example", "Zzyzxworth"
+PERSON = {
+    "first_name": "Olwen",
+    "last_name": NAME,
+    "email": EMAIL,
+    "employment_type": "permanent",
+}
+
+
+@pytest.fixture
+def agency(tmp_path: Path) -> Iterator[Agency]:
+    """An agency that was pulled."""
+    with Sandbox(counts=COUNTS) as sandbox:
+        agency = Agency(sandbox, tmp_path)
+        sandbox.store.create("candidates", PERSON)
+        agency.pull()
+        yield agency
+
+
+def test_yesterdays_backup_and_a_pull_are_an_exact_copy(agency: Agency) -> None:
+    """Work file lost, ledger whole: after the restore and a pull the copy is exact, deletions
+    among it; the ledger that was here stays, so that what was pushed since is known and not sent
+    again, and no request that was spent is forgotten.
+    """
+    agency.push(agency.file("first.csv", "a@new.example"))
+    made = agency.back_up()
+    agency.churn()
+    late = agency.file("late.csv", "b@new.example", "c@new.example")
+    agency.push(late)
+    with Ledger(agency.data) as ledger:
+        spent = sum(use.requests for use in ledger.uses())
+    (agency.data / "work.duckdb").write_bytes(b"no database any more")
+
+    done = restore(agency.settings, made.file, Manner(replaces=True))
+
+    assert ("kept", 0, None) == (done.ledger.name, done.exit_status, done.error)
+    assert done.aside is not None
+    assert b"no database any more" == (done.aside / "work.duckdb").read_bytes()
+    agency.pull()
+    assert [] == differences(agency.sandbox, published(agency.folder))
+    before = agency.writes()
+    again = agency.push(late)
+    assert {"unchanged": 2} == again.counts
+    assert before == agency.writes()
+    with Ledger(agency.data) as ledger:
+        assert spent <= sum(use.requests for use in ledger.uses())
+        restored = Backups(ledger).last_restore()
+    assert restored is not None
+    assert (made.manifest.made_at, False) == (restored.made_at, restored.is_ledger_older)
+    pushed = rows(published(agency.folder), "SELECT count(*) AS n FROM push.rows")
+    assert [{"n": 5}] == pushed
+
+
+def test_after_a_lost_disk_nothing_is_created_twice(agency: Agency) -> None:
+    """Everything lost: the restored journal does not know of the last push, and the restore says
+    so. Pushed again without a pull nothing is sent; with one the rows are duplicates of their own
+    records.
+    """
+    made = agency.back_up()
+    agency.churn()
+    late = agency.file("late.csv", "b@new.example", "c@new.example")
+    agency.push(late)
+    shutil.rmtree(agency.data)
+
+    done = restore(agency.settings, made.file)
+
+    assert "restored" == done.ledger.name
+    assert ["history", "journal", "Requests", "erased"] == [
+        next(word for word in ("journal", "Requests", "erased", "history") if word in each)
+        for each in done.lost
+    ]
+    before, people = agency.writes(), agency.emails()
+    with pytest.raises(RestoredUnpulled, match="no pull has proven candidates since"):
+        agency.push(late, pulls=False)
+    again = agency.push(late)
+    assert {"duplicate": 2} == again.counts
+    assert before == agency.writes()
+    assert people == agency.emails()
+    agency.pull()
+    assert [] == differences(agency.sandbox, published(agency.folder))
+    third = agency.push(agency.file("third.csv", "d@new.example"), pulls=False)
+    assert {"created": 1} == third.counts
+
+
+@pytest.mark.parametrize("lost", ["work file", "disk"])
+def test_whoever_was_erased_after_the_backup_is_erased_again(agency: Agency, lost: str) -> None:
+    """A backup brings nobody back: known by the ledger that is here, or by the receipts where the
+    ledger is lost. Nothing in the folder names the person, and neither does a pull.
+    """
+    made = agency.back_up()
+    erase(agency.settings, EMAIL, applies=True)
+    receipts = agency.folder / "elsewhere"
+    shutil.copytree(agency.data / "receipts", receipts)
+    if lost == "disk":
+        shutil.rmtree(agency.data)
+
+    done = restore(agency.settings, made.file, Manner(replaces=True, receipts=receipts))
+
+    assert None is done.error
+    assert 1 == len(done.receipts)
+    if done.aside is not None:
+        shutil.rmtree(done.aside)
+    assert [] == list(traces(agency.data, EMAIL, NAME))
+    agency.pull()
+    assert [] == list(traces(agency.data, EMAIL, NAME))
+    counted = rows(published(agency.folder), "SELECT count(*) AS n FROM landing.candidates")
+    assert [{"n": COUNTS["candidates"] + 1}] == counted
+
+
+def test_a_backup_made_while_a_pull_goes_on_is_whole(tmp_path: Path) -> None:
+    """Made between any two requests of a pull, a backup restores to a folder that the next pull
+    makes exact.
+    """
+    with Sandbox(counts=COUNTS) as sandbox:
+        agency = Agency(sandbox, tmp_path)
+        made = []
+
+        def between(store: Store) -> None:
+            if len(sandbox.log) == 12:
+                made.append(agency.back_up())
+
+        sandbox.between = between
+        agency.pull()
+        sandbox.between = None
+        agency.churn()
+        shutil.rmtree(agency.data)
+
+        restore(agency.settings, made[0].file)
+        with Ledger(agency.data) as ledger:
+            assert () == ledger.leases()
+        agency.pull()
+
+        assert [] == differences(sandbox, published(tmp_path))

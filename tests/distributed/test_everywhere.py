@@ -1,0 +1,144 @@
+"""All accounts spread over real worker processes, one of which is killed in the middle."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from distributed import LocalCluster
+
+from connector.sandbox import Sandbox, Store
+from pipelines.accounts import PARTITION_TAG
+from pipelines.everywhere import ADDRESS, EVERYWHERE_TAG, intraday_everywhere
+from tests.pipelines.running import instance_in
+from tests.pull.landed import differences, reading
+
+NAMES = ("acme", "globex", "initech")
+"""Accounts that are well; beside them is one whose key file is missing."""
+
+COUNTS = {"jobs": 5, "candidates": 40, "companies": 3, "bookings": 4, "leads": 3}
+LIMIT = 400
+"""Of requests a month, which the server allows and the account's settings know."""
+
+KILLED_AT = 25
+"""The request during which the worker that sent it is killed."""
+
+
+@dataclass
+class Agencies:
+    """Sandboxes by the name of their account, and the folder of the project."""
+
+    sandboxes: dict[str, Sandbox]
+    folder: Path
+    killed: list[int]
+
+    def files(self, name: str) -> Path:
+        """The folder that the account's files are in."""
+        return self.folder / "data" / name
+
+    def kill(self, name: str) -> None:
+        """Have the process killed that pulls from the account, once, while a request of it is on
+        its way.
+        """
+        seen = 0
+
+        def between(_: Store) -> None:
+            nonlocal seen
+            seen += 1
+            if seen == KILLED_AT:
+                with closing(sqlite3.connect(self.files(name) / "ledger.sqlite")) as ledger:
+                    ((pid,),) = ledger.execute("SELECT pid FROM leases WHERE name = 'pull'")
+                self.killed.append(pid)
+                os.kill(pid, signal.SIGKILL)
+
+        self.sandboxes[name].between = between
+
+
+@pytest.fixture
+def agencies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Agencies]:
+    """A project with all accounts, which the environment of every worker names."""
+    lines = [f'data_dir = "{tmp_path / "data"}"', 'models = "off"', f"monthly_requests = {LIMIT}"]
+    with ExitStack() as stack:
+        sandboxes = {
+            name: stack.enter_context(
+                Sandbox(
+                    counts=COUNTS, seed=seed, keys={f"key-of-{name}": ("*",)}, monthly_limit=LIMIT
+                )
+            )
+            for seed, name in enumerate(NAMES)
+        }
+        for name in (*NAMES, "broken"):
+            address = sandboxes.get(name, sandboxes["acme"]).base_url
+            lines += [f"[accounts.{name}]", f'base_url = "{address}"', f'api_key_file = "{name}"']
+        for name in NAMES:
+            (tmp_path / name).write_text(f"key-of-{name}\n", encoding="utf-8")
+            (tmp_path / name).chmod(0o600)
+        project = tmp_path / "connector.toml"
+        project.write_text("\n".join(lines), encoding="utf-8")
+        monkeypatch.setenv("CONNECTOR_CONFIG", str(project))
+        yield Agencies(sandboxes, tmp_path, [])
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch, agencies: Agencies) -> Iterator[LocalCluster]:
+    """A scheduler, and two workers that are processes of one thread each."""
+    with LocalCluster(  # type: ignore[no-untyped-call] # Dask's
+        n_workers=2,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address=None,
+    ) as made:
+        monkeypatch.setenv(ADDRESS, made.scheduler_address)
+        yield made
+
+
+def test_a_killed_workers_accounts_finish_elsewhere(
+    agencies: Agencies, cluster: LocalCluster
+) -> None:
+    """Every account is exact, in the one file that it has, by two workers at least and by one run
+    each, but for the one whose worker was killed: its run is recorded as failed, and another one
+    went on from what had landed. No request was refused, and what was asked twice is only what was
+    on its way. An account that is broken fails alone, once.
+    """
+    agencies.kill(NAMES[-1])
+    with instance_in(agencies.folder / "home") as instance:
+        result = dg.execute_job(dg.reconstructable(intraday_everywhere), instance)
+        tags = {EVERYWHERE_TAG: result.run_id}
+        runs = instance.get_runs(dg.RunsFilter(tags=tags))
+        pids = {
+            each.dagster_event.pid
+            for run in runs
+            for each in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.STEP_START)
+            if each.dagster_event is not None
+        }
+
+    ended = sorted((run.tags[PARTITION_TAG], run.status.value) for run in runs)
+    assert [
+        ("acme", "SUCCESS"),
+        ("broken", "FAILURE"),
+        ("globex", "SUCCESS"),
+        ("initech", "FAILURE"),
+        ("initech", "SUCCESS"),
+    ] == ended
+    assert {"intraday_broken"} == {each.step_key for each in result.get_step_failure_events()}
+    assert 1 == len(agencies.killed)
+    assert len(pids | set(agencies.killed)) >= 2
+    for name, sandbox in agencies.sandboxes.items():
+        file = agencies.files(name) / "recruitment.duckdb"
+        assert [] == differences(sandbox, file)
+        with reading(file) as connection:
+            versions = "SELECT count(*), count(DISTINCT id) FROM history.candidates"
+            assert [(COUNTS["candidates"],) * 2] == connection.execute(versions).fetchall()
+        assert set() == {each.status for each in sandbox.log if each.status not in (200, None)}
+    asked = {name: len(each.log) for name, each in agencies.sandboxes.items()}
+    # Four requests may be on their way when a process is killed, and a look at each list tells the
+    # next one where it is.
+    assert asked[NAMES[-1]] <= max(asked[name] for name in NAMES[:-1]) + 4 + 2 * len(COUNTS) + 7
+    assert max(asked.values()) <= LIMIT

@@ -1,0 +1,107 @@
+"""A group of agencies, each an account with a folder of its own, and the lake that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from connector.lakehouse import Place, attaching
+from connector.lakehouse.attaching import reading
+from connector.publication import Published, publish
+from connector.settings import Settings, load_settings
+from connector.warehouse import Warehouse
+from connector.warehouse.file import opened
+from tests.lakehouse.server import Server
+
+
+class Group:
+    """Accounts that publish to one lake. `given` are the settings of all of them."""
+
+    def __init__(self, server: Server, folder: Path) -> None:
+        self.server, self.folder = server, folder
+        self.database = server.new_database()
+        self.data = folder / "lake"
+        self.given = {
+            "CONNECTOR_DATA_DIR": str(folder / "data"),
+            "CONNECTOR_MODELS": "off",
+            "CONNECTOR_LAKEHOUSE": server.address(self.database),
+            "CONNECTOR_LAKEHOUSE_DATA": str(self.data),
+        }
+
+    def environ(self, account: str, **more: str) -> dict[str, str]:
+        """The variables of an account's settings."""
+        return {**self.given, "CONNECTOR_ACCOUNT": account, **more}
+
+    def settings(self, account: str, **more: str) -> Settings:
+        """An account's settings, with more variables if they are given."""
+        return load_settings({}, self.environ(account, **more), self.folder)
+
+    def publish(self, account: str, **more: str) -> Published:
+        """Publish, to the lake as well."""
+        return publish(self.settings(account, **more))
+
+    def land(self, account: str, table: str, *records: Mapping[str, Any]) -> None:
+        """Put records into a table of the account's landing, or another one with its schema."""
+        name = table if "." in table else f"landing.{table}"
+        warehouse = self._warehouse(account)
+        with opened(warehouse.work) as connection:
+            for each in records:
+                marks = ", ".join("?" for _ in each)
+                connection.execute(
+                    f"INSERT INTO {name} ({', '.join(each)}) VALUES ({marks})", list(each.values())
+                )
+
+    def change(self, account: str, *statements: str) -> None:
+        """Change the account's work file."""
+        with opened(self._warehouse(account).work) as connection:
+            for each in statements:
+                connection.execute(each)
+
+    def file(self, account: str) -> Path:
+        """The account's published file."""
+        return Warehouse(self.settings(account).folder).published
+
+    @contextmanager
+    def lake(self, account: str = "reader") -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection that reads the lake, as the connector's own."""
+        with reading(Place.asked_of(self.settings(account))) as connection:
+            yield connection
+
+    @contextmanager
+    def intruding(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection that may write to the lake, and has no lock."""
+        place = Place.asked_of(self.settings("intruder"))
+        with attaching._loaded(place) as connection:
+            attaching._attach(connection, place, reads_only=False)
+            yield connection
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """What a query of the lake returns, whose catalog is `lake`."""
+        with self.lake() as connection:
+            return connection.execute(sql).fetchall()
+
+    def snapshot(self) -> int:
+        """The number of the lake's present state."""
+        ((number,),) = self.server.ask(
+            self.database, "SELECT max(snapshot_id) FROM ducklake_snapshot"
+        )
+        return int(number)
+
+    def files(self) -> set[str]:
+        """The Parquet files of the lake."""
+        return {str(each.relative_to(self.data)) for each in self.data.rglob("*.parquet")}
+
+    @cached_property
+    def _warehouses(self) -> dict[str, Warehouse]:
+        return {}
+
+    def _warehouse(self, account: str) -> Warehouse:
+        if account not in self._warehouses:
+            found = self._warehouses[account] = Warehouse(self.settings(account).folder)
+            found.prepare()
+        return self._warehouses[account]

@@ -1,0 +1,101 @@
+"""Publishers in processes of their own, forked from one that has everything imported."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+ROOT = Path(__file__).parents[2]
+_SERVE = "from tests.lakehouse.publishers import serve; serve()"
+
+DIES = "dies"
+"""A step at which a publisher kills itself: everything is written, and nothing committed."""
+
+
+class Publishers:
+    """Starts rounds of publishers, while its `with` block lasts."""
+
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _SERVE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(60)
+        self._process.stdout.close()
+
+    def begin(self, turns: Sequence[Sequence[Mapping[str, str]]]) -> None:
+        """Start one process for each of these, which publishes its accounts, one after another."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps([[dict(e) for e in turn] for turn in turns]) + "\n")
+        self._process.stdin.flush()
+
+    def end(self) -> list[int]:
+        """Wait for them; the exit status, or the negative signal, of each."""
+        assert self._process.stdout is not None
+        found: list[int] = json.loads(self._process.stdout.readline())
+        return found
+
+
+# -- within the process that forks ----------------------------------------------------------------
+
+
+def serve() -> None:
+    """Fork the publishers of each line that comes, and tell how they ended."""
+    # Imported before the first fork.
+    import psycopg  # noqa: F401, PLC0415
+
+    import connector.publication  # noqa: F401, PLC0415
+
+    for line in sys.stdin:
+        pids = []
+        for turn in json.loads(line):
+            pid = os.fork()
+            if pid == 0:
+                _live(turn)
+            pids.append(pid)
+        ended = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
+        sys.stdout.write(json.dumps(ended) + "\n")
+        sys.stdout.flush()
+
+
+def _live(turn: Sequence[Mapping[str, str]]) -> None:
+    """Publish each account, local file and lake, and end with 0 if all of it was done."""
+    from connector.lakehouse import attaching, book  # noqa: PLC0415
+    from connector.publication import publish  # noqa: PLC0415
+    from connector.settings import load_settings  # noqa: PLC0415
+    from tests.lakehouse.pool import Pool  # noqa: PLC0415
+
+    attaching.extended = Pool().extended  # type: ignore[assignment]
+    status = 70
+    # DuckDB shows how far a long statement is, where it takes this for somebody's session.
+    os.dup2(2, 1)
+
+    def die(*_: Any) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    try:
+        for environ in turn:
+            if DIES in environ:
+                setattr(book, "write_parts", die)  # noqa: B010 # it is no such function
+            given = {name: value for name, value in environ.items() if name != DIES}
+            done = publish(load_settings({}, given, ROOT))
+            if done.shared is None or done.shared.outcome != "published":
+                raise RuntimeError(str(done.unshared))
+        status = 0
+    finally:
+        os._exit(status)

@@ -1,0 +1,119 @@
+"""A PostgreSQL of the tests' own: on loopback, at a free port, in a folder that goes with it.
+
+It refuses to run as the superuser, so that it is started as another user where the tests are.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import secrets
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+USER = "publisher"
+_SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "fsync": "off",
+    "full_page_writes": "off",
+    "max_connections": "30",
+    "shared_buffers": "16MB",
+}
+_USERS = ("postgres", "nobody")
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server that runs. `folder` is its data folder; the password is needed to get in."""
+
+    folder: Path
+    port: int
+    password: str
+
+    def address(self, database: str = "postgres", password: str | None = None) -> str:
+        """A connection string."""
+        word = self.password if password is None else password
+        return f"postgresql://{USER}:{word}@127.0.0.1:{self.port}/{database}"
+
+    def new_database(self) -> str:
+        """Make an empty database; returns its name."""
+        name = f"lake_{next(_NUMBERS)}"
+        self.ask("postgres", f"CREATE DATABASE {name}")
+        return name
+
+    def ask(self, database: str, sql: str) -> list[tuple[Any, ...]]:
+        """What a statement returns; nothing where it returns nothing."""
+        with psycopg.connect(self.address(database), autocommit=True) as connection:
+            # The statements are the tests' own.
+            cursor = connection.execute(sql.encode())
+            return cursor.fetchall() if cursor.description else []
+
+
+_NUMBERS = count(1)
+
+
+def binaries() -> Path | None:
+    """The folder of PostgreSQL's programs; None where there is none."""
+    found = shutil.which("initdb")
+    if found is not None:
+        return Path(found).resolve().parent
+    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    return folders[-1].parent if folders else None
+
+
+@contextmanager
+def serving(programs: Path) -> Iterator[Server]:
+    """Run a server while the `with` block lasts."""
+    folder = Path(tempfile.mkdtemp(prefix="postgres-"))
+    as_user: dict[str, Any] = {"cwd": folder}
+    if os.geteuid() == 0:
+        user = next(each for name in _USERS if (each := _user(name)) is not None)
+        os.chown(folder, user.pw_uid, user.pw_gid)
+        as_user |= {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+    password = secrets.token_hex(12)
+    data = folder / "data"
+
+    def call(*arguments: str, **options: Any) -> None:
+        subprocess.run(arguments, check=True, stdout=subprocess.DEVNULL, **as_user, **options)
+
+    try:
+        word = folder / "password"
+        word.write_text(password)
+        word.chmod(0o644)
+        call(
+            *(str(programs / "initdb"), "-D", str(data), "-U", USER, "-A", "scram-sha-256"),
+            *("--pwfile", str(word), "--no-sync", "-E", "UTF8", "--locale", "C"),
+        )
+        port = _free_port()
+        options = " ".join(f"-c {name}={value}" for name, value in _SETTINGS.items())
+        control = (str(programs / "pg_ctl"), "-D", str(data), "-w", "-s")
+        call(*control, "-l", str(folder / "log"), "-o", f"-p {port} -k {folder} {options}", "start")
+        try:
+            yield Server(data, port, password)
+        finally:
+            call(*control, "-m", "immediate", "stop")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _user(name: str) -> pwd.struct_passwd | None:
+    try:
+        return pwd.getpwnam(name)
+    except KeyError:
+        return None
+
+
+def _free_port() -> int:
+    with socket.socket() as made:
+        made.bind(("127.0.0.1", 0))
+        return int(made.getsockname()[1])

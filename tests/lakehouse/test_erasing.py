@@ -1,0 +1,86 @@
+"""Who is erased leaves the lake as well: rows, files, earlier states, and the catalog's figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from connector.erasure import erase, whereis
+from connector.lakehouse import look_for, standing
+from connector.publication import publish
+from connector.settings import Settings
+from connector.suppression import Person
+from tests.erasure.office import EMAIL, LAST, NOW, TRACES, Office, office, settings_of
+from tests.lakehouse.group import Group
+from tests.lakehouse.server import Server
+
+OTHER = "bystander@mail.example"
+
+
+def sharing(folder: Path, group: Group, **more: str) -> Settings:
+    """The office's settings, with the group's lake."""
+    lake = {name: value for name, value in group.given.items() if "LAKEHOUSE" in name}
+    return settings_of(folder, **{**lake, **more})
+
+
+def held(server: Server, group: Group) -> Iterator[str]:
+    """The places of the lake in whose bytes one of the person's texts is: its files, and those of
+    the database but for its log, which PostgreSQL keeps for as long as it needs.
+    """
+    server.ask(group.database, "CHECKPOINT")
+    needles = [each.lower().encode() for each in TRACES]
+    for root in (group.data, server.folder / "base"):
+        for path in root.rglob("*"):
+            if path.is_file() and any(n in path.read_bytes().lower() for n in needles):
+                yield str(path)
+
+
+def test_nothing_of_a_person_is_left(group: Group, tmp_path: Path) -> None:
+    """`whereis` lists the lake. While it cannot be reached, the erasure is done here, says on its
+    receipt that it waits, and has not ended; afterwards it goes on by itself with the next one:
+    rows, files of earlier states and of a publisher that was cut off, and the catalog's least and
+    greatest values hold nothing of the person, and another account has all that it had.
+    """
+    home = tmp_path / "office"
+    made: Office = office(home)
+    settings = sharing(home, group)
+    group.land("globex", "candidates", {"id": "c9", "email": OTHER, "last_name": "Aardvark"})
+    group.publish("globex")
+    publish(settings)
+    made.settings = settings
+    group.server.ask(group.database, "ANALYZE")
+    orphan = group.data / "landing" / "candidates" / "account=_unnamed" / "ducklake-cut-off.parquet"
+    orphan.write_bytes(f"half of a file with {EMAIL}".encode())
+    assert list(held(group.server, group))
+    places = {place.table: place.rows for place in whereis(settings, EMAIL).places}
+    assert {"landing.candidates": 2, "catalog statistics": 1}.keys() <= places.keys()
+
+    away = sharing(home, group, CONNECTOR_LAKEHOUSE=group.server.address(group.database, "no"))
+    done = erase(away, EMAIL, applies=True, now=lambda: NOW)
+
+    assert 3 == done.exit_status
+    (receipt,) = done.receipts
+    assert "The lakehouse" in receipt.waiting[0]
+    assert "Not done yet" in receipt.as_text()
+    assert 1 == erase(away, None).unended
+
+    done = erase(settings, None, applies=True, now=lambda: NOW)
+
+    (again,) = done.receipts
+    assert receipt.erasure == again.erasure
+    assert () == again.waiting
+    assert () == again.left
+    assert {"landing.candidates"} <= {e.table for e in again.removed if e.file == "lakehouse"}
+    assert 0 == erase(settings, None).unended
+    assert [] == list(held(group.server, group))
+    assert not orphan.exists()
+    assert 1 == len(standing(settings).snapshots)
+    assert not look_for(settings, Person(texts=frozenset((LAST.lower(),)))).rows
+    assert [("c9", OTHER)] == group.rows(
+        "SELECT id, email FROM lake.landing.candidates WHERE account = 'globex'"
+    )
+    # The figures by which files are passed over are those of the rows that are left.
+    assert [(1,)] == group.rows(
+        f"SELECT count(*) FROM lake.landing.candidates WHERE email >= '{OTHER}' AND email <= "
+        f"'{OTHER}'"
+    )

@@ -1,0 +1,250 @@
+"""What is published to the lake is what the accounts' files hold, row for row, and no more than has
+changed is written.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from connector.errors import LakehouseDiffers, LakehouseError
+from connector.lakehouse import Place, send
+from connector.lakehouse.attaching import changing
+from connector.lakehouse.tables import SCHEMAS
+from connector.publication import publish
+from connector.warehouse.file import opened
+from tests.lakehouse.group import Group
+
+JOBS = ({"id": "j1", "title": "Nurse", "salary_min": 1.5}, {"id": "j2", "title": "Cook"})
+
+
+FILLED = (
+    "SELECT DISTINCT s.schema_name || '.' || t.table_name FROM ducklake_data_file AS f "
+    "JOIN ducklake_table AS t USING (table_id) JOIN ducklake_schema AS s USING (schema_id) WHERE "
+    "f.end_snapshot IS NULL AND t.end_snapshot IS NULL AND s.schema_name <> 'lakehouse' "
+    "AND starts_with(f.path, 'account={account}/')"
+)
+
+
+def differences(group: Group, lake: duckdb.DuckDBPyConnection, account: str) -> list[str]:
+    """The shared tables of an account whose rows are not those that it has in the lake."""
+    tables = _filled(group.file(account))
+    assert tables
+    there = group.server.ask(group.database, FILLED.format(account=account))
+    found = sorted({table for (table,) in there} ^ set(tables))
+    lake.execute(f"ATTACH '{group.file(account)}' AS own (READ_ONLY)")
+    for table, names in tables.items():
+        columns = ", ".join(f'"{each}"' for each in names)
+        held = f"SELECT {columns} FROM lake.{table} WHERE account = '{account}'"
+        wanted = f"SELECT {columns} FROM own.{table}"
+        # As many rows, and none on one side alone: then there is none on the other either.
+        ((is_same,),) = lake.execute(
+            f"SELECT (SELECT count(*) FROM ({held})) = (SELECT count(*) FROM ({wanted}))"
+        ).fetchall()
+        if not is_same or lake.execute(f"{wanted} EXCEPT ALL {held}").fetchall():
+            found.append(table)
+    lake.execute("DETACH own")
+    return found
+
+
+def _filled(file: Path) -> dict[str, list[str]]:
+    """The tables of a file that are shared and have rows, with their columns."""
+    with duckdb.connect(str(file), read_only=True) as connection:
+        rows = connection.execute(
+            "SELECT schema_name || '.' || table_name, list(column_name) FROM duckdb_columns() "
+            f"WHERE schema_name IN {SCHEMAS} GROUP BY 1"
+        ).fetchall()
+        return {
+            table: names
+            for table, names in rows
+            if connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchall()
+        }
+
+
+def test_the_lake_holds_what_the_files_hold(group: Group) -> None:
+    """Two accounts publish: each table has the rows of both, moments, lists, JSON and numbers as
+    they are, told apart by `account` and partitioned by it; operational tables stay at home.
+    """
+    version = {"id": "j1", "_version": 1, "_changed": ["title"], "_record": '{"a": [1, "é"]}'}
+    group.land("acme", "jobs", *JOBS, {"id": "j3", "_seen_at": datetime(2026, 9, 1, tzinfo=UTC)})
+    group.land("acme", "history.jobs", version, version)
+    group.land("globex", "jobs", JOBS[1])
+
+    acme, globex = group.publish("acme"), group.publish("globex")
+
+    assert acme.shared is not None
+    assert ("published", 5, 0) == (
+        acme.shared.outcome,
+        acme.shared.inserted,
+        acme.shared.removed,
+    )
+    with group.lake() as lake:
+        for account in ("acme", "globex"):
+            assert [] == differences(group, lake, account)
+        assert [("acme", 3), ("globex", 1)] == lake.execute(
+            "SELECT account, count(DISTINCT id) FROM lake.landing.jobs GROUP BY 1 ORDER BY 1"
+        ).fetchall()
+        schemas = "SELECT DISTINCT schema_name FROM duckdb_tables() WHERE database_name = 'lake'"
+        assert {"landing", "history", "lakehouse"} == {
+            name for (name,) in lake.execute(schemas).fetchall()
+        }
+        comment = "SELECT comment FROM duckdb_columns() WHERE database_name = 'lake' AND "
+        assert lake.execute(f"{comment} column_name = '_valid_from'").fetchall()[0][0]
+    assert globex.shared is not None
+    assert globex.shared.snapshot == group.snapshot()
+    assert {"landing/jobs/account=acme", "landing/jobs/account=globex"} <= {
+        each.rpartition("/")[0] for each in group.files()
+    }
+
+
+def test_the_same_file_twice_changes_nothing(group: Group) -> None:
+    """No row, no file and no state is added by bringing a file that is there; `anew` writes it."""
+    group.land("acme", "jobs", *JOBS)
+    group.publish("acme")
+    before = group.snapshot(), group.files()
+
+    again = send(group.settings("acme"))
+
+    assert ("unchanged", 0, 0) == (again.outcome, again.inserted, again.removed)
+    assert before == (group.snapshot(), group.files())
+    assert ("published", 2, 2) == _told(send(group.settings("acme"), anew=True))
+
+
+def _told(sent: object) -> tuple[object, ...]:
+    return tuple(getattr(sent, name) for name in ("outcome", "inserted", "removed"))
+
+
+def test_only_what_differs_is_written(group: Group) -> None:
+    """Of many rows one is new, one has changed, one is gone, and one of two that are the same is
+    gone: these alone are written and deleted, and the part is what the file holds.
+    """
+    group.land("acme", "jobs", *({"id": f"j{n}", "title": f"Job {n}"} for n in range(40)))
+    twin = {"id": "j1", "title": "twin"}
+    group.land("acme", "history.jobs", *({**twin, "_version": n} for n in (1, 1, 2, 3, 4, 5)))
+    group.publish("acme")
+    group.change(
+        "acme",
+        "DELETE FROM landing.jobs WHERE id = 'j3'",
+        "UPDATE landing.jobs SET title = 'Chef' WHERE id = 'j4'",
+        "DELETE FROM history.jobs WHERE rowid = 0",
+    )
+    group.land("acme", "jobs", {"id": "new"})
+
+    done = group.publish("acme")
+
+    # The two that are the same count as gone, and the one that is left as new.
+    assert ("published", 2 + 1, 2 + 2) == _told(done.shared)
+    with group.lake() as lake:
+        assert [] == differences(group, lake, "acme")
+        changes = lake.execute(
+            "SELECT change_type, id FROM ducklake_table_changes('lake', 'landing', 'jobs', "
+            f"{group.snapshot()}, {group.snapshot()}) ORDER BY ALL"
+        ).fetchall()
+    assert [("delete", "j3"), ("delete", "j4"), ("insert", "j4"), ("insert", "new")] == changes
+
+
+def test_an_older_file_never_takes_the_place_of_a_newer(group: Group) -> None:
+    """A file that was published before the one that the lake shows is left out."""
+    group.land("acme", "jobs", JOBS[0])
+    group.publish("acme")
+    group.land("acme", "jobs", JOBS[1])
+    earlier = datetime.now(UTC) - timedelta(days=1)
+
+    done = publish(group.settings("acme"), now=lambda: earlier)
+
+    assert ("unchanged", 0, 0) == _told(done.shared)
+    assert [(1,)] == group.rows("SELECT count(*) FROM lake.landing.jobs")
+    assert "published" == send(group.settings("acme"), anew=True).outcome
+
+
+def test_two_accounts_of_one_name_do_not_overwrite_each_other(group: Group) -> None:
+    """An account whose records come from another address is refused, and told what to do."""
+    group.land("acme", "jobs", *JOBS)
+    key = {"CONNECTOR_API_KEY": "k"}
+    group.publish("acme", CONNECTOR_BASE_URL="https://acme.example", **key)
+
+    done = group.publish("acme", CONNECTOR_BASE_URL="https://other.example", **key)
+
+    assert isinstance(done.unshared, LakehouseError)
+    assert "https://acme.example" in str(done.unshared)
+    assert "remove" in done.unshared.action
+    assert [(2,)] == group.rows("SELECT count(*) FROM lake.landing.jobs")
+
+
+def test_what_is_left_out_of_the_file_leaves_the_lake(group: Group) -> None:
+    """Fields that are dropped from the published file become null in the lake, and schemas that it
+    goes without become empty, for this account alone.
+    """
+    person = {"id": "c1", "email": "zeb@planted.example", "_record": '{"email": "zeb"}'}
+    for account in ("acme", "globex"):
+        group.land(account, "candidates", person)
+        group.land(account, "history.candidates", {**person, "_version": 1})
+        group.publish(account)
+
+    group.publish(
+        "acme", CONNECTOR_PUBLISH_PERSONAL="drop", CONNECTOR_PUBLISH_WITHOUT="history,sync"
+    )
+
+    assert [("acme", "c1", None, None), ("globex", "c1", person["email"], person["_record"])] == (
+        group.rows("SELECT account, id, email, _record FROM lake.landing.candidates ORDER BY 1")
+    )
+    assert [("globex",)] == group.rows("SELECT account FROM lake.history.candidates")
+
+
+def alter(file: Path, *statements: str) -> None:
+    """Change a published file, and let it be a publication of its own."""
+    with opened(file) as connection:
+        for each in statements:
+            connection.execute(each)
+        connection.execute(
+            "UPDATE sync.publications SET publication = publication || '+', "
+            "started_at = started_at + INTERVAL 1 SECOND"
+        )
+
+
+def test_new_columns_come_and_types_must_agree(group: Group) -> None:
+    """A column that is new is added, null for those who lack it; a wider integer widens the lake's;
+    any other type is refused by name, with both types, and the lake stays as it was.
+    """
+    for account in ("acme", "globex"):
+        group.land(account, "jobs", JOBS[0])
+        group.publish(account)
+    settings, file = group.settings("acme"), group.file("acme")
+    alter(file, "ALTER TABLE landing.jobs ADD COLUMN grade INTEGER DEFAULT 3")
+    send(settings)
+    jobs = "SELECT account, grade FROM lake.landing.jobs ORDER BY 1"
+    assert [("acme", 3), ("globex", None)] == group.rows(jobs)
+
+    alter(file, "ALTER TABLE landing.jobs ALTER grade TYPE BIGINT")
+    alter(file, "UPDATE landing.jobs SET grade = 5000000000")
+    send(settings)
+    assert [("acme", 5_000_000_000), ("globex", None)] == group.rows(jobs)
+
+    alter(file, "ALTER TABLE landing.jobs ALTER grade TYPE VARCHAR")
+    with pytest.raises(
+        LakehouseDiffers, match=r"landing\.jobs\.grade is BIGINT .* VARCHAR"
+    ) as told:
+        send(settings)
+    assert "publish --all" in told.value.action
+    assert [("acme", 5_000_000_000), ("globex", None)] == group.rows(jobs)
+
+
+def test_a_table_that_was_dropped_is_filled_again_by_every_account(group: Group) -> None:
+    """Once a table is dropped in the lake, as a new type asks for, the next publication of each
+    account brings its part, although nothing of it has changed.
+    """
+    for account in ("acme", "globex"):
+        group.land(account, "jobs", JOBS[0])
+        group.publish(account)
+    with changing(Place.asked_of(group.settings("acme"))) as (_, lake):
+        lake.execute("DROP TABLE lake.landing.jobs")
+
+    sent = [send(group.settings(account)) for account in ("acme", "globex")]
+
+    assert [("published", 1, 0)] * 2 == [_told(each) for each in sent]
+    assert [("acme",), ("globex",)] == group.rows(
+        "SELECT account FROM lake.landing.jobs ORDER BY 1"
+    )

@@ -1,0 +1,166 @@
+"""A lake that cannot be reached harms nothing here, is told of, and is made good afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from connector.alerts import due
+from connector.cli import main
+from connector.doctor import examine
+from connector.errors import LakehouseError, LakehouseOffline, SettingsError
+from connector.lakehouse import send
+from connector.publication import publish
+from connector.settings import Settings, load_settings
+from tests.lakehouse.group import Group
+
+WRONG = "wrong-pass-word"
+
+
+def alerts_of(settings: Settings) -> list[str]:
+    """The alerts that would stand."""
+    decision = due(settings, (), datetime.now(UTC))
+    return [each.code for each in decision.standing if each.code == "lakehouse_behind"]
+
+
+def examined(settings: Settings) -> list[str]:
+    """What `doctor` finds of the lake."""
+    found = asyncio.run(examine(settings))
+    return [each.state for each in found.checks if each.name == "lakehouse"]
+
+
+def test_the_published_file_does_not_wait_for_the_lake(group: Group) -> None:
+    """With a database that lets nobody in, the file is published, the exit status is 3, `status`
+    and an alert say what happened, and no password is shown. Once it is there again, the next
+    publication brings everything, and the alert is over.
+    """
+    group.land("acme", "jobs", {"id": "j1", "title": "Nurse"})
+    given = group.environ("acme")
+    refused = {**given, "CONNECTOR_LAKEHOUSE": group.server.address(group.database, WRONG)}
+
+    def call(environ: dict[str, str], *arguments: str) -> tuple[int, str]:
+        result = CliRunner().invoke(main, arguments, env=environ)
+        assert WRONG not in result.output
+        assert group.server.password not in result.output
+        return result.exit_code, result.output
+
+    status, said = call(refused, "publish")
+
+    assert 3 == status
+    assert "it is published, and not in the lakehouse" in said
+    assert group.file("acme").exists()
+    assert "is not in the lakehouse" in call(given, "status")[1]
+    away = group.settings("acme", CONNECTOR_LAKEHOUSE=refused["CONNECTOR_LAKEHOUSE"])
+    assert ["warning"] == examined(away)
+    assert ["lakehouse_behind"] == alerts_of(group.settings("acme"))
+
+    assert 0 == call(given, "publish")[0]
+    assert [("j1",)] == group.rows("SELECT id FROM lake.landing.jobs")
+    assert "In the lakehouse since" in call(given, "status")[1]
+    assert ["ok"] == examined(group.settings("acme"))
+    assert [] == alerts_of(group.settings("acme"))
+
+
+def test_a_lake_whose_files_are_elsewhere_is_refused(group: Group) -> None:
+    """Another place for the files than the catalog's is named, with what to set; nothing is written
+    there.
+    """
+    group.land("acme", "jobs", {"id": "j1"})
+    group.publish("acme")
+    elsewhere = group.folder / "elsewhere"
+
+    with pytest.raises(LakehouseError, match=r"are not at .*elsewhere") as told:
+        send(group.settings("acme", CONNECTOR_LAKEHOUSE_DATA=str(elsewhere)))
+
+    assert "CONNECTOR_LAKEHOUSE_DATA" in told.value.action
+    assert [] == list(elsewhere.rglob("*"))
+
+
+def given(folder: Path, **more: str) -> Settings:
+    """Settings with a lake, and with more variables."""
+    return load_settings(
+        {},
+        {
+            "CONNECTOR_LAKEHOUSE": f"postgresql://p:{WRONG}@127.0.0.1:1/lake",
+            "CONNECTOR_LAKEHOUSE_DATA": str(folder / "lake"),
+            **more,
+        },
+        folder,
+    )
+
+
+def test_nothing_is_needed_of_who_has_no_lake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the extra's package the error says which to install; a database that is not there is
+    told as one, in a sentence without the password.
+    """
+    settings = given(tmp_path, CONNECTOR_MODELS="off")
+    settings.make_folder()
+    from connector.warehouse import Warehouse  # noqa: PLC0415
+
+    Warehouse(settings.folder).prepare()
+    published = publish(settings)
+    assert isinstance(published.unshared, LakehouseOffline)
+    assert WRONG not in str(published.unshared)
+
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(LakehouseError, match="psycopg") as told:
+        send(settings)
+    assert "extra 'lakehouse'" in told.value.action
+
+
+@pytest.mark.parametrize(
+    ("environ", "said"),
+    [
+        ({"CONNECTOR_LAKEHOUSE": "host=db dbname=lake"}, "CONNECTOR_LAKEHOUSE_DATA"),
+        ({"CONNECTOR_LAKEHOUSE_DATA": "lake"}, "CONNECTOR_LAKEHOUSE_FILE"),
+        (
+            {"CONNECTOR_LAKEHOUSE": "host=db", "CONNECTOR_LAKEHOUSE_DATA": "data/lake"},
+            "outside data_dir",
+        ),
+        (
+            {"CONNECTOR_LAKEHOUSE": "host=db", "CONNECTOR_LAKEHOUSE_DATA": "gs://bucket/lake"},
+            "s3://bucket/lake",
+        ),
+        ({"CONNECTOR_LAKEHOUSE": WRONG, "CONNECTOR_LAKEHOUSE_DATA": "lake"}, "postgresql://"),
+    ],
+)
+def test_what_cannot_be_a_lake_is_refused(
+    environ: dict[str, str], said: str, tmp_path: Path
+) -> None:
+    """Half of a description, a place among the accounts' files, a storage that is not known and no
+    connection string: each is refused before anything begins, with what is allowed.
+    """
+    with pytest.raises(SettingsError) as told:
+        load_settings({}, environ, tmp_path)
+
+    assert said in f"{told.value} {told.value.action}"
+    assert WRONG not in f"{told.value} {told.value.action}"
+
+
+def test_object_storage_and_folders_are_read_as_they_are_meant(tmp_path: Path) -> None:
+    """A folder starts from where it is set; an address in object storage stays as it is; the
+    connection string is shown as set, and in no other way.
+    """
+    settings = given(tmp_path, CONNECTOR_LAKEHOUSE_DATA="s3://group-lake/recruitment/")
+    assert "s3://group-lake/recruitment" == settings.lakehouse_data.value
+    (tmp_path / "connector.toml").write_text(
+        'lakehouse_file = "lake.txt"\nlakehouse_data = "shared/lake"\n', encoding="utf-8"
+    )
+    (tmp_path / "lake.txt").write_text(f"host=db password={WRONG}\n", encoding="utf-8")
+    (tmp_path / "lake.txt").chmod(0o600)
+
+    settings = load_settings({}, {}, tmp_path)
+
+    assert str(tmp_path / "shared" / "lake") == settings.lakehouse_data.value
+    assert settings.lakehouse.value is not None
+    assert f"host=db password={WRONG}" == settings.lakehouse.value.get_secret_value()
+    shown = {name: value for name, value, _ in settings.rows()}
+    assert "set" == shown["lakehouse"]
+    assert WRONG not in f"{shown} {settings!r}"

@@ -1,0 +1,196 @@
+"""Accounts as partitions: each run is of one of them, and none is harmed by another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from connector.sandbox import Sandbox
+from pipelines.accounts import Accounts
+from pipelines.connections import Account
+from pipelines.definitions import define, definitions
+from pipelines.jobs import INTRADAY, PULL
+from pipelines.landing import KEYS
+from pipelines.publishing import KEY as PUBLISHED
+from pipelines.pushes import NAME as PUSH
+from pipelines.sensors import inbox_sensor_of
+from tests.pipelines.running import COUNTS, UNNAMED, instance_in
+from tests.pull.landed import differences
+
+ACCOUNTS = """
+models = "off"
+
+[accounts.acme]
+base_url = "{acme}"
+api_key_file = "acme.key"
+
+[accounts.glo-bex]
+base_url = "{globex}"
+api_key_file = "globex.key"
+billing_day = 9
+
+[accounts.initech]
+base_url = "{acme}"
+api_key_file = "gone.key"
+
+[accounts.umbrella]
+base_ur = "{acme}"
+"""
+"""Two accounts that are well; one whose key is missing, and one whose table is wrong."""
+
+NAMES = ("acme", "glo-bex", "initech", "umbrella")
+
+
+@pytest.fixture
+def sandboxes() -> Iterator[dict[str, Sandbox]]:
+    """A server for each of the accounts that are well, with people and a key of its own."""
+    with (
+        Sandbox(counts=COUNTS, seed=1, keys={"key-of-acme": ("*",)}) as acme,
+        Sandbox(counts={**COUNTS, "jobs": 9}, seed=2, keys={"key-of-globex": ("*",)}) as globex,
+    ):
+        yield {"acme": acme, "glo-bex": globex}
+
+
+def project(folder: Path, acme: str = "https://a.example", globex: str = "") -> Account:
+    """The project file, and the keys that it names but for one."""
+    text = ACCOUNTS.format(acme=acme, globex=globex or acme)
+    (folder / "connector.toml").write_text(text, encoding="utf-8")
+    for name in ("acme", "globex"):
+        (folder / f"{name}.key").write_text(f"key-of-{name}\n", encoding="utf-8")
+        (folder / f"{name}.key").chmod(0o600)
+    return Account(environ={}, cwd=folder)
+
+
+def reason(result: dg.ExecuteInProcessResult) -> str:
+    """Why a run failed."""
+    told = result.get_step_failure_events()[0].step_failure_data.user_failure_data
+    assert told is not None
+    return str(told.description)
+
+
+def test_each_account_is_a_partition_of_everything(tmp_path: Path) -> None:
+    """Every asset and job has the accounts as its partitions, in the project file's order, and
+    runs of different accounts do not wait for each other.
+    """
+    made = define(project(tmp_path))
+    found = {spec.partitions_def for spec in made.resolve_all_asset_specs()}
+    jobs = [made.resolve_job_def(name).partitions_def for name in (PULL, INTRADAY, PUSH)]
+
+    for each in (*found, *jobs):
+        assert each is not None
+        assert list(NAMES) == list(each.get_partition_keys())
+    assert {None} == {each.op.pool for each in made.assets or () if isinstance(each, ASSETS)}
+
+
+ASSETS = dg.AssetsDefinition
+
+
+def test_without_accounts_there_are_no_partitions() -> None:
+    """A newcomer's definitions have none, and one run at a time speaks to the API."""
+    assert {None} == {spec.partitions_def for spec in definitions.resolve_all_asset_specs()}
+    assert [None] * 2 == [definitions.resolve_job_def(n).partitions_def for n in (PULL, PUSH)]
+    assert (None, "api") == (UNNAMED.partitions, UNNAMED.pool)
+
+
+def test_each_run_is_of_its_own_account(tmp_path: Path, sandboxes: dict[str, Sandbox]) -> None:
+    """Each partition's run uses that account's address, key, settings, folder and ledger, and is
+    recorded for it alone; those that are broken fail by themselves, each with its reason.
+    """
+    account = project(tmp_path, *(each.base_url for each in sandboxes.values()))
+    made = define(account)
+    with instance_in(tmp_path / "home") as instance:
+        results = {
+            name: made.resolve_job_def(INTRADAY).execute_in_process(
+                instance=instance, partition_key=name, raise_on_error=False
+            )
+            for name in NAMES
+        }
+        recorded = {
+            name: instance.get_materialized_partitions(key)
+            for name, key in (("jobs", KEYS["jobs"]), ("published", PUBLISHED))
+        }
+
+    assert {"acme": True, "glo-bex": True, "initech": False, "umbrella": False} == {
+        name: result.success for name, result in results.items()
+    }
+    assert {"acme", "glo-bex"} == recorded["jobs"] == recorded["published"]
+    for name, sandbox in sandboxes.items():
+        data = tmp_path / "data" / name
+        assert [] == differences(sandbox, data / "recruitment.duckdb")
+        assert (data / "ledger.sqlite").is_file()
+        assert {200} == {each.status for each in sandbox.log}
+        assert {name} == {
+            event.partition for event in results[name].get_asset_materialization_events()
+        }
+    assert "api_key_file (from connector.toml [accounts.initech]) must be a file that can be" in (
+        reason(results["initech"])
+    )
+    assert "'base_ur' is not a setting of connector.toml [accounts.umbrella]" in reason(
+        results["umbrella"]
+    )
+    assert 9 == account.settings("glo-bex").billing_day.value
+
+
+def test_one_address_for_all_accounts_is_refused(tmp_path: Path) -> None:
+    """An address and a key of the environment would make every account a copy of the same one."""
+    account = project(tmp_path)
+    environ = {"CONNECTOR_BASE_URL": "https://a.example", "CONNECTOR_API_KEY": "key-of-a"}
+    everywhere = Account(environ=environ, cwd=tmp_path)
+
+    with pytest.raises(dg.Failure, match="CONNECTOR_BASE_URL is set, and would be that of every"):
+        everywhere.settings("acme")
+    assert "https://a.example" == account.settings("acme").connection().base_url
+
+
+def test_a_project_file_that_cannot_be_read_is_told_by_runs(tmp_path: Path) -> None:
+    """The definitions load all the same, without accounts, and what is wrong is told."""
+    (tmp_path / "connector.toml").write_text("[accounts.acme", encoding="utf-8")
+    account = Account(environ={}, cwd=tmp_path)
+
+    assert "connector.toml is not valid TOML" in str(Accounts.of(account).problem)
+    assert define(account).resolve_job_def(PULL).partitions_def is None
+    with pytest.raises(dg.Failure, match=r"connector\.toml is not valid TOML"):
+        account.settings()
+
+
+def test_a_name_that_no_account_can_have_is_no_partition(tmp_path: Path) -> None:
+    """Such a table is told of, and keeps no other account from having its partition."""
+    text = "[accounts.acme]\n[accounts.'A...B']\n[accounts.Globex]\n"
+    (tmp_path / "connector.toml").write_text(text, encoding="utf-8")
+    accounts = Accounts.of(Account(environ={}, cwd=tmp_path))
+
+    assert ("acme",) == accounts.names
+    assert ["'A...B'", "'Globex'"] == [each.split()[2] for each in accounts.nameless]
+
+
+def test_inboxes_of_all_accounts_are_watched(tmp_path: Path) -> None:
+    """A settled file becomes a run of its account, once; an account that is broken is told of, and
+    keeps no other's files from being pushed.
+    """
+    account = project(tmp_path)
+    for name in ("acme", "glo-bex"):
+        inbox = tmp_path / "data" / name / "inbox" / "candidates"
+        inbox.mkdir(parents=True)
+        (inbox / "people.csv").write_text("first_name,last_name\nA,B\n", encoding="utf-8")
+    sensor = inbox_sensor_of(Accounts.of(account))
+    with dg.DagsterInstance.ephemeral() as instance:
+
+        def look(cursor: str | None) -> dg.SensorResult:
+            with dg.build_sensor_context(
+                instance=instance, resources={"account": account}, cursor=cursor
+            ) as context:
+                result = sensor(context)
+            assert isinstance(result, dg.SensorResult)
+            return result
+
+        first = look(None)
+        second = look(first.cursor)
+
+    assert "umbrella: 'base_ur' is not a setting" in str(first.skip_reason)
+    assert ["acme", "glo-bex"] == [each.partition_key for each in second.run_requests or ()]
+    keys = {each.run_key for each in second.run_requests or ()}
+    assert 2 == len(keys)
+    assert all(str(key).startswith(("acme/", "glo-bex/")) for key in keys)

@@ -1,0 +1,73 @@
+"""How old what analysts see may become: by the time of the run, and by that of the data."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import dagster as dg
+
+from pipelines.connections import Account
+from pipelines.definitions import define
+from pipelines.freshness import PUBLISHED, data_is_fresh, result_of
+from pipelines.landing import KEYS
+from tests.alerts.agency import Agency, Clock, settings_of
+
+NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
+
+ACCOUNTS = """
+alert_max_age = "26h"
+[accounts.acme]
+[accounts.globex]
+alert_max_age = "2h"
+[accounts.initech]
+billing_day = 99
+"""
+
+
+def project(folder: Path, ages: dict[str, timedelta]) -> Account:
+    """Accounts that were proven so long ago; the settings of one are wrong."""
+    (folder / "connector.toml").write_text(ACCOUNTS, encoding="utf-8")
+    for name, age in ages.items():
+        Agency(settings_of(folder / "data", name), Clock(NOW - age)).pull()
+    return Account(environ={}, cwd=folder)
+
+
+def test_policies_ask_when_a_run_last_materialized(tmp_path: Path) -> None:
+    """What lands and what is published must be materialized within the shortest alert_max_age."""
+    made = define(project(tmp_path, {}))
+    policies = {spec.key: spec.freshness_policy for spec in made.resolve_all_asset_specs()}
+    expected = dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=2))
+
+    assert {expected} == {policies[key] for key in (*KEYS.values(), PUBLISHED)}
+
+
+def test_the_check_asks_when_the_data_was_proven(tmp_path: Path) -> None:
+    """Each account is held against its own age, whenever a run has last ended; one whose data is
+    too old and one that cannot be looked at are named, and the moment of each proof is shown.
+    """
+    hours = {"acme": timedelta(hours=20), "globex": timedelta(hours=20)}
+    found = result_of(project(tmp_path, hours), NOW)
+    young = result_of(project(tmp_path, {"globex": timedelta(hours=1)}), NOW)
+
+    assert not found.passed
+    assert dg.AssetCheckSeverity.WARN == found.severity
+    said = str(found.description)
+    assert "globex: No proven pull of" in said
+    assert "initech: billing_day is 99" in said
+    assert "acme" not in said
+    assert {"proven_up_to/acme", "proven_up_to/globex"} == set(found.metadata)
+    assert "globex" not in str(young.description)
+
+
+def test_the_check_passes_where_all_is_young(tmp_path: Path) -> None:
+    """An account by itself is checked as well, and passes without a sentence."""
+    Agency(settings_of(tmp_path), Clock(datetime.now(UTC))).pull()
+    account = Account(environ={"CONNECTOR_DATA_DIR": str(tmp_path)}, cwd=tmp_path)
+    with dg.DagsterInstance.ephemeral() as instance:
+        made = dg.Definitions(asset_checks=[data_is_fresh], resources={"account": account})
+        result = made.resolve_implicit_global_asset_job_def().execute_in_process(instance=instance)
+        (check,) = result.get_asset_check_evaluations()
+
+    assert check.passed
+    assert {"proven_up_to"} == set(check.metadata)

@@ -1,0 +1,214 @@
+"""What is repeated and what is not: only what passes by itself, and of that only what failed."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster._core.instance.runs.run_domain import RunDomain
+
+from connector import CATALOG, PullReport, Warehouse, pull
+from connector.client import Client
+from connector.ledger import Ledger
+from connector.ledger.owner import Owner
+from connector.sandbox import Sandbox
+from connector.sandbox.faults import Status
+from pipelines import landing as module
+from pipelines.connections import Account
+from pipelines.landing import KEYS, RETRY_TAG, landing_of
+from pipelines.publishing import KEY as PUBLISHED
+from tests.faults.patience import Time
+from tests.pipelines.running import COUNTS, KEY, UNNAMED, account, instance_in, published
+from tests.pull.landed import rows
+
+LEADS = KEYS["leads"]
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retries and the client's own waits take no time."""
+    monkeypatch.setattr(module, "RETRIES", dg.RetryPolicy(max_retries=2))
+    time = Time()
+    connect = partial(Client, clock=time.monotonic, sleep=time.wait)
+    monkeypatch.setattr(module, "pull", partial(pull, connect=connect))
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    """A Dagster that keeps nothing once it is closed."""
+    with dg.DagsterInstance.ephemeral() as made:
+        yield made
+
+
+def landed(
+    account: Account, instance: dg.DagsterInstance | None = None, **given: Any
+) -> dg.ExecuteInProcessResult:
+    """Materialize the landing and what is published of it; nothing is raised."""
+    return dg.materialize(
+        [landing_of(UNNAMED), published],
+        resources={"account": account},
+        instance=instance,
+        raise_on_error=False,
+        **given,
+    )
+
+
+def count(result: dg.ExecuteInProcessResult, kind: dg.DagsterEventType) -> int:
+    """How many events of a kind the run has."""
+    return len(result.filter_events(lambda event: event.event_type is kind))
+
+
+def ends_after(first: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have something done after the first pull has ended."""
+    whole: Callable[..., Any] = vars(module)["pull"]
+    calls: list[PullReport] = []
+
+    async def watched(*given: Any, **named: Any) -> PullReport:
+        report: PullReport = await whole(*given, **named)
+        if not calls:
+            first()
+        calls.append(report)
+        return report
+
+    monkeypatch.setattr(module, "pull", watched)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_repeat_pulls_only_what_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where leads are answered 503 for a while, the step is repeated by itself and asks for leads
+    alone; each asset is materialized once, and what comes after runs in the end.
+    """
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        sandbox.faults.add(Status(503), path="/api/v1/leads*", times=None)
+        before: list[int] = []
+
+        def mended() -> None:
+            sandbox.faults.clear()
+            before.append(len(sandbox.log))
+
+        ends_after(mended, monkeypatch)
+        result = landed(account(sandbox.base_url, tmp_path))
+        asked = {each.path.split("/")[3] for each in sandbox.log[before[0] :]}
+
+    assert result.success
+    assert 1 == count(result, dg.DagsterEventType.STEP_UP_FOR_RETRY)
+    keys = [event.asset_key for event in result.get_asset_materialization_events()]
+    assert sorted([*KEYS.values(), PUBLISHED]) == sorted(key for key in keys if key)
+    assert {"leads"} == asked
+    assert 1 == len(Warehouse(tmp_path).publications(5))
+
+
+@pytest.mark.usefixtures("impatient")
+def test_what_landed_is_published_after_the_last_repeat(tmp_path: Path) -> None:
+    """Where leads stay out of reach, the step is repeated twice and fails with their name; the
+    others landed once, and were published once.
+    """
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        sandbox.faults.add(Status(503), path="/api/v1/leads*", times=None)
+        result = landed(account(sandbox.base_url, tmp_path))
+
+    assert not result.success
+    assert 2 == count(result, dg.DagsterEventType.STEP_UP_FOR_RETRY)
+    (failure,) = result.get_step_failure_events()
+    told = failure.step_failure_data.user_failure_data
+    assert told is not None
+    assert str(told.description).startswith("The pull did not land leads. leads: failed: ")
+    assert len(CATALOG) - 1 == len(result.get_asset_materialization_events())
+    warehouse = Warehouse(tmp_path)
+    assert 1 == len(warehouse.publications(5))
+    landing = rows(warehouse.published, "SELECT count(*) AS jobs FROM landing.jobs")
+    assert [{"jobs": COUNTS["jobs"]}] == landing
+
+
+def hold_the_lease(folder: Path) -> None:
+    """Let this very process hold the account's lease, as a pull of it would."""
+    with Ledger(folder) as ledger:
+        ledger.take_lease("pull", Owner.of_this_process("run-1", "pull"), datetime.now(UTC))
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("cause", ["wrong key", "spent month", "another run's lease"])
+def test_what_a_person_has_to_mend_is_never_repeated(tmp_path: Path, cause: str) -> None:
+    """A key that is refused, a month that is spent and a lease that another run holds fail at
+    once; behind a lease not one request is sent.
+    """
+    with Sandbox(
+        counts=COUNTS,
+        keys={KEY: ("*",)},
+        monthly_limit=5 if cause == "spent month" else None,
+        behaviours={"month_reset": "month"},
+    ) as sandbox:
+        if cause == "another run's lease":
+            hold_the_lease(tmp_path)
+        key = "another" if cause == "wrong key" else KEY
+        result = landed(account(sandbox.base_url, tmp_path, key))
+        sent = len(sandbox.log)
+
+    assert not result.success
+    assert 0 == count(result, dg.DagsterEventType.STEP_UP_FOR_RETRY)
+    assert (sent == 0) == (cause == "another run's lease")
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_run_in_place_of_a_killed_one_waits_for_its_lease(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it cannot be seen that the process before is dead, a run that Dagster began in its
+    place is repeated until that lease has run out; no other run is.
+    """
+    hold_the_lease(tmp_path)
+
+    def run_out() -> None:
+        with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as ledger, ledger:
+            ledger.execute("UPDATE leases SET host = 'elsewhere', expires_at = ?", (PAST,))
+
+    whole: Callable[..., Any] = vars(module)["pull"]
+
+    async def held_once(*given: Any, **named: Any) -> PullReport:
+        try:
+            report: PullReport = await whole(*given, **named)
+            return report
+        finally:
+            run_out()
+
+    monkeypatch.setattr(module, "pull", held_once)
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        result = landed(account(sandbox.base_url, tmp_path), tags={RETRY_TAG: "1"})
+
+    assert result.success
+    assert 1 == count(result, dg.DagsterEventType.STEP_UP_FOR_RETRY)
+
+
+PAST = datetime(2020, 1, 1, tzinfo=UTC).isoformat()
+
+
+def test_from_failure_leaves_out_what_landed(tmp_path: Path) -> None:
+    """Dagster's re-execution from the assets that failed asks for leads alone, and publishes."""
+    scopes = [f"{each.scope}.read" for each in CATALOG.values() if each.name != "leads"]
+    keys: dict[str, Any] = {KEY: scopes, "with-leads": ("*",)}
+    with (
+        Sandbox(counts=COUNTS, keys=keys) as sandbox,
+        instance_in(tmp_path / "home") as instance,
+    ):
+        first = landed(account(sandbox.base_url, tmp_path), instance)
+        run = instance.get_run_by_id(first.run_id)
+        assert run is not None
+        assert run.execution_plan_snapshot_id is not None
+        plan = instance.get_execution_plan_snapshot(run.execution_plan_snapshot_id)
+        again, _ = RunDomain(instance).get_keys_to_reexecute(first.run_id, plan)
+        before = len(sandbox.log)
+        second = landed(
+            account(sandbox.base_url, tmp_path, "with-leads"), instance, selection=list(again)
+        )
+        asked = {each.path.split("/")[3] for each in sandbox.log[before:]}
+
+    assert (False, True) == (first.success, second.success)
+    assert {LEADS, PUBLISHED} == set(again)
+    assert {"leads"} == asked

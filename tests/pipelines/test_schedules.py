@@ -1,0 +1,191 @@
+"""Schedules: off until switched on, at the accounts' own times, and never a queue of late runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+import yaml
+
+from pipelines.accounts import PARTITION_TAG, Accounts
+from pipelines.connections import Account
+from pipelines.definitions import define, definitions
+from pipelines.everywhere import define_everywhere
+from pipelines.jobs import INTRADAY, PULL, SCRUB
+from pipelines.pushes import NAME as PUSH
+from pipelines.schedules import schedules_of
+from tests.pipelines.running import instance_in
+
+ROOT = Path(__file__).parents[2]
+
+ACCOUNTS = """
+nightly_cron = "0 1 * * *"
+scrub_cron = "off"
+time_zone = "Europe/Berlin"
+[accounts.acme]
+[accounts.glo-bex]
+nightly_cron = "0 4 * * *"
+intraday_cron = "off"
+[accounts.initech]
+nightly_cron = "often"
+"""
+
+
+@pytest.fixture
+def account(tmp_path: Path) -> Account:
+    """Three accounts: one has times of its own, and those of another are wrong."""
+    (tmp_path / "connector.toml").write_text(ACCOUNTS, encoding="utf-8")
+    return Account(environ={}, cwd=tmp_path)
+
+
+@pytest.fixture
+def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+    """A Dagster whose runs can be made without being run."""
+    with instance_in(tmp_path / "home") as made:
+        yield made
+
+
+def schedules(account: Account) -> dict[str, dg.ScheduleDefinition]:
+    """The schedules of the accounts by name."""
+    return {each.name: each for each in schedules_of(Accounts.of(account))}
+
+
+def asked(schedule: dg.ScheduleDefinition, instance: dg.DagsterInstance) -> object:
+    """What the schedule asks for now: the accounts of the runs, or why there is none."""
+    with dg.build_schedule_context(instance=instance) as context:
+        found = schedule(context)
+    if isinstance(found, list):
+        return [each.partition_key for each in found]
+    return found
+
+
+def test_everything_is_off_until_it_is_switched_on(account: Account) -> None:
+    """No schedule of a newcomer, of accounts, or of Dask runs by itself."""
+    every = [
+        *(definitions.schedules or ()),
+        *(define(account).schedules or ()),
+        *(define_everywhere(account).schedules or ()),
+    ]
+
+    assert len(every) > 10
+    for each in every:
+        assert isinstance(each, dg.ScheduleDefinition)
+        assert dg.DefaultScheduleStatus.STOPPED == each.default_status
+
+
+def test_times_are_those_of_the_settings(account: Account) -> None:
+    """Accounts share the schedules of the common times; one with its own has its own; `off` leaves
+    an account out, and everybody where it is the common time.
+    """
+    found = {
+        name: (each.cron_schedule, each.execution_timezone, each.job_name)
+        for name, each in schedules(account).items()
+    }
+
+    assert {
+        "nightly_pull": ("0 1 * * *", "Europe/Berlin", PULL),
+        "nightly_pull_glo_DASH_bex": ("0 4 * * *", "Europe/Berlin", PULL),
+        "intraday_pull": ("0 7-18 * * 1-5", "Europe/Berlin", INTRADAY),
+        "hourly_freshness": ("5 * * * *", "UTC", "freshness"),
+    } == found
+    assert {"nightly_pull", "intraday_pull", "weekly_scrub", "hourly_freshness"} == {
+        each.name for each in definitions.schedules or ()
+    }
+
+
+def test_a_run_is_asked_for_each_account_that_has_none(
+    account: Account, instance: dg.DagsterInstance
+) -> None:
+    """Each account has a run of its own, a broken one too, which tells what is wrong; an account
+    whose run is going is left out, by any of the jobs that pull; where all have one the
+    schedule skips, and names the runs.
+    """
+    made = schedules(account)
+    nightly, own = made["nightly_pull"], made["nightly_pull_glo_DASH_bex"]
+    job = definitions.resolve_job_def(INTRADAY)
+
+    def begin(name: str) -> dg.DagsterRun:
+        return instance.create_run_for_job(
+            job, status=dg.DagsterRunStatus.STARTED, tags={PARTITION_TAG: name}
+        )
+
+    assert ["acme", "initech"] == asked(nightly, instance)
+    going = begin("acme")
+    assert ["initech"] == asked(nightly, instance)
+    assert ["glo-bex"] == asked(own, instance)
+    other = begin("initech")
+    skipped = asked(nightly, instance)
+    assert isinstance(skipped, dg.SkipReason)
+    assert (
+        f"acme: Run {going.run_id} is already under way."
+        f" initech: Run {other.run_id} is already under way." == skipped.skip_message
+    )
+    instance.report_run_canceled(going)
+    assert ["acme"] == asked(nightly, instance)
+
+
+def test_a_push_keeps_no_pull_from_being_asked_for(instance: dg.DagsterInstance) -> None:
+    """Only runs that pull count: a push and a pull may go side by side."""
+    (nightly,) = (e for e in definitions.schedules or () if e.name == "nightly_pull")
+    push = definitions.resolve_job_def(PUSH)
+    config = {"ops": {"push_file": {"config": {"resource": "jobs", "file": "f", "mode": "create"}}}}
+    instance.create_run_for_job(push, run_config=config, status=dg.DagsterRunStatus.STARTED)
+
+    assert isinstance(nightly, dg.ScheduleDefinition)
+    assert isinstance(asked(nightly, instance), dg.RunRequest)
+
+
+def test_a_project_file_that_cannot_be_read_is_the_reason(
+    tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    """No run is asked for that could only fail; the reason is what is wrong."""
+    (tmp_path / "connector.toml").write_text("[accounts.acme", encoding="utf-8")
+    made = schedules(Account(environ={}, cwd=tmp_path))
+    skipped = asked(made["nightly_pull"], instance)
+
+    assert isinstance(skipped, dg.SkipReason)
+    assert "connector.toml is not valid TOML" in str(skipped.skip_message)
+
+
+def test_all_accounts_at_once_skip_while_a_run_of_all_is_going(
+    account: Account, instance: dg.DagsterInstance
+) -> None:
+    """On Dask one run of all accounts goes at a time, whichever of the jobs it is."""
+    made = define_everywhere(account)
+    found = {e.name: e for e in made.schedules or () if isinstance(e, dg.ScheduleDefinition)}
+    nightly = found["nightly_pull_everywhere"]
+    assert isinstance(asked(nightly, instance), dg.RunRequest)
+    going = instance.create_run_for_job(
+        made.resolve_job_def("intraday_everywhere"), status=dg.DagsterRunStatus.STARTED
+    )
+    skipped = asked(nightly, instance)
+
+    assert isinstance(skipped, dg.SkipReason)
+    assert f"Run {going.run_id} is already under way." == skipped.skip_message
+
+
+def test_the_scrub_looks_deep(account: Account) -> None:
+    """The weekly job compares every page, and spends what the settings give it."""
+    config = definitions.resolve_job_def(SCRUB).run_config
+
+    assert {"ops": {"pull_landing": {"config": {"deep": True}}}} == config
+
+
+def test_one_run_of_an_account_and_several_accounts_at_once(tmp_path: Path) -> None:
+    """The project's `dagster.yaml` lets one run of each partition go at a time, and more of
+    different ones.
+    """
+    text = (ROOT / "dagster.yaml").read_text(encoding="utf-8")
+    given = yaml.safe_load(text)["concurrency"]["runs"]
+    (tmp_path / "dagster.yaml").write_text(text, encoding="utf-8")
+    with dg.DagsterInstance.from_config(str(tmp_path)) as made:
+        queue = made.get_concurrency_config().run_queue_config
+
+    assert queue is not None
+    assert given["tag_concurrency_limits"] == list(queue.tag_concurrency_limits or ())
+    assert [{"key": PARTITION_TAG, "value": {"applyLimitPerUniqueValue": True}, "limit": 1}] == (
+        given["tag_concurrency_limits"]
+    )
+    assert queue.max_concurrent_runs > 1

@@ -1,0 +1,73 @@
+"""A publisher is killed while it builds models, checks them, or masks what it has built."""
+
+from __future__ import annotations
+
+import random
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.faults.amount import IS_ALL, SEED, SHARES
+from tests.publication.agency import Agency
+from tests.publication.nursery import Nursery
+
+KEY = "planted-hash-key-77aa"
+NAME = "Zebediah"
+LAST = 40
+"""As many steps of a publication are its last ones: in them files are recorded and renamed."""
+
+_STATE = """
+    SELECT (SELECT count(*) FROM landing.jobs) AS landed, (SELECT count(*) FROM marts.fct_jobs)
+    AS made, (SELECT count(*) FROM marts.dim_people) AS people
+"""
+
+
+def points(steps: int, share: int) -> list[int]:
+    """The deaths of one share: every step, or one on the way and one while files change places."""
+    if IS_ALL:
+        return [*range(1 + share, steps + 1, SHARES)]
+    chance = random.Random(f"published {SEED}")
+    return [chance.randint(1, steps - LAST), chance.randint(steps - LAST + 1, steps)]
+
+
+# What is masked was built before, so that a few deaths try both.
+@pytest.mark.parametrize("share", range(SHARES if IS_ALL else 1))
+@pytest.mark.parametrize("personal", ["keep", "hash"] if IS_ALL else ["hash"])
+def test_killed_in_a_build_or_a_mask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, personal: str, share: int
+) -> None:
+    """Wherever a publisher dies, analysts have the old file or the new one, with landing and marts
+    of one moment and no name that is to be masked; the next one publishes what has landed since,
+    whatever was left lying about, and leaves nothing.
+    """
+    given = {"CONNECTOR_PUBLISH_PERSONAL": personal, "CONNECTOR_PUBLISH_HASH_KEY": KEY}
+    agency = Agency(tmp_path, **given)
+    agency.use_project(monkeypatch)
+    agency.land("candidates", {"id": "c1", "first_name": NAME, "status": "active"})
+    agency.land("jobs", {"id": "j0", "title": "Nurse"})
+    project = agency.project_folder
+    with Nursery() as nursery:
+        status, steps = nursery.publish(agency.given, project=project)
+        assert 0 == status
+        for jobs, point in enumerate(points(steps, share), 2):
+            told = f"killed at step {point} of {steps}"
+            agency.land("jobs", {"id": f"j{jobs}", "title": "Cook"})
+            assert -signal.SIGKILL == nursery.publish(agency.given, point, project)[0], told
+            _whole(agency, personal, (jobs - 1, jobs), told)
+            agency.publish()
+            _whole(agency, personal, (jobs,), told)
+            assert [] == agency.leftovers(), told
+
+    last, *before = [each.outcome for each in agency.warehouse.publications(1000)]
+    assert "published" == last
+    assert {"published", "interrupted"} >= {*before}
+
+
+def _whole(agency: Agency, personal: str, jobs: tuple[int, ...], told: str) -> None:
+    """The published file is one of these states, and masked as it has to be."""
+    (state,) = agency.rows(_STATE)
+    assert state["landed"] in jobs, told
+    assert (state["landed"], 1) == (state["made"], state["people"]), told
+    if personal == "hash":
+        assert NAME.encode() not in agency.file.read_bytes(), told

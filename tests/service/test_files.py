@@ -1,0 +1,191 @@
+"""The files for running as a service: what they name exists, and nobody in them is root."""
+
+from __future__ import annotations
+
+import configparser
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+
+from connector.cli import main
+from connector.settings import CONFIG_VARIABLE, ENVIRONMENT
+from tests.house.tree import ROOT
+
+FOLDER = ROOT / "docs" / "service"
+FILES = sorted(path for path in FOLDER.iterdir() if path.is_file())
+UNITS = [path for path in FILES if path.suffix in (".service", ".timer")]
+PROGRAMS = "/opt/connector/bin/"
+BIN = Path(sys.executable).parent
+
+
+def compose() -> dict[str, Any]:
+    """The compose file, with what is merged."""
+    found = yaml.safe_load((FOLDER / "compose.yaml").read_text(encoding="utf-8"))
+    assert isinstance(found, dict)
+    return found
+
+
+def unit_of(path: Path) -> configparser.ConfigParser:
+    """A unit as systemd reads it, but that of a key given twice the last one stays."""
+    unit = configparser.ConfigParser(interpolation=None, strict=False)
+    unit.optionxform = str  # type: ignore[assignment, method-assign] # systemd heeds letter case
+    unit.read_string(path.read_text(encoding="utf-8"))
+    return unit
+
+
+def commands() -> list[list[str]]:
+    """Every command that the files run, in words."""
+    found = [shlex.split(unit_of(p)["Service"]["ExecStart"]) for p in UNITS if p.suffix[1] == "s"]
+    for each in compose()["services"].values():
+        found += [each["command"]] if "command" in each else []
+        found += [each["healthcheck"]["test"][1:]] if "healthcheck" in each else []
+    text = (FOLDER / "Containerfile").read_text(encoding="utf-8")
+    found += [
+        yaml.safe_load(words)
+        for words in re.findall(r"^(?:HEALTHCHECK .* )?CMD (\[.*\])$", text, re.MULTILINE)
+    ]
+    return [[words[0].removeprefix(PROGRAMS), *words[1:]] for words in found]
+
+
+@pytest.mark.parametrize("words", [c for c in commands() if c[0] == "connector"], ids=" ".join)
+def test_every_command_of_ours_can_be_given_so(words: list[str]) -> None:
+    """Each call of the connector is one that it takes, with these very options."""
+    group = click.Context(main)
+    command = main.get_command(group, words[1])
+
+    assert command is not None, words
+    command.make_context(words[1], list(words[2:]), parent=group)
+
+
+def test_every_other_program_is_one_that_is_installed() -> None:
+    """Dagster's programs are there under these names; the rest is what base images have."""
+    others = {words[0] for words in commands()} - {"connector"}
+
+    assert {"dagster-webserver", "dagster-daemon", "python", "pg_isready"} == others
+    assert [] == [each for each in others - {"pg_isready"} if not (BIN / each).exists()]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_every_variable_is_a_setting(path: Path) -> None:
+    """Every CONNECTOR_* name in the files is a setting's variable."""
+    known = {*ENVIRONMENT.values(), CONFIG_VARIABLE}
+    named = set(re.findall(r"\bCONNECTOR_[A-Z_]+\b", path.read_text(encoding="utf-8")))
+
+    assert set() == named - known
+
+
+def test_services_run_as_nobody_and_keep_what_must_last() -> None:
+    """No container is root, each has a health check or ends by itself, every named volume is
+    declared, and the webserver is published on this machine alone.
+    """
+    whole = compose()
+    services = whole["services"]
+
+    assert {"postgres", "webserver", "daemon", "backup"} == set(services)
+    for name, each in services.items():
+        assert each["user"].split(":")[0] not in ("", "0", "root"), name
+        assert "healthcheck" in each or each["restart"] == "no", name
+        for volume in each["volumes"]:
+            source = volume.split(":")[0]
+            assert source.startswith("./") or source in whole["volumes"], volume
+    assert ["127.0.0.1:3000:3000"] == services["webserver"]["ports"]
+    for name in ("webserver", "daemon", "backup"):
+        each = services[name]
+        assert ["ALL"] == each["cap_drop"]
+        assert each["read_only"] is True
+        assert "data:/var/lib/connector/data" in each["volumes"]
+        assert "service_healthy" == each["depends_on"]["postgres"]["condition"]
+
+
+def test_the_image_copies_what_is_there_and_ends_as_nobody() -> None:
+    """What the image is made of exists, its last user is not root, and nothing unlocked is
+    installed.
+    """
+    text = (FOLDER / "Containerfile").read_text(encoding="utf-8")
+    copied = [line.split()[1:-1] for line in text.splitlines() if line.startswith("COPY ")]
+    sources = [s for words in copied if not words[0].startswith("--") for s in words]
+    users = re.findall(r"^USER (.+)$", text, re.MULTILINE)
+    (made,) = re.findall(r"--uid (\d+)", text)
+
+    assert [] == [each for each in sources if not (ROOT / each).exists()]
+    assert [made] == users
+    assert f"{made}:{made}" == compose()["services"]["daemon"]["user"]
+    for line in re.findall(r"pip install (.+)", text):
+        assert "--require-hashes" in line or "--no-index" in line, line
+
+
+def test_the_database_library_is_the_one_that_this_dagster_has() -> None:
+    """Dagster's library for PostgreSQL is locked to the version that goes with Dagster's own."""
+    text = (FOLDER / "requirements.txt").read_text(encoding="utf-8")
+    major, minor, patch = version("dagster").split(".")
+
+    assert "1" == major
+    assert f"dagster-postgres==0.{int(minor) + 16}.{patch} " in text
+    assert [] == re.findall(r"^-.*|\w+://\S+", text, re.MULTILINE)
+    blocks = re.split(r"^(?=[A-Za-z0-9])", text, flags=re.MULTILINE)[1:]
+    assert [] == [block.split("\n")[0] for block in blocks if "--hash=sha256:" not in block]
+
+
+def test_dagster_runs_as_in_the_project_but_for_its_storage() -> None:
+    """The service's `dagster.yaml` differs from the project's in where things are kept alone, and
+    names no variable that the compose file does not give.
+    """
+    theirs = yaml.safe_load((FOLDER / "dagster.yaml").read_text(encoding="utf-8"))
+    ours = yaml.safe_load((ROOT / "dagster.yaml").read_text(encoding="utf-8"))
+    kept = ("storage", "compute_logs", "local_artifact_storage")
+    given = compose()["services"]["daemon"]["environment"]
+    named = re.findall(r"env: (\w+)", (FOLDER / "dagster.yaml").read_text(encoding="utf-8"))
+
+    assert {n: v for n, v in ours.items() if n not in kept} == {
+        n: v for n, v in theirs.items() if n not in kept
+    }
+    assert set() == set(named) - set(given)
+    assert ["postgres"] == list(theirs["storage"])
+    assert given["DAGSTER_PG_HOST"] in compose()["services"]
+
+
+@pytest.mark.parametrize("path", UNITS, ids=lambda path: path.name)
+def test_units_are_closed_and_belong_together(path: Path) -> None:
+    """Each service has a user of its own, makes nothing that others may open, and may write to its
+    own folders alone; each timer has its service.
+    """
+    if path.suffix == ".timer":
+        assert path.with_suffix(".service").exists()
+        return
+    unit = unit_of(path)["Service"]
+
+    assert "connector" == unit["User"] == unit["Group"]
+    assert ("0077", "0700", "strict") == (
+        unit["UMask"],
+        unit["StateDirectoryMode"],
+        unit["ProtectSystem"],
+    )
+    assert "yes" == unit["NoNewPrivileges"]
+    assert "" == unit["CapabilityBoundingSet"]
+    assert "CONNECTOR_API_KEY=" not in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd here")
+def test_systemd_takes_the_units(tmp_path: Path) -> None:
+    """The system that is to run the units finds nothing to say against any of them."""
+    for path in UNITS:
+        text = path.read_text(encoding="utf-8").replace(PROGRAMS, f"{BIN}/")
+        (tmp_path / path.name).write_text(text, encoding="utf-8")
+
+    verified = subprocess.run(
+        ["systemd-analyze", "verify", *sorted(map(str, tmp_path.iterdir()))],  # noqa: S607
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (0, "") == (verified.returncode, verified.stderr)

@@ -1,0 +1,239 @@
+"""Files of earlier versions open, are brought up to this one and go on; those of later ones are
+refused by name, and stay as they are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from connector.errors import ConnectorError, NotALedger, NotAWarehouse
+from connector.ledger import Ledger, migrations
+from connector.ledger.file import APPLICATION_ID
+from connector.run import pull
+from connector.sandbox import LEAD_STATUSES, Sandbox
+from connector.warehouse import Warehouse
+from connector.warehouse.migrations import MIGRATIONS
+from connector.warehouse.schema import migrate
+from tests.ledger.account import used
+from tests.pull.landed import differences, published, rows, settings_of
+
+FIRST = Path(__file__).with_name("versions") / "work_1.dump"
+"""A work file as the first version left it, in SQL: made by that version's own code."""
+
+NOW = datetime(2026, 11, 22, 13, 0, tzinfo=UTC)
+
+RELEASED = {
+    "work": (
+        *("85228613d7b1", "dba2d1adcb8b", "ed0fa176fbc9", "4e25fb41e095", "72d461373f93"),
+        *("a6e5f9239829", "34b589956fd7", "3841435aef92"),
+    ),
+    "ledger": (
+        *("a3a358609565", "80d6a67c0ee3", "afd34fe01c19", "1149797ec1df", "bce62fd0d7fc"),
+        "7325d6307d7f",
+    ),
+}
+"""The digest of each migration that was ever released, in order; with a release it gets longer."""
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of the first version, made once: DuckDB's own defaults, as that version had them."""
+    path = tmp_path_factory.mktemp("first") / "work.duckdb"
+    with duckdb.connect(
+        str(path), config={"storage_compatibility_version": "v1.2.0"}
+    ) as connection:
+        connection.execute(FIRST.read_text(encoding="utf-8"))
+    return path
+
+
+@pytest.fixture
+def folder(first: Path, tmp_path: Path) -> Path:
+    """A data folder as the first version left it: the work file, and a published copy of it."""
+    data = tmp_path / "data"
+    data.mkdir(mode=0o700)
+    for name in ("work.duckdb", "recruitment.duckdb"):
+        shutil.copyfile(first, data / name)
+    return tmp_path
+
+
+def first_ledger(path: Path) -> None:
+    """A ledger of the first version: the tables of its one migration, with requests in them."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for statement in migrations.MIGRATIONS[0][1]:
+            connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute("PRAGMA user_version = 1")
+        connection.execute("INSERT INTO spent VALUES ('2026-11-20', 'pull', 'jobs.list', 40)")
+        connection.execute(
+            "INSERT INTO blocks (run_id, command, day, requests) VALUES ('a', 'pull',"
+            " '2026-11-21', 7)"
+        )
+
+
+def fill(sandbox: Sandbox, work: Path) -> None:
+    """Put into the platform what the file of the first version holds of it."""
+    query = "SELECT _record, {} FROM landing.{} WHERE _deleted_at IS NULL"
+    for name in ("companies", "jobs", "candidates", "leads", "bookings", "content_types"):
+        found = rows(work, query.format("NULL AS parent", name))
+        sandbox.store.load(name, ((json.loads(r["_record"]), None) for r in found))
+    found = rows(work, query.format("_content_type_id AS parent", "content_items"))
+    sandbox.store.load("content_items", ((json.loads(r["_record"]), r["parent"]) for r in found))
+
+
+def churn(sandbox: Sandbox) -> None:
+    """What people did between the two versions: a change, a deletion, somebody new."""
+    first, second, *_ = sorted(sandbox.store.records("candidates"))
+    sandbox.store.update("candidates", first, {"city": "Leeds"})
+    sandbox.store.delete("candidates", second)
+    sandbox.store.create(
+        "leads",
+        {"email": "new@lead.example", "lead_status_id": LEAD_STATUSES[0], "first_name": "Zoë"},
+    )
+
+
+def test_a_folder_of_the_first_version_upgrades_and_pulls_to_an_exact_copy(folder: Path) -> None:
+    """The first version's work file opens, keeps its runs and rows, gets its history, and the next
+    pull goes on from its bookmarks: exact again, for the requests of what has changed alone.
+    """
+    data = folder / "data"
+    first_ledger(data / "ledger.sqlite")
+    with Sandbox(clock=lambda: NOW) as sandbox:
+        fill(sandbox, data / "work.duckdb")
+        churn(sandbox)
+        report = asyncio.run(pull(settings_of(sandbox, folder), now=lambda: NOW))
+        assert "done" == report.outcome, report.as_json()
+        assert [] == differences(sandbox, published(folder))
+
+    # A first load would have read every detail again: 18 of them, and every page twice.
+    assert report.requests <= 24, report.requests
+    found = rows(published(folder), "SELECT number FROM sync.migrations ORDER BY number")
+    assert [number for number, _, _ in MIGRATIONS] == [row["number"] for row in found]
+    assert 3 == len(rows(published(folder), "SELECT run_id FROM sync.runs"))
+    versions = rows(
+        published(folder), "SELECT id, count(*) AS n FROM history.candidates GROUP BY id"
+    )
+    assert {1, 2} == {row["n"] for row in versions}
+    with Ledger(data) as ledger:
+        assert 47 + report.requests == used(ledger, NOW)
+
+
+def test_the_fixture_is_of_the_first_version(folder: Path) -> None:
+    """What the tests call the first version has one migration, no history and no ledger."""
+    path = folder / "data" / "work.duckdb"
+
+    assert [1] == [each["number"] for each in rows(path, "SELECT number FROM sync.migrations")]
+    assert [] == rows(path, "SELECT 1 FROM duckdb_tables() WHERE schema_name = 'history'")
+    assert 6 == len(rows(path, "SELECT 1 FROM landing.candidates"))
+
+
+@pytest.mark.parametrize("last", range(1, len(migrations.MIGRATIONS)))
+def test_a_ledger_of_every_version_upgrades(last: int, tmp_path: Path) -> None:
+    """A ledger that any version left opens with all of today's tables and the requests that it
+    counted, and is upgraded once.
+    """
+    path = tmp_path / "ledger.sqlite"
+    first_ledger(path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for _, statements in migrations.MIGRATIONS[1:last]:
+            for statement in statements:
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {last}")
+
+    with Ledger(tmp_path) as ledger:
+        assert 47 == used(ledger, NOW)
+    with closing(sqlite3.connect(path)) as connection:
+        upgraded = tables(connection)
+        assert [(len(migrations.MIGRATIONS),)] == connection.execute(
+            "PRAGMA user_version"
+        ).fetchall()
+    (tmp_path / "new").mkdir()
+    with Ledger(tmp_path / "new") as ledger:
+        ledger.uses()
+        with closing(sqlite3.connect(ledger.path)) as connection:
+            assert tables(connection) == upgraded
+
+
+def tables(connection: sqlite3.Connection) -> set[str]:
+    """What there is in the file, as it was said."""
+    return {sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master") if sql}
+
+
+@pytest.mark.parametrize("last", [2, 5])
+def test_a_work_file_of_a_version_between_upgrades(last: int, first: Path, tmp_path: Path) -> None:
+    """A work file at another migration is brought to the last one, and keeps its rows."""
+    path = tmp_path / "work.duckdb"
+    shutil.copyfile(first, path)
+    with duckdb.connect(str(path)) as connection:
+        for number, name, statements in MIGRATIONS[1:last]:
+            connection.execute(statements)
+            connection.execute(
+                "INSERT INTO sync.migrations (number, name) VALUES (?, ?)", [number, name]
+            )
+        migrate(connection, str(path))
+        migrate(connection, str(path))
+        found = connection.execute("SELECT number FROM sync.migrations ORDER BY ALL").fetchall()
+        assert [(number,) for number, _, _ in MIGRATIONS] == found
+        assert [(6,)] == connection.execute("SELECT count(*) FROM landing.candidates").fetchall()
+        assert [(6,)] == connection.execute("SELECT count(*) FROM history.candidates").fetchall()
+
+
+def later_work(folder: Path) -> Iterator[ConnectorError]:
+    """What an older program says of a work file of a later version."""
+    warehouse = Warehouse(folder)
+    warehouse.prepare()
+    with duckdb.connect(str(warehouse.work)) as connection:
+        connection.execute("INSERT INTO sync.migrations (number, name) VALUES (99, 'later')")
+    before = warehouse.work.read_bytes()
+    with pytest.raises(NotAWarehouse) as caught:
+        warehouse.prepare()
+    assert before == warehouse.work.read_bytes()
+    yield caught.value
+
+
+def later_ledger(folder: Path) -> Iterator[ConnectorError]:
+    """What an older program says of a ledger of a later version."""
+    with Ledger(folder) as ledger:
+        ledger.uses()
+        with closing(sqlite3.connect(ledger.path)) as connection:
+            connection.execute("PRAGMA user_version = 99")
+    with pytest.raises(NotALedger) as caught:
+        Ledger(folder).uses()
+    yield caught.value
+
+
+@pytest.mark.parametrize("made", [later_work, later_ledger])
+def test_an_older_program_refuses_a_newer_file(made: object, tmp_path: Path) -> None:
+    """A file that a later version made is refused by its name, with what to do, and unchanged."""
+    assert callable(made)
+    (error,) = made(tmp_path)
+
+    assert "later version" in str(error)
+    assert str(tmp_path) in str(error)
+    assert "Install" in error.action
+
+
+def digest(text: str) -> str:
+    """A short digest of a migration's text, whatever its blanks."""
+    return hashlib.sha256(" ".join(text.split()).encode()).hexdigest()[:12]
+
+
+def test_no_released_migration_was_changed() -> None:
+    """Each migration is as it was released: a file that has it would never get what was changed."""
+    work = [digest(statements) for _, _, statements in MIGRATIONS]
+    ledger = [digest(" ".join(statements)) for _, statements in migrations.MIGRATIONS]
+
+    assert list(RELEASED["work"]) == work[: len(RELEASED["work"])]
+    assert list(RELEASED["ledger"]) == ledger[: len(RELEASED["ledger"])]
+    assert list(range(1, len(work) + 1)) == [number for number, _, _ in MIGRATIONS]
+    assert list(range(1, len(ledger) + 1)) == [number for number, _ in migrations.MIGRATIONS]

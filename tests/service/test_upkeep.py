@@ -1,0 +1,177 @@
+"""`doctor` looks at what keeps an account well, and `health` answers in one line."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from connector.backup import make_backup
+from connector.catalog import CATALOG
+from connector.engine.ask import Commit
+from connector.engine.bookmark import Bookmark, Stream
+from connector.ledger import Ledger
+from connector.ledger.erasures import Erasures
+from connector.settings import Settings, load_settings
+from connector.suppression import Person
+from connector.upkeep import Check, upkeep
+from connector.warehouse import Run, Warehouse
+from tests.cli.calling import call, variables
+
+NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
+ADDRESS = "https://acme.example"
+
+
+def settings_of(folder: Path, **more: str) -> Settings:
+    """Settings of an account in the folder."""
+    return load_settings({}, {**variables(ADDRESS, folder / "data"), **more}, folder)
+
+
+def looked(settings: Settings, now: datetime = NOW, **environ: str) -> dict[str, Check]:
+    """Every check by its name."""
+    return {each.name: each for each in upkeep(settings, environ, now)}
+
+
+def land(settings: Settings, proven_at: datetime) -> None:
+    """A work file whose last pull was proven at that moment."""
+    warehouse = Warehouse(settings.folder)
+    warehouse.prepare()
+    run = Run("r1", "pull", started_at=proven_at)
+    warehouse.begin(run)
+    for resource in (each for each in CATALOG.values() if each.parent is None):
+        bookmark = Commit(bookmark=Bookmark(proven_at=proven_at))
+        warehouse.commit(Stream(resource), bookmark, "r1", proven_at)
+    warehouse.end(replace(run, ended_at=proven_at, outcome="done"))
+
+
+@contextmanager
+def listening() -> Iterator[int]:
+    """A port of this machine that somebody listens at."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        yield listener.getsockname()[1]
+
+
+def test_an_account_that_was_never_used_is_well(tmp_path: Path) -> None:
+    """Nothing is landed: nothing is missing, nothing is made, and every check is ok."""
+    checks = looked(settings_of(tmp_path))
+
+    assert {"ok"} == {each.state for each in checks.values()}, checks
+    assert [
+        *("versions", "room", "permissions", "backup", "erasures", "alerts", "schedules", "proxy"),
+    ] == list(checks)
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_the_age_of_the_last_backup_is_told(tmp_path: Path) -> None:
+    """None, a fresh one, one of more than a week ago, and one that is gone."""
+    settings = settings_of(tmp_path)
+    land(settings, NOW)
+    with Ledger(settings.folder) as ledger:
+        ledger.uses()
+
+    assert "no backup was ever made" == looked(settings)["backup"].found
+    made = make_backup(settings, tmp_path / "backups", now=lambda: NOW)
+    fresh, old = looked(settings), looked(settings, NOW + timedelta(days=9))
+    made.file.unlink()
+    gone = looked(settings)
+
+    states = [each["backup"].state for each in (fresh, old, gone)]
+    assert ["ok", "warning", "warning"] == states
+    assert str(made.file) in fresh["backup"].found
+    assert "not there" in gone["backup"].found
+    assert "connector backup" in (old["backup"].action or "")
+
+
+def test_an_erasure_that_was_cut_off_is_told(tmp_path: Path) -> None:
+    """What was begun and not ended is a warning with the command that goes on."""
+    settings = settings_of(tmp_path)
+    settings.make_folder()
+    with Ledger(settings.folder) as ledger:
+        person = Person(emails=frozenset(("a@b.example",)))
+        Erasures(ledger).begin("erasure-1", [person], [[]], {}, NOW)
+
+    check = looked(settings)["erasures"]
+
+    assert ("warning", True) == (check.state, "erase --apply" in (check.action or ""))
+    assert "a@b.example" not in check.found
+
+
+def test_a_disk_without_room_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Less than what a run may need at once is a warning."""
+    usage = type("usage", (), {"free": 1024})
+    monkeypatch.setattr("shutil.disk_usage", lambda path: usage)
+
+    assert "warning" == looked(settings_of(tmp_path))["room"].state
+
+
+def test_alerts_are_tried_and_not_sent(tmp_path: Path) -> None:
+    """A webhook and a mail server that somebody listens at are well, and those that nobody does
+    are told without the address.
+    """
+    with listening() as port:
+        there = settings_of(tmp_path, CONNECTOR_ALERT_WEBHOOK=f"http://127.0.0.1:{port}/T0KEN")
+        assert "ok" == looked(there)["alerts"].state
+    nobody = {
+        "CONNECTOR_ALERT_WEBHOOK": f"http://127.0.0.1:{port}/T0KEN",
+        "CONNECTOR_ALERT_EMAIL_TO": "ann@acme.example",
+        "CONNECTOR_ALERT_EMAIL_FROM": "connector@acme.example",
+        "CONNECTOR_ALERT_EMAIL_HOST": "127.0.0.1",
+        "CONNECTOR_ALERT_EMAIL_PORT": str(port),
+        "CONNECTOR_ALERT_EMAIL_SECURITY": "none",
+    }
+    check = looked(settings_of(tmp_path, **nobody))["alerts"]
+
+    assert "warning" == check.state
+    assert "the webhook" in check.found
+    assert "the mail server" in check.found
+    assert "T0KEN" not in check.found + str(check.action)
+
+
+def test_doctor_looks_at_every_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With --all each account has its lines, one broken account keeps no other from being looked
+    at, and the exit status is the greatest.
+    """
+    (tmp_path / "connector.toml").write_text(
+        f'data_dir = "{tmp_path}/data"\n[accounts.acme]\nbilling_day = 99\n[accounts.globex]\n',
+        encoding="utf-8",
+    )
+    monkeypatch.chdir(tmp_path)
+    called = call(["doctor", "--all"], {})
+    told = call(["doctor", "--all", "--json"], {})
+
+    assert (2, 2) == (called.status, told.status)
+    assert "acme\t" in called.out
+    assert "globex\t" in called.out
+    assert ["acme", "globex"] == [each["account"] for each in told.object["accounts"]]
+    assert "billing_day" in told.object["accounts"][0]["error"]["message"]
+    assert "failed" == told.object["accounts"][1]["checks"][0]["state"]
+
+
+def test_health_is_one_line_and_a_status(tmp_path: Path) -> None:
+    """0 where nothing was pulled yet or all was proven lately, 1 where it was not, or where the
+    files cannot be read; no request is sent, and nothing is made.
+    """
+    environ = variables(None, tmp_path / "data", None)
+    new = call(["health"], environ)
+    assert not (tmp_path / "data").exists()
+    settings = settings_of(tmp_path)
+    land(settings, datetime.now(UTC) - timedelta(days=3))
+    fresh = call(["health", "--json", "--max-age", "10d"], environ)
+    old = call(["health", "--max-age", "2d"], environ)
+    settings.folder.joinpath("work.duckdb").write_bytes(b"nothing of ours")
+    broken = call(["health"], environ)
+
+    assert (0, 0, 1, 1) == (new.status, fresh.status, old.status, broken.status)
+    assert "(unnamed): well\n" == new.out
+    assert fresh.object["well"] is True
+    assert 1 == len(broken.out.splitlines())
+    assert "not a DuckDB database" in broken.out
+    assert "(unnamed): " in old.out
+    assert "proven" in old.out

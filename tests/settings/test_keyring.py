@@ -1,0 +1,149 @@
+"""The key from the system's keyring: found where it is named, and every way in which it is not."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import keyring
+import keyring.backends.fail
+import pytest
+from keyring.backend import KeyringBackend
+from keyring.errors import KeyringError, KeyringLocked
+
+from connector.errors import SettingsError
+from connector.settings import Settings, load_settings
+
+KEY = "planted-key-in-a-ring"
+ENTRY = {"CONNECTOR_API_KEY_KEYRING": "recruitment-connector/acme"}
+
+
+class FileKeyring(KeyringBackend):
+    """A keyring in a file of JSON, as keyring's own backends keep theirs; it may be locked."""
+
+    priority = 1
+
+    def __init__(self, path: Path, error: KeyringError | None = None) -> None:
+        super().__init__()  # type: ignore[no-untyped-call] # keyring does not say its types
+        self.path, self.error = path, error
+
+    def get_password(self, service: str, username: str) -> str | None:
+        """The password, if there is one."""
+        if self.error is not None:
+            raise self.error
+        kept = json.loads(self.path.read_text(encoding="utf-8")) if self.path.exists() else {}
+        found = kept.get(f"{service}\0{username}")
+        return None if found is None else str(found)
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        """Keep the password."""
+        self.path.write_text(json.dumps({f"{service}\0{username}": password}), encoding="utf-8")
+
+
+@pytest.fixture
+def ring(tmp_path: Path) -> Iterator[FileKeyring]:
+    """The keyring of this process, for the test's duration, with the key in it."""
+    before = keyring.get_keyring()
+    ring = FileKeyring(tmp_path / "ring.json")
+    ring.set_password("recruitment-connector", "acme", KEY)
+    keyring.set_keyring(ring)
+    yield ring
+    keyring.set_keyring(before)
+
+
+def load(folder: Path, **environ: str) -> Settings:
+    """The settings that the environment gives."""
+    return load_settings({}, {**ENTRY, **environ}, folder)
+
+
+def test_the_key_is_read_from_the_keyring(ring: FileKeyring, tmp_path: Path) -> None:
+    """The key comes from the entry that is named, says so, and is shown by nothing."""
+    settings = load(tmp_path)
+
+    assert settings.api_key.value is not None
+    assert KEY == settings.api_key.value.get_secret_value()
+    assert "the keyring, named by CONNECTOR_API_KEY_KEYRING" == settings.api_key.origin
+    assert KEY not in repr(settings)
+    assert ("api_key", "set", settings.api_key.origin) in list(settings.rows())
+
+
+def test_an_account_names_its_own_entry(ring: FileKeyring, tmp_path: Path) -> None:
+    """An account's table may name an entry, and inherits none from the top of the file."""
+    (tmp_path / "connector.toml").write_text(
+        'api_key_keyring = "recruitment-connector/top"\n[accounts.acme]\n'
+        'base_url = "https://acme.example"\napi_key_keyring = "recruitment-connector/acme"\n'
+        '[accounts.globex]\nbase_url = "https://globex.example"\n',
+        encoding="utf-8",
+    )
+    acme = load_settings({"account": "acme"}, {}, tmp_path)
+    globex = load_settings({"account": "globex"}, {}, tmp_path)
+
+    assert acme.api_key.value is not None
+    assert globex.api_key.value is None
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("recruitment-connector/other", "run 'keyring set recruitment-connector other'"),
+        ("nothing", "must be SERVICE/USER"),
+        ("/acme", "must be SERVICE/USER"),
+        ("service/", "must be SERVICE/USER"),
+    ],
+)
+def test_an_entry_that_is_not_there_is_told(
+    ring: FileKeyring, tmp_path: Path, entry: str, said: str
+) -> None:
+    """What is missing is told with how to put it there."""
+    with pytest.raises(SettingsError, match=said) as caught:
+        load(tmp_path, CONNECTOR_API_KEY_KEYRING=entry)
+    assert "CONNECTOR_API_KEY_KEYRING" in str(caught.value)
+    assert 2 == caught.value.exit_status
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [(KeyringLocked(KEY), "is locked"), (KeyringError(KEY), "failed")],
+)
+def test_a_keyring_that_cannot_be_read_is_told(
+    ring: FileKeyring, tmp_path: Path, error: KeyringError, said: str
+) -> None:
+    """A locked or broken keyring is a sentence, with nothing of what it said itself."""
+    ring.error = error
+    with pytest.raises(SettingsError, match=said) as caught:
+        load(tmp_path)
+    assert KEY not in f"{caught.value} {caught.value.action} {caught.value.__cause__}"
+
+
+def test_a_machine_without_a_keyring_is_told(ring: FileKeyring, tmp_path: Path) -> None:
+    """A server has no keyring: the error says so, and names the file as the way."""
+    keyring.set_keyring(keyring.backends.fail.Keyring())  # type: ignore[no-untyped-call] # as above
+    with pytest.raises(SettingsError, match="this machine has no keyring") as caught:
+        load(tmp_path)
+    assert "CONNECTOR_API_KEY_FILE" in caught.value.action
+
+
+def test_without_the_package_the_error_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The extra is needed only where a keyring is named, and then it is named as well."""
+    monkeypatch.setitem(sys.modules, "keyring", None)
+
+    assert None is load_settings({}, {}, tmp_path).api_key.value
+    with pytest.raises(SettingsError, match=r"recruitment-connector\[keyring\]"):
+        load(tmp_path)
+
+
+def test_the_key_is_named_in_one_place_alone(ring: FileKeyring, tmp_path: Path) -> None:
+    """Two places for the key are refused, as is one from outside for an address of the file."""
+    for other in ({"CONNECTOR_API_KEY": "k"}, {"CONNECTOR_API_KEY_FILE": "k"}):
+        with pytest.raises(SettingsError, match="both"):
+            load(tmp_path, **other)
+    (tmp_path / "connector.toml").write_text(
+        'base_url = "https://acme.example"\napi_key_keyring = "recruitment-connector/acme"\n',
+        encoding="utf-8",
+    )
+    with pytest.raises(SettingsError, match="would still come from"):
+        load_settings({}, {"CONNECTOR_BASE_URL": "https://other.example"}, tmp_path)

@@ -1,0 +1,96 @@
+"""The settings on schedules: which times and time zones are taken, and which are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from dagster._utils.schedules import is_valid_cron_string
+
+from connector.errors import SettingsError
+from connector.settings import load_settings
+
+TAKEN = (
+    "15 2 * * *",
+    "*/5 * * * *",
+    "0 7-18 * * 1-5",
+    "5/10 1,3 1-15/2 * 7",
+    "0 0 29 2 *",
+    "0 0 31 1,4 *",
+)
+REFUSED = (
+    "",
+    "often",
+    "@daily",
+    "* * * *",
+    "* * * * * *",
+    "60 * * * *",
+    "* 24 * * *",
+    "* * 0 * *",
+    "* * * 13 *",
+    "* * * * 8",
+    "5-1 * * * *",
+    "*/0 * * * *",
+    "1-2-3 * * * *",
+    "-1 * * * *",
+    "0 0 * * MON",
+    "0 0 30 2 *",
+    "0 0 31 4,6 *",
+)
+
+
+@pytest.mark.parametrize("cron", TAKEN)
+def test_a_time_is_taken_as_dagster_takes_it(tmp_path: Path, cron: str) -> None:
+    """What is taken is one that Dagster schedules by, whatever the spaces between its fields."""
+    settings = load_settings({"nightly_cron": f" {cron.replace(' ', '  ')} "}, {}, tmp_path)
+
+    assert cron == settings.nightly_cron.value
+    assert is_valid_cron_string(settings.nightly_cron.value)
+
+
+@pytest.mark.parametrize("cron", REFUSED)
+def test_another_time_is_refused_with_what_is_allowed(tmp_path: Path, cron: str) -> None:
+    """The message has the value, where it came from, and an example of what is allowed."""
+    (tmp_path / "connector.toml").write_text(f"scrub_cron = '{cron}'\n", encoding="utf-8")
+
+    with pytest.raises(SettingsError) as caught:
+        load_settings({}, {}, tmp_path)
+
+    said = f"scrub_cron is '{cron}' (from connector.toml): it must be five numbers or rules"
+    assert str(caught.value).startswith(said)
+    assert "such as '15 2 * * *' for 02:15 every day; or 'off'" in str(caught.value)
+
+
+def test_off_is_a_time_that_never_comes(tmp_path: Path) -> None:
+    """`off` is taken for each of the three, and for nothing else."""
+    environ = {f"CONNECTOR_{name}_CRON": "off" for name in ("NIGHTLY", "INTRADAY", "SCRUB")}
+    settings = load_settings({}, environ, tmp_path)
+
+    found = (settings.nightly_cron, settings.intraday_cron, settings.scrub_cron)
+    assert ["off"] * 3 == [each.value for each in found]
+
+
+def test_time_zone_is_one_that_exists(tmp_path: Path) -> None:
+    """A zone is taken by its name; what is none is refused, a path among it."""
+    assert "Europe/Berlin" == zone_of("Europe/Berlin", tmp_path)
+    for wrong in ("Europe/Brelin", "CEST+", "../UTC", "/etc/localtime", "Europe/", "Europe"):
+        with pytest.raises(SettingsError, match="must be the name of a time zone such as UTC"):
+            zone_of(wrong, tmp_path)
+
+
+def zone_of(name: str, folder: Path) -> str:
+    """The time zone as it is set."""
+    return load_settings({}, {"CONNECTOR_TIME_ZONE": name}, folder).time_zone.value
+
+
+def test_an_accounts_own_times_take_the_place_of_those_at_the_top(tmp_path: Path) -> None:
+    """An account inherits times from the top of the file, and may have its own."""
+    (tmp_path / "connector.toml").write_text(
+        "nightly_cron = '0 1 * * *'\ntime_zone = 'Europe/Berlin'\n"
+        "[accounts.acme]\n[accounts.globex]\nnightly_cron = '0 4 * * *'\n",
+        encoding="utf-8",
+    )
+    acme, globex = (load_settings({"account": n}, {}, tmp_path) for n in ("acme", "globex"))
+
+    assert ("0 1 * * *", "0 4 * * *") == (acme.nightly_cron.value, globex.nightly_cron.value)
+    assert "Europe/Berlin" == acme.time_zone.value == globex.time_zone.value

@@ -114,9 +114,9 @@ class Drive:
         """
         warehouse, asked = self._world.warehouse, asyncio.ensure_future(asking)
         try:
-            moment = 0.0 if warehouse.is_held_long else MOMENT_SECONDS
-            done, _ = await asyncio.wait((asked,), timeout=moment)
-            if not done:
+            is_long = warehouse.is_held_long
+            done, _ = await asyncio.wait((asked,), timeout=0.0 if is_long else MOMENT_SECONDS)
+            if is_long or not done:
                 await asyncio.to_thread(warehouse.release)
             return await asked
         finally:

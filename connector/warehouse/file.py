@@ -39,7 +39,7 @@ BLOCK_BYTES = 65_536
 ROW_GROUP_ROWS = 8_192
 """How many rows are written and compressed together."""
 
-JOINED_ROWS = 4_096
+JOINED_ROWS = 2_048
 """Where a file is tidied, up to three times as many rows are joined at once."""
 
 LOCK_WAIT_SECONDS = 30.0

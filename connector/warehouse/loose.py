@@ -22,6 +22,9 @@ from connector.warehouse.file import ROW_GROUP_ROWS, transaction
 ROWS_ENOUGH = ROW_GROUP_ROWS // 2
 """So many rows are a row group that is left alone."""
 
+FRESH_ROWS_MAX = ROWS_ENOUGH // 2
+"""So many rows are enough for one opening: until the file is closed they are kept in memory."""
+
 PIECES_MAX = 32
 """So many pieces are put together, however few rows they have."""
 
@@ -46,17 +49,30 @@ class Loose:
         self._fresh: Counter[str] = Counter()
         """What was added since the file was opened."""
 
+    @property
+    def is_long(self) -> bool:
+        """Whether a table has so many that they are to be put together."""
+        return any(tail.is_long for tail in self._tails.values())
+
+    @property
+    def has_many_fresh(self) -> bool:
+        """Whether as many were added to a table since the file was opened as one opening takes."""
+        return max(self._fresh.values(), default=0) >= FRESH_ROWS_MAX
+
     def put_together(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Write the loose rows of tables that have many once more, together, each table in a
-        transaction of its own. No row is lost, added or changed by it.
+        """Write the loose rows of one table that has many once more, together, in a transaction of
+        its own. No row is lost, added or changed by it.
+
+        To be called before anything is added to a file that was just opened: what is added stands
+        behind them.
         """
         for name, tail in self._tails.items():
-            # What was added since the opening stands behind them, and would be written too.
-            if tail.is_long and name not in self._fresh:
+            if tail.is_long:
                 with transaction(connection):
                     _put_together(connection, name, tail.rows)
                 self._fresh[name] = tail.rows
                 tail.rows = tail.pieces = 0
+                return
 
     def added(self, counts: Mapping[str, int]) -> None:
         """So many rows were committed to these tables."""

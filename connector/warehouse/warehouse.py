@@ -159,8 +159,13 @@ class Warehouse:
         """
         if what == Commit():
             return Landed()
+        if self._loose.is_long:
+            # Nothing takes more memory, so that it has an opening of its own.
+            self.release()
+            with self._reading() as connection:
+                self._loose.put_together(connection)
+            self.release()
         with self._reading() as connection:
-            self._loose.put_together(connection)
             table = Table(connection, stream)
             with transaction(connection):
                 what = without_erased(connection, stream, what, self.folder)
@@ -243,9 +248,12 @@ class Warehouse:
 
     @property
     def is_held_long(self) -> bool:
-        """Whether the file is open, and was for longer than others should wait for it."""
-        is_open = self._connection is not None
-        return is_open and time.monotonic() - self._opened_at > HELD_SECONDS
+        """Whether the file is open, and was for longer than others should wait for it, or for more
+        rows than should be kept in memory until it is closed.
+        """
+        if self._connection is None:
+            return False
+        return time.monotonic() - self._opened_at > HELD_SECONDS or self._loose.has_many_fresh
 
     @contextmanager
     def _reading(self, *, tidies: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:

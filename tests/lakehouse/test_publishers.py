@@ -22,8 +22,8 @@ from connector.settings import Settings
 from tests.lakehouse.group import Group
 from tests.lakehouse.publishers import DIES, Publishers
 
-ACCOUNTS = tuple(f"agency{n}" for n in range(8))
-PROCESSES = 4
+ACCOUNTS = tuple(f"agency{n}" for n in range(6))
+PROCESSES = 3
 
 PER_ACCOUNT = (
     "SELECT account, count(*), count(DISTINCT (account, id)), list(DISTINCT title) "

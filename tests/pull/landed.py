@@ -28,7 +28,7 @@ from connector.warehouse.schema import literal
 
 COUNTS = {
     "jobs": 60,
-    "candidates": 720,
+    "candidates": 480,
     "companies": 30,
     "bookings": 130,
     "leads": 110,

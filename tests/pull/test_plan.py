@@ -15,7 +15,7 @@ from connector.plan import PlanReport, plan
 from connector.sandbox import Sandbox
 from tests.pull.landed import SMALL, published, pulled, settings_of
 
-COUNT = 500
+COUNT = 300
 PAGES = math.ceil(COUNT / 100)
 
 

@@ -19,7 +19,7 @@ import duckdb
 
 from connector.warehouse.file import ROW_GROUP_ROWS, transaction
 
-ROWS_ENOUGH = ROW_GROUP_ROWS // 2
+ROWS_ENOUGH = ROW_GROUP_ROWS // 4
 """So many rows are a row group that is left alone."""
 
 FRESH_ROWS_MAX = ROWS_ENOUGH // 2

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from connector.push import ORDER, Manner, PushReport, Watches
     from connector.resource import Declaration
     from connector.run import PullManner, pull
+    from connector.schedule_settings import OFF
     from connector.settings import Settings, load_settings
     from connector.spreadsheet.mapping_file import load_map
     from connector.spreadsheet.problems import PROBLEMS
@@ -157,6 +158,7 @@ _HOMES = {
         "PullManner",
         "pull",
     ),
+    "schedule_settings": ("OFF",),
     "settings": (
         "Settings",
         "load_settings",
@@ -176,6 +178,7 @@ _HOMES = {
 
 __all__ = [
     "CATALOG",
+    "OFF",
     "ORDER",
     "PROBLEMS",
     "PUSH_OPTIONS",

@@ -13,6 +13,9 @@ from connector.errors import ConnectorError, Misused
 from connector.settings import ENVIRONMENT, Settings, load_settings
 from connector.sources import Sources, read_config
 
+UNNAMED = "(unnamed)"
+"""How the account without a name is written where each stands by its name."""
+
 
 @dataclass(frozen=True, slots=True)
 class Configured:
@@ -23,6 +26,17 @@ class Configured:
     name: str | None
     settings: Settings | None
     error: ConnectorError | None = None
+
+    @property
+    def title(self) -> str:
+        """The name as a person reads it."""
+        return self.name or UNNAMED
+
+    def required(self) -> Settings:
+        """The settings; what is wrong with them is raised where there are none."""
+        if self.settings is None:
+            raise self.error or AssertionError(f"{self.title} has neither settings nor an error")
+        return self.settings
 
 
 def configured_accounts(environ: Mapping[str, str], cwd: Path) -> tuple[Configured, ...]:

@@ -7,6 +7,7 @@ secret.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal, get_args
@@ -24,6 +25,9 @@ Style = Literal["generic", "slack"]
 
 Security = Literal["starttls", "ssl", "none"]
 """How the connection to the mail server is protected."""
+
+PORTS: Mapping[Security, int] = {"starttls": 587, "ssl": 465, "none": 25}
+"""The mail server's port for each, where none is set."""
 
 PASSWORD_CHARACTERS_MAX = 4096
 RECIPIENTS_MAX = 50

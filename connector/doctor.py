@@ -39,6 +39,7 @@ from connector.settings import Settings
 from connector.upkeep import Check, upkeep
 from connector.warehouse import Warehouse
 from connector.warehouse.repair import set_logs_aside
+from connector.words import counted
 
 SKEW_SECONDS_MAX = 60.0
 """A difference between the two clocks that is worth a warning."""
@@ -193,9 +194,8 @@ def _lakehouse(settings: Settings) -> Check:
         return Check("lakehouse", "ok", str(error))
     except ConnectorError as error:
         return Check("lakehouse", "warning", str(error), error.action)
-    accounts = len(found.entries)
-    noun = "account" if accounts == 1 else "accounts"
-    return Check("lakehouse", "ok", f"{found.data} has {accounts:,} {noun}")
+    accounts = counted(len(found.entries), "account")
+    return Check("lakehouse", "ok", f"{found.data} has {accounts}")
 
 
 def _count(

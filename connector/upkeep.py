@@ -18,6 +18,7 @@ from importlib.metadata import version
 from typing import Literal
 from urllib.parse import urlsplit
 
+from connector.alert_settings import PORTS
 from connector.engine.quota import shown
 from connector.errors import ConnectorError
 from connector.ledger import Ledger
@@ -41,7 +42,6 @@ ROOM_BYTES_MIN = 200 * 1024 * 1024
 PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 
 _SECONDS = 5.0
-_SMTP_PORTS: Mapping[str, int] = {"starttls": 587, "ssl": 465, "none": 25}
 
 State = Literal["ok", "warning", "failed", "not checked"]
 
@@ -147,7 +147,7 @@ def _alerts(settings: Settings) -> Check:
         _connect(parts.hostname or "", port, is_tls=parts.scheme == "https", failed=tried)
     if host is not None:
         security = settings.alert_email_security.value
-        port = settings.alert_email_port.value or _SMTP_PORTS[security]
+        port = settings.alert_email_port.value or PORTS[security]
         _greet(host, port, security, failed=tried)
     if webhook is None and host is None:
         found = "neither a webhook nor an email is set: a night that fails tells nobody"

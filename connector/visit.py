@@ -7,7 +7,6 @@ client of the account's address and key.
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -18,7 +17,8 @@ from connector.client import Client
 from connector.errors import Misused
 from connector.ledger import Ledger, Spender, Turn, terms_of
 from connector.outcome import Tally, Unwatched, Watch
-from connector.settings import Settings
+from connector.settings import Connection, Settings
+from connector.stamp import new_id
 from connector.stream import World
 from connector.warehouse import Run, Warehouse
 from connector.warehouse.file import make_folder
@@ -65,11 +65,12 @@ async def visiting(
     """
     if budget is not None and budget < 1:
         raise Misused(f"the budget is {budget} requests", action="Give it at least 1.")
-    settings.connection()  # A missing address or key is told before anything is made.
+    # A missing address or key is told before anything is made.
+    connection = settings.connection()
     await asyncio.to_thread(make_folder, settings.folder)
     started_at = now()
     run = Run(
-        run_id=f"{started_at:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}",
+        run_id=new_id(started_at),
         command=command,
         started_at=started_at,
         budget=budget,
@@ -78,7 +79,7 @@ async def visiting(
     with Ledger(settings.folder) as ledger:
         async with Turn(ledger, lease, spender, budget=budget, now=now) as turn:
             warehouse, tally = Warehouse(settings.folder), Tally()
-            client = _client(settings, connect, tally, turn)
+            client = _client(settings, connection, connect, tally, turn)
             world = World(
                 client=client,
                 connections=settings.connections.value,
@@ -97,9 +98,14 @@ async def visiting(
                     yield Visit(world, turn, run)
 
 
-def _client(settings: Settings, connect: Callable[..., Client], tally: Tally, turn: Turn) -> Client:
+def _client(
+    settings: Settings,
+    connection: Connection,
+    connect: Callable[..., Client],
+    tally: Tally,
+    turn: Turn,
+) -> Client:
     """A client of the account's address and key, as its settings say."""
-    connection = settings.connection()
     return connect(
         connection.base_url,
         connection.api_key,

@@ -18,6 +18,7 @@ from connector import ConnectorError, JobRun, check_alerts, configured_accounts,
 from pipelines import jobs, pushes
 from pipelines.accounts import PARTITION_TAG
 from pipelines.connections import Account
+from pipelines.states import ENDED
 
 CHECK_SECONDS = 300
 """The least time between two checks."""
@@ -26,12 +27,6 @@ DELIVER_SECONDS = 40.0
 """For how long one check of all accounts sends: Dagster gives a sensor a minute."""
 
 RUNS_LOOKED_AT = 25
-
-_ENDED = [
-    dg.DagsterRunStatus.SUCCESS,
-    dg.DagsterRunStatus.FAILURE,
-    dg.DagsterRunStatus.CANCELED,
-]
 
 
 @dg.sensor(
@@ -92,7 +87,7 @@ def check(account: Account, instance: dg.DagsterInstance, log: logging.Logger) -
 def _jobs(instance: dg.DagsterInstance, name: str | None, *, is_untagged: bool) -> Iterator[JobRun]:
     """The last run of each job that has ended, of those that belong to the account."""
     for job in (*jobs.PULLING, pushes.NAME):
-        ended = dg.RunsFilter(job_name=job, statuses=_ENDED)
+        ended = dg.RunsFilter(job_name=job, statuses=ENDED)
         for record in instance.get_run_records(ended, limit=RUNS_LOOKED_AT):
             tagged = record.dagster_run.tags.get(PARTITION_TAG)
             if tagged != name and not (tagged is None and is_untagged):

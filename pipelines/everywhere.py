@@ -15,12 +15,14 @@ from collections.abc import Iterator, Sequence
 import dagster as dg
 from dagster_dask import dask_executor
 
+from connector import OFF
 from pipelines.accounts import PARTITION_TAG, Accounts, plain_name
 from pipelines.connections import Account
 from pipelines.definitions import define
 from pipelines.jobs import INTRADAY, PULL, PULLING
 from pipelines.landing import RETRY_TAG
-from pipelines.schedules import KINDS, OFF, UNDER_WAY, Kind, pull_under_way
+from pipelines.schedules import KINDS, Kind, pull_under_way
+from pipelines.states import UNDER_WAY
 
 ADDRESS = "DASK_SCHEDULER_ADDRESS"
 """The variable that says where Dask's scheduler is, in Dask's own words."""

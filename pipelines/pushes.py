@@ -31,7 +31,7 @@ from connector import (
 )
 from pipelines.accounts import Accounts, account_of
 from pipelines.connections import Account, failure_of
-from pipelines.landing import Narrator
+from pipelines.landing import RETRIES, Narrator
 
 NAME = "push"
 """The job."""
@@ -116,7 +116,7 @@ def push_op_of(accounts: Accounts) -> dg.OpDefinition:
         " asked.",
         pool=accounts.pool,
         # What was applied is in the journal, so that a repeat sends the rest alone.
-        retry_policy=dg.RetryPolicy(max_retries=2, delay=60, backoff=dg.Backoff.EXPONENTIAL),
+        retry_policy=RETRIES,
     )
     def push_file(
         context: dg.OpExecutionContext, config: PushConfig, account: dg.ResourceParam[Account]

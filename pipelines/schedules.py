@@ -13,23 +13,14 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from connector import Settings
+from connector import OFF, Settings
 from pipelines.accounts import PARTITION_TAG, Accounts, plain_name
 from pipelines.jobs import FRESHNESS, INTRADAY, PULL, PULLING, SCRUB
 from pipelines.landing import KEYS
-
-OFF = "off"
+from pipelines.states import UNDER_WAY
 
 FRESHNESS_CRON = "5 * * * *"
 """Every hour: what is looked at is as old as a day or more."""
-
-UNDER_WAY = [
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.NOT_STARTED,
-    dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED,
-    dg.DagsterRunStatus.CANCELING,
-]
 
 _Evaluated = dg.RunRequest | dg.SkipReason | list[dg.RunRequest]
 

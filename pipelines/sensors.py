@@ -17,6 +17,7 @@ from pipelines import pushes
 from pipelines.accounts import PARTITION_TAG, Accounts
 from pipelines.connections import Account
 from pipelines.pushes import PushConfig
+from pipelines.states import UNDER_WAY
 
 LOOK_SECONDS = 30
 """The least time between two looks, both of which must find a file the same."""
@@ -26,9 +27,6 @@ RETRY_SECONDS = 900
 
 FILE_TAG = "connector/inbox_file"
 """The tag of a run that says which file it is for, by a digest of its path and contents."""
-
-_ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
-_UNDER_WAY = [each for each in dg.DagsterRunStatus if each not in _ENDED]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +108,7 @@ def _next(
 ) -> dg.RunRequest | str:
     """A run for the first file whose turn it is, or why there is none."""
     tags = {} if name is None else {PARTITION_TAG: name}
-    filters = dg.RunsFilter(job_name=pushes.NAME, statuses=_UNDER_WAY, tags=tags)
+    filters = dg.RunsFilter(job_name=pushes.NAME, statuses=UNDER_WAY, tags=tags)
     for run in instance.get_runs(filters, limit=1):
         return f"Run {run.run_id} is already under way."
     resting = 0

@@ -23,6 +23,7 @@ from connector.ledger import Ledger, Owner
 from connector.ledger.alerts import AlertBook, AlertRecord, DeliveryRecord, MessageRecord
 from connector.outcome import plain
 from connector.settings import Settings
+from connector.words import counted
 
 ALERT_LEASE = "alerts"
 """What there is one of at a time, for each account: whoever decides and delivers."""
@@ -160,10 +161,9 @@ def failure_of(waiting: Waiting) -> str | None:
     """A sentence where messages do not arrive; None where none was tried yet."""
     if waiting.failed_since is None:
         return None
-    number = waiting.messages
-    noun = "alert has" if number == 1 else "alerts have"
+    alerts = counted(waiting.messages, "alert has", "alerts have")
     since = f"{waiting.failed_since:%Y-%m-%d %H:%M:%S}Z"
-    return f"{number:,} {noun} not arrived since {since}: {waiting.reason}"
+    return f"{alerts} not arrived since {since}: {waiting.reason}"
 
 
 def trial_message(now: datetime) -> MessageRecord:

@@ -11,13 +11,10 @@ from email.utils import format_datetime
 
 from pydantic import SecretStr
 
-from connector.alert_settings import Security
+from connector.alert_settings import PORTS, Security
 from connector.alerts.telling import headline, text
 from connector.errors import NotDelivered
 from connector.ledger.alerts import MessageRecord
-
-PORTS: dict[Security, int] = {"starttls": 587, "ssl": 465, "none": 25}
-"""The port of each kind of connection, where none is set."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,12 @@ from statistics import median
 from connector.advice import action_of
 from connector.alerts.deciding import Finding, Seen, Subject
 from connector.alerts.declared import DECLARED
-from connector.alerts.words import counted, sentence, told
+from connector.alerts.words import sentence, told
 from connector.warehouse import ResourceRun, Run
 from connector.warehouse.health import Health
 from connector.warehouse.publications import Publication
 from connector.warehouse.shared import SharedPublication
+from connector.words import counted
 
 COST_PULLS_MIN = 5
 """So many earlier pulls say what is usual."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 from connector.advice import action_of
 from connector.alerts.deciding import Finding, Seen, Subject
 from connector.alerts.declared import DECLARED
-from connector.alerts.words import counted, sentence, told
+from connector.alerts.words import sentence, told
 from connector.ledger.push_health import Doubt, PushHealth, PushRun
+from connector.words import counted
 
 
 def of_pushes(health: PushHealth, *, is_under_way: bool) -> Seen:
@@ -42,8 +43,9 @@ def _last(last: PushRun) -> tuple[Subject, Finding | None]:
 def _refused(last: PushRun) -> Finding | None:
     if not last.refused:
         return None
-    rows = counted(last.refused, "row")
-    said = f"{last.resource}: {rows} of the last push (batch {last.batch}) were not applied."
+    push = f"of the last push (batch {last.batch})"
+    rows = counted(last.refused, f"row {push} was", f"rows {push} were")
+    said = f"{last.resource}: {rows} not applied."
     return Finding(last.ended_at, said, DECLARED["rows_rejected"].action)
 
 

@@ -23,8 +23,3 @@ def told(message: str | None, code: str | None) -> str:
 def sentence(said: str, reason: str) -> str:
     """What happened and, where it is known, why."""
     return f"{said}: {reason}." if reason else f"{said}."
-
-
-def counted(number: int, noun: str) -> str:
-    """The number with its noun, as in "1 row" and "2 rows"."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

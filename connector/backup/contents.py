@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from connector.backup.manifest import Entry, digest_of
+from connector.disk import create
 from connector.erasure import RECEIPTS_FOLDER
 from connector.errors import SettingsError
+from connector.inbox import INBOX_FOLDER
 from connector.ledger.copying import copy_ledger
 from connector.ledger.ledger import LEDGER_FILE
 from connector.publication import SEEDS_FOLDER
@@ -27,9 +29,6 @@ from connector.warehouse import Warehouse
 from connector.warehouse.file import make_folder, naming_errors
 from connector.warehouse.publish import copy_whole
 from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE
-
-INBOX_FOLDER = "inbox"
-"""Where in an account's folder files wait to be pushed, and are put away with their reports."""
 
 FOLDERS = (SEEDS_FOLDER, RECEIPTS_FOLDER, INBOX_FOLDER)
 """Folders that a backup holds, with everything below them that is a plain file."""
@@ -107,7 +106,7 @@ def _copy(source: Path, target: Path) -> None:
     # What is published meanwhile has another file: this one is read to its end as it was.
     with (
         source.open("rb") as read,
-        os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as write,
+        create(target) as write,
     ):
         shutil.copyfileobj(read, write, 1024 * 1024)
 

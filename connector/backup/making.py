@@ -20,15 +20,13 @@ from typing import Any
 from connector.backup.contents import stage
 from connector.backup.manifest import MANIFEST, Manifest, is_backup_of, prefix_of
 from connector.backup.reading import check_backup
+from connector.disk import FILE_MODE, create, sync_folder
 from connector.errors import BackupError, Misused
 from connector.errors.files import naming
 from connector.ledger import Ledger
 from connector.ledger.backups import Backup, Backups
 from connector.settings import Settings
 from connector.warehouse.file import make_folder
-from connector.warehouse.publish import sync_folder
-
-_FILE_MODE = 0o600
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +109,7 @@ def _write(settings: Settings, to: Path, made_at: datetime) -> Made:
 
 def _pack(staging: Path, target: Path, manifest: Manifest) -> None:
     """Put the files into one; each is removed as soon as it is in it."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-    with os.fdopen(os.open(target, flags, _FILE_MODE), "wb") as file:
+    with create(target) as file:
         with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
             content = manifest.as_bytes()
             tar.addfile(_member(MANIFEST, len(content), manifest), io.BytesIO(content))
@@ -127,7 +124,7 @@ def _pack(staging: Path, target: Path, manifest: Manifest) -> None:
 
 def _member(name: str, size: int, manifest: Manifest) -> tarfile.TarInfo:
     member = tarfile.TarInfo(name)
-    member.size, member.mode = size, _FILE_MODE
+    member.size, member.mode = size, FILE_MODE
     member.mtime = int(manifest.made_at.timestamp())
     return member
 

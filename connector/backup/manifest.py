@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
 from connector.errors import BackupDamaged
+from connector.stamp import stamped
 
 MANIFEST = "manifest.json"
 FORMAT = 1
@@ -25,8 +26,6 @@ BYTES_MAX = 16 * 1024 * 1024
 
 UNNAMED = "unnamed"
 """What stands in a backup's name for the account that has none."""
-
-_STAMP = "%Y%m%dT%H%M%SZ"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class Manifest:
 
     def file_name(self) -> str:
         """The backup's name: whose it is, and of when."""
-        return f"{prefix_of(self.account)}{self.made_at:{_STAMP}}.tar"
+        return f"{prefix_of(self.account)}{stamped(self.made_at)}.tar"
 
     def as_json(self) -> dict[str, Any]:
         """The manifest as it is kept, with a digest of itself."""

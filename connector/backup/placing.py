@@ -11,20 +11,21 @@ import shutil
 from datetime import datetime
 from pathlib import Path
 
-from connector.backup.contents import INBOX_FOLDER
+from connector.disk import sync_folder
 from connector.erasure import RECEIPTS_FOLDER
 from connector.errors.files import naming
+from connector.inbox import INBOX_FOLDER
 from connector.ledger.copying import end_turns
 from connector.ledger.ledger import LEDGER_FILE
 from connector.publication import SEEDS_FOLDER
 from connector.report import REPORT_FILE
 from connector.spreadsheet.table import TEXT_SUFFIXES, WORKBOOK_SUFFIX
+from connector.stamp import stamped
 from connector.suppression import KEY_FILE
-from connector.warehouse.file import make_folder
-from connector.warehouse.publish import put_in_place, sync_folder
+from connector.warehouse.file import LOG_ENDINGS, make_folder
+from connector.warehouse.publish import put_in_place
 from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE
 
-_LOGS = (".wal", ".wal.checkpoint", ".wal.recovery")
 _LEDGER_LOGS = ("-wal", "-shm", "-journal")
 _PLAIN = (SEEDS_FOLDER, REPORT_FILE)
 
@@ -34,7 +35,7 @@ class Placing:
 
     def __init__(self, folder: Path, staging: Path, at: datetime) -> None:
         self._folder, self._staging = folder, staging
-        self._stamp = f"{at:%Y%m%dT%H%M%SZ}"
+        self._stamp = stamped(at)
         self.aside: Path | None = None
 
     @property
@@ -48,7 +49,7 @@ class Placing:
         """
         try:
             for name in (WORK_FILE, *_PLAIN):
-                self._exchange(name, _LOGS if name == WORK_FILE else ())
+                self._exchange(name, LOG_ENDINGS if name == WORK_FILE else ())
             if not keeps_ledger:
                 staged = self._staging / LEDGER_FILE
                 if staged.exists():

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from connector.backup.manifest import BYTES_MAX, MANIFEST, Entry, Manifest
+from connector.disk import create
 from connector.errors import BackupDamaged
 from connector.errors.files import naming
 from connector.warehouse.file import make_folder
@@ -44,8 +45,7 @@ def unpack(path: Path, folder: Path) -> Manifest:
         for each, content in _contents(tar, manifest, path):
             target = folder / each.name
             make_folder(target.parent)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-            with os.fdopen(os.open(target, flags, 0o600), "wb") as file:
+            with create(target) as file:
                 _spend(each, content, file, path)
                 file.flush()
                 os.fsync(file.fileno())

@@ -8,7 +8,6 @@ that ledger or by the receipts, is erased from what was restored before analysts
 
 from __future__ import annotations
 
-import secrets
 import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -34,6 +33,7 @@ from connector.ledger.ledger import LEDGER_FILE
 from connector.publication import publish
 from connector.publication.lock import alone as alone_publishing
 from connector.settings import Settings
+from connector.stamp import new_id
 from connector.warehouse import Warehouse
 from connector.warehouse.file import make_folder
 from connector.warehouse.migrations import MIGRATIONS
@@ -155,7 +155,7 @@ class _Restoring:
         self._settings, self._manifest, self._manner = settings, manifest, manner
         self._folder, self._now = settings.folder, now
         self._at = now()
-        self._run_id = f"{self._at:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+        self._run_id = new_id(self._at)
 
     def carry_out(self, staging: Path) -> Restored:
         """Put everything in its place, alone in the account."""

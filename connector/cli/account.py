@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
-from connector.cli.ending import counted
 from connector.engine.ask import PER_PAGE
 from connector.engine.quota import requests_left, shown
 from connector.ledger import Lease, Standing
 from connector.warehouse import Run, StreamState
+from connector.words import counted
 
 TELLING_REQUESTS = 50
 """A run with fewer requests says nothing about the pace."""

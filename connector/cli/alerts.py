@@ -6,13 +6,15 @@ Parses, calls, prints.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 import click
 
-from connector.accounts import configured_accounts
+from connector.accounts import UNNAMED, configured_accounts
+from connector.advice import explain
 from connector.alerts import (
     DECLARED,
     AlertCheck,
@@ -23,17 +25,16 @@ from connector.alerts import (
     trial_message,
 )
 from connector.cli import options
-from connector.cli.ending import counted
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.engine.quota import shown
 from connector.errors import ConnectorError, NotDelivered, SettingsError
 from connector.ledger.alerts import DeliveryRecord
 from connector.settings import Settings
+from connector.words import counted
 
 COLUMNS = ("account", "kind", "alert", "about", "state", "since")
 WAITING_COLUMNS = ("account", "to", "alert", "about", "change", "at", "attempts")
-_UNNAMED = "(unnamed)"
 
 
 @click.command(
@@ -57,34 +58,33 @@ def alerts(session: Session, *, sends: bool, tests: bool, is_for_all: bool) -> i
     alert could not be delivered. Pulls, pushes and publications send what is due when they end.
     """
     terminal = session.terminal
-    accounts = _accounts(session, is_for_all=is_for_all)
     if tests:
-        return _test(terminal, accounts)
-    checks, status = list[AlertCheck](), 0
-    for settings in accounts:
-        try:
-            checks.append(_sent(settings) if sends else _looked_at(settings))
-        except ConnectorError as error:
-            if not is_for_all:
-                raise
-            status = max(status, _fail(terminal, settings, error))
+        found, status = _each(session, _tried, is_for_all=is_for_all)
+        return max(status, _print_tried(terminal, [trial for some in found for trial in some]))
+    checks, status = _each(session, _sent if sends else _looked_at, is_for_all=is_for_all)
     _print(terminal, checks, sends=sends)
     return max(status, 1 if any(each.failures for each in checks) else 0)
 
 
-def _accounts(session: Session, *, is_for_all: bool) -> list[Settings]:
+Found = TypeVar("Found")
+
+
+def _each(
+    session: Session, look: Callable[[Settings], Found], *, is_for_all: bool
+) -> tuple[list[Found], int]:
+    """What is found of the account that is meant, or of each; what keeps one of all from being
+    looked at is told, and its exit status is the second.
+    """
     if not is_for_all:
-        return [session.load()]
-    found = configured_accounts(os.environ, Path.cwd())
-    for each in found:
-        if each.error is not None:
-            session.terminal.warn(f"{each.name or _UNNAMED}: {each.error} {each.error.action}")
-    return [each.settings for each in found if each.settings is not None]
-
-
-def _fail(terminal: Terminal, settings: Settings, error: ConnectorError) -> int:
-    terminal.warn(f"{settings.account.value or _UNNAMED}: {error}. {error.action}")
-    return error.exit_status
+        return [look(session.load())], 0
+    found, status = list[Found](), 0
+    for each in configured_accounts(os.environ, Path.cwd()):
+        try:
+            found.append(look(each.required()))
+        except ConnectorError as error:
+            session.terminal.warn(f"{each.title}: {explain(error)}")
+            status = max(status, error.exit_status)
+    return found, status
 
 
 def _sent(settings: Settings) -> AlertCheck:
@@ -108,22 +108,28 @@ def _looked_at(settings: Settings) -> AlertCheck:
     return AlertCheck(settings.account.value, decision.messages, decision.standing, 0, undelivered)
 
 
-def _test(terminal: Terminal, accounts: Iterable[Settings]) -> int:
-    tried = []
-    for settings in accounts:
-        _refuse_nowhere(settings)
-        name = settings.account.value
-        for sink in sinks_of(settings):
-            failure = None
-            try:
-                sink.send(trial_message(datetime.now(UTC)))
-            except NotDelivered as error:
-                failure = str(error)
-            tried.append({"account": name, "to": sink.name, "failure": failure})
-            if failure is None:
-                terminal.say(f"{name or _UNNAMED}: a test has arrived by {sink.name}.")
-            else:
-                terminal.warn(f"{name or _UNNAMED}: {failure}. {_ADVICE}")
+def _tried(settings: Settings) -> list[dict[str, str | None]]:
+    """A test to each sink of the account, and why one has not arrived."""
+    _refuse_nowhere(settings)
+    tried = list[dict[str, str | None]]()
+    for sink in sinks_of(settings):
+        failure = None
+        try:
+            sink.send(trial_message(datetime.now(UTC)))
+        except NotDelivered as error:
+            failure = str(error)
+        tried.append({"account": settings.account.value, "to": sink.name, "failure": failure})
+    return tried
+
+
+def _print_tried(terminal: Terminal, tried: list[dict[str, str | None]]) -> int:
+    """1 where a test has not arrived."""
+    for each in tried:
+        name = each["account"] or UNNAMED
+        if each["failure"] is None:
+            terminal.say(f"{name}: a test has arrived by {each['to']}.")
+        else:
+            terminal.warn(f"{name}: {each['failure']}. {_ADVICE}")
     if terminal.is_json:
         terminal.print_object({"tests": tried})
     return 1 if any(each["failure"] for each in tried) else 0
@@ -147,21 +153,21 @@ def _print(terminal: Terminal, checks: Iterable[AlertCheck], *, sends: bool) -> 
         terminal.print_line("")
         terminal.print_table(WAITING_COLUMNS, waiting)
     for check in checks:
-        name = check.account or _UNNAMED
+        name = check.account or UNNAMED
         for failure in check.failures:
             terminal.warn(f"{name}: {failure}.")
         if check.is_skipped:
             terminal.say(f"{name}: another process checks the alerts at this moment.")
     standing = sum(len(each.standing) for each in checks)
     sent = sum(each.delivered for each in checks)
-    said = f"{counted(standing, 'alert')} {'stands' if standing == 1 else 'stand'}"
+    said = counted(standing, "alert stands", "alerts stand")
     terminal.say(f"{said}; {counted(sent, 'message')} sent." if sends else f"{said}.")
 
 
 def _rows(check: AlertCheck, *, sends: bool) -> Iterator[tuple[object, ...]]:
     """A row for each alert that stands, would open, or has ended."""
     changed = {(each.code, each.about): each.change for each in check.changes}
-    name = check.account or _UNNAMED
+    name = check.account or UNNAMED
     for each in check.standing:
         is_new = (each.code, each.about) in changed
         state = ("opened" if sends else "due") if is_new else "stands"
@@ -176,6 +182,6 @@ def _rows(check: AlertCheck, *, sends: bool) -> Iterator[tuple[object, ...]]:
 def _waiting_row(check: AlertCheck, each: DeliveryRecord) -> tuple[object, ...]:
     told = each.message
     return (
-        *(check.account or _UNNAMED, each.sink, told.code, told.about, told.change),
+        *(check.account or UNNAMED, each.sink, told.code, told.about, told.change),
         *(shown(told.at), each.attempts),
     )

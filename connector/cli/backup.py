@@ -10,15 +10,13 @@ from pathlib import Path
 
 import click
 
-from connector.accounts import configured_accounts
+from connector.accounts import UNNAMED, configured_accounts
 from connector.advice import explain
 from connector.backup import Made, make_backup
 from connector.cli import options
 from connector.cli.session import Command, Session
 from connector.errors import ConnectorError
 from connector.settings import Settings
-
-UNNAMED = "(unnamed)"
 
 
 @click.command(
@@ -55,13 +53,10 @@ def backup(session: Session, *, to: Path, keep: int | None, is_for_all: bool) ->
     status, told = 0, []
     for each in configured_accounts(os.environ, Path.cwd()):
         try:
-            if each.settings is None:
-                assert each.error is not None, each.name
-                raise each.error
-            done = _made(session, each.settings, to, keep)
+            done = _made(session, each.required(), to, keep)
             told.append({**done.as_json(), "error": None})
         except ConnectorError as error:
-            terminal.warn(f"{each.name or UNNAMED}: {explain(error)}")
+            terminal.warn(f"{each.title}: {explain(error)}")
             told.append({"account": each.name, "error": error.as_json()})
             status = max(status, error.exit_status)
     if terminal.is_json:

@@ -18,7 +18,6 @@ from typing import Any
 
 import click
 
-from connector.cli.ending import counted
 from connector.cli.pull import COLUMNS, Follower
 from connector.cli.session import Command, Session, show_log
 from connector.cli.terminal import Terminal
@@ -38,6 +37,7 @@ from connector.sandbox import KEY_DEFAULT
 from connector.warehouse import ResourceRun, Warehouse
 from connector.warehouse.publications import Publication, published_in
 from connector.warehouse.query import Answer, query
+from connector.words import counted
 
 FOLDER_DEFAULT = Path("demo-data")
 DAGSTER_FOLDER = "dagster"

@@ -17,6 +17,7 @@ from connector.cli import options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.doctor import Examination, examine
+from connector.errors import ConnectorError
 
 
 @click.command(
@@ -58,15 +59,16 @@ def _doctor_all(session: Session, repairs: bool) -> int:
     rows: list[tuple[str, str, str, str]] = []
     told: list[dict[str, object]] = []
     for each in configured_accounts(os.environ, Path.cwd()):
-        name = each.name or "(unnamed)"
-        if each.settings is None:
-            assert each.error is not None, name
-            rows.append((name, "settings", "failed", explain(each.error)))
-            told.append({"account": each.name, "error": each.error.as_json()})
-            status = max(status, each.error.exit_status)
+        name = each.title
+        try:
+            settings = each.required()
+        except ConnectorError as error:
+            rows.append((name, "settings", "failed", explain(error)))
+            told.append({"account": each.name, "error": error.as_json()})
+            status = max(status, error.exit_status)
             continue
         with terminal.progress(f"examine {name}"):
-            found = asyncio.run(examine(each.settings, repairs=repairs))
+            found = asyncio.run(examine(settings, repairs=repairs))
         status = max(status, found.exit_status)
         told.append({"account": each.name, **found.as_json()})
         rows += [(name, c.name, c.state, c.found) for c in found.checks if c.state != "ok"] or [

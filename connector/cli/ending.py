@@ -12,6 +12,7 @@ from connector.engine.ask import PER_PAGE
 from connector.engine.quota import requests_left
 from connector.errors import Stopped
 from connector.outcome import PullReport
+from connector.words import counted
 
 _WAIT_SECONDS_TOLD = 1.0
 """Waiting for less than this is not worth a word."""
@@ -85,8 +86,3 @@ def _left(report: PullReport) -> str:
 def _share(requests: int, report: PullReport) -> str:
     limit = report.month.limit if report.month is not None else None
     return "" if limit is None else f" ({requests / limit:.1%} of the month's)"
-
-
-def counted(number: int, noun: str) -> str:
-    """The number with its noun, as in "1 record" and "2 records"."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -14,6 +14,7 @@ from connector.erasure import Erased
 from connector.erasure import erase as run_erase
 from connector.erasure import release as run_release
 from connector.errors import Misused
+from connector.words import counted
 
 
 @click.command(
@@ -53,7 +54,7 @@ def erase(session: Session, *, person: str | None, applies: bool, release: str |
         released = run_release(session.load(), release)
         if terminal.is_json:
             terminal.print_object({"released": released})
-        hashes = "1 hash" if released == 1 else f"{released:,} hashes"
+        hashes = counted(released, "hash", "hashes")
         terminal.say(f"Released: {hashes} taken off the list.")
         return 0
     if person is None and not applies:

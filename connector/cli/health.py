@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from connector.accounts import Configured, configured_accounts
+from connector.accounts import UNNAMED, Configured, configured_accounts
 from connector.advice import explain
 from connector.alert_settings import Age
 from connector.cli import options, status_all
@@ -55,7 +55,7 @@ def health(session: Session, *, max_age: Age | None, is_for_all: bool) -> int:
         session.terminal.print_object({"well": is_well, "at": shown(now), "accounts": told})
     for name, wrong in found:
         said = "; ".join(wrong) or "well"
-        session.terminal.print_line(f"{name or status_all.UNNAMED}: {said}")
+        session.terminal.print_line(f"{name or UNNAMED}: {said}")
     return 0 if is_well else 1
 
 

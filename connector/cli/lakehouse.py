@@ -6,23 +6,22 @@ Parses, calls, prints. What goes there, and how, is `connector/lakehouse`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
 from connector.accounts import configured_accounts
+from connector.advice import explain
 from connector.cli import options
-from connector.cli.ending import counted
 from connector.cli.session import Command, Session
 from connector.engine.quota import shown
 from connector.errors import ConnectorError, Misused
-from connector.lakehouse import UNNAMED, Place, Sent, record, send
+from connector.lakehouse import Place, Sent, send_and_record
 from connector.lakehouse import maintain as run_maintain
 from connector.lakehouse import remove as run_remove
 from connector.lakehouse import standing as run_standing
 from connector.settings import Settings
+from connector.words import counted
 
 SENT_COLUMNS = ("account", "outcome", "snapshot", "tables", "inserted", "removed", "seconds")
 STANDING_COLUMNS = ("account", "published", "true of", "personal", "tables", "rows")
@@ -53,13 +52,14 @@ def publish(session: Session, *, is_for_all: bool, anew: bool) -> int:
     status is 1 where it could not be done; with --all, the other accounts are brought all the same.
     """
     terminal, done = session.terminal, list[Sent]()
-    for settings in _accounts(session, is_for_all=is_for_all):
-        sent = _sent(settings, anew=anew)
+    accounts, status = _accounts(session, is_for_all=is_for_all)
+    for settings in accounts:
+        sent = send_and_record(settings, anew=anew)
         done.append(sent)
         if sent.error is not None:
             if not is_for_all:
                 raise sent.error
-            terminal.warn(f"{sent.account}: {sent.error}. {sent.error.action}")
+            terminal.warn(f"{sent.account}: {explain(sent.error)}")
     if terminal.is_json:
         terminal.print_object({"accounts": [each.as_json() for each in done]})
     rows = [[getattr(each, name) for name in SENT_COLUMNS[:-1]] for each in done]
@@ -68,7 +68,7 @@ def publish(session: Session, *, is_for_all: bool, anew: bool) -> int:
     )
     failed = sum(each.error is not None for each in done)
     terminal.say(f"{counted(len(done) - failed, 'account')} in the lakehouse.")
-    return 1 if failed else 0
+    return max(status, 1 if failed else 0)
 
 
 @lakehouse.command(
@@ -168,33 +168,26 @@ def remove(session: Session, *, applies: bool) -> int:
     return 0
 
 
-def _accounts(session: Session, *, is_for_all: bool) -> Iterator[Settings]:
-    """The account that is meant, or each that is configured and has a lakehouse."""
+def _accounts(session: Session, *, is_for_all: bool) -> tuple[list[Settings], int]:
+    """The account that is meant, or each that is configured and has a lakehouse; and the exit
+    status of those whose settings are wrong.
+    """
     if not is_for_all:
-        yield session.load()
-        return
-    found = 0
+        return [session.load()], 0
+    found, status = list[Settings](), 0
     for each in configured_accounts(os.environ, Path.cwd()):
-        if each.error is not None:
-            session.terminal.warn(f"{each.name or UNNAMED}: {each.error}. {each.error.action}")
-        elif each.settings is not None and each.settings.lakehouse.value is not None:
-            found += 1
-            yield each.settings
-    if not found:
+        try:
+            settings = each.required()
+        except ConnectorError as error:
+            session.terminal.warn(f"{each.title}: {explain(error)}")
+            status = max(status, error.exit_status)
+            continue
+        if settings.lakehouse.value is not None:
+            found.append(settings)
+    if not found and not status:
         raise Misused(
             "no configured account has a lakehouse",
             action="Set CONNECTOR_LAKEHOUSE_FILE and CONNECTOR_LAKEHOUSE_DATA;"
             " docs/LAKEHOUSE.md shows how.",
         )
-
-
-def _sent(settings: Settings, *, anew: bool) -> Sent:
-    """Publish one account, and write down what became of it."""
-    place = Place.asked_of(settings)
-    started_at = datetime.now(UTC)
-    try:
-        sent = send(settings, anew=anew)
-    except ConnectorError as error:
-        sent = Sent(place.account, "failed", error=error)
-    record(settings, sent, started_at, datetime.now(UTC))
-    return sent
+    return found, status

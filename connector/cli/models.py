@@ -11,7 +11,6 @@ from pathlib import Path
 
 import click
 
-from connector.cli.ending import counted
 from connector.cli.publish import BuildFollower, unshared
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Meter, Terminal
@@ -24,6 +23,7 @@ from connector.publication import publish
 from connector.publication.publishing import SEEDS_FOLDER, project_of
 from connector.settings import Settings
 from connector.warehouse import Warehouse
+from connector.words import counted
 
 LISTED = ("name", "schema", "kind", "columns", "tests", "rows are")
 BUILT = ("name", "schema", "kind", "rows", "seconds", "carried")

@@ -13,11 +13,11 @@ from typing import Any
 import click
 
 from connector.cli import options
-from connector.cli.ending import counted
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.plan import PlanReport
 from connector.plan import plan as run_plan
+from connector.words import counted
 
 COLUMNS = ("resource", "requests", "lists", "details", "changed", "deleted", "queued", "total")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}

@@ -12,13 +12,13 @@ from typing import get_args
 
 import click
 
-from connector.cli.ending import counted
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Meter
 from connector.models import Checked, ModelBuilt
 from connector.publication import Exported, Published, export
 from connector.publication import publish as run_publish
 from connector.settings import SCHEMAS, Setting, Settings, Treatment
+from connector.words import counted
 
 _MEGABYTE = 1_000_000
 

@@ -16,7 +16,6 @@ import click
 
 from connector.asking import DECIMALS, POLICIES, PUSH_OPTIONS, PushOptions
 from connector.cli import options
-from connector.cli.ending import counted
 from connector.cli.pull import Follower
 from connector.cli.push_told import print_report, say_mapping
 from connector.cli.session import Command, Session
@@ -26,6 +25,7 @@ from connector.push import Manner, PushReport, Watches
 from connector.push import push as run_push
 from connector.spreadsheet.mapping import saved_from
 from connector.spreadsheet.mapping_file import save_map
+from connector.words import counted
 
 
 class _Follower:

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from itertools import islice
 
 from connector.advice import explain
-from connector.cli.ending import counted
 from connector.cli.terminal import Terminal
 from connector.errors import Stopped
 from connector.preview import Preview
 from connector.preview.foreseen import ADD_COLUMNS
 from connector.push import PushReport
 from connector.spreadsheet.problems import COLUMN_MISSING
+from connector.words import counted
 
 SHOWN_MAX = 10
 """Rows that are told one by one on the screen; the report has them all."""

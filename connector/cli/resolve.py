@@ -12,7 +12,6 @@ import click
 from connector.advice import explain
 from connector.batch import BatchReport, Decision, Declared
 from connector.batch import resolve as run_resolve
-from connector.cli.ending import counted
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.errors import Misused
@@ -21,6 +20,7 @@ from connector.ledger.journal import Journal
 from connector.ledger.push_reads import RowRecord
 from connector.outcome import plain
 from connector.settings import Settings
+from connector.words import counted
 
 COLUMNS = ("batch", "row", "operation", "code", "since", "file")
 
@@ -33,6 +33,7 @@ COLUMNS = ("batch", "row", "operation", "code", "since", "file")
         "connector resolve 20261122T000029Z-eac3b1 17 --resend",
     ),
     if_interrupted="The row stays in doubt; run the same command again.",
+    checks_alerts=True,
 )
 @click.argument("batch", required=False)
 @click.argument("row", required=False, type=click.IntRange(min=2))

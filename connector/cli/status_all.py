@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from connector.accounts import Configured, configured_accounts
+from connector.accounts import UNNAMED, Configured, configured_accounts
 from connector.advice import explain
 from connector.alert_settings import Age
 from connector.alerts.silence import Proof, proof_of
@@ -24,8 +24,6 @@ from connector.settings import Settings
 from connector.warehouse import Run, Warehouse
 
 COLUMNS = ("account", "proven up to", "last run", "outcome", "requests", "of", "forecast", "alerts")
-
-UNNAMED = "(unnamed)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +101,8 @@ def tell(session: Session, max_age: Age | None) -> int:
 
 def look(account: Configured, now: datetime, max_age: Age | None) -> Line:
     """The line of one account; what keeps it from being looked at is in it as well."""
-    if account.settings is None:
-        return Line(account.name, error=account.error)
     try:
-        return _looked_at(account.name, account.settings, now, max_age)
+        return _looked_at(account.name, account.required(), now, max_age)
     except ConnectorError as error:
         return Line(account.name, error=error)
 

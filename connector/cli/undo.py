@@ -13,11 +13,11 @@ import click
 from connector.advice import explain
 from connector.batch.undone import GOOD, UndoneRow, UndoReport
 from connector.cli import options
-from connector.cli.ending import counted
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Meter, Terminal
 from connector.errors import Stopped
 from connector.undo import undo as run_undo
+from connector.words import counted
 
 COLUMNS = ("row", "operation", "outcome", "field", "now", "then", "id")
 SHOWN_MAX = 20
@@ -57,6 +57,7 @@ class _Follower:
         "connector undo 20261122T000029Z-eac3b1 --apply",
     ),
     if_interrupted="Run the same command again; it goes on with what is left.",
+    checks_alerts=True,
 )
 @click.argument("batch")
 @click.option("--apply", "applies", is_flag=True, help="Do it. Without: say what would be done.")

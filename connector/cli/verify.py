@@ -10,7 +10,6 @@ import asyncio
 import click
 
 from connector.cli import options
-from connector.cli.ending import counted
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Meter, Terminal
 from connector.engine.compare import Comparison
@@ -18,6 +17,7 @@ from connector.errors import Stopped
 from connector.verify import VerifyReport
 from connector.verify import verify as run_verify
 from connector.warehouse import ResourceRun
+from connector.words import counted
 
 COLUMNS = ("resource", "equal", "compared", "missing", "extra", "stale", "unhydrated", "unread")
 SHOWN_MAX = 10

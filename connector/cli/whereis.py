@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import click
 
-from connector.cli.ending import counted
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.erasure import Found
 from connector.erasure import whereis as run_whereis
+from connector.words import counted
 
 
 @click.command(

@@ -15,7 +15,6 @@ from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import httpx
 from pydantic import SecretStr
@@ -31,6 +30,7 @@ from connector.errors import (
     Unreachable,
     UnreadableAnswer,
 )
+from connector.log import MASK, forms
 from connector.wire import Answer, Request, in_doubt
 from connector.wire.body import Unpacked, parse
 
@@ -218,10 +218,9 @@ class _Bearer(httpx.Auth):
         yield request
 
     def hide(self, text: str) -> str:
-        """The text without the key, as it is or in the forms that JSON and addresses give it."""
-        key = self._key.get_secret_value()
-        for form in (key, json.dumps(key)[1:-1], quote(key), quote(key, safe="")):
-            text = text.replace(form, "(the key)")
+        """The text without the key in any of its forms, however short the key is."""
+        for form in forms(self._key.get_secret_value()):
+            text = text.replace(form, MASK)
         return text
 
     def without_key(self, answer: Answer) -> Answer:

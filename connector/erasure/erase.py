@@ -8,7 +8,6 @@ leases of pulls and pushes are held until the end.
 
 from __future__ import annotations
 
-import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
@@ -34,6 +33,7 @@ from connector.publication import publish
 from connector.publication.lock import alone as alone_publishing
 from connector.report import REPORT_FILE, write_report
 from connector.settings import Settings
+from connector.stamp import new_id
 from connector.suppression import Person
 from connector.suppression.key import make_key, read_key, token
 from connector.warehouse import Warehouse
@@ -284,4 +284,4 @@ def _joined(founds: Iterable[Found]) -> Found:
 
 
 def _name(at: datetime) -> str:
-    return f"erasure-{at:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+    return f"erasure-{new_id(at)}"

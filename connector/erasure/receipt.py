@@ -7,13 +7,13 @@ the receipt is about it, and nobody else can.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from connector.disk import replacing
 from connector.erasure.places import Place
 from connector.errors.files import naming
 from connector.ledger.erasures import Listed
@@ -109,10 +109,5 @@ def _section(title: str, lines: Sequence[str]) -> list[str]:
 
 
 def _put(path: Path, text: str) -> None:
-    draft = path.with_name(f".{path.name}")
-    draft.unlink(missing_ok=True)
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
+    with replacing(path) as file:
+        file.write(text.encode())

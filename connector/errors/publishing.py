@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from connector.errors.files import WarehouseError
 from connector.errors.root import ConnectorError
+from connector.words import counted
 
 _NAMED_MAX = 5
 
@@ -25,14 +26,12 @@ class PublishingRefused(ConnectorError):
         """
         self.failed = tuple(name for name, _ in failed)
         shown = [
-            name if rows is None else f"{name} ({rows:,} row{'' if rows == 1 else 's'})"
+            name if rows is None else f"{name} ({counted(rows, 'row')})"
             for name, rows in failed[:_NAMED_MAX]
         ]
         more = [f"{len(failed) - _NAMED_MAX} more"] if len(failed) > _NAMED_MAX else []
-        verb = "checks have" if len(failed) > 1 else "check has"
-        super().__init__(
-            f"nothing was published: {len(failed)} {verb} failed: {', '.join(shown + more)}"
-        )
+        checks = counted(len(failed), "check has", "checks have")
+        super().__init__(f"nothing was published: {checks} failed: {', '.join(shown + more)}")
 
 
 class NothingPublished(WarehouseError):

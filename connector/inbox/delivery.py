@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from connector.advice import explain
+from connector.disk import create
 from connector.errors import (
     ConnectorError,
     Misused,
@@ -91,7 +91,7 @@ def _is_of_the_file(error: ConnectorError) -> bool:
 def _write_reason(path: Path, error: ConnectorError) -> None:
     try:
         path.unlink(missing_ok=True)
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        with create(path) as file:
             file.write(f"{explain(error)}\n".encode())
     except OSError as failed:
         raise naming(path, failed) from failed

@@ -9,11 +9,12 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import count
 from pathlib import Path
 from typing import Any, get_args
 
+from connector.disk import create
 from connector.errors import ConnectorError, Misused, SpreadsheetChanged, WarehouseError
 from connector.errors.files import naming
 from connector.inbox.entries import (
@@ -33,8 +34,9 @@ from connector.inbox.entries import (
 )
 from connector.inbox.orders import Orders, orders_of
 from connector.push import ORDER
+from connector.stamp import stamped
 
-FOLDER = "inbox"
+INBOX_FOLDER = "inbox"
 
 FILES_MAX = 1000
 """More files than these, of one folder, wait for a later look."""
@@ -96,7 +98,7 @@ class Inbox:
     """The inbox of the account whose folder this is."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder / FOLDER
+        self._folder = folder / INBOX_FOLDER
 
     # -- looking ----------------------------------------------------------------------------------
 
@@ -196,7 +198,7 @@ class Inbox:
             found, stamp = digest_of(path)
         except RefusedEntry as why:
             raise Misused(
-                f"{FOLDER}/{shown(resource)}/{shown(name)} {why}",
+                f"{INBOX_FOLDER}/{shown(resource)}/{shown(name)} {why}",
                 action="Leave the inbox to its sensor, or push the file from another place.",
             ) from None
         except FileNotFoundError:
@@ -218,7 +220,7 @@ class Inbox:
             with suppress(FileExistsError):
                 folder.mkdir(mode=0o700)
             real(folder)
-            stem = f"{taken.path.stem}.{moment.astimezone(UTC):%Y%m%dT%H%M%SZ}"
+            stem = f"{taken.path.stem}.{stamped(moment)}"
             file, report = _reserve(folder, stem, taken.path.suffix, kind)
             taken.beside.replace(report)
             try:
@@ -241,11 +243,11 @@ def _reserve(folder: Path, stem: str, suffix: str, kind: str) -> tuple[Path, Pat
         name = stem if number == 1 else f"{stem}-{number}"
         report, file = folder / f"{name}{kind}", folder / f"{name}{suffix}"
         try:
-            os.close(os.open(report, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            create(report).close()
         except FileExistsError:
             continue
         try:
-            os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            create(file).close()
         except FileExistsError:
             report.unlink()
             continue

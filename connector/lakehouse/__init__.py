@@ -8,7 +8,7 @@ account. Publishers take turns under a lock of the catalog's; what each writes i
 from connector.lakehouse.finding import InLakehouse, look_for
 from connector.lakehouse.forgetting import forget, remove
 from connector.lakehouse.place import UNNAMED, Place
-from connector.lakehouse.sending import Sent, record, send, send_and_record
+from connector.lakehouse.sending import Sent, send, send_and_record
 from connector.lakehouse.standing import Standing, standing
 from connector.lakehouse.upkeep import Upkeep, maintain
 
@@ -22,7 +22,6 @@ __all__ = [
     "forget",
     "look_for",
     "maintain",
-    "record",
     "remove",
     "send",
     "send_and_record",

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -98,25 +98,28 @@ def send(settings: Settings, *, anew: bool = False, wait_seconds: float = WAIT_S
         return Sending(place, catalog, connection, began).carry_out(file, anew=anew)
 
 
-def send_and_record(settings: Settings, now: Callable[[], datetime]) -> Sent | None:
-    """Publish to the lakehouse if there is one, and write down in the work file what became of it.
+def send_and_record(
+    settings: Settings,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    *,
+    anew: bool = False,
+) -> Sent:
+    """Publish to the lakehouse, and write down in the work file what became of it.
 
-    None where there is no lakehouse. Whatever keeps it from being done is in the result: the next
-    publication makes it good.
+    Whatever keeps it from being done is in the result: the next publication makes it good.
+    Raises `SettingsError` where there is no lakehouse.
     """
-    place = Place.of(settings)
-    if place is None:
-        return None
+    place = Place.asked_of(settings)
     started_at = now()
     try:
-        sent = send(settings)
+        sent = send(settings, anew=anew)
     except ConnectorError as error:
         sent = Sent(place.account, "failed", error=error)
-    record(settings, sent, started_at, now())
+    _record(settings, sent, started_at, now())
     return sent
 
 
-def record(settings: Settings, sent: Sent, started_at: datetime, ended_at: datetime) -> None:
+def _record(settings: Settings, sent: Sent, started_at: datetime, ended_at: datetime) -> None:
     """Write down in the work file what became of it, where that can be done."""
     row = SharedPublication(
         started_at=started_at,

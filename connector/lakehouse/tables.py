@@ -8,7 +8,7 @@ partitioned by account. What an account's file lacks of a table's columns is nul
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import duckdb
@@ -170,8 +170,3 @@ def _type(type: str) -> str:
     if type.startswith("ENUM("):
         return "VARCHAR"
     return _WIDER.get(type, type)
-
-
-def names(tables: Sequence[Table]) -> tuple[str, ...]:
-    """The tables' names, as `schema.table`."""
-    return tuple(map(str, tables))

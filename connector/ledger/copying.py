@@ -6,18 +6,21 @@ at all, and neither reader nor writer waits for it.
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
+from connector.disk import create
 from connector.errors import LedgerDamaged, NotALedger
 from connector.ledger.file import APPLICATION_ID, naming_errors
 from connector.ledger.migrations import MIGRATIONS
 
 LATEST = MIGRATIONS[-1][0]
 """The number of the last migration of a ledger."""
+
+_DONE = (("push_batches", "batch"), ("erasures", "erasure"))
+"""The tables of what was done by the ledger and cannot be done again, with what names a row."""
 
 _PAGES = -1
 """All pages at once: a copy in steps begins anew with every commit of another process."""
@@ -29,7 +32,7 @@ def copy_ledger(path: Path, target: Path) -> int:
     `WarehouseError`.
     """
     with naming_errors(target):
-        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        create(target).close()
     with naming_errors(path), closing(_open(path)) as source, closing(_open(target)) as copy:
         source.backup(copy, pages=_PAGES)
         # One file, without a log beside it.
@@ -59,8 +62,7 @@ def continues(path: Path, earlier: Path) -> bool:
     """
     with naming_errors(path), closing(_open(path)) as now, closing(_open(earlier)) as then:
         return all(
-            _rows(then, table, columns) <= _rows(now, table, columns)
-            for table, columns in (("push_batches", "batch"), ("erasures", "erasure"))
+            _rows(then, table, columns) <= _rows(now, table, columns) for table, columns in _DONE
         ) and _spent(then, now)
 
 
@@ -69,10 +71,7 @@ def is_blank(path: Path) -> bool:
     Raises a `WarehouseError`.
     """
     with naming_errors(path), closing(_open(path)) as connection:
-        return not any(
-            _rows(connection, table, columns)
-            for table, columns in (("push_batches", "batch"), ("erasures", "erasure"))
-        )
+        return not any(_rows(connection, table, columns) for table, columns in _DONE)
 
 
 def end_turns(path: Path) -> None:

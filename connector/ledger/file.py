@@ -7,13 +7,13 @@ the writer, nor the writer for them (`journal_mode = WAL`).
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from connector.disk import create
 from connector.errors import (
     DiskFull,
     LedgerDamaged,
@@ -31,7 +31,6 @@ BUSY_SECONDS = 10.0
 """How long to wait for another process's commit. Each takes milliseconds."""
 
 _RETRY_SECONDS = 0.01
-_FILE_MODE = 0o600
 _LATEST = MIGRATIONS[-1][0]
 _MARKS = """
     SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master)
@@ -49,7 +48,7 @@ def connect(path: Path) -> sqlite3.Connection:
     with naming_errors(path):
         # SQLite gives the files beside it the mode of the file itself.
         with suppress(FileExistsError):
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, _FILE_MODE))
+            create(path).close()
         connection = sqlite3.connect(
             path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from connector.engine.push_asks import Attempt, Move
 from connector.engine.push_plan import Plan, Terms
@@ -40,6 +40,8 @@ PUSH_LEASE = "push"
 """What there is one of at a time, for each account: whatever writes to the API."""
 
 _OF_BATCH = "batch = ?"
+
+Row = TypeVar("Row", Work, RowRecord)
 
 
 class Journal:
@@ -165,14 +167,7 @@ class Journal:
         with self._ledger.reading() as connection:
             page = portions.work_followed(connection, batch)
         yield from page
-        number = -1
-        while True:
-            with self._ledger.reading() as connection:
-                page = portions.work_after(connection, batch, number)
-            if not page:
-                return
-            yield from page
-            number = page[-1].key[1]
+        yield from self._in_portions(portions.work_after, batch, lambda row: row.key[1])
 
     def left(self, batch: str) -> Left:
         """How many rows there are at which a push of the batch works, and which are open."""
@@ -196,14 +191,25 @@ class Journal:
 
     def rows(self, batch: str) -> Iterator[RowRecord]:
         """The rows of a batch with their outcomes and problems, by number."""
+        return self._in_portions(portions.rows_after, batch, lambda row: row.number)
+
+    def _in_portions(
+        self,
+        read: Callable[[sqlite3.Connection, str, int], Sequence[Row]],
+        batch: str,
+        number_of: Callable[[Row], int],
+    ) -> Iterator[Row]:
+        """The rows of a batch by number, each portion read when its turn has come: others write to
+        the ledger between two.
+        """
         number = -1
         while True:
             with self._ledger.reading() as connection:
-                page = portions.rows_after(connection, batch, number)
-            if not page:
+                portion = read(connection, batch, number)
+            if not portion:
                 return
-            yield from page
-            number = page[-1].number
+            yield from portion
+            number = number_of(portion[-1])
 
     def stands(self, key: Key) -> RowRecord | None:
         """How one row stands; None where there is no such row."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
 
+from connector.disk import replacing
 from connector.errors import MartsMissing, UnknownName
 from connector.errors.files import naming
 from connector.models.declared import Seed
@@ -22,7 +22,6 @@ from connector.models.project import Project
 from connector.models.seeds import read_rows
 from connector.models.statement import naming_line
 from connector.warehouse.file import make_folder, naming_errors
-from connector.warehouse.publish import sync_folder
 
 AUDITS: Mapping[str, str] = {
     "people": "unmapped_people",
@@ -108,7 +107,9 @@ def _write(folder: Path, seed: Seed, missing: Collection[str]) -> Written:
     try:
         held = seed.path.read_bytes()
         if appended or is_new:
-            _replace(path, held + _lines(held, seed, appended, read.delimiter))
+            # Whole or not at all: a person's work must not be lost half-way.
+            with replacing(path) as file:
+                file.write(held + _lines(held, seed, appended, read.delimiter))
     except OSError as error:
         raise naming(path, error) from error
     return Written(path, is_new, appended, left_out)
@@ -123,14 +124,3 @@ def _lines(held: bytes, seed: Seed, values: Collection[str], delimiter: str) -> 
         writer.writerow([value, *("" for _ in seed.columns[1:])])
     begun = "" if not values or held.endswith(b"\n") else end
     return f"{begun}{text.getvalue()}".encode()
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Write the file whole or not at all: a person's work must not be lost half-way."""
-    temporary = path.with_name(f".{path.name}.writing")
-    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    sync_folder(path.parent)

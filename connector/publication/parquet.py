@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
+from connector.disk import sync_folder
 from connector.errors import Misused, NothingPublished, UnknownName
 from connector.warehouse.file import naming_errors
 from connector.warehouse.publications import Publication, published_in
-from connector.warehouse.publish import sync_folder
 from connector.warehouse.query import tables, write_parquet
 
 MANIFEST = "publication.json"

@@ -8,7 +8,6 @@ publishers take turns (`lock.py`), so that the later one publishes what is the l
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -17,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from connector.errors import ConnectorError, PublishingRefused, WarehouseError
-from connector.lakehouse import Sent, send_and_record
+from connector.lakehouse import Place, Sent, send_and_record
 from connector.models import Building, Built, Project, build, load_project
 from connector.publication.lock import alone
 from connector.publication.masked import Mask, write_masked
 from connector.settings import Settings
+from connector.stamp import new_id
 from connector.warehouse import Warehouse
 from connector.warehouse.publications import Publication, published_in
 from connector.warehouse.publish import copy_work, put_in_place, record, remove
@@ -115,7 +115,9 @@ def publish(
                 built = work.draw_up(select)
             done = work.put_in_place(built)
     # Others may publish meanwhile: what is shared is the file as it is when its turn has come.
-    return replace(done, shared=send_and_record(settings, now)) if shares else done
+    if not shares or Place.of(settings) is None:
+        return done
+    return replace(done, shared=send_and_record(settings, now))
 
 
 def prepare(
@@ -169,7 +171,7 @@ class _Publishing:
         self._masked = self._target.with_name(self._target.name + _MASKED)
         started_at = now()
         self._row = Publication(
-            f"{started_at:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}",
+            new_id(started_at),
             started_at,
             run_id=run_id,
             personal=settings.publish_personal.value,

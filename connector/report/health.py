@@ -7,8 +7,9 @@ from datetime import datetime
 from connector.report import charts
 from connector.report.figure import Column, Figure, Section, Shown, Table
 from connector.report.published import Published, total
-from connector.report.words import age, counted, moment, of, plain, share
+from connector.report.words import age, moment, of, plain, share
 from connector.warehouse.moment import from_microseconds
+from connector.words import counted
 
 _PERSONAL = {
     "keep": "as they landed",

@@ -9,7 +9,8 @@ from connector.report.fees import FORECAST_NEEDS, coming, forecast_rows
 from connector.report.figure import KeyFigure, KeyQuestion
 from connector.report.people import ACTIVITY_NEEDS, recent
 from connector.report.published import Published, total
-from connector.report.words import NOTHING, count, counted, days, money, of, share
+from connector.report.words import NOTHING, count, days, money, of, share
+from connector.words import counted
 
 Drawn = tuple[tuple[str, ...], str, Mapping[str, Any]]
 

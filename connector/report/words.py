@@ -7,6 +7,8 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Literal
 
+from connector.words import counted
+
 Kind = Literal["text", "count", "share", "days", "amount", "day", "month", "moment", "flag"]
 """How a column's values are written; all but text, day, month, moment and flag are figures."""
 
@@ -71,11 +73,6 @@ def age(value: timedelta) -> str:
     if value < _SHORT_AGE:
         return counted(round(value / timedelta(hours=1)), "hour")
     return counted(round(value / timedelta(days=1)), "day")
-
-
-def counted(number: int, noun: str) -> str:
-    """The number with its noun, as in 1 job and 2 jobs."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def of(part: int, whole: int, noun: str = "") -> str:

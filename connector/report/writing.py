@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from pathlib import Path
 
+from connector.disk import replacing
 from connector.warehouse.file import naming_errors
-
-_MODE = 0o600
 
 
 def put(path: Path, text: str) -> None:
@@ -17,17 +14,5 @@ def put(path: Path, text: str) -> None:
     Whoever reads the file meanwhile sees the old text or the new one. Raises `DiskFull` or another
     `WarehouseError`.
     """
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    with naming_errors(path):
-        try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-            draft.unlink(missing_ok=True)
-            with os.fdopen(os.open(draft, flags, _MODE), "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(path)
-        except BaseException:
-            with suppress(OSError):
-                draft.unlink(missing_ok=True)
-            raise
+    with naming_errors(path), replacing(path) as file:
+        file.write(text.encode())

@@ -16,6 +16,7 @@ from connector.spreadsheet.columns import Columns
 from connector.spreadsheet.formula import EMPTY, MISSING, NOT_CALCULATED, unmark
 from connector.spreadsheet.row import Cell, Problem, Row
 from connector.spreadsheet.sheet import Flaw
+from connector.words import counted
 
 CELL_CHARACTERS_MAX = 1_000_000
 """A longer cell is a problem: no field of the API takes so much, and no spreadsheet shows it."""
@@ -122,9 +123,9 @@ class Form:
         return (
             Problem(
                 code="row_width",
-                message=f"The row has {_counted(width)} and there are {own} headings.",
-                received=_counted(width),
-                allowed=_counted(own),
+                message=f"The row has {counted(width, 'cell')} and there are {own} headings.",
+                received=counted(width, "cell"),
+                allowed=counted(own, "cell"),
                 fix='Put each cell below its heading; in a csv, put quotes (") around a cell that'
                 " holds the delimiter.",
             ),
@@ -197,7 +198,3 @@ def _earlier(cells: Sequence[Cell]) -> Earlier:
         code=code.strip() or None,
         record_id=record.strip() or None,
     )
-
-
-def _counted(cells: int) -> str:
-    return f"{cells} cell" if cells == 1 else f"{cells} cells"

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from openpyxl import load_workbook
 
+from connector.disk import replacing
 from connector.errors.files import naming
 from connector.spreadsheet.table import Table, open_table
 
@@ -139,19 +138,8 @@ def _empty_cells(row: Sequence[Any], kept: Sequence[int]) -> None:
 
 def _put(path: Path, write: Callable[[Any], object]) -> None:
     """Write the file anew in its place, with the permissions that it had."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        try:
-            draft.unlink(missing_ok=True)
-            mode = path.stat().st_mode & 0o777
-            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as f:
-                write(f)
-                f.flush()
-                os.fsync(f.fileno())
-            draft.replace(path)
-        except BaseException:
-            with suppress(OSError):
-                draft.unlink(missing_ok=True)
-            raise
+        with replacing(path, path.stat().st_mode & 0o777) as file:
+            write(file)
     except OSError as error:
         raise naming(path, error) from error

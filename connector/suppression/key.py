@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 import secrets
 from pathlib import Path
 
+from connector.disk import replacing
 from connector.errors.files import naming
 from connector.suppression.identifiers import Kind, normal
 
@@ -42,14 +42,9 @@ def make_key(folder: Path) -> bytes:
     if key is not None:
         return key
     path = folder / KEY_FILE
-    draft = folder / f".{KEY_FILE}.{os.getpid()}"
     try:
-        draft.unlink(missing_ok=True)
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(secrets.token_hex(_KEY_BYTES))
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
+        with replacing(path) as file:
+            file.write(secrets.token_hex(_KEY_BYTES).encode("ascii"))
     except OSError as error:
         raise naming(path, error) from error
     made = read_key(folder)

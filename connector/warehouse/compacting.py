@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from connector.disk import sync_folder
 from connector.warehouse.file import ROW_GROUP_ROWS, STORAGE_VERSION, naming_errors, opened
-from connector.warehouse.publish import remove, sync_folder
+from connector.warehouse.publish import remove
 from connector.warehouse.schema import literal
 
 FRESH_ENDING = ".compacting"

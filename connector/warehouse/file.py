@@ -20,6 +20,7 @@ from pathlib import Path
 
 import duckdb
 
+from connector.disk import FILE_MODE
 from connector.errors import (
     ConnectorError,
     DamagedLog,
@@ -57,7 +58,6 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
 """Every connection to a file has the same, or a process could not have two at once."""
 
 _FOLDER_MODE = 0o700
-_FILE_MODE = 0o600
 
 
 def make_folder(folder: Path) -> None:
@@ -72,6 +72,10 @@ def make_folder(folder: Path) -> None:
         # A folder that can be made and not be written to would fail much later, with less to say.
         if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+
+
+LOG_ENDINGS = (".wal", ".wal.checkpoint", ".wal.recovery")
+"""What DuckDB makes beside a file. A log that is left is put into the next file of the name."""
 
 
 def log_of(path: Path) -> Path:
@@ -94,7 +98,7 @@ def opened(
         connection = _connect(path, wait_seconds, tidies)
         try:
             if is_new:
-                path.chmod(_FILE_MODE)
+                path.chmod(FILE_MODE)
             connection.execute("SET TimeZone = 'UTC'")
             yield connection
         finally:

@@ -13,7 +13,8 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from connector.warehouse.file import log_of, naming_errors, opened, transaction
+from connector.disk import create, sync_folder
+from connector.warehouse.file import LOG_ENDINGS, log_of, naming_errors, opened, transaction
 from connector.warehouse.publications import (
     Publication,
     name_cut_off,
@@ -23,9 +24,6 @@ from connector.warehouse.publications import (
 from connector.warehouse.schema import is_migrated, last_migration, migrate
 
 _BUFFER_BYTES = 4 * 1024 * 1024
-_LEFTOVERS = ("", ".wal", ".wal.checkpoint", ".wal.recovery")
-"""What DuckDB makes beside a file; a log that were left there would be put into the next draft."""
-
 _NOT_HERE = (errno.EINVAL, errno.EXDEV, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM)
 
 
@@ -92,15 +90,14 @@ def put_in_place(draft: Path, target: Path) -> int:
 def remove(draft: Path) -> None:
     """Take the draft away with everything beside it, if it is there."""
     with naming_errors(draft):
-        for ending in _LEFTOVERS:
+        for ending in ("", *LOG_ENDINGS):
             draft.with_name(draft.name + ending).unlink(missing_ok=True)
         shutil.rmtree(draft.with_name(draft.name + ".tmp"), ignore_errors=True)
 
 
 def _copy(source: Path, target: Path) -> None:
     # What a crash has left was removed: a link in its place would not be followed.
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-    with source.open("rb") as read, os.fdopen(os.open(target, flags, 0o600), "wb") as write:
+    with source.open("rb") as read, create(target) as write:
         if not _copy_in_kernel(read.fileno(), write.fileno()):
             shutil.copyfileobj(read, write, _BUFFER_BYTES)
 
@@ -125,12 +122,3 @@ def _copy_in_kernel(read: int, write: int) -> bool:
             return False
         copied, left = copied + count, left - count
     return True
-
-
-def sync_folder(folder: Path) -> None:
-    """Make new names in the folder last through a power cut."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

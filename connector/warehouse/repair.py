@@ -14,9 +14,10 @@ from datetime import datetime
 from itertools import count
 from pathlib import Path
 
+from connector.disk import sync_folder
 from connector.errors import WarehouseBusy
+from connector.stamp import stamped
 from connector.warehouse.file import log_of, naming_errors
-from connector.warehouse.publish import sync_folder
 
 _LOG_ENDINGS = ("", ".checkpoint", ".recovery")
 """What DuckDB appends to the log's name while it makes a checkpoint."""
@@ -40,7 +41,7 @@ def set_logs_aside(work: Path, now: datetime) -> tuple[Path, ...]:
         for ending in _LOG_ENDINGS:
             found = log.with_name(log.name + ending)
             if found.exists():
-                moved.append(found.rename(_free_name(work, f"{now:%Y%m%dT%H%M%SZ}", ending)))
+                moved.append(found.rename(_free_name(work, stamped(now), ending)))
         sync_folder(work.parent)
     return tuple(moved)
 

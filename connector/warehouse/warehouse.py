@@ -160,11 +160,13 @@ class Warehouse:
         if what == Commit():
             return Landed()
         if self._loose.is_long:
-            # Nothing takes more memory, so that it has an opening of its own.
-            self.release()
-            with self._reading() as connection:
-                self._loose.put_together(connection)
-            self.release()
+            # Nothing takes more memory, so that it has an opening of its own, and no other thread
+            # looks into it.
+            with self._lock:
+                self.release()
+                with self._reading() as connection:
+                    self._loose.put_together(connection)
+                self.release()
         with self._reading() as connection:
             table = Table(connection, stream)
             with transaction(connection):

@@ -96,7 +96,7 @@ def test_commands_that_may_be_a_reason_check_alerts() -> None:
         command = main.get_command(click.Context(main), name)
         checking += [name] if getattr(command, "checks_alerts", False) else []
 
-    assert ["pull", "sweep", "push", "publish"] == checking
+    assert ["pull", "sweep", "push", "resolve", "undo", "publish"] == checking
 
 
 def test_a_webhook_that_is_down_fails_no_pull(tmp_path: Path) -> None:
@@ -212,7 +212,9 @@ def test_status_over_all_accounts(three: Path, receiver: Receiver) -> None:
 
 
 def test_alerts_of_all_accounts_are_sent_once(three: Path, receiver: Receiver) -> None:
-    """`alerts` shows what is due and sends nothing; with --send it arrives, and once."""
+    """`alerts` shows what is due and sends nothing; with --send it arrives, and once. The account
+    whose settings are wrong is named, and the exit status is its.
+    """
     environ = {"CONNECTOR_CONFIG": str(three)}
     shown = call(["alerts", "--all"], environ)
     assert [] == receiver.bodies
@@ -222,7 +224,20 @@ def test_alerts_of_all_accounts_are_sent_once(three: Path, receiver: Receiver) -
     assert ["globex", "silent", "silent", "-", "opened"] == sent[0].row("globex")[:5]
     assert ["globex", "silent", "silent", "-", "stands"] == sent[1].row("globex")[:5]
     assert [("globex", "silent")] == [(e["account"], e["code"]) for e in receiver.received]
-    assert [0, 0, 0] == [each.status for each in (shown, *sent)]
+    assert [2, 2, 2] == [each.status for each in (shown, *sent)]
+    assert all("initech: api_key_file (from " in each.err for each in (shown, *sent))
+
+
+def test_a_test_of_all_accounts_skips_none(three: Path, receiver: Receiver) -> None:
+    """`alerts --test --all` tries each account that can be looked at, names the one that cannot,
+    and ends with its exit status.
+    """
+    called = call(["alerts", "--test", "--all", "--json"], {"CONNECTOR_CONFIG": str(three)})
+
+    assert 2 == called.status
+    assert ["acme", "globex"] == [each["account"] for each in called.object["tests"]]
+    assert 2 == len(receiver.bodies)
+    assert "initech: api_key_file (from " in called.err
 
 
 def test_a_test_reaches_every_sink(three: Path, receiver: Receiver) -> None:

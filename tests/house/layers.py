@@ -8,17 +8,20 @@ from collections.abc import Iterator, Mapping
 
 from tests.house.tree import Source, Tree, imports
 
-_DECLARATION = frozenset(("errors", "value", "field", "resource", "catalog"))
+_DECLARATION = frozenset(("words", "errors", "value", "field", "resource", "catalog"))
 _BELOW = _DECLARATION | {
     *("address", "key", "sources", "settings", "alert_settings", "schedule_settings", "reading"),
-    *("lakehouse_settings",),
+    *("lakehouse_settings", "log", "disk", "stamp"),
     *("wire", "engine", "endpoint", "shapes"),
 }
 _ROOMS = _BELOW | {"kept", "suppression", "client", "ledger", "warehouse", "spreadsheet"}
 _RUN = _ROOMS | {"outcome", "stream", "visit"}
 
 MAY_IMPORT: Mapping[str, frozenset[str]] = {
-    "errors": frozenset(),
+    "words": frozenset(),
+    "disk": frozenset(),
+    "stamp": frozenset(),
+    "errors": frozenset(("words",)),
     "value": frozenset(),
     "field": frozenset(("value", "errors")),
     "resource": frozenset(("field", "value", "errors")),
@@ -44,7 +47,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "sandbox": _DECLARATION,
     "shapes": _DECLARATION,
     "kept": frozenset(("errors",)),
-    "suppression": _DECLARATION,
+    "suppression": _DECLARATION | {"disk"},
     "client": _BELOW,
     "ledger": _BELOW | {"suppression"},
     "warehouse": _BELOW | {"suppression"},
@@ -52,7 +55,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "models": _BELOW | {"warehouse"},
     "lakehouse": _BELOW | {"suppression", "warehouse"},
     "publication": _BELOW | {"warehouse", "models", "lakehouse"},
-    "report": _DECLARATION | {"warehouse"},
+    "report": _DECLARATION | {"disk", "warehouse"},
     "frame": _BELOW | {"warehouse"},
     "outcome": _BELOW | {"warehouse", "publication", "lakehouse"},
     "stream": _ROOMS | {"outcome"},
@@ -65,7 +68,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "push": _RUN | {"run", "batch", "preview"},
     "undo": _RUN | {"batch"},
     "erasure": _RUN | {"batch", "publication", "report", "lakehouse"},
-    "backup": _RUN | {"batch", "publication", "report", "erasure"},
+    "backup": _RUN | {"batch", "publication", "report", "erasure", "inbox"},
     "permissions": frozenset(),
     "log": frozenset(),
     "inbox": _ROOMS | {"advice", "asking", "preview", "push"},

@@ -9,6 +9,7 @@ Pure, and part of `pace`: it reads no headers and decides nothing.
 from __future__ import annotations
 
 import math
+from array import array
 from bisect import bisect_right
 
 from connector.engine.gate import WINDOW_SECONDS
@@ -40,7 +41,7 @@ class Usage:
         # The figure that was asked for last: `Remaining`, when its request left, when it came.
         self._figure: tuple[int, float, float] | None = None
         # When our requests ended, in order: each was counted before that, if at all.
-        self._ended: list[float] = []
+        self._ended = array("d")
         self._forgotten = 0
 
     def end(self, now: float) -> None:

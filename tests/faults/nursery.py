@@ -1,29 +1,23 @@
 """Pulls in processes of their own, to be killed or starved: forked from one that has everything
-imported, so that each begins at once.
-
-The test talks to that process in lines of JSON.
+imported.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import duckdb
 
 from connector.sandbox import Sandbox
-
-ROOT = Path(__file__).parents[2]
-_SERVE = "from tests.faults.nursery import serve; serve()"
+from tests.faults.parent import Parent, fork_for_each_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,49 +46,26 @@ class Ended:
         return self.status == -signal.SIGKILL
 
 
-class Nursery:
+class Nursery(Parent):
     """Starts children one at a time, while its `with` block lasts."""
 
-    def __enter__(self) -> Self:
-        kept = {n: v for n, v in os.environ.items() if not n.startswith("CONNECTOR_")}
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", _SERVE],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
-            env=kept,
-        )
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.wait(60)
-        self._process.stdout.close()
+    def __init__(self, module: str = "tests.faults.nursery") -> None:
+        super().__init__(module)
 
     def start(self, child: Child) -> int:
         """Start it; returns its process id."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(asdict(child)) + "\n")
-        self._process.stdin.flush()
-        return int(self._line()["pid"])
+        self.say(asdict(child))
+        return int(self.heard()["pid"])
 
     def wait(self) -> Ended:
         """Wait until the child that was started last has ended."""
-        line = self._line()
+        line = self.heard()
         return Ended(line["status"], line["said"])
 
     def run(self, child: Child) -> Ended:
         """Start it and wait for its end."""
         self.start(child)
         return self.wait()
-
-    def _line(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        line: dict[str, Any] = json.loads(self._process.stdout.readline())
-        return line
 
 
 def child(sandbox: Sandbox, folder: Path, *resources: str, **options: Any) -> Child:
@@ -117,23 +88,7 @@ def serve() -> None:
     import connector.cli.doctor  # noqa: PLC0415
     import connector.cli.pull  # noqa: F401, PLC0415
 
-    for line in sys.stdin:
-        # A pipe and no file: what is said must get out when the disk is full.
-        ours, theirs = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            _live(json.loads(line), theirs)
-        os.close(theirs)
-        _tell({"pid": pid})
-        with os.fdopen(ours, encoding="utf-8") as printed:
-            said = printed.read()
-        _, ended = os.waitpid(pid, 0)
-        _tell({"status": os.waitstatus_to_exitcode(ended), "said": said})
-
-
-def _tell(fact: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(fact) + "\n")
-    sys.stdout.flush()
+    fork_for_each_line(_live)
 
 
 def _live(given: dict[str, Any], prints_to: int) -> None:

@@ -5,49 +5,29 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-ROOT = Path(__file__).parents[2]
-_SERVE = "from tests.lakehouse.publishers import serve; serve()"
+from tests.faults.parent import ROOT, Parent, tell
 
 DIES = "dies"
 """A step at which a publisher kills itself: everything is written, and nothing committed."""
 
 
-class Publishers:
+class Publishers(Parent):
     """Starts rounds of publishers, while its `with` block lasts."""
 
-    def __enter__(self) -> Self:
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", _SERVE],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
-        )
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.wait(60)
-        self._process.stdout.close()
+    def __init__(self) -> None:
+        super().__init__("tests.lakehouse.publishers")
 
     def begin(self, turns: Sequence[Sequence[Mapping[str, str]]]) -> None:
         """Start one process for each of these, which publishes its accounts, one after another."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps([[dict(e) for e in turn] for turn in turns]) + "\n")
-        self._process.stdin.flush()
+        self.say([[dict(e) for e in turn] for turn in turns])
 
     def end(self) -> list[int]:
         """Wait for them; the exit status, or the negative signal, of each."""
-        assert self._process.stdout is not None
-        found: list[int] = json.loads(self._process.stdout.readline())
+        found: list[int] = self.heard()
         return found
 
 
@@ -69,8 +49,7 @@ def serve() -> None:
                 _live(turn)
             pids.append(pid)
         ended = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
-        sys.stdout.write(json.dumps(ended) + "\n")
-        sys.stdout.flush()
+        tell(ended)
 
 
 def _live(turn: Sequence[Mapping[str, str]]) -> None:

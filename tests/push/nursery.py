@@ -11,19 +11,17 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from connector.sandbox import Sandbox
 from tests.faults import nursery
 from tests.faults.nursery import Ended
-
-_SERVE = "from tests.push.nursery import serve; serve()"
+from tests.faults.parent import fork_for_each_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +69,8 @@ class Point:
 class Nursery(nursery.Nursery):
     """Starts children one at a time, while its `with` block lasts."""
 
-    def __enter__(self) -> Self:
-        kept = {n: v for n, v in os.environ.items() if not n.startswith("CONNECTOR_")}
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", _SERVE],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=nursery.ROOT,
-            env=kept,
-        )
-        return self
+    def __init__(self) -> None:
+        super().__init__("tests.push.nursery")
 
     def run(self, child: Any) -> Ended:
         """Start it and wait for its end."""
@@ -104,22 +93,7 @@ def serve() -> None:
     import connector.undo  # noqa: F401, PLC0415
     import tests.push.pushing  # noqa: F401, PLC0415
 
-    for line in sys.stdin:
-        ours, theirs = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            _live(json.loads(line), theirs)
-        os.close(theirs)
-        _tell({"pid": pid})
-        with os.fdopen(ours, encoding="utf-8") as printed:
-            said = printed.read()
-        _, ended = os.waitpid(pid, 0)
-        _tell({"status": os.waitstatus_to_exitcode(ended), "said": said})
-
-
-def _tell(fact: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(fact) + "\n")
-    sys.stdout.flush()
+    fork_for_each_line(_live)
 
 
 def _live(given: dict[str, Any], prints_to: int) -> None:

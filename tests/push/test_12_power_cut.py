@@ -23,7 +23,7 @@ from connector.ledger import Ledger
 from connector.ledger.file import connect
 from connector.ledger.journal import Journal
 from tests.faults.amount import SEED
-from tests.faults.nursery import ROOT
+from tests.faults.parent import ROOT
 
 ROWS = 4
 CUTS = 16

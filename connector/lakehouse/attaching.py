@@ -7,8 +7,9 @@ password reaches DuckDB as a secret, and stands in no address that it shows.
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from connector.errors import (
     LakehouseError,
     LakehouseOffline,
     NothingPublished,
+    SettingsError,
 )
 from connector.lakehouse.catalog import (
     WAIT_SECONDS,
@@ -41,7 +43,12 @@ LAKE = "lake"
 
 EXTENSIONS = ("ducklake", "postgres_scanner")
 STORAGE_EXTENSION = "httpfs"
-"""What reaches object storage; its package is not part of the extra."""
+"""What reaches object storage. It reads Amazon's variables, and some of its own, by itself."""
+
+ENDPOINT, URL_STYLE = "DUCKDB_S3_ENDPOINT", "DUCKDB_S3_URL_STYLE"
+"""Where storage is that is not Amazon's, and whether a bucket's name is part of an address' path or
+of its host. The extension reads the first.
+"""
 
 _FOLDER_MODE = 0o700
 _CONFLICT = re.compile(r"conflict|could not serialize|deadlock", re.IGNORECASE)
@@ -107,12 +114,27 @@ def extended(extensions: Sequence[str]) -> duckdb.DuckDBPyConnection:
     try:
         for name in extensions:
             load(connection, name)
+        if STORAGE_EXTENSION in extensions:
+            # For every session: a cursor has settings of its own.
+            connection.execute(f"SET GLOBAL s3_url_style = {literal(url_style(os.environ))}")
         # Where nobody watches, it would stand among what a command prints.
         connection.execute("SET enable_progress_bar = false")
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def url_style(environ: Mapping[str, str]) -> str:
+    """How a bucket is addressed: by path where the storage is not Amazon's, since most have one
+    host for all buckets, unless it is said. Raises `SettingsError`.
+    """
+    style = environ.get(URL_STYLE) or ("path" if environ.get(ENDPOINT) else "vhost")
+    if style not in ("path", "vhost"):
+        raise SettingsError(
+            f"{URL_STYLE} is {style!r}", action="Set it to path or to vhost, or take it away."
+        )
+    return style
 
 
 @contextmanager
@@ -155,9 +177,8 @@ def load(connection: duckdb.DuckDBPyConnection, name: str) -> None:
     except duckdb.Error:
         raise LakehouseError(
             f"DuckDB {duckdb.__version__} has no extension {name} here, and could not fetch it",
-            action="Install the extra 'lakehouse' of recruitment-connector"
-            f" (and duckdb-extension-{STORAGE_EXTENSION} for object storage): its packages must be"
-            " of DuckDB's own version.",
+            action="Install the extra 'lakehouse' of recruitment-connector: its packages must be of"
+            " DuckDB's own version.",
         ) from None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -14,23 +15,25 @@ _extended = attaching.extended
 
 class Pool:
     """Databases in memory with their extensions, which take half a second to load, used again as
-    soon as they are free.
+    soon as they are free. Storage that is not Amazon's is the same for as long as a pool lasts.
     """
 
     def __init__(self) -> None:
-        self._free: list[duckdb.DuckDBPyConnection] = []
+        self._free: defaultdict[frozenset[str], list[duckdb.DuckDBPyConnection]] = defaultdict(list)
 
     @contextmanager
     def extended(self, extensions: Sequence[str]) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection to one that nobody else uses now."""
-        found = self._free.pop() if self._free else _extended(extensions)
+        free = self._free[frozenset(extensions)]
+        found = free.pop() if free else _extended(extensions)
         try:
             with found.cursor() as connection:
                 yield connection
         finally:
-            self._free.append(found)
+            free.append(found)
 
     def close(self) -> None:
         """Let go of all of them."""
-        for each in self._free:
-            each.close()
+        for free in self._free.values():
+            for each in free:
+                each.close()

@@ -1,0 +1,78 @@
+"""Object storage of the tests' own: on loopback, at a free port, in this process' memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
+from typing import Any
+
+import boto3  # type: ignore[import-untyped]
+from moto.server import ThreadedMotoServer
+
+SECRET = "storage-secret-key"
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Storage that takes every key, at `host`, which is an address with its port."""
+
+    host: str
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What finds it, and gets in."""
+        return {
+            "AWS_ACCESS_KEY_ID": "publisher",
+            "AWS_SECRET_ACCESS_KEY": SECRET,
+            "AWS_REGION": "us-east-1",
+            "DUCKDB_S3_ENDPOINT": self.host,
+            "DUCKDB_S3_USE_SSL": "false",
+        }
+
+    def new_name(self) -> str:
+        """A name that no bucket has yet."""
+        return f"agency-{next(_NUMBERS)}"
+
+    def make(self, bucket: str) -> None:
+        """Make an empty bucket."""
+        self._client.create_bucket(Bucket=bucket)
+
+    def put(self, bucket: str, name: str, content: bytes) -> None:
+        """Make an object."""
+        self._client.put_object(Bucket=bucket, Key=name, Body=content)
+
+    def objects(self, bucket: str) -> dict[str, bytes]:
+        """The bucket's objects by their names."""
+        pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=bucket)
+        names = [each["Key"] for page in pages for each in page.get("Contents", ())]
+        return {
+            name: self._client.get_object(Bucket=bucket, Key=name)["Body"].read() for name in names
+        }
+
+    @cached_property
+    def _client(self) -> Any:
+        return boto3.client(
+            "s3",
+            endpoint_url=f"http://{self.host}",
+            aws_access_key_id="reader",
+            aws_secret_access_key=SECRET,
+            region_name="us-east-1",
+        )
+
+
+@contextmanager
+def storing() -> Iterator[Storage]:
+    """The storage while it runs."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        yield Storage(f"{host}:{port}")
+    finally:
+        server.stop()
+
+
+_NUMBERS = count(1)

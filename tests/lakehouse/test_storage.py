@@ -1,0 +1,145 @@
+"""The lake's files may lie in object storage, with all that is promised of a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from connector.erasure import erase
+from connector.errors import SettingsError
+from connector.lakehouse import maintain, send
+from connector.lakehouse.attaching import ENDPOINT, URL_STYLE, url_style
+from connector.publication import publish
+from tests.erasure.office import EMAIL, NOW, TRACES, office
+from tests.lakehouse.group import Group
+from tests.lakehouse.server import Server
+from tests.lakehouse.storage import SECRET, Storage, storing
+from tests.lakehouse.test_erasing import sharing
+from tests.lakehouse.test_states import AT_ONCE, publish_three, title_at
+
+
+@pytest.fixture(scope="module")
+def storage() -> Iterator[Storage]:
+    """Storage for all tests here."""
+    with storing() as running:
+        yield running
+
+
+@dataclass
+class Stored:
+    """A group whose lake is in a bucket that is not there yet."""
+
+    group: Group
+    storage: Storage
+    bucket: str
+
+    def objects(self) -> dict[str, bytes]:
+        """What is in the bucket."""
+        return self.storage.objects(self.bucket)
+
+
+@pytest.fixture
+def stored(
+    server: Server, tmp_path: Path, storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> Stored:
+    """Nothing is published yet."""
+    for name, value in storage.variables.items():
+        monkeypatch.setenv(name, value)
+    made = Stored(Group(server, tmp_path), storage, storage.new_name())
+    made.group.given["CONNECTOR_LAKEHOUSE_DATA"] = f"s3://{made.bucket}/lake/of/agencies/"
+    return made
+
+
+def test_a_lake_in_object_storage_is_as_one_in_a_folder(stored: Stored) -> None:
+    """Publishing again changes nothing, earlier states can be asked for until they expire, and
+    what nobody needs any more is removed from the bucket.
+    """
+    stored.storage.make(stored.bucket)
+    numbers = publish_three(stored.group)
+    settings = stored.group.settings("acme")
+    before = stored.objects()
+    assert "unchanged" == send(settings).outcome
+    assert before == stored.objects()
+    assert before
+    assert all(name.startswith("lake/of/agencies/") for name in before)
+    with stored.group.lake() as lake:
+        titles = [title_at(lake, f"AT (VERSION => {n})") for n in numbers]
+    assert ["first", "second", "third"] == titles
+
+    maintain(settings, 0, applies=True, grace=AT_ONCE)
+    maintain(settings, 0, applies=True, grace=AT_ONCE)
+
+    assert len(stored.objects()) < len(before)
+    with stored.group.lake() as lake:
+        assert "third" == title_at(lake, "")
+
+
+def test_nothing_of_a_person_is_left_in_the_bucket(stored: Stored, tmp_path: Path) -> None:
+    """After an erasure no object holds anything of the person: no file of an earlier state, and
+    none that a publisher left which was cut off.
+    """
+    stored.storage.make(stored.bucket)
+    home = tmp_path / "office"
+    office(home)
+    settings = sharing(home, stored.group)
+    publish(settings)
+    orphan = "lake/of/agencies/landing/candidates/account=_unnamed/ducklake-cut-off.parquet"
+    stored.storage.put(stored.bucket, orphan, f"half of a file with {EMAIL}".encode())
+    needles = [each.lower().encode() for each in TRACES]
+
+    def held() -> list[str]:
+        return [n for n, b in stored.objects().items() if any(e in b.lower() for e in needles)]
+
+    assert orphan in held()
+    assert len(held()) > 1
+
+    done = erase(settings, EMAIL, applies=True, now=lambda: NOW)
+
+    (receipt,) = done.receipts
+    assert () == receipt.waiting
+    assert [] == held()
+    assert stored.objects()
+
+
+def test_a_bucket_that_is_not_there_keeps_nothing_back(stored: Stored) -> None:
+    """The account's file is published, and what is said holds no key; once the bucket is there,
+    the lake is brought up to date.
+    """
+    stored.group.land("acme", "jobs", {"id": "j1", "title": "Nurse"})
+    refused = stored.group.publish("acme")
+
+    assert stored.group.file("acme").exists()
+    assert refused.shared is not None
+    assert "failed" == refused.shared.outcome
+    assert SECRET not in str(refused.shared.error)
+
+    stored.storage.make(stored.bucket)
+
+    assert "published" == send(stored.group.settings("acme")).outcome
+    assert [("j1",)] == stored.group.rows("SELECT id FROM lake.landing.jobs")
+
+
+@pytest.mark.parametrize(
+    ("environ", "style"),
+    [
+        ({}, "vhost"),
+        ({ENDPOINT: "storage.example:9000"}, "path"),
+        ({ENDPOINT: "storage.example:9000", URL_STYLE: "vhost"}, "vhost"),
+        ({URL_STYLE: "path"}, "path"),
+    ],
+)
+def test_buckets_are_addressed_as_their_storage_wants_it(
+    environ: dict[str, str], style: str
+) -> None:
+    """Amazon's by host, others by path, and either as it is said."""
+    assert style == url_style(environ)
+
+
+def test_a_style_that_is_none_is_told() -> None:
+    """The variable and the value received are named, with the values that are allowed."""
+    with pytest.raises(SettingsError, match="DUCKDB_S3_URL_STYLE is 'hosted'") as told:
+        url_style({URL_STYLE: "hosted"})
+    assert "path or to vhost" in told.value.action

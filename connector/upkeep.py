@@ -19,6 +19,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from connector.alert_settings import PORTS
+from connector.backup.placing import leftovers
 from connector.engine.quota import shown
 from connector.errors import ConnectorError
 from connector.ledger import Ledger
@@ -57,14 +58,15 @@ class Check:
 
 
 def upkeep(settings: Settings, environ: Mapping[str, str], now: datetime) -> Iterator[Check]:
-    """Look at versions, room, permissions, backups, erasures, alerts, schedules and proxies.
-    Whatever is found is told, and nothing is raised.
+    """Look at versions, room, permissions, backups, what restores left, erasures, alerts, schedules
+    and proxies. Whatever is found is told, and nothing is raised.
     """
     looks: tuple[tuple[str, Callable[[], Check]], ...] = (
         ("versions", _versions),
         ("room", lambda: _room(settings)),
         ("permissions", lambda: _permissions(settings)),
         ("backup", lambda: _backup(settings, now)),
+        ("leftovers", lambda: _leftovers(settings)),
         ("erasures", lambda: _erasures(settings)),
         ("alerts", lambda: _alerts(settings)),
         ("schedules", lambda: _schedules(settings)),
@@ -125,6 +127,15 @@ def _backup(settings: Settings, now: datetime) -> Check:
     if now - last.made_at > timedelta(days=BACKUP_DAYS_MAX):
         return Check("backup", "warning", found, advice)
     return Check("backup", "ok", found)
+
+
+def _leftovers(settings: Settings) -> Check:
+    """Whether copies of the account lie about, which nobody who is erased leaves."""
+    found = leftovers(settings.folder)
+    if not found:
+        return Check("leftovers", "ok", "no restore has left anything")
+    action = "Remove it as soon as nobody needs it: it holds people, and no erasure reaches it."
+    return Check("leftovers", "warning", f"left by a restore: {', '.join(map(str, found))}", action)
 
 
 def _erasures(settings: Settings) -> Check:

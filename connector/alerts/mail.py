@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import smtplib
 import ssl
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from email.message import EmailMessage
@@ -15,6 +16,9 @@ from connector.alert_settings import PORTS, Security
 from connector.alerts.telling import headline, text
 from connector.errors import NotDelivered
 from connector.ledger.alerts import MessageRecord
+
+ANSWERS_WAITED_FOR = 3
+"""How many times what one answer may take all of them may take together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,8 @@ class MailServer:
 
 class Email:
     """Emails to people, about an account. `seconds` is how long any one answer of the server may
-    take; `trust` makes what certificates are checked against.
+    take, and `ANSWERS_WAITED_FOR` times that all of them; `trust` makes what certificates are
+    checked against.
     """
 
     name = "email"
@@ -52,6 +57,25 @@ class Email:
         """Hand the message in for all recipients; where the server takes it for any of them, it has
         arrived. Raises `NotDelivered`, which holds no address and nothing that the server said.
         """
+        failed = list[Exception]()
+
+        def hand_in() -> None:
+            try:
+                self._hand_in(message)
+            except Exception as error:  # raised again by whoever waits
+                failed.append(error)
+
+        # A server that sends a byte now and then never keeps a single answer waiting for too long.
+        clerk = threading.Thread(target=hand_in, daemon=True)
+        clerk.start()
+        clerk.join(ANSWERS_WAITED_FOR * self._seconds)
+        if clerk.is_alive():
+            seconds = ANSWERS_WAITED_FOR * self._seconds
+            raise NotDelivered(f"the mail server has not taken it in {seconds:g} s")
+        if failed:
+            raise failed[0]
+
+    def _hand_in(self, message: MessageRecord) -> None:
         try:
             with self._connected() as server:
                 if self._server.user is not None and self._server.password is not None:

@@ -30,6 +30,20 @@ _LEDGER_LOGS = ("-wal", "-shm", "-journal")
 _PLAIN = (SEEDS_FOLDER, REPORT_FILE)
 
 
+STAGING = ".restoring"
+"""Where a backup is unpacked, in the account's folder. One that was left is cleared away."""
+
+ASIDE = "replaced-"
+"""What the names of folders begin with that hold what a restore has replaced."""
+
+
+def leftovers(folder: Path) -> tuple[Path, ...]:
+    """The folders that restores have left: copies of the account that nothing looks into, erasures
+    neither.
+    """
+    return tuple(sorted((*folder.glob(f"{ASIDE}*"), *folder.glob(STAGING))))
+
+
 class Placing:
     """The files of one backup on their way from `staging` to the account's folder."""
 
@@ -83,7 +97,7 @@ class Placing:
         """The folder for what was here; two restores of one second have two."""
         if self.aside is None:
             number = 1
-            while (place := self._folder / f"replaced-{self._stamp}-{number}").exists():
+            while (place := self._folder / f"{ASIDE}{self._stamp}-{number}").exists():
                 number += 1
             make_folder(place)
             self.aside = place

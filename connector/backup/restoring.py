@@ -18,7 +18,7 @@ from typing import Any
 
 from connector.backup.ledgers import Choice, choose
 from connector.backup.manifest import Manifest
-from connector.backup.placing import Placing
+from connector.backup.placing import STAGING, Placing
 from connector.backup.reading import read_manifest, unpack
 from connector.backup.suppressing import Known, known_in, list_again
 from connector.erasure.alone import alone
@@ -40,9 +40,6 @@ from connector.warehouse.migrations import MIGRATIONS
 from connector.warehouse.publications import published_in
 
 Clock = Callable[[], datetime]
-
-STAGING = ".restoring"
-"""Where a backup is unpacked, in the account's folder. One that was left is cleared away."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,8 +34,10 @@ from connector.errors.files import naming
 STORAGE_VERSION = "v1.2.0"
 """The file format: old enough for the tools that analysts use, whichever DuckDB writes it."""
 
-BLOCK_BYTES = 65_536
-"""The size of a new file's blocks: a quarter of DuckDB's own, which is made for wide scans."""
+BLOCK_BYTES = 16_384
+"""The size of a new file's blocks, the least that there is: columns of small row groups fill no
+larger ones, and a batch's rows are read from blocks all over the file.
+"""
 
 ROW_GROUP_ROWS = 8_192
 """How many rows are written and compressed together."""
@@ -45,6 +47,8 @@ JOINED_ROWS = 2_048
 
 LOCK_WAIT_SECONDS = 30.0
 """How long to wait for another process to let go of the file."""
+
+_KEPT = "16MB"
 
 _LOCK_RETRY_SECONDS = 0.05
 _CONFIG: dict[str, str | bool | int | float | list[str]] = {
@@ -119,6 +123,20 @@ def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
         with suppress(duckdb.Error):
             connection.execute("ROLLBACK")
         raise
+
+
+def let_go(connection: duckdb.DuckDBPyConnection) -> None:
+    """Give back the memory of what was read from the file and is kept for whoever reads it next:
+    DuckDB keeps all of it until the file is closed. What an open transaction needs stays.
+
+    Only for a file that nobody else in this process reads at the time.
+    """
+    # In a session of its own: a limit that cannot be kept would end the transaction.
+    with connection.cursor() as session:
+        ((limit,),) = session.execute("SELECT current_setting('memory_limit')").fetchall()
+        with suppress(duckdb.OutOfMemoryException):
+            session.execute(f"SET GLOBAL memory_limit = '{_KEPT}'")
+        session.execute(f"SET GLOBAL memory_limit = '{limit}'")
 
 
 @contextmanager

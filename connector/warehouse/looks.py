@@ -20,6 +20,7 @@ from connector.engine.ask import Known
 from connector.engine.bookmark import Stream
 from connector.resource import Declaration, Resource
 from connector.warehouse.difference import differing, listed_differing
+from connector.warehouse.file import let_go
 from connector.warehouse.moment import from_microseconds, to_microseconds
 from connector.warehouse.rows import as_json, ids_table
 from connector.warehouse.schema import quoted
@@ -75,6 +76,8 @@ def held_rows(
             # Found by their ids first: the records of all other rows are not read then.
             f"(SELECT rowid FROM landing.{name} WHERE id IN (SELECT id FROM stage))"
         ).fetchall()
+    # The rows lie all over the file, and nothing else is looked for there.
+    let_go(connection)
     held = {
         id: Held(record, is_hydrated, is_deleted, is_listed_since, from_microseconds(seen_at))
         for id, record, is_hydrated, is_deleted, is_listed_since, seen_at in rows

@@ -26,7 +26,7 @@ from connector.engine.bookmark import Bookmark, Stream
 from connector.engine.quota import Use
 from connector.resource import Declaration
 from connector.warehouse import pushes, runs, state
-from connector.warehouse.file import make_folder, naming_errors, opened, transaction
+from connector.warehouse.file import let_go, make_folder, naming_errors, opened, transaction
 from connector.warehouse.health import Health, read_health
 from connector.warehouse.landing import Landed, Table
 from connector.warehouse.looks import Looks
@@ -175,6 +175,7 @@ class Warehouse:
                 state.write_events(connection, stream, events, run_id, at)
                 if what.bookmark is not None:
                     state.write_bookmark(connection, stream, what.bookmark, run_id)
+            let_go(connection)
             table.inserted["sync.events"] += len(events)
             self._loose.added(+table.inserted)
         return fates

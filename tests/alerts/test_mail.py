@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -71,6 +74,29 @@ def test_a_server_that_nobody_vouches_for_gets_nothing(security: Security) -> No
 
     assert [] == office.letters
     assert not {"AUTH", "MAIL"} & set(office.commands)
+
+
+def test_a_server_that_never_ends_its_answer_is_given_up() -> None:
+    """One byte after another comes soon enough each time, and the whole does not."""
+    given_up = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def drip() -> None:
+            connection, _ = listener.accept()
+            with connection, suppress(OSError):
+                while not given_up.wait(0.02):
+                    connection.sendall(b"2")
+
+        dripping = threading.Thread(target=drip)
+        dripping.start()
+        server = MailServer("127.0.0.1", listener.getsockname()[1], "none")
+        sink = Email(server, "connector@acme.example", TO, "acme", seconds=0.1)
+        try:
+            with pytest.raises(NotDelivered, match=r"has not taken it in 0\.3 s"):
+                sink.send(trial_message(START))
+        finally:
+            given_up.set()
+            dripping.join()
 
 
 def test_a_server_without_starttls_gets_nothing() -> None:

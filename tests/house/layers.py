@@ -77,7 +77,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "advice": _ROOMS,
     "accounts": frozenset(("settings", "sources", "errors")),
     "alerts": _ROOMS | {"advice", "outcome"},
-    "upkeep": _ROOMS | {"permissions"},
+    "upkeep": _ROOMS | {"permissions", "backup"},
     "doctor": _ROOMS | {"upkeep", "lakehouse"},
     "demo": _BELOW | {"sandbox"},
     "cli": _RUN

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.backup import make_backup
+from connector.backup import Manner, make_backup, restore
 from connector.catalog import CATALOG
 from connector.engine.ask import Commit
 from connector.engine.bookmark import Bookmark, Stream
@@ -64,7 +65,8 @@ def test_an_account_that_was_never_used_is_well(tmp_path: Path) -> None:
 
     assert {"ok"} == {each.state for each in checks.values()}, checks
     assert [
-        *("versions", "room", "permissions", "backup", "erasures", "alerts", "schedules", "proxy"),
+        *("versions", "room", "permissions", "backup", "leftovers", "erasures", "alerts"),
+        *("schedules", "proxy"),
     ] == list(checks)
     assert [] == list(tmp_path.iterdir())
 
@@ -87,6 +89,23 @@ def test_the_age_of_the_last_backup_is_told(tmp_path: Path) -> None:
     assert str(made.file) in fresh["backup"].found
     assert "not there" in gone["backup"].found
     assert "connector backup" in (old["backup"].action or "")
+
+
+def test_what_restores_have_left_is_told(tmp_path: Path) -> None:
+    """A copy that a restore has moved aside is a warning that names it, until it is removed."""
+    settings = settings_of(tmp_path)
+    land(settings, NOW)
+    made = make_backup(settings, tmp_path / "backups", keep=None, now=lambda: NOW)
+    restored = restore(settings, made.file, Manner(replaces=True))
+    assert restored.aside is not None
+
+    left = looked(settings)["leftovers"]
+    shutil.rmtree(restored.aside)
+    gone = looked(settings)["leftovers"]
+
+    assert ("warning", True) == (left.state, str(restored.aside) in left.found)
+    assert "Remove it" in (left.action or "")
+    assert "ok" == gone.state
 
 
 def test_an_erasure_that_was_cut_off_is_told(tmp_path: Path) -> None:

@@ -99,7 +99,13 @@ def asked_for(context: dg.ScheduleEvaluationContext, names: Sequence[str]) -> _E
         return dg.SkipReason(_said(busy)) if busy else dg.RunRequest()
     reasons = {name: pull_under_way(context.instance, name) for name in names}
     skipped = [f"{name}: {_said(run)}" for name, run in reasons.items() if run]
-    free = [dg.RunRequest(partition_key=name) for name, run in reasons.items() if run is None]
+    # Dagster asks for a key where there are several; one that was used is never asked for again.
+    at = f"{context.scheduled_execution_time:%Y-%m-%dT%H:%M%z}"
+    free = [
+        dg.RunRequest(run_key=f"{name} {at}", partition_key=name)
+        for name, run in reasons.items()
+        if run is None
+    ]
     if not free:
         return dg.SkipReason(" ".join(skipped))
     for reason in skipped:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
 import pytest
 import yaml
+from dagster._core.definitions.schedule_definition import ScheduleExecutionData as Tick
 
 from pipelines.accounts import PARTITION_TAG, Accounts
 from pipelines.connections import Account
@@ -17,6 +19,8 @@ from pipelines.jobs import INTRADAY, PULL, SCRUB
 from pipelines.pushes import NAME as PUSH
 from pipelines.schedules import schedules_of
 from tests.pipelines.running import instance_in
+
+NIGHT = datetime(2026, 11, 22, 1, 0, tzinfo=UTC)
 
 ROOT = Path(__file__).parents[2]
 
@@ -52,13 +56,26 @@ def schedules(account: Account) -> dict[str, dg.ScheduleDefinition]:
     return {each.name: each for each in schedules_of(Accounts.of(account))}
 
 
-def asked(schedule: dg.ScheduleDefinition, instance: dg.DagsterInstance) -> object:
-    """What the schedule asks for now: the accounts of the runs, or why there is none."""
-    with dg.build_schedule_context(instance=instance) as context:
-        found = schedule(context)
-    if isinstance(found, list):
-        return [each.partition_key for each in found]
-    return found
+def ticked(
+    made: dg.Definitions, name: str, instance: dg.DagsterInstance, at: datetime = NIGHT
+) -> Tick:
+    """What Dagster's daemon makes of a schedule at that moment."""
+    with dg.build_schedule_context(
+        instance=instance,
+        scheduled_execution_time=at,
+        repository_def=made.get_repository_def(),
+    ) as context:
+        return made.resolve_schedule_def(name).evaluate_tick(context)
+
+
+def asked(made: dg.Definitions, name: str, instance: dg.DagsterInstance) -> list[str] | str:
+    """The accounts of the runs that a schedule asks for, an empty name where there are none; or why
+    it asks for none.
+    """
+    tick = ticked(made, name, instance)
+    if tick.skip_message is not None:
+        return tick.skip_message
+    return [each.partition_key or "" for each in tick.run_requests or ()]
 
 
 def test_everything_is_off_until_it_is_switched_on(account: Account) -> None:
@@ -73,6 +90,24 @@ def test_everything_is_off_until_it_is_switched_on(account: Account) -> None:
     for each in every:
         assert isinstance(each, dg.ScheduleDefinition)
         assert dg.DefaultScheduleStatus.STOPPED == each.default_status
+
+
+def test_a_moment_asks_for_each_account_once(
+    account: Account, instance: dg.DagsterInstance
+) -> None:
+    """Dagster asks every run of several for a key, and starts none of a key that it knows: the same
+    moment has the same keys, and each account and each moment others.
+    """
+    made = define(account)
+
+    def keys(at: datetime) -> list[str | None]:
+        tick = ticked(made, "nightly_pull", instance, at)
+        return [each.run_key for each in tick.run_requests or ()]
+
+    tonight, again, tomorrow = keys(NIGHT), keys(NIGHT), keys(NIGHT + timedelta(days=1))
+
+    assert tonight == again
+    assert 4 == len({*tonight, *tomorrow} - {None})
 
 
 def test_times_are_those_of_the_settings(account: Account) -> None:
@@ -102,8 +137,7 @@ def test_a_run_is_asked_for_each_account_that_has_none(
     whose run is going is left out, by any of the jobs that pull; where all have one the
     schedule skips, and names the runs.
     """
-    made = schedules(account)
-    nightly, own = made["nightly_pull"], made["nightly_pull_glo_DASH_bex"]
+    made, nightly, own = define(account), "nightly_pull", "nightly_pull_glo_DASH_bex"
     job = definitions.resolve_job_def(INTRADAY)
 
     def begin(name: str) -> dg.DagsterRun:
@@ -111,30 +145,26 @@ def test_a_run_is_asked_for_each_account_that_has_none(
             job, status=dg.DagsterRunStatus.STARTED, tags={PARTITION_TAG: name}
         )
 
-    assert ["acme", "initech"] == asked(nightly, instance)
+    assert ["acme", "initech"] == asked(made, nightly, instance)
     going = begin("acme")
-    assert ["initech"] == asked(nightly, instance)
-    assert ["glo-bex"] == asked(own, instance)
+    assert ["initech"] == asked(made, nightly, instance)
+    assert ["glo-bex"] == asked(made, own, instance)
     other = begin("initech")
-    skipped = asked(nightly, instance)
-    assert isinstance(skipped, dg.SkipReason)
     assert (
         f"acme: Run {going.run_id} is already under way."
-        f" initech: Run {other.run_id} is already under way." == skipped.skip_message
+        f" initech: Run {other.run_id} is already under way." == asked(made, nightly, instance)
     )
     instance.report_run_canceled(going)
-    assert ["acme"] == asked(nightly, instance)
+    assert ["acme"] == asked(made, nightly, instance)
 
 
 def test_a_push_keeps_no_pull_from_being_asked_for(instance: dg.DagsterInstance) -> None:
     """Only runs that pull count: a push and a pull may go side by side."""
-    (nightly,) = (e for e in definitions.schedules or () if e.name == "nightly_pull")
     push = definitions.resolve_job_def(PUSH)
     config = {"ops": {"push_file": {"config": {"resource": "jobs", "file": "f", "mode": "create"}}}}
     instance.create_run_for_job(push, run_config=config, status=dg.DagsterRunStatus.STARTED)
 
-    assert isinstance(nightly, dg.ScheduleDefinition)
-    assert isinstance(asked(nightly, instance), dg.RunRequest)
+    assert [""] == asked(definitions, "nightly_pull", instance)
 
 
 def test_a_project_file_that_cannot_be_read_is_the_reason(
@@ -142,11 +172,9 @@ def test_a_project_file_that_cannot_be_read_is_the_reason(
 ) -> None:
     """No run is asked for that could only fail; the reason is what is wrong."""
     (tmp_path / "connector.toml").write_text("[accounts.acme", encoding="utf-8")
-    made = schedules(Account(environ={}, cwd=tmp_path))
-    skipped = asked(made["nightly_pull"], instance)
+    made = define(Account(environ={}, cwd=tmp_path))
 
-    assert isinstance(skipped, dg.SkipReason)
-    assert "connector.toml is not valid TOML" in str(skipped.skip_message)
+    assert "connector.toml is not valid TOML" in asked(made, "nightly_pull", instance)
 
 
 def test_all_accounts_at_once_skip_while_a_run_of_all_is_going(
@@ -154,16 +182,13 @@ def test_all_accounts_at_once_skip_while_a_run_of_all_is_going(
 ) -> None:
     """On Dask one run of all accounts goes at a time, whichever of the jobs it is."""
     made = define_everywhere(account)
-    found = {e.name: e for e in made.schedules or () if isinstance(e, dg.ScheduleDefinition)}
-    nightly = found["nightly_pull_everywhere"]
-    assert isinstance(asked(nightly, instance), dg.RunRequest)
+    nightly = "nightly_pull_everywhere"
+    assert [""] == asked(made, nightly, instance)
     going = instance.create_run_for_job(
         made.resolve_job_def("intraday_everywhere"), status=dg.DagsterRunStatus.STARTED
     )
-    skipped = asked(nightly, instance)
 
-    assert isinstance(skipped, dg.SkipReason)
-    assert f"Run {going.run_id} is already under way." == skipped.skip_message
+    assert f"Run {going.run_id} is already under way." == asked(made, nightly, instance)
 
 
 def test_the_scrub_looks_deep(account: Account) -> None:

@@ -48,7 +48,7 @@ JOINED_ROWS = 2_048
 LOCK_WAIT_SECONDS = 30.0
 """How long to wait for another process to let go of the file."""
 
-_KEPT = "16MB"
+_KEPT = "8MB"
 
 _LOCK_RETRY_SECONDS = 0.05
 _CONFIG: dict[str, str | bool | int | float | list[str]] = {

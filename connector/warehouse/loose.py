@@ -22,7 +22,7 @@ from connector.warehouse.file import ROW_GROUP_ROWS, transaction
 ROWS_ENOUGH = ROW_GROUP_ROWS // 4
 """So many rows are a row group that is left alone."""
 
-FRESH_ROWS_MAX = ROWS_ENOUGH // 2
+FRESH_ROWS_MAX = ROWS_ENOUGH // 4
 """So many rows are enough for one opening: until the file is closed they are kept in memory."""
 
 PIECES_MAX = 32

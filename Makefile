@@ -2,6 +2,7 @@
 # It needs Python 3.11, 3.12 or 3.13, make, and a package registry that pip can reach.
 
 PYTHON ?= python3
+WORKERS ?= auto
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
@@ -48,8 +49,8 @@ $(REFEREE)/installed: requirements-referee.txt
 demo: install  ## pull a made-up agency through Dagster, on this machine alone
 	$(BIN)/connector demo
 
-test: install  ## run the tests, on every core
-	$(BIN)/python -m pytest -n auto --dist worksteal --durations 25
+test: install  ## run the tests, on every core; WORKERS=3 by so many processes
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations 25
 
 # RUNS=10000 SCENARIO=A-F plays so many; SCENARIO=F SEED=87 TRACE=1 replays one and tells it.
 # TINY=all DEPTH=3 PULLS=2 plays every run of every tiny world; a shape and TAPE=0.3.1, one run.

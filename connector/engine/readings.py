@@ -42,6 +42,8 @@ class Readings:
         self._gone: dict[str, Gone] = {}
         self._events: list[Event] = []
         self._undated = 0
+        # Read since the last batch landed, found or not.
+        self._unlanded = 0
 
     def remember(self, id: str, known: Known | None) -> None:
         """Keep what is landed; a row read since T0, by a run that was cut short, counts as read.
@@ -69,9 +71,15 @@ class Readings:
         return id in self.by_id or id in self.dead or id in self.unread
 
     def read(self, ids: tuple[str, ...]) -> Steps[None]:
-        """Read details, landing every full batch together with the open pass."""
-        for start in range(0, len(ids), BATCH_RECORDS_MAX):
-            outcomes = yield from ask.read_records(ids[start : start + BATCH_RECORDS_MAX])
+        """Read details, landing every full batch together with the open pass: whatever cuts the
+        pass short, no more than a batch of what it has read is lost.
+        """
+        left = ids
+        while left:
+            room = BATCH_RECORDS_MAX - self._unlanded
+            batch, left = left[:room], left[room:]
+            outcomes = yield from ask.read_records(batch)
+            self._unlanded += len(batch)
             self.step += 1
             for id, outcome in outcomes.items():
                 self.unread.pop(id, None)
@@ -82,7 +90,7 @@ class Readings:
                     self.dead.add(id)
                 else:
                     self.unread[id] = outcome.reason
-            if len(self._found) >= BATCH_RECORDS_MAX:
+            if self._unlanded >= BATCH_RECORDS_MAX:
                 yield from self._land()
 
     def compare(self, listing: Listing) -> None:
@@ -148,3 +156,4 @@ class Readings:
         )
         self._found.clear()
         self._events.clear()
+        self._unlanded = 0

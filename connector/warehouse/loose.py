@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import duckdb
 
-from connector.warehouse.file import ROW_GROUP_ROWS, transaction
+from connector.warehouse.file import ROW_GROUP_ROWS, let_go, transaction
 
 ROWS_ENOUGH = ROW_GROUP_ROWS // 4
 """So many rows are a row group that is left alone."""
@@ -27,6 +27,10 @@ FRESH_ROWS_MAX = ROWS_ENOUGH // 4
 
 PIECES_MAX = 32
 """So many pieces are put together, however few rows they have."""
+
+
+SLICE_ROWS = ROWS_ENOUGH // 4
+"""So many rows are put together in one transaction."""
 
 
 @dataclass(slots=True)
@@ -60,7 +64,7 @@ class Loose:
         return max(self._fresh.values(), default=0) >= FRESH_ROWS_MAX
 
     def put_together(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Write the loose rows of one table that has many once more, together, in a transaction of
+        """Write the loose rows of one table that has many once more, together, in transactions of
         its own. No row is lost, added or changed by it.
 
         To be called before anything is added to a file that was just opened: what is added stands
@@ -68,8 +72,7 @@ class Loose:
         """
         for name, tail in self._tails.items():
             if tail.is_long:
-                with transaction(connection):
-                    _put_together(connection, name, tail.rows)
+                _put_together(connection, name, tail.rows)
                 self._fresh[name] = tail.rows
                 tail.rows = tail.pieces = 0
                 return
@@ -96,7 +99,11 @@ def _put_together(connection: duckdb.DuckDBPyConnection, name: str, rows: int) -
     ((last,),) = connection.execute(f"SELECT max(rowid) FROM {name}").fetchall()
     if last is None:
         return
-    # Where a piece among them has gone by itself, a few more are written than are loose.
-    where = f"WHERE rowid BETWEEN {max(0, last + 1 - rows)} AND {last}"
-    connection.execute(f"INSERT INTO {name} SELECT * FROM {name} {where}")
-    connection.execute(f"DELETE FROM {name} {where}")
+    # Where a piece among them has gone by itself, a few more are written than are loose. Each slice
+    # is written behind the last, into one row group: a transaction takes several times its rows.
+    for first in range(max(0, last + 1 - rows), last + 1, SLICE_ROWS):
+        where = f"WHERE rowid BETWEEN {first} AND {min(first + SLICE_ROWS - 1, last)}"
+        with transaction(connection):
+            connection.execute(f"INSERT INTO {name} SELECT * FROM {name} {where}")
+            connection.execute(f"DELETE FROM {name} {where}")
+        let_go(connection)

@@ -256,6 +256,7 @@ def misspelt(environ: Mapping[str, str]) -> Iterator[str]:
     """A sentence on each variable that looks like a setting and is none."""
     known = (*ENVIRONMENT.values(), CONFIG_VARIABLE)
     for name in sorted(environ):
-        near = get_close_matches(name, known, n=1, cutoff=0.85)
-        if name.startswith("CONNECTOR_") and name not in known and near:
-            yield f"{name} means nothing here; is {near[0]} meant?"
+        if not name.startswith("CONNECTOR_") or name in known:
+            continue
+        for near in get_close_matches(name, known, n=1, cutoff=0.85):
+            yield f"{name} means nothing here; is {near} meant?"

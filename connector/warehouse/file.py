@@ -17,6 +17,7 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 import duckdb
@@ -135,16 +136,31 @@ def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 def let_go(connection: duckdb.DuckDBPyConnection) -> None:
     """Give back the memory of what was read from the file and is kept for whoever reads it next:
-    DuckDB keeps all of it until the file is closed. What an open transaction needs stays.
+    DuckDB keeps all of it until the file is closed. What an open transaction needs stays, and
+    nothing is written anywhere instead.
 
     Only for a file that nobody else in this process reads at the time.
     """
     # In a session of its own: a limit that cannot be kept would end the transaction.
     with connection.cursor() as session:
-        ((limit,),) = session.execute("SELECT current_setting('memory_limit')").fetchall()
+        memory, disk = _limits()
+        session.execute("SET GLOBAL max_temp_directory_size = '0B'")
         with suppress(duckdb.OutOfMemoryException):
             session.execute(f"SET GLOBAL memory_limit = '{_KEPT}'")
-        session.execute(f"SET GLOBAL memory_limit = '{limit}'")
+        session.execute(f"SET GLOBAL memory_limit = '{memory}'")
+        session.execute(f"SET GLOBAL max_temp_directory_size = '{disk}'")
+
+
+@cache
+def _limits() -> tuple[str, str]:
+    """How much DuckDB may take of this machine's memory and disk, as it says itself. It rounds, so
+    that it is asked once: a limit that is read and set again is less each time.
+    """
+    with duckdb.connect() as fresh:
+        ((memory, disk),) = fresh.execute(
+            "SELECT current_setting('memory_limit'), current_setting('max_temp_directory_size')"
+        ).fetchall()
+    return str(memory), str(disk)
 
 
 @contextmanager
@@ -162,10 +178,10 @@ def naming_errors(path: Path) -> Iterator[None]:
 
 def _connect(path: Path, wait_seconds: float, tidies: bool) -> duckdb.DuckDBPyConnection:
     """A connection whose catalog is the file; those of one process share what is behind it."""
-    connection = duckdb.connect(f":memory:{path.absolute()}", config=_CONFIG)
+    # What does not fit into memory would else be written to wherever the process was started.
+    config = {**_CONFIG, "temp_directory": f"{path.absolute()}.tmp"}
+    connection = duckdb.connect(f":memory:{path.absolute()}", config=config)
     try:
-        # What does not fit into memory would else be written to wherever the process was started.
-        connection.execute("SET temp_directory = $1", [f"{path.absolute()}.tmp"])
         _attach(connection, path, wait_seconds, JOINED_ROWS if tidies else ROW_GROUP_ROWS)
         if tidies:
             # One step in each table: what is left waits for the next time.

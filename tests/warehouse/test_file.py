@@ -13,7 +13,7 @@ from connector.engine.ask import Commit, Found
 from connector.engine.bookmark import Stream
 from connector.errors import WarehouseBusy
 from connector.warehouse import Warehouse, loose
-from connector.warehouse.file import BLOCK_BYTES, opened
+from connector.warehouse.file import BLOCK_BYTES, let_go, opened
 from connector.warehouse.loose import ROWS_ENOUGH
 from connector.warehouse.runs import Run
 from tests.pull.landed import rows
@@ -147,3 +147,26 @@ def test_the_catalog_has_the_file_s_own_name(tmp_path: Path) -> None:
         there = alone.execute('SELECT n, current_database() FROM "some\'thing".kept').fetchall()
 
     assert [(1, "some'thing")] == here == there
+
+
+def test_what_is_let_go_is_written_nowhere(tmp_path: Path) -> None:
+    """What an open transaction needs is neither lost nor spilled to the disk, the limits are the
+    same each time, and the same process may open the file a second time.
+    """
+    path = tmp_path / "work.duckdb"
+    limits = "SELECT current_setting('memory_limit'), current_setting('max_temp_directory_size')"
+    with opened(path) as connection:
+        connection.execute("CREATE TABLE t (id BIGINT, text VARCHAR)")
+        connection.execute("INSERT INTO t SELECT i, repeat('x', 100) FROM range(100000) AS r(i)")
+        let_go(connection)
+        before = connection.execute(limits).fetchall()
+        connection.execute("BEGIN")
+        connection.execute("INSERT INTO t SELECT i, repeat('y', 100) FROM range(100000) AS r(i)")
+        let_go(connection)
+        connection.execute("COMMIT")
+
+        assert before == connection.execute(limits).fetchall()
+        with opened(path) as other:
+            counts = other.execute("SELECT text[1], count(*) FROM t GROUP BY ALL ORDER BY 1")
+            assert [("x", 100_000), ("y", 100_000)] == counts.fetchall()
+    assert [path] == list(tmp_path.iterdir())

@@ -143,24 +143,25 @@ def let_go(connection: duckdb.DuckDBPyConnection) -> None:
     """
     # In a session of its own: a limit that cannot be kept would end the transaction.
     with connection.cursor() as session:
-        memory, disk = _limits()
-        session.execute("SET GLOBAL max_temp_directory_size = '0B'")
+        ((folder,),) = session.execute("SELECT current_setting('temp_directory')").fetchall()
+        try:
+            session.execute("SET GLOBAL temp_directory = ''")
+        except duckdb.NotImplementedException:
+            return  # Something large is there already, and memory is short anyway.
         with suppress(duckdb.OutOfMemoryException):
             session.execute(f"SET GLOBAL memory_limit = '{_KEPT}'")
-        session.execute(f"SET GLOBAL memory_limit = '{memory}'")
-        session.execute(f"SET GLOBAL max_temp_directory_size = '{disk}'")
+        session.execute(f"SET GLOBAL memory_limit = '{_memory_limit()}'")
+        session.execute("SET GLOBAL temp_directory = $1", [folder])
 
 
 @cache
-def _limits() -> tuple[str, str]:
-    """How much DuckDB may take of this machine's memory and disk, as it says itself. It rounds, so
-    that it is asked once: a limit that is read and set again is less each time.
+def _memory_limit() -> str:
+    """How much DuckDB may take of this machine's memory, as it says itself. It rounds, so that it
+    is asked once: a limit that is read and set again is less each time.
     """
     with duckdb.connect() as fresh:
-        ((memory, disk),) = fresh.execute(
-            "SELECT current_setting('memory_limit'), current_setting('max_temp_directory_size')"
-        ).fetchall()
-    return str(memory), str(disk)
+        ((limit,),) = fresh.execute("SELECT current_setting('memory_limit')").fetchall()
+    return str(limit)
 
 
 @contextmanager

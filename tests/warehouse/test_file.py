@@ -154,7 +154,7 @@ def test_what_is_let_go_is_written_nowhere(tmp_path: Path) -> None:
     same each time, and the same process may open the file a second time.
     """
     path = tmp_path / "work.duckdb"
-    limits = "SELECT current_setting('memory_limit'), current_setting('max_temp_directory_size')"
+    limits = "SELECT current_setting('memory_limit'), current_setting('temp_directory')"
     with opened(path) as connection:
         connection.execute("CREATE TABLE t (id BIGINT, text VARCHAR)")
         connection.execute("INSERT INTO t SELECT i, repeat('x', 100) FROM range(100000) AS r(i)")
@@ -163,6 +163,7 @@ def test_what_is_let_go_is_written_nowhere(tmp_path: Path) -> None:
         connection.execute("BEGIN")
         connection.execute("INSERT INTO t SELECT i, repeat('y', 100) FROM range(100000) AS r(i)")
         let_go(connection)
+        assert {path, path.with_name("work.duckdb.wal")} >= set(tmp_path.iterdir())
         connection.execute("COMMIT")
 
         assert before == connection.execute(limits).fetchall()

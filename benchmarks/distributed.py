@@ -5,10 +5,10 @@ Each account has a server, a key and limits of its own; all servers are in this 
 job runs for all of them on a Dask cluster, and in the middle, while a request is on its way, the
 worker that sent it is killed. Every account must be exact in the end, with one version of each
 record, and no request may be refused or be beyond the account's limits. The time taken is compared
-with the ideal for two cores: the time of the runs that landed everything, spread evenly over two
-workers, with nothing lost, repeated, waited for or started again. What one process alone takes for
-a few accounts, one after another, is printed beside it: that one shares the machine with nobody but
-the servers, so that half of it is less than two workers could ever take. It takes a few minutes.
+with the ideal for two cores: a few accounts are pulled one after another by one process alone,
+servers and all, and half of the forty's share of that is the ideal. Half of what the forty runs
+took themselves is printed beside it: what is between the two is lost while two workers, the servers
+and the scheduler share the machine. It takes a few minutes.
 """
 
 from __future__ import annotations
@@ -126,14 +126,14 @@ def spread(
     records = instance.get_run_records(dg.RunsFilter(tags={EVERYWHERE_TAG: result.run_id}))
     good = [each for each in records if each.dagster_run.is_success]
     pids = workers(instance, [each.dagster_run.run_id for each in records])
-    ideal = sum((e.end_time or 0.0) - (e.start_time or 0.0) for e in good) / WORKERS
+    half = sum((e.end_time or 0.0) - (e.start_time or 0.0) for e in good) / WORKERS
     wrong = [each for number, box in enumerate(sandboxes) for each in offences(box, folder, number)]
     requests = sum(len(each.log) for each in sandboxes)
     print(f"{len(good)} of {ACCOUNTS} accounts landed by {len(pids)} processes; killed: {killed}")
     print(f"{requests} requests; differences and offences: {len(wrong)}", *wrong[:5], sep="\n  ")
+    ideal = alone * ACCOUNTS / WORKERS
     print(f"taken {taken:.1f} s, ideal {ideal:.1f} s: {taken / ideal:.2f} (at most {RATIO_MAX})")
-    half = alone * ACCOUNTS / WORKERS
-    print(f"half of what one process alone takes: {half:.1f} s: {taken / half:.2f}")
+    print(f"half of the runs' own time: {half:.1f} s: {taken / half:.2f}")
     is_whole = result.success and len(good) == ACCOUNTS and not wrong and len(killed) == 1
     return 0 if is_whole and taken / ideal <= RATIO_MAX else 1
 

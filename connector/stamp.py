@@ -5,12 +5,10 @@ from __future__ import annotations
 import secrets
 from datetime import UTC, datetime
 
-FORMAT = "%Y%m%dT%H%M%SZ"
-
 
 def stamped(at: datetime) -> str:
     """The moment, as in 20261122T000029Z."""
-    return at.astimezone(UTC).strftime(FORMAT)
+    return at.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
 
 
 def new_id(at: datetime) -> str:

@@ -26,6 +26,7 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import dagster as dg
+import dask
 from distributed import LocalCluster
 
 from connector.sandbox import Sandbox, Store
@@ -36,6 +37,7 @@ from pipelines.everywhere import (
     define_everywhere,
     intraday_everywhere,
 )
+from tests.distributed.documented import documented
 from tests.pull.landed import differences, rows
 
 ACCOUNTS = int(os.environ.get("ACCOUNTS", "40"))
@@ -141,6 +143,7 @@ def spread(
 @contextmanager
 def cluster() -> Iterator[list[int]]:
     """Two workers with one thread each, found by the environment; what is killed is noted."""
+    dask.config.update(dask.config.config, dask.config.collect_env(documented()))
     with LocalCluster(  # type: ignore[no-untyped-call] # Dask's
         n_workers=WORKERS,
         threads_per_worker=1,

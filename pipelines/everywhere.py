@@ -10,10 +10,12 @@ in place of `pipelines.definitions` (docs/DISTRIBUTED.md).
 
 # Annotations stay as they are, and not text: Dagster reads those of an op at import.
 import os
+import sys
 from collections.abc import Iterator, Sequence
 
 import dagster as dg
 from dagster_dask import dask_executor
+from dask.sizeof import sizeof
 
 from connector import OFF
 from pipelines.accounts import PARTITION_TAG, Accounts, plain_name
@@ -44,6 +46,10 @@ def existing_cluster(config: dict[str, str]) -> dict[str, object]:
     address = config.get("address") or os.environ.get(ADDRESS) or f"{ADDRESS}-is-not-set:0"
     return {"cluster": {"existing": {"address": address}}}
 
+
+# Dask weighs what a step gives back by going through it, which Dagster's values refuse: a worker
+# would warn of it three times for each account.
+sizeof.register(dg.MetadataValue, sys.getsizeof)  # type: ignore[no-untyped-call]  # Dask's
 
 LOST_TAG = "connector/lost"
 """The tag of an account's run whose worker was lost."""

@@ -1,0 +1,29 @@
+"""The settings of Dask in docs/DISTRIBUTED.md are settings that Dask has."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import dask
+import pytest
+
+from tests.distributed.documented import documented
+
+
+@pytest.mark.parametrize("name", documented())
+def test_a_documented_setting_is_one_of_dasks(name: str) -> None:
+    """Dask takes any variable without a word, so a name that is wrong would do nothing: each is the
+    name of a setting that Dask has a default for, and says something else than the default.
+    """
+    import_module("distributed")  # It is what has the defaults.
+    key = name.removeprefix("DASK_").lower().replace("__", ".")
+    (defaults,) = (each for each in dask.config.defaults if "worker" in each.get("distributed", {}))
+
+    default = dask.config.get(key, config=dict(defaults))
+
+    assert str(default).lower() != documented()[name]
+
+
+def test_settings_are_documented() -> None:
+    """There are some: without them the test above would have nothing to look at."""
+    assert len(documented()) >= 4

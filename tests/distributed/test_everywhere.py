@@ -12,6 +12,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dask.sizeof import sizeof
 from distributed import LocalCluster
 
 from connector.sandbox import Sandbox, Store
@@ -142,3 +143,12 @@ def test_a_killed_workers_accounts_finish_elsewhere(
     # may have been on their way.
     assert asked[NAMES[-1]] <= max(asked[name] for name in NAMES[:-1]) + KILLED_AT + 4
     assert max(asked.values()) <= LIMIT
+
+
+def test_dask_can_weigh_what_a_step_gives_back() -> None:
+    """Dask asks for the size of all that a step gives back, and warns in the worker's log where it
+    is not told: the metadata of events has one, in what it is put in as well.
+    """
+    told = {"run": dg.MetadataValue.dagster_run("run"), "why": dg.MetadataValue.text("so")}
+
+    assert sizeof([told]) > sizeof([{}])

@@ -198,7 +198,8 @@ class Table:
                 "INSERT INTO sync.queue "
                 "SELECT $resource, $parent, stage.id, stage.reason, held.created_at "
                 f"FROM stage LEFT JOIN {self._name} AS held USING (id) WHERE stage.id NOT IN "
-                "(SELECT id FROM sync.queue WHERE resource = $resource AND parent = $parent)",
+                "(SELECT id FROM sync.queue WHERE resource = $resource AND parent = $parent "
+                "AND id IN (SELECT id FROM stage))",
                 self._mine(),
             )
         self.inserted["sync.queue"] += len(reasons)

@@ -20,7 +20,6 @@ from connector.engine.ask import Known
 from connector.engine.bookmark import Stream
 from connector.resource import Declaration, Resource
 from connector.warehouse.difference import differing, listed_differing
-from connector.warehouse.file import let_go
 from connector.warehouse.moment import from_microseconds, to_microseconds
 from connector.warehouse.rows import as_json, ids_table
 from connector.warehouse.schema import quoted
@@ -71,13 +70,12 @@ def held_rows(
         rows = connection.execute(
             "SELECT id, _record::VARCHAR, _hydrated_at IS NOT NULL, _deleted_at IS NOT NULL, "
             f"id IN (SELECT id FROM history.{name} "
-            "WHERE _valid_to IS NULL AND _hydrated_at IS NULL), epoch_us(_seen_at) "
+            "WHERE _valid_to IS NULL AND _hydrated_at IS NULL AND id IN (SELECT id FROM stage)), "
+            "epoch_us(_seen_at) "
             f"FROM landing.{name} WHERE rowid IN "
             # Found by their ids first: the records of all other rows are not read then.
             f"(SELECT rowid FROM landing.{name} WHERE id IN (SELECT id FROM stage))"
         ).fetchall()
-    # The rows lie all over the file, and nothing else is looked for there.
-    let_go(connection)
     held = {
         id: Held(record, is_hydrated, is_deleted, is_listed_since, from_microseconds(seen_at))
         for id, record, is_hydrated, is_deleted, is_listed_since, seen_at in rows
@@ -146,7 +144,8 @@ class Looks:
     def _recall(self, ids: tuple[str, ...]) -> dict[str, Known]:
         with staged(self._connection, ids_table(ids)):
             rows = self._connection.execute(
-                f"SELECT id, epoch_us(updated_at), epoch_us(_hydrated_at), id IN ({_QUEUED}), "
+                "SELECT id, epoch_us(updated_at), epoch_us(_hydrated_at), "
+                f"id IN ({_QUEUED} AND id IN (SELECT id FROM stage)), "
                 f"_deleted_at IS NOT NULL FROM {self._name} WHERE id IN (SELECT id FROM stage)",
                 self._mine(),
             ).fetchall()

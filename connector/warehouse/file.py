@@ -15,10 +15,11 @@ import errno
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 import duckdb
 
@@ -32,6 +33,8 @@ from connector.errors import (
     WarehouseError,
 )
 from connector.errors.files import naming
+
+T = TypeVar("T")
 
 STORAGE_VERSION = "v1.2.0"
 """The file format: old enough for the tools that analysts use, whichever DuckDB writes it."""
@@ -49,6 +52,11 @@ JOINED_ROWS = 2_048
 
 LOCK_WAIT_SECONDS = 30.0
 """How long to wait for another process to let go of the file."""
+
+SPARING = ("96MB", "384MB")
+"""How much memory one batch's look or commit is done with, and with how much if that is too little,
+as DuckDB counts it. A change takes a quarter of a megabyte in each row group that it touches.
+"""
 
 _KEPT = "8MB"
 
@@ -141,17 +149,47 @@ def let_go(connection: duckdb.DuckDBPyConnection) -> None:
 
     Only for a file that nobody else in this process reads at the time.
     """
+    with _limited(connection, _KEPT):
+        pass
+
+
+def sparingly(connection: duckdb.DuckDBPyConnection, work: Callable[[], T]) -> T:
+    """What `work` gives, done in a transaction and with little memory for what it reads: rows that
+    lie all over the file would else bring most of it along. Where that is not enough it is rolled
+    back and done with more, and at last with all there is.
+
+    Only for a file that nobody else in this process reads at the time.
+    """
+    for limit in SPARING:
+        # The commit itself has all there is: one that fails must not have been carried out.
+        with (
+            suppress(duckdb.OutOfMemoryException),
+            transaction(connection),
+            _limited(connection, limit),
+        ):
+            return work()
+    with transaction(connection):
+        return work()
+
+
+@contextmanager
+def _limited(connection: duckdb.DuckDBPyConnection, limit: str) -> Iterator[None]:
+    """Keep no more than this in memory, if that can be; nothing is written anywhere instead."""
     # In a session of its own: a limit that cannot be kept would end the transaction.
     with connection.cursor() as session:
         ((folder,),) = session.execute("SELECT current_setting('temp_directory')").fetchall()
         try:
             session.execute("SET GLOBAL temp_directory = ''")
         except duckdb.NotImplementedException:
-            return  # Something large is there already, and memory is short anyway.
-        with suppress(duckdb.OutOfMemoryException):
-            session.execute(f"SET GLOBAL memory_limit = '{_KEPT}'")
-        session.execute(f"SET GLOBAL memory_limit = '{_memory_limit()}'")
-        session.execute("SET GLOBAL temp_directory = $1", [folder])
+            yield  # Something large is there already, and memory is short anyway.
+            return
+        try:
+            with suppress(duckdb.OutOfMemoryException):
+                session.execute(f"SET GLOBAL memory_limit = '{limit}'")
+            yield
+        finally:
+            session.execute(f"SET GLOBAL memory_limit = '{_memory_limit()}'")
+            session.execute("SET GLOBAL temp_directory = $1", [folder])
 
 
 @cache

@@ -6,7 +6,7 @@ join row groups by itself, again and again, and up to three full ones at once, w
 deleted: that took more memory and time than everything else about a commit. So it is told not to,
 and loose rows are written once more, together, as soon as they are enough for a row group or lie in
 too many pieces. Row groups that have lost all their rows go by themselves. What a process leaves,
-and what has lost rows here and there, is joined when the next one prepares the file.
+and what has lost rows here and there, is joined by the next one that changes any.
 """
 
 from __future__ import annotations
@@ -93,6 +93,10 @@ class Loose:
                 tail.rows += rest
                 tail.pieces += 1
         self._fresh.clear()
+
+    def joined(self) -> None:
+        """The file was tidied, and closed: what was loose is part of something larger."""
+        self._tails.clear()
 
 
 def _put_together(connection: duckdb.DuckDBPyConnection, name: str, rows: int) -> None:

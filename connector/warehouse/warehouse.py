@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import date, datetime, timedelta
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,14 @@ from connector.engine.bookmark import Bookmark, Stream
 from connector.engine.quota import Use
 from connector.resource import Declaration
 from connector.warehouse import pushes, runs, state
-from connector.warehouse.file import let_go, make_folder, naming_errors, opened, transaction
+from connector.warehouse.file import (
+    let_go,
+    make_folder,
+    naming_errors,
+    opened,
+    sparingly,
+    transaction,
+)
 from connector.warehouse.health import Health, read_health
 from connector.warehouse.landing import Landed, Table
 from connector.warehouse.looks import Looks
@@ -64,6 +73,9 @@ class Warehouse:
         self._opened_at = 0.0
         self._keeps = False
         self._loose = Loose()
+        self._is_tidy = True
+        """Whether no earlier process can have left anything that is to be joined."""
+        self._has_changed = False
         # One thread may be asking while another lets go of the file.
         self._lock = threading.RLock()
 
@@ -75,7 +87,8 @@ class Warehouse:
     def prepare(self) -> None:
         """Make the folder, the work file and its tables, or bring them up to this version."""
         make_folder(self.folder)
-        with self._reading(tidies=True) as connection:
+        self._is_tidy = not self.exists
+        with self._reading() as connection:
             migrate(connection, str(self.work))
 
     # -- runs -------------------------------------------------------------------------------------
@@ -93,7 +106,7 @@ class Warehouse:
 
     def end_resource(self, run_id: str, done: ResourceRun) -> ResourceRun:
         """Record what a run did with one resource, and return it with its anomalies counted."""
-        with self._writing() as connection:
+        with self._tidying() as tidies, self._writing(tidies=tidies) as connection:
             anomalies = runs.count_anomalies(connection, run_id, done.resource)
             done = replace(done, anomalies=anomalies)
             runs.write_resource_run(connection, run_id, done)
@@ -167,23 +180,39 @@ class Warehouse:
                 with self._reading() as connection:
                     self._loose.put_together(connection)
                 self.release()
-        with self._reading() as connection:
-            table = Table(connection, stream)
-            with transaction(connection):
-                what = without_erased(connection, stream, what, self.folder)
-                fates, events = table.land(what, run_id, at)
-                state.write_events(connection, stream, events, run_id, at)
-                if what.bookmark is not None:
-                    state.write_bookmark(connection, stream, what.bookmark, run_id)
+        with self._tidying() as tidies, self._reading(tidies=tidies) as connection:
+            land = partial(self._land, connection, stream, what, run_id, at)
+            fates, inserted = sparingly(connection, land)
             let_go(connection)
-            table.inserted["sync.events"] += len(events)
-            self._loose.added(+table.inserted)
+            self._loose.added(+inserted)
+        self._has_changed |= fates != Landed(unchanged=fates.unchanged)
         return fates
+
+    def _land(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        stream: Stream,
+        what: Commit,
+        run_id: str,
+        at: datetime,
+    ) -> tuple[Landed, Counter[str]]:
+        """Carry out a commit in an open transaction; tells the rows' fates, and how many rows were
+        put into each table.
+        """
+        what = without_erased(connection, stream, what, self.folder)
+        table = Table(connection, stream)
+        fates, events = table.land(what, run_id, at)
+        state.write_events(connection, stream, events, run_id, at)
+        if what.bookmark is not None:
+            state.write_bookmark(connection, stream, what.bookmark, run_id)
+        table.inserted["sync.events"] += len(events)
+        return fates, table.inserted
 
     def look(self, stream: Stream, wanted: ask.Look) -> Any:
         """Answer what an engine asks of the stream's rows, as `engine/ask.py` describes it."""
         with self._reading() as connection:
-            return Looks(connection, stream).answer(asked_without_erased(wanted, self.folder))
+            looks, asked = Looks(connection, stream), asked_without_erased(wanted, self.folder)
+            return sparingly(connection, lambda: looks.answer(asked))
 
     def standing_of(self, resource: str) -> StreamState:
         """Where one resource stands, but for its last run, which is not looked for."""
@@ -259,6 +288,21 @@ class Warehouse:
         return time.monotonic() - self._opened_at > HELD_SECONDS or self._loose.has_many_fresh
 
     @contextmanager
+    def _tidying(self) -> Iterator[bool]:
+        """Whether the commit inside is to tidy the file, once, and then in an opening of its own:
+        it takes time and memory, and a pull that finds nothing new should not take them.
+        """
+        if self._is_tidy or not self._has_changed:
+            yield False
+            return
+        with self._lock:
+            self.release()
+            yield True
+            self.release()
+            self._loose.joined()
+            self._is_tidy = True
+
+    @contextmanager
     def _reading(self, *, tidies: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
         with self._lock:
             if self._connection is None:
@@ -275,6 +319,6 @@ class Warehouse:
                 self.release()
 
     @contextmanager
-    def _writing(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        with self._reading() as connection, transaction(connection):
+    def _writing(self, *, tidies: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+        with self._reading(tidies=tidies) as connection, transaction(connection):
             yield connection

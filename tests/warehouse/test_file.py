@@ -13,15 +13,17 @@ from connector.engine.ask import Commit, Found
 from connector.engine.bookmark import Stream
 from connector.errors import WarehouseBusy
 from connector.warehouse import Warehouse, loose
-from connector.warehouse.file import BLOCK_BYTES, let_go, opened
+from connector.warehouse.file import BLOCK_BYTES, SPARING, let_go, opened, sparingly
 from connector.warehouse.loose import ROWS_ENOUGH
 from connector.warehouse.runs import Run
+from tests.alerts.agency import DONE
 from tests.pull.landed import rows
 
 JOBS = Stream(CATALOG["jobs"])
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
 STAMP = "2026-01-01T00:00:00Z"
 TABLES = ("landing.jobs", "history.jobs")
+LIMITS = "SELECT current_setting('memory_limit'), current_setting('temp_directory')"
 
 
 @pytest.fixture
@@ -78,10 +80,39 @@ def test_small_commits_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.Monkey
         assert 6 + 2 >= len(counts)
 
 
-def test_what_is_put_together_is_left_alone(warehouse: Warehouse) -> None:
+@pytest.mark.usefixtures("made_the_real_way")
+def test_processes_of_one_small_commit_do_not_pile_up(tmp_path: Path) -> None:
+    """What earlier processes left is joined by the next one that changes a row, however little it
+    does; one that changes none leaves it as it is.
+    """
+    found = {}
+    for process in range(12):
+        changes = process not in (4, 11)
+        warehouse = Warehouse(tmp_path)
+        with warehouse.keeping():
+            warehouse.prepare()
+            warehouse.begin(Run(str(process), "pull", NOW))
+            if changes:
+                record = Found(Job({"id": f"{process}", "created_at": STAMP}), NOW)
+                warehouse.commit(JOBS, Commit(records=(record,)), str(process), NOW)
+            warehouse.end_resource(str(process), DONE)
+        with opened(warehouse.work) as connection:
+            found[process] = row_groups(connection, "landing.jobs")
+
+    assert [10, 4] == [sum(found[11]), sum(found[4])]
+    assert found[3] == found[4]
+    assert found[10] == found[11]
+    # Up to three are joined at once, and the last one's piece is joined by the next one.
+    assert 3 >= max(map(len, found.values()))
+
+
+@pytest.mark.usefixtures("made_the_real_way")
+def test_what_is_put_together_is_left_alone(tmp_path: Path) -> None:
     """Enough loose rows make a row group, which is not written again; nothing is left where they
     were, and each row is there once.
     """
+    warehouse = Warehouse(tmp_path)
+    warehouse.prepare()
     count, made = ROWS_ENOUGH // 2, 0
     found = []
     for _ in range(7):
@@ -154,22 +185,53 @@ def test_what_is_let_go_is_written_nowhere(tmp_path: Path) -> None:
     same each time, and the same process may open the file a second time.
     """
     path = tmp_path / "work.duckdb"
-    limits = "SELECT current_setting('memory_limit'), current_setting('temp_directory')"
     with opened(path) as connection:
         connection.execute("CREATE TABLE t (id BIGINT, text VARCHAR)")
         # Fewer than a row group, and more bytes than are kept: they stay in memory until then.
         texts = "repeat(md5(i::VARCHAR), 90) FROM range(8000) AS r(i)"
         connection.execute(f"INSERT INTO t SELECT i, 'x' || {texts}")
         let_go(connection)
-        before = connection.execute(limits).fetchall()
+        before = connection.execute(LIMITS).fetchall()
         connection.execute("BEGIN")
         connection.execute(f"INSERT INTO t SELECT i, 'y' || {texts}")
         let_go(connection)
         assert {path, path.with_name("work.duckdb.wal")} >= set(tmp_path.iterdir())
         connection.execute("COMMIT")
 
-        assert before == connection.execute(limits).fetchall()
+        assert before == connection.execute(LIMITS).fetchall()
         with opened(path) as other:
             counts = other.execute("SELECT text[1], count(*) FROM t GROUP BY ALL ORDER BY 1")
             assert [("x", 8_000), ("y", 8_000)] == counts.fetchall()
+    assert [path] == list(tmp_path.iterdir())
+
+
+def test_what_takes_more_is_done_once_with_more(tmp_path: Path) -> None:
+    """Work that the least memory is not enough for is carried out in the end, and only once; the
+    limits are the same afterwards, after work that fails for another reason as well.
+    """
+    path = tmp_path / "work.duckdb"
+    # A list of all the numbers is one value, and has to be in memory at once.
+    large = "SELECT len(list(i)) FROM range(16_000_000) AS r(i)"
+    tried: list[str] = []
+
+    def work() -> tuple[int]:
+        connection.execute("INSERT INTO t VALUES (1)")
+        tried.append(connection.execute(LIMITS).fetchall()[0][0])
+        (found,) = connection.execute(large).fetchall()
+        return found
+
+    def wrong() -> None:
+        connection.execute("INSERT INTO t VALUES (2)")
+        raise KeyError("of its own")
+
+    with opened(path) as connection:
+        connection.execute("CREATE TABLE t (id BIGINT)")
+        let_go(connection)
+        before = connection.execute(LIMITS).fetchall()
+        assert (16_000_000,) == sparingly(connection, work)
+        assert 1 < len(tried) == len(set(tried)) <= 1 + len(SPARING)
+        with pytest.raises(KeyError):
+            sparingly(connection, wrong)
+        assert before == connection.execute(LIMITS).fetchall()
+    assert [{"id": 1}] == rows(path, "FROM t")
     assert [path] == list(tmp_path.iterdir())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from email.utils import formatdate
 from math import ceil
@@ -40,15 +41,20 @@ def number_of(id: str) -> int:
     return int(id[-12:], 16)
 
 
-def record_of(number: int) -> dict[str, Any]:
-    """A candidate's detail, of a size that real ones have."""
-    moment = (BEGAN + timedelta(seconds=number)).isoformat().replace("+00:00", "Z")
+def record_of(number: int, changed_at: datetime | None = None) -> dict[str, Any]:
+    """A candidate's detail, of a size that real ones have; with the moment at which it was changed,
+    if it was.
+    """
+    began = BEGAN + timedelta(seconds=number)
+    created, updated = (
+        each.isoformat().replace("+00:00", "Z") for each in (began, changed_at or began)
+    )
     return {
         **dict.fromkeys(each.name for each in _FIELDS.detail_fields),
         "id": id_of(number),
-        "created_at": moment,
-        "updated_at": moment,
-        "first_name": f"First{number}",
+        "created_at": created,
+        "updated_at": updated,
+        "first_name": f"First{number}" if changed_at is None else f"Again{number}",
         "last_name": f"Last{number}",
         "email": f"person{number}@people.example",
         "phone": f"+44 20 7946 {number:06d}",
@@ -64,28 +70,36 @@ def record_of(number: int) -> dict[str, Any]:
 
 class Arithmetic(Client):
     """A client whose answers are computed: `candidates` records, in order of creation and of
-    change alike. It counts what left as `lists` and `details`.
+    change alike, but for those that were changed last.
 
     Everything between the call and the wire is the real client's.
     """
 
     candidates_count = 0
+    candidates_changed: Mapping[int, datetime] = {}
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._sending._connections = _Computed(self.candidates_count)  # type: ignore[assignment]
+        self._sending._connections = _Computed(  # type: ignore[assignment]
+            self.candidates_count, self.candidates_changed
+        )
 
 
-def serving(count: int) -> type[Arithmetic]:
-    """A client of a workspace with so many candidates, as `pull` takes it for `connect`."""
-    return type("Arithmetic", (Arithmetic,), {"candidates_count": count})
+def serving(count: int, changed: Sequence[int] = ()) -> type[Arithmetic]:
+    """A client of a workspace with so many candidates, as `pull` takes it for `connect`; those of
+    the numbers in `changed` have just been changed, in that order.
+    """
+    now = datetime.now(UTC)
+    moments = {each: now + timedelta(microseconds=place) for place, each in enumerate(changed)}
+    computed = {"candidates_count": count, "candidates_changed": moments}
+    return type("Arithmetic", (Arithmetic,), computed)
 
 
 class _Computed:
     """What answers instead of connections."""
 
-    def __init__(self, count: int) -> None:
-        self._count = count
+    def __init__(self, count: int, changed: Mapping[int, datetime]) -> None:
+        self._count, self._changed = count, changed
         self._item_fields = [each.name for each in _FIELDS.item_fields]
 
     async def exchange(self, request: Request) -> Answer:
@@ -105,9 +119,12 @@ class _Computed:
     def _list(self, request: Request) -> dict[str, Any]:
         page, size = int(request.query["page"]), int(request.query["per_page"])
         places = range((page - 1) * size, min(page * size, self._count))
-        is_descending = request.query["order"] == "desc"
-        numbers = [self._count - 1 - place if is_descending else place for place in places]
-        records = [record_of(number) for number in numbers]
+        if request.query["order"] == "desc":
+            places = range(self._count - 1 - places.start, self._count - 1 - places.stop, -1)
+        if request.query["sort"] == "updated_at":
+            records = [self._record(self._by_change(place)) for place in places]
+        else:
+            records = [self._record(place) for place in places]
         return {
             "data": [{name: each[name] for name in self._item_fields} for each in records],
             "pagination": {
@@ -119,4 +136,16 @@ class _Computed:
         }
 
     def _detail(self, request: Request) -> dict[str, Any]:
-        return {"data": record_of(number_of(request.path.rsplit("/", 1)[1]))}
+        return {"data": self._record(number_of(request.path.rsplit("/", 1)[1]))}
+
+    def _record(self, number: int) -> dict[str, Any]:
+        return record_of(number, self._changed.get(number))
+
+    def _by_change(self, place: int) -> int:
+        """The number of the candidate that was changed as the one at this place, from the first."""
+        number, unchanged = place, self._count - len(self._changed)
+        if place >= unchanged:
+            return list(self._changed)[place - unchanged]
+        for changed in sorted(self._changed):
+            number += changed <= number
+        return number

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import duckdb
+import pyarrow as pa
 
 from connector.disk import FILE_MODE
 from connector.errors import (
@@ -75,6 +76,9 @@ _trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
 """Gives what was freed back to the system, where the C library is GNU's: it keeps pages for itself
 that hold anything, and each opening frees hundreds of thousands of small pieces.
 """
+
+# Arrow's own allocator keeps tens of MiB for each thread that has ever staged a batch.
+pa.set_memory_pool(pa.system_memory_pool())
 
 _FOLDER_MODE = 0o700
 

@@ -56,7 +56,7 @@ class World:
 
     async def bookmark(self, stream: Stream) -> Bookmark:
         """The stream's bookmark, with at least the lateness that is set."""
-        bookmark = await asyncio.to_thread(self.warehouse.bookmark, stream)
+        bookmark = await self.warehouse.apart(self.warehouse.bookmark, stream)
         lateness = self.lateness_seconds
         if bookmark != Bookmark():
             # What was once allowed for is not taken back: R was proven with it.
@@ -68,7 +68,7 @@ class World:
         if resource.parent is None:
             return (Stream(resource),)
         parents = Stream(declaration(resource.parent))
-        ids = await asyncio.to_thread(self.warehouse.live_ids, parents)
+        ids = await self.warehouse.apart(self.warehouse.live_ids, parents)
         return tuple(Stream(resource, id) for id in ids)
 
 
@@ -106,7 +106,8 @@ class Drive:
                 self._world.tally.purpose = purpose
                 return None
             case _:
-                return await asyncio.to_thread(self._world.warehouse.look, self._stream, wanted)
+                warehouse = self._world.warehouse
+                return await warehouse.apart(warehouse.look, self._stream, wanted)
 
     async def _lending(self, asking: Coroutine[Any, Any, T]) -> T:
         """Wait for the network, and let others have the file if that is longer than a moment:
@@ -117,7 +118,7 @@ class Drive:
             is_long = warehouse.is_held_long
             done, _ = await asyncio.wait((asked,), timeout=0.0 if is_long else MOMENT_SECONDS)
             if is_long or not done:
-                await asyncio.to_thread(warehouse.release)
+                await warehouse.apart(warehouse.release)
             return await asked
         finally:
             if not asked.done():
@@ -126,7 +127,7 @@ class Drive:
 
     async def _commit(self, what: Commit) -> None:
         world = self._world
-        fates = await asyncio.to_thread(
+        fates = await world.warehouse.apart(
             world.warehouse.commit, self._stream, what, world.run_id, world.now()
         )
         self._progress.commit(what, fates)

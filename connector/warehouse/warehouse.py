@@ -7,17 +7,19 @@ while it waits for the network.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import duckdb
 
@@ -47,6 +49,9 @@ from connector.warehouse.schema import is_migrated, migrate, quoted
 from connector.warehouse.shared import SharedPublication, last_shared
 from connector.warehouse.state import StreamState
 from connector.warehouse.stripping import asked_without_erased, without_erased
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 WORK_FILE = "work.duckdb"
 PUBLISHED_FILE = "recruitment.duckdb"
@@ -78,11 +83,19 @@ class Warehouse:
         self._has_changed = False
         # One thread may be asking while another lets go of the file.
         self._lock = threading.RLock()
+        self._thread = ThreadPoolExecutor(1, "warehouse")
 
     @property
     def exists(self) -> bool:
         """Whether anything was ever landed here."""
         return self.work.exists()
+
+    async def apart(self, work: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
+        """What `work` gives, done in the one thread that the warehouse has for this: the C library
+        keeps the memory that DuckDB is done with for each thread that had it.
+        """
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, partial(work, *args, **options))
 
     def prepare(self) -> None:
         """Make the folder, the work file and its tables, or bring them up to this version."""

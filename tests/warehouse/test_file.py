@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -178,6 +180,19 @@ def test_the_catalog_has_the_file_s_own_name(tmp_path: Path) -> None:
         there = alone.execute('SELECT n, current_database() FROM "some\'thing".kept').fetchall()
 
     assert [(1, "some'thing")] == here == there
+
+
+def test_what_is_done_apart_is_done_in_one_thread(warehouse: Warehouse) -> None:
+    """However much is asked at once, by whichever loop: one thread has the file, and not the one
+    that asks.
+    """
+
+    async def ask() -> list[int]:
+        asked = (warehouse.apart(threading.get_ident) for _ in range(20))
+        return await asyncio.gather(*asked)
+
+    threads = {*asyncio.run(ask()), *asyncio.run(ask())}
+    assert 1 == len(threads - {threading.get_ident()}) == len(threads)
 
 
 def test_what_is_let_go_is_written_nowhere(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tests.faults.patience import Time, pulled, tombstones
 from tests.faults.wire import DETAILS, LISTS, Edited, plan
 from tests.pull.landed import differences, published, rows
 
-COUNT = 230
+COUNT = 110
 
 
 def change(sandbox: Sandbox) -> None:

@@ -27,13 +27,13 @@ from connector.settings import Settings, load_settings
 from connector.warehouse.schema import literal
 
 COUNTS = {
-    "jobs": 60,
-    "candidates": 480,
-    "companies": 30,
-    "bookings": 130,
-    "leads": 110,
+    "jobs": 20,
+    "candidates": 210,
+    "companies": 10,
+    "bookings": 104,
+    "leads": 102,
     "content_types": 3,
-    "content_items": 60,
+    "content_items": 30,
 }
 SMALL = {
     "jobs": 5,

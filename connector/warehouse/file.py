@@ -59,6 +59,9 @@ SPARING = ("96MB", "384MB")
 as DuckDB counts it. A change takes a quarter of a megabyte in each row group that it touches.
 """
 
+SMALL_BYTES = 16 * 1024 * 1024
+"""With a file that is not larger memory is not saved: that would take a third of its time."""
+
 _KEPT = "8MB"
 
 _LOCK_RETRY_SECONDS = 0.05
@@ -128,7 +131,7 @@ def opened(
             # Closing writes a checkpoint, which a full disk forbids; the log has all commits.
             with suppress(duckdb.Error):
                 connection.close()
-            if _trim is not None:
+            if _trim is not None and not is_small(path):
                 _trim(0)
 
 
@@ -144,6 +147,13 @@ def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
         with suppress(duckdb.Error):
             connection.execute("ROLLBACK")
         raise
+
+
+def is_small(path: Path) -> bool:
+    """Whether the file is so small that all of it may be in memory."""
+    with suppress(OSError):
+        return path.stat().st_size <= SMALL_BYTES
+    return True
 
 
 def let_go(connection: duckdb.DuckDBPyConnection) -> None:

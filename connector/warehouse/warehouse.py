@@ -31,6 +31,7 @@ from connector.engine.quota import Use
 from connector.resource import Declaration
 from connector.warehouse import pushes, runs, state
 from connector.warehouse.file import (
+    is_small,
     let_go,
     make_folder,
     naming_errors,
@@ -195,8 +196,7 @@ class Warehouse:
                 self.release()
         with self._tidying() as tidies, self._reading(tidies=tidies) as connection:
             land = partial(self._land, connection, stream, what, run_id, at)
-            fates, inserted = sparingly(connection, land)
-            let_go(connection)
+            fates, inserted = self._sparingly(connection, land)
             self._loose.added(+inserted)
         self._has_changed |= fates != Landed(unchanged=fates.unchanged)
         return fates
@@ -225,7 +225,7 @@ class Warehouse:
         """Answer what an engine asks of the stream's rows, as `engine/ask.py` describes it."""
         with self._reading() as connection:
             looks, asked = Looks(connection, stream), asked_without_erased(wanted, self.folder)
-            return sparingly(connection, lambda: looks.answer(asked))
+            return self._sparingly(connection, lambda: looks.answer(asked), keeps=True)
 
     def standing_of(self, resource: str) -> StreamState:
         """Where one resource stands, but for its last run, which is not looked for."""
@@ -314,6 +314,21 @@ class Warehouse:
             self.release()
             self._loose.joined()
             self._is_tidy = True
+
+    def _sparingly(
+        self, connection: duckdb.DuckDBPyConnection, work: Callable[[], T], *, keeps: bool = False
+    ) -> T:
+        """What `work` gives, done in a transaction and with as little memory as the file's size
+        asks for; what it read is let go of, unless the next look at it `keeps` it.
+        """
+        if is_small(self.work):
+            with transaction(connection):
+                done = work()
+        else:
+            done = sparingly(connection, work)
+        if not keeps:
+            let_go(connection)
+        return done
 
     @contextmanager
     def _reading(self, *, tidies: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:

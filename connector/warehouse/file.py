@@ -10,19 +10,15 @@ are deleted. With those below, what a commit takes does not grow with the table.
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
-from typing import TypeVar
 
 import duckdb
-import pyarrow as pa
 
 from connector.disk import FILE_MODE
 from connector.errors import (
@@ -34,8 +30,7 @@ from connector.errors import (
     WarehouseError,
 )
 from connector.errors.files import naming
-
-T = TypeVar("T")
+from connector.warehouse.memory import sparing
 
 STORAGE_VERSION = "v1.2.0"
 """The file format: old enough for the tools that analysts use, whichever DuckDB writes it."""
@@ -54,16 +49,6 @@ JOINED_ROWS = 2_048
 LOCK_WAIT_SECONDS = 30.0
 """How long to wait for another process to let go of the file."""
 
-SPARING = ("96MB", "384MB")
-"""How much memory one batch's look or commit is done with, and with how much if that is too little,
-as DuckDB counts it. A change takes a quarter of a megabyte in each row group that it touches.
-"""
-
-SMALL_BYTES = 16 * 1024 * 1024
-"""With a file that is not larger memory is not saved: that would take a third of its time."""
-
-_KEPT = "8MB"
-
 _LOCK_RETRY_SECONDS = 0.05
 _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "storage_compatibility_version": STORAGE_VERSION,
@@ -74,14 +59,6 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "threads": "1",
 }
 """Every connection to a file has the same, or a process could not have two at once."""
-
-_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-"""Gives what was freed back to the system, where the C library is GNU's: it keeps pages for itself
-that hold anything, and each opening frees hundreds of thousands of small pieces.
-"""
-
-# Arrow's own allocator keeps tens of MiB for each thread that has ever staged a batch.
-pa.set_memory_pool(pa.system_memory_pool())
 
 _FOLDER_MODE = 0o700
 
@@ -119,7 +96,7 @@ def opened(
     Raises `WarehouseBusy` with the holder's process after `wait_seconds`, `NotAWarehouse`,
     `DiskFull` or another `WarehouseError`.
     """
-    with naming_errors(path):
+    with naming_errors(path), sparing(path):
         is_new = not path.exists()
         connection = _connect(path, wait_seconds, tidies)
         try:
@@ -131,8 +108,6 @@ def opened(
             # Closing writes a checkpoint, which a full disk forbids; the log has all commits.
             with suppress(duckdb.Error):
                 connection.close()
-            if _trim is not None and not is_small(path):
-                _trim(0)
 
 
 @contextmanager
@@ -147,73 +122,6 @@ def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
         with suppress(duckdb.Error):
             connection.execute("ROLLBACK")
         raise
-
-
-def is_small(path: Path) -> bool:
-    """Whether the file is so small that all of it may be in memory."""
-    with suppress(OSError):
-        return path.stat().st_size <= SMALL_BYTES
-    return True
-
-
-def let_go(connection: duckdb.DuckDBPyConnection) -> None:
-    """Give back the memory of what was read from the file and is kept for whoever reads it next:
-    DuckDB keeps all of it until the file is closed. What an open transaction needs stays, and
-    nothing is written anywhere instead.
-
-    Only for a file that nobody else in this process reads at the time.
-    """
-    with _limited(connection, _KEPT):
-        pass
-
-
-def sparingly(connection: duckdb.DuckDBPyConnection, work: Callable[[], T]) -> T:
-    """What `work` gives, done in a transaction and with little memory for what it reads: rows that
-    lie all over the file would else bring most of it along. Where that is not enough it is rolled
-    back and done with more, and at last with all there is.
-
-    Only for a file that nobody else in this process reads at the time.
-    """
-    for limit in SPARING:
-        # The commit itself has all there is: one that fails must not have been carried out.
-        with (
-            suppress(duckdb.OutOfMemoryException),
-            transaction(connection),
-            _limited(connection, limit),
-        ):
-            return work()
-    with transaction(connection):
-        return work()
-
-
-@contextmanager
-def _limited(connection: duckdb.DuckDBPyConnection, limit: str) -> Iterator[None]:
-    """Keep no more than this in memory, if that can be; nothing is written anywhere instead."""
-    # In a session of its own: a limit that cannot be kept would end the transaction.
-    with connection.cursor() as session:
-        ((folder,),) = session.execute("SELECT current_setting('temp_directory')").fetchall()
-        try:
-            session.execute("SET GLOBAL temp_directory = ''")
-        except duckdb.NotImplementedException:
-            yield  # Something large is there already, and memory is short anyway.
-            return
-        try:
-            with suppress(duckdb.OutOfMemoryException):
-                session.execute(f"SET GLOBAL memory_limit = '{limit}'")
-            yield
-        finally:
-            session.execute(f"SET GLOBAL memory_limit = '{_memory_limit()}'")
-            session.execute("SET GLOBAL temp_directory = $1", [folder])
-
-
-@cache
-def _memory_limit() -> str:
-    """How much DuckDB may take of this machine's memory, as it says itself. It rounds, so that it
-    is asked once: a limit that is read and set again is less each time.
-    """
-    with duckdb.connect() as fresh:
-        ((limit,),) = fresh.execute("SELECT current_setting('memory_limit')").fetchall()
-    return str(limit)
 
 
 @contextmanager

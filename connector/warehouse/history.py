@@ -39,6 +39,7 @@ from connector.warehouse.looks import Held, staged
 from connector.warehouse.moment import from_microseconds
 from connector.warehouse.rows import Rows, as_json, ids_table, moments
 from connector.warehouse.schema import HISTORY_COLUMNS, columns, quoted
+from connector.warehouse.sparing import narrowly
 from connector.warehouse.version import (
     Ending,
     Sighting,
@@ -227,7 +228,7 @@ class History:
         stage = ids_table(ids)
         if not len(stage):
             return {}
-        with staged(self._connection, stage):
+        with staged(self._connection, stage), narrowly(self._connection):
             rows = self._connection.execute(
                 "SELECT id, _version, epoch_us(_valid_from), epoch_us(_began_after), "
                 "epoch_us(_observed_from), epoch_us(_observed_to), epoch_us(_hydrated_at), "

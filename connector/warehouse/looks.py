@@ -23,6 +23,7 @@ from connector.warehouse.difference import differing, listed_differing
 from connector.warehouse.moment import from_microseconds, to_microseconds
 from connector.warehouse.rows import as_json, ids_table
 from connector.warehouse.schema import quoted
+from connector.warehouse.sparing import narrowly
 
 _QUEUED = "SELECT id FROM sync.queue WHERE resource = $resource AND parent = $parent"
 """The stream's queue, as a statement; takes the parameters `resource` and `parent`."""
@@ -66,7 +67,7 @@ def held_rows(
 ) -> dict[str, Held]:
     """The landed rows that are there under these ids."""
     name = quoted(resource.name)
-    with staged(connection, ids_table(ids)):
+    with staged(connection, ids_table(ids)), narrowly(connection):
         rows = connection.execute(
             "SELECT id, _record::VARCHAR, _hydrated_at IS NOT NULL, _deleted_at IS NOT NULL, "
             f"id IN (SELECT id FROM history.{name} "

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 
 import duckdb
 
-from connector.warehouse.file import ROW_GROUP_ROWS, let_go, transaction
+from connector.warehouse.file import ROW_GROUP_ROWS, transaction
+from connector.warehouse.sparing import let_go
 
 ROWS_ENOUGH = ROW_GROUP_ROWS // 4
 """So many rows are a row group that is left alone."""

@@ -31,23 +31,22 @@ from connector.engine.quota import Use
 from connector.resource import Declaration
 from connector.warehouse import pushes, runs, state
 from connector.warehouse.file import (
-    is_small,
-    let_go,
     make_folder,
     naming_errors,
     opened,
-    sparingly,
     transaction,
 )
 from connector.warehouse.health import Health, read_health
 from connector.warehouse.landing import Landed, Table
 from connector.warehouse.looks import Looks
 from connector.warehouse.loose import Loose
+from connector.warehouse.memory import is_small
 from connector.warehouse.publications import Publication, last_publications
 from connector.warehouse.pushes import PushChanges
 from connector.warehouse.runs import ResourceRun, Run
 from connector.warehouse.schema import is_migrated, migrate, quoted
 from connector.warehouse.shared import SharedPublication, last_shared
+from connector.warehouse.sparing import let_go, sparingly
 from connector.warehouse.state import StreamState
 from connector.warehouse.stripping import asked_without_erased, without_erased
 

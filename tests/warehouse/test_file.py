@@ -15,7 +15,7 @@ from connector.engine.ask import Commit, Found
 from connector.engine.bookmark import Stream
 from connector.errors import WarehouseBusy
 from connector.warehouse import Warehouse, loose
-from connector.warehouse.file import BLOCK_BYTES, SPARING, let_go, opened, sparingly
+from connector.warehouse.file import BLOCK_BYTES, opened
 from connector.warehouse.loose import ROWS_ENOUGH
 from connector.warehouse.runs import Run
 from tests.alerts.agency import DONE
@@ -25,7 +25,6 @@ JOBS = Stream(CATALOG["jobs"])
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
 STAMP = "2026-01-01T00:00:00Z"
 TABLES = ("landing.jobs", "history.jobs")
-LIMITS = "SELECT current_setting('memory_limit'), current_setting('temp_directory')"
 
 
 @pytest.fixture
@@ -193,60 +192,3 @@ def test_what_is_done_apart_is_done_in_one_thread(warehouse: Warehouse) -> None:
 
     threads = {*asyncio.run(ask()), *asyncio.run(ask())}
     assert 1 == len(threads - {threading.get_ident()}) == len(threads)
-
-
-def test_what_is_let_go_is_written_nowhere(tmp_path: Path) -> None:
-    """What an open transaction needs is neither lost nor spilled to the disk, the limits are the
-    same each time, and the same process may open the file a second time.
-    """
-    path = tmp_path / "work.duckdb"
-    with opened(path) as connection:
-        connection.execute("CREATE TABLE t (id BIGINT, text VARCHAR)")
-        # Fewer than a row group, and more bytes than are kept: they stay in memory until then.
-        texts = "repeat(md5(i::VARCHAR), 90) FROM range(8000) AS r(i)"
-        connection.execute(f"INSERT INTO t SELECT i, 'x' || {texts}")
-        let_go(connection)
-        before = connection.execute(LIMITS).fetchall()
-        connection.execute("BEGIN")
-        connection.execute(f"INSERT INTO t SELECT i, 'y' || {texts}")
-        let_go(connection)
-        assert {path, path.with_name("work.duckdb.wal")} >= set(tmp_path.iterdir())
-        connection.execute("COMMIT")
-
-        assert before == connection.execute(LIMITS).fetchall()
-        with opened(path) as other:
-            counts = other.execute("SELECT text[1], count(*) FROM t GROUP BY ALL ORDER BY 1")
-            assert [("x", 8_000), ("y", 8_000)] == counts.fetchall()
-    assert [path] == list(tmp_path.iterdir())
-
-
-def test_what_takes_more_is_done_once_with_more(tmp_path: Path) -> None:
-    """Work that the least memory is not enough for is carried out in the end, and only once; the
-    limits are the same afterwards, after work that fails for another reason as well.
-    """
-    path = tmp_path / "work.duckdb"
-    # A list of all the numbers is one value, and has to be in memory at once.
-    large = "SELECT len(list(i)) FROM range(16_000_000) AS r(i)"
-    tried: list[str] = []
-
-    def work() -> tuple[int]:
-        connection.execute("INSERT INTO t VALUES (1)")
-        tried.append(connection.execute(LIMITS).fetchall()[0][0])
-        (found,) = connection.execute(large).fetchall()
-        return found
-
-    def wrong() -> None:
-        connection.execute("INSERT INTO t VALUES (2)")
-        raise KeyError("of its own")
-
-    with opened(path) as connection:
-        connection.execute("CREATE TABLE t (id BIGINT)")
-        let_go(connection)
-        before = connection.execute(LIMITS).fetchall()
-        assert (16_000_000,) == sparingly(connection, work)
-        assert 1 < len(tried) == len(set(tried)) <= 1 + len(SPARING)
-        with pytest.raises(KeyError):
-            sparingly(connection, wrong)
-        assert before == connection.execute(LIMITS).fetchall()
-    assert [{"id": 1}] == rows(path, "FROM t")
-    assert [path] == list(tmp_path.iterdir())

@@ -1,0 +1,139 @@
+"""Memory that is saved while a large file is used: nothing is lost or left behind by it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from connector.warehouse import memory
+from connector.warehouse.file import opened
+from connector.warehouse.memory import DECAY_MILLISECONDS, SMALL_BYTES, keep_freed
+from connector.warehouse.sparing import READ_BYTES, SPARING, let_go, narrowly, sparingly
+from tests.pull.landed import rows
+
+LIMITS = "SELECT current_setting('memory_limit'), current_setting('temp_directory')"
+
+
+def test_what_is_let_go_is_written_nowhere(tmp_path: Path) -> None:
+    """What an open transaction needs is neither lost nor spilled to the disk, the limits are the
+    same each time, and the same process may open the file a second time.
+    """
+    path = tmp_path / "work.duckdb"
+    with opened(path) as connection:
+        connection.execute("CREATE TABLE t (id BIGINT, text VARCHAR)")
+        # Fewer than a row group, and more bytes than are kept: they stay in memory until then.
+        texts = "repeat(md5(i::VARCHAR), 90) FROM range(8000) AS r(i)"
+        connection.execute(f"INSERT INTO t SELECT i, 'x' || {texts}")
+        let_go(connection)
+        before = connection.execute(LIMITS).fetchall()
+        connection.execute("BEGIN")
+        connection.execute(f"INSERT INTO t SELECT i, 'y' || {texts}")
+        let_go(connection)
+        assert {path, path.with_name("work.duckdb.wal")} >= set(tmp_path.iterdir())
+        connection.execute("COMMIT")
+
+        assert before == connection.execute(LIMITS).fetchall()
+        with opened(path) as other:
+            counts = other.execute("SELECT text[1], count(*) FROM t GROUP BY ALL ORDER BY 1")
+            assert [("x", 8_000), ("y", 8_000)] == counts.fetchall()
+    assert [path] == list(tmp_path.iterdir())
+
+
+def test_what_takes_more_is_done_once_with_more(tmp_path: Path) -> None:
+    """Work that the least memory is not enough for is carried out in the end, and only once; the
+    limits are the same afterwards, after work that fails for another reason as well.
+    """
+    path = tmp_path / "work.duckdb"
+    # A list of all the numbers is one value, and has to be in memory at once.
+    large = "SELECT len(list(i)) FROM range(16_000_000) AS r(i)"
+    tried: list[str] = []
+
+    def work() -> tuple[int]:
+        connection.execute("INSERT INTO t VALUES (1)")
+        tried.append(connection.execute(LIMITS).fetchall()[0][0])
+        (found,) = connection.execute(large).fetchall()
+        return found
+
+    def wrong() -> None:
+        connection.execute("INSERT INTO t VALUES (2)")
+        raise KeyError("of its own")
+
+    with opened(path) as connection:
+        connection.execute("CREATE TABLE t (id BIGINT)")
+        let_go(connection)
+        before = connection.execute(LIMITS).fetchall()
+        assert (16_000_000,) == sparingly(connection, work)
+        assert 1 < len(tried) == len(set(tried)) <= 1 + len(SPARING)
+        with pytest.raises(KeyError):
+            sparingly(connection, wrong)
+        assert before == connection.execute(LIMITS).fetchall()
+    assert [{"id": 1}] == rows(path, "FROM t")
+    assert [path] == list(tmp_path.iterdir())
+
+
+def test_reading_narrowly_keeps_little_and_what_it_cannot_do_is_done_otherwise(
+    tmp_path: Path,
+) -> None:
+    """A statement that reads a large table narrowly leaves no more of it in memory than it may; one
+    that needs more than that succeeds all the same, with what came before it done once.
+    """
+    path = tmp_path / "work.duckdb"
+    with opened(path) as connection:
+        # Digests compress to half of their size: 43 MB.
+        text = " || ".join(f"md5(i || '{number}')" for number in range(90))
+        connection.execute(f"CREATE TABLE t AS SELECT i AS id, {text} AS x FROM range(30000) r(i)")
+    used = "SELECT sum(memory_usage_bytes)::BIGINT FROM duckdb_memory()"
+    tried: list[int] = []
+
+    def read() -> int:
+        with narrowly(connection):
+            connection.execute("SELECT max(x) FROM t").fetchall()
+            ((kept,),) = connection.execute(used).fetchall()
+        return int(kept)
+
+    def need() -> int:
+        tried.append(1)
+        connection.execute("INSERT INTO t VALUES (-1, '')")
+        with narrowly(connection):
+            ((found,),) = connection.execute(
+                "SELECT len(list(i)) FROM range(8_000_000) AS r(i)"
+            ).fetchall()
+        return int(found)
+
+    with opened(path) as connection:
+        let_go(connection)
+        before = connection.execute(LIMITS).fetchall()
+        assert sparingly(connection, read) <= READ_BYTES
+        let_go(connection)
+        assert 8_000_000 == sparingly(connection, need)
+        assert len(tried) > 1
+        assert before == connection.execute(LIMITS).fetchall()
+    assert [{"count": 1}] == rows(path, "SELECT count(*) AS count FROM t WHERE id = -1")
+
+
+def test_pages_are_given_back_while_a_large_file_is_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a large file is open DuckDB's allocator keeps nothing that was freed, and afterwards,
+    and with a small file, as much as DuckDB wants it to.
+    """
+    if not keep_freed(DECAY_MILLISECONDS):
+        pytest.skip("this build of DuckDB has no allocator of its own")
+    told: list[int] = []
+
+    def keep(milliseconds: int) -> bool:
+        told.append(milliseconds)
+        return keep_freed(milliseconds)
+
+    monkeypatch.setattr(memory, "keep_freed", keep)
+    path = tmp_path / "work.duckdb"
+    with opened(path) as connection:
+        connection.execute("CREATE TABLE t (id BIGINT)")
+    assert [] == told
+    # Bytes behind the last block are nobody's, so that the file is as it was.
+    os.truncate(path, SMALL_BYTES + 1)
+    with opened(path):
+        assert [0] == told
+    assert [0, DECAY_MILLISECONDS] == told

@@ -1,9 +1,9 @@
 """What this process keeps of the memory that it is done with.
 
 Three allocators serve a pull: the C library's, Arrow's and the one that comes with DuckDB. Each
-keeps what was freed, in case more is wanted soon, and together that was as much as a pull needs.
-Every use of a large file is followed by a wait for the network, so that giving it back costs little
-and saves much; with a small one there is nothing to save.
+keeps what was freed, in case more is wanted soon: tens of MiB each, with a file of 300 MB. A pull
+waits for the network most of the time, so that giving it back costs little; with a small file there
+is nothing to save.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import duckdb
 import pyarrow as pa
 
 SMALL_BYTES = 16 * 1024 * 1024
-"""With a file that is not larger memory is not saved: that would take a third of its time."""
+"""With a file that is not larger memory is not saved: that takes a third of each opening."""
 
 DECAY_MILLISECONDS = 1_000
 """For how long DuckDB's allocator keeps freed pages, as DuckDB sets it, where there is no need to

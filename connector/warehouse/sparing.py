@@ -52,8 +52,7 @@ def sparingly(connection: duckdb.DuckDBPyConnection, work: Callable[[], T]) -> T
         with (
             suppress(duckdb.OutOfMemoryException),
             transaction(connection),
-            _limited(connection, limit),
-            _narrow(limit == SPARING[0]),
+            _limited(connection, limit, narrows=limit == SPARING[0]),
         ):
             return work()
     with transaction(connection):
@@ -82,17 +81,10 @@ def narrowly(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 
 @contextmanager
-def _narrow(is_narrow: bool) -> Iterator[None]:
-    token = _reads_narrowly.set(is_narrow)
-    try:
-        yield
-    finally:
-        _reads_narrowly.reset(token)
-
-
-@contextmanager
-def _limited(connection: duckdb.DuckDBPyConnection, limit: str) -> Iterator[None]:
-    """Keep no more than this in memory, if that can be."""
+def _limited(
+    connection: duckdb.DuckDBPyConnection, limit: str, *, narrows: bool = False
+) -> Iterator[None]:
+    """Keep no more than this in memory, if that can be; with `narrows`, less where it is asked."""
     # In a session of its own: a limit that cannot be kept would end the transaction.
     with connection.cursor() as session:
         ((folder,),) = session.execute("SELECT current_setting('temp_directory')").fetchall()
@@ -101,11 +93,13 @@ def _limited(connection: duckdb.DuckDBPyConnection, limit: str) -> Iterator[None
         except duckdb.NotImplementedException:
             yield  # Something large is there already, and memory is short anyway.
             return
+        token = _reads_narrowly.set(narrows)
         try:
             with suppress(duckdb.OutOfMemoryException):
                 session.execute(f"SET GLOBAL memory_limit = '{limit}'")
             yield
         finally:
+            _reads_narrowly.reset(token)
             session.execute(f"SET GLOBAL memory_limit = '{_memory_limit()}'")
             session.execute("SET GLOBAL temp_directory = $1", [folder])
 

@@ -6,6 +6,7 @@ import ctypes
 import os
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from connector.warehouse import memory
@@ -138,3 +139,28 @@ def test_pages_are_given_back_while_a_large_file_is_open(tmp_path: Path) -> None
     with opened(path):
         assert 0 == kept_milliseconds()
     assert DECAY_MILLISECONDS == kept_milliseconds()
+
+
+def test_where_the_limit_cannot_be_set_nothing_is_narrowed(tmp_path: Path) -> None:
+    """Once something was written to the disk for lack of memory, DuckDB lets the folder for it not
+    be changed: the work is done all the same, and the limit is what it was.
+    """
+    with opened(tmp_path / "work.duckdb") as connection:
+        let_go(connection)
+        before = connection.execute(LIMITS).fetchall()
+        connection.execute("SET GLOBAL memory_limit = '40MB'")
+        connection.execute(
+            "CREATE TEMP TABLE t AS SELECT i, md5(i::VARCHAR) AS x FROM range(2_000_000) AS r(i)"
+        )
+        connection.execute(f"SET GLOBAL memory_limit = '{before[0][0]}'")
+        before = connection.execute(LIMITS).fetchall()
+        with pytest.raises(duckdb.NotImplementedException):
+            connection.execute("SET GLOBAL temp_directory = ''")
+
+        def work() -> int:
+            with narrowly(connection):
+                ((found,),) = connection.execute("SELECT count(*) FROM t").fetchall()
+            return int(found)
+
+        assert 2_000_000 == sparingly(connection, work)
+        assert before == connection.execute(LIMITS).fetchall()

@@ -39,7 +39,7 @@ from pipelines.everywhere import (
     define_everywhere,
     intraday_everywhere,
 )
-from tests.distributed.documented import documented
+from tests.distributed.documented import settings
 from tests.pull.landed import differences, rows
 
 ACCOUNTS = int(os.environ.get("ACCOUNTS", "40"))
@@ -209,14 +209,16 @@ def spread(
 @contextmanager
 def cluster() -> Iterator[list[int]]:
     """Two workers with one thread each, found by the environment; what is killed is noted."""
-    dask.config.update(dask.config.config, dask.config.collect_env(documented()))
-    with LocalCluster(  # type: ignore[no-untyped-call] # Dask's
-        n_workers=WORKERS,
-        threads_per_worker=1,
-        processes=True,
-        dashboard_address=None,
-        preload=["pipelines.everywhere"],
-    ) as made:
+    with (
+        dask.config.set(settings()),
+        LocalCluster(  # type: ignore[no-untyped-call] # Dask's
+            n_workers=WORKERS,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            preload=["pipelines.everywhere"],
+        ) as made,
+    ):
         os.environ[ADDRESS] = made.scheduler_address
         yield []
 

@@ -14,11 +14,11 @@ import sys
 from collections.abc import Iterator, Sequence
 
 import dagster as dg
-from dagster_dask import dask_executor
 from dask.sizeof import sizeof
 
 from connector import OFF
 from pipelines.accounts import PARTITION_TAG, Accounts, plain_name
+from pipelines.cluster import ClusterExecutor
 from pipelines.connections import Account
 from pipelines.definitions import define
 from pipelines.jobs import INTRADAY, PULL, PULLING
@@ -33,18 +33,19 @@ EVERYWHERE_TAG = "connector/everywhere"
 """The tag of an account's run that names the run of all accounts which it belongs to."""
 
 
-@dg.configured(
-    dask_executor,
+@dg.executor(
+    name="cluster",
     config_schema={
         "address": dg.Field(
             str, is_required=False, description=f"Dask's scheduler; without it, that of {ADDRESS}."
         )
     },
+    requirements=dg.multiple_process_executor_requirements(),
 )
-def existing_cluster(config: dict[str, str]) -> dict[str, object]:
+def existing_cluster(context: dg.InitExecutorContext) -> dg.Executor:
     """The cluster that is there already. Workers read this as well, and need no address."""
-    address = config.get("address") or os.environ.get(ADDRESS) or f"{ADDRESS}-is-not-set:0"
-    return {"cluster": {"existing": {"address": address}}}
+    address = context.executor_config.get("address") or os.environ.get(ADDRESS)
+    return ClusterExecutor(str(address or f"{ADDRESS}-is-not-set:0"), _give_up_for_good)
 
 
 # Dask weighs what a step gives back by going through it, which Dagster's values refuse: a worker
@@ -85,7 +86,7 @@ def _step_of(name: str, job: dg.JobDefinition) -> dg.OpDefinition:
     """The step of an account."""
 
     @dg.op(
-        name=f"{job.name}_{plain_name(name)}",
+        name=_step(job.name, name),
         description=f"The run of {name}.",
         out=dg.Out(dg.Nothing),
     )
@@ -138,6 +139,16 @@ def _give_up_on_the_lost(instance: dg.DagsterInstance, before: Sequence[dg.Dagst
     return len(before)
 
 
+def _give_up_for_good(instance: dg.DagsterInstance, run_id: str, step: str) -> None:
+    """Record that an account's run has ended whose step no worker could carry out: it would else
+    be under way for ever, and no other could begin.
+    """
+    runs = instance.get_runs(dg.RunsFilter(tags={EVERYWHERE_TAG: run_id}))
+    _give_up_on_the_lost(
+        instance, [run for run in runs if step == _step(run.job_name, run.tags[PARTITION_TAG])]
+    )
+
+
 def _reasons(result: dg.ExecuteInProcessResult) -> Iterator[str]:
     """Why the steps failed that did."""
     for event in result.get_step_failure_events():
@@ -153,6 +164,10 @@ def pull_everywhere() -> dg.JobDefinition:
 def intraday_everywhere() -> dg.JobDefinition:
     """The day's job, for the accounts of the folder that this process works in."""
     return everywhere_of(define(Account()).resolve_job_def(INTRADAY))
+
+
+def _step(job: str, account: str) -> str:
+    return f"{job}_{plain_name(account)}"
 
 
 def _name(job: str) -> str:

@@ -7,7 +7,7 @@ from importlib import import_module
 import dask
 import pytest
 
-from tests.distributed.documented import documented
+from tests.distributed.documented import documented, name_of
 
 
 @pytest.mark.parametrize("name", documented())
@@ -16,10 +16,9 @@ def test_a_documented_setting_is_one_of_dasks(name: str) -> None:
     name of a setting that Dask has a default for, and says something else than the default.
     """
     import_module("distributed")  # It is what has the defaults.
-    key = name.removeprefix("DASK_").lower().replace("__", ".")
     (defaults,) = (each for each in dask.config.defaults if "worker" in each.get("distributed", {}))
 
-    default = dask.config.get(key, config=dict(defaults))
+    default = dask.config.get(name_of(name), config=dict(defaults))
 
     assert str(default).lower() != documented()[name]
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
 import dagster as dg
+import dask
 import pytest
 from dask.sizeof import sizeof
 from distributed import LocalCluster
@@ -18,11 +20,17 @@ from distributed import LocalCluster
 from connector.sandbox import Sandbox, Store
 from pipelines.accounts import PARTITION_TAG
 from pipelines.everywhere import ADDRESS, EVERYWHERE_TAG, intraday_everywhere
+from tests.distributed.documented import settings
 from tests.pipelines.running import instance_in
 from tests.pull.landed import differences, reading
 
 NAMES = ("acme", "globex", "initech")
-"""Accounts that are well; beside them is one whose key file is missing."""
+"""Accounts that are well."""
+
+BROKEN = ("broken", "forgotten")
+"""Accounts whose key files are missing. With them there are more than two steps for each worker,
+without which Dask would give out all of them at once.
+"""
 
 COUNTS = {"jobs": 5, "candidates": 40, "companies": 3, "bookings": 4, "leads": 3}
 LIMIT = 400
@@ -43,6 +51,11 @@ class Agencies:
     def files(self, name: str) -> Path:
         """The folder that the account's files are in."""
         return self.folder / "data" / name
+
+    def is_exact(self, name: str) -> bool:
+        """Whether the account has landed, all of it and nothing else."""
+        file = self.files(name) / "recruitment.duckdb"
+        return file.exists() and not differences(self.sandboxes[name], file)
 
     def kill(self, name: str) -> None:
         """Have the process killed that pulls from the account, once, while a request of it is on
@@ -75,7 +88,7 @@ def agencies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Agenci
             )
             for seed, name in enumerate(NAMES)
         }
-        for name in (*NAMES, "broken"):
+        for name in (*NAMES, *BROKEN):
             address = sandboxes.get(name, sandboxes["acme"]).base_url
             lines += [f"[accounts.{name}]", f'base_url = "{address}"', f'api_key_file = "{name}"']
         for name in NAMES:
@@ -89,13 +102,16 @@ def agencies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Agenci
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch, agencies: Agencies) -> Iterator[LocalCluster]:
-    """A scheduler, and two workers that are processes of one thread each."""
-    with LocalCluster(  # type: ignore[no-untyped-call] # Dask's
-        n_workers=2,
-        threads_per_worker=1,
-        processes=True,
-        dashboard_address=None,
-    ) as made:
+    """A scheduler, and two workers that are processes of one thread each, set up as documented."""
+    with (
+        dask.config.set(settings()),
+        LocalCluster(  # type: ignore[no-untyped-call] # Dask's
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+        ) as made,
+    ):
         monkeypatch.setenv(ADDRESS, made.scheduler_address)
         yield made
 
@@ -106,7 +122,7 @@ def test_a_killed_workers_accounts_finish_elsewhere(
     """Every account is exact, in the one file that it has, by two workers at least and by one run
     each, but for the one whose worker was killed: its run is recorded as failed, and another one
     went on from what had landed. No request was refused, and what was asked twice is at most what
-    had not landed. An account that is broken fails alone, once.
+    had not landed. Accounts that are broken fail alone, once.
     """
     agencies.kill(NAMES[-1])
     with instance_in(agencies.folder / "home") as instance:
@@ -124,12 +140,18 @@ def test_a_killed_workers_accounts_finish_elsewhere(
     assert [
         ("acme", "SUCCESS"),
         ("broken", "FAILURE"),
+        ("forgotten", "FAILURE"),
         ("globex", "SUCCESS"),
         ("initech", "FAILURE"),
         ("initech", "SUCCESS"),
     ] == ended
-    assert {"intraday_broken"} == {each.step_key for each in result.get_step_failure_events()}
+    failed = {each.step_key for each in result.get_step_failure_events()}
+    assert failed == {f"intraday_{name}" for name in BROKEN}
     assert 1 == len(agencies.killed)
+    # What the lost worker had finished is not asked for again.
+    begun = Counter(each.step_key for each in result.all_events if each.is_step_start)
+    assert set(begun) == {f"intraday_{name}" for name in (*NAMES, *BROKEN)}
+    assert all(count == 1 for step, count in begun.items() if step != f"intraday_{NAMES[-1]}")
     assert len(pids | set(agencies.killed)) >= 2
     for name, sandbox in agencies.sandboxes.items():
         file = agencies.files(name) / "recruitment.duckdb"
@@ -143,6 +165,32 @@ def test_a_killed_workers_accounts_finish_elsewhere(
     # may have been on their way.
     assert asked[NAMES[-1]] <= max(asked[name] for name in NAMES[:-1]) + KILLED_AT + 4
     assert max(asked.values()) <= LIMIT
+
+
+def test_an_account_that_loses_too_many_workers_fails_alone(
+    agencies: Agencies, cluster: LocalCluster
+) -> None:
+    """All other accounts are pulled, the failure says what to do, and nothing is left under way
+    that would keep the account from being pulled the next time: it is exact then.
+    """
+    agencies.kill(NAMES[0])
+    with instance_in(agencies.folder / "home") as instance:
+        assert cluster.scheduler is not None
+        cluster.scheduler.allowed_failures = 0
+        failed = dg.execute_job(dg.reconstructable(intraday_everywhere), instance)
+        landed = {name for name in NAMES if agencies.is_exact(name)}
+        messages = {each.step_key: str(each.message) for each in failed.get_step_failure_events()}
+        dg.execute_job(dg.reconstructable(intraday_everywhere), instance)
+        ended = {
+            (run.tags[EVERYWHERE_TAG] == failed.run_id, run.status.value)
+            for run in instance.get_runs(dg.RunsFilter(tags={PARTITION_TAG: NAMES[0]}))
+        }
+
+    assert landed == set(NAMES[1:])
+    assert {f"intraday_{name}" for name in (*BROKEN, NAMES[0])} == set(messages)
+    assert "re-execute the run from failure" in messages[f"intraday_{NAMES[0]}"]
+    assert ended == {(True, "FAILURE"), (False, "SUCCESS")}
+    assert agencies.is_exact(NAMES[0])
 
 
 def test_dask_can_weigh_what_a_step_gives_back() -> None:

@@ -30,6 +30,7 @@ from connector import (
 from pipelines import checks, freshness, metadata
 from pipelines.accounts import Accounts, account_of
 from pipelines.connections import Account, failure_of
+from pipelines.progress import Progress
 
 GROUP = "landing"
 LANDED = frozenset(("done", "partial"))
@@ -72,15 +73,15 @@ class Narrator:
     """Tells a run's log how a pull goes on."""
 
     def __init__(self, log: logging.Logger) -> None:
-        self._log = log
+        self._log, self._progress = log, Progress(log)
 
     def began(self, resource: str) -> None:
         """The resource's turn has come."""
         self._log.info(f"{resource}: begins")
 
     def moved(self, resource: str, read: int, pending: int, requests: int) -> None:
-        """Something was committed."""
-        self._log.debug(f"{resource}: {read} read, {pending} pending, {requests} requests")
+        """Something was committed; it is told now and then."""
+        self._progress.tell(f"{resource}: {read} read, {pending} pending, {requests} requests")
 
     def ended(self, done: ResourceRun) -> None:
         """The resource has ended."""

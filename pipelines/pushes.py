@@ -32,6 +32,7 @@ from connector import (
 from pipelines.accounts import Accounts, account_of
 from pipelines.connections import Account, failure_of
 from pipelines.landing import RETRIES, Narrator
+from pipelines.progress import Progress
 
 NAME = "push"
 """The job."""
@@ -93,15 +94,15 @@ class RowNarrator:
     """Tells a run's log how the rows of a push go on."""
 
     def __init__(self, log: logging.Logger) -> None:
-        self._log = log
+        self._log, self._progress = log, Progress(log)
 
     def began(self, batch: str, rows: int) -> None:
         """The rows are about to be sent."""
         self._log.info(f"batch {batch}: {rows} rows to be brought to an end")
 
     def moved(self, ended: int, rows: int, requests: int) -> None:
-        """A row has come as far as it can."""
-        self._log.debug(f"{ended} of {rows} rows, {requests} requests")
+        """A row has come as far as it can; it is told now and then."""
+        self._progress.tell(f"{ended} of {rows} rows, {requests} requests")
 
     def waiting(self, until: datetime, rows: int) -> None:
         """Say why nothing moves."""

@@ -1,9 +1,9 @@
 """Dagster's steps on the workers of a Dask cluster that is there already.
 
-What a worker is sent is dagster-dask's. How the steps are given out is not, since a step may be the
-whole run of an account, for minutes. dagster-dask gives each to some worker at once, so that one
-waits behind a busy worker while another has nothing to do; a worker that is lost takes along what
-it had finished; and a step that has killed its workers ends all the others. Here
+dagster-dask does the same, for steps that are short. Here a step may be the whole run of an
+account, for minutes. It gives each to some worker at once, so that one waits behind a busy worker
+while another has nothing to do; a worker that is lost takes along what it had finished; and a step
+that has killed its workers ends all the others. Here
 
 -   steps have a name in common, so that Dask keeps them until a worker is free (as far as its
     setting `worker-saturation` says: docs/DISTRIBUTED.md has it),
@@ -20,13 +20,16 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import dagster as dg
+from dagster._core.definitions.reconstruct import ReconstructableJob
+from dagster._core.execution.api import create_execution_plan, execute_plan
 from dagster._core.execution.context.system import PlanOrchestrationContext
 from dagster._core.execution.plan.objects import StepFailureData
 from dagster._core.execution.plan.plan import ExecutionPlan
+from dagster._core.execution.plan.state import KnownExecutionState
 from dagster._core.execution.plan.step import ExecutionStep
 from dagster._core.execution.retries import RetryMode
+from dagster._core.instance.ref import InstanceRef
 from dagster._utils.error import serializable_error_info_from_exc_info
-from dagster_dask.executor import query_on_dask_worker
 from distributed import Client, Future, KilledWorker, as_completed
 
 GivenUp = Callable[[dg.DagsterInstance, str, str], None]
@@ -54,12 +57,10 @@ class ClusterExecutor(dg.Executor):
         """
         run = plan_context.dagster_run
         work = partial(
-            query_on_dask_worker,
-            (),
-            plan_context.reconstructable_job,
-            run,
-            plan_context.run_config,
+            _carry_out,
             instance_ref=plan_context.instance.get_ref(),
+            job=plan_context.reconstructable_job,
+            run=run,
             known_state=execution_plan.known_state,
         )
         # Dask takes what is before the first hyphen for the name that they have in common. The run
@@ -69,9 +70,11 @@ class ClusterExecutor(dg.Executor):
             for level in execution_plan.get_steps_to_execute_by_level()
             for step in level
         }
-        keys = [[step.key] for step in steps.values()]
+        keys = [step.key for step in steps.values()]
         with Client(self._address) as client:  # type: ignore[no-untyped-call] # Dask's
-            ended = as_completed(client.map(work, keys, key=list(steps)))  # type: ignore[no-untyped-call]
+            futures = client.map(work, keys, key=list(steps))
+            ended = as_completed(futures)  # type: ignore[no-untyped-call] # Dask's
+            del futures  # It would keep what each step gives back.
             while steps:
                 with dg.raise_execution_interrupts():
                     future = next(ended)
@@ -98,3 +101,20 @@ class ClusterExecutor(dg.Executor):
                 f"from failure. {error}",
             )
             return (failed,)
+
+
+def _carry_out(
+    key: str,
+    *,
+    instance_ref: InstanceRef,
+    job: ReconstructableJob,
+    run: dg.DagsterRun,
+    known_state: KnownExecutionState | None,
+) -> Sequence[dg.DagsterEvent]:
+    """Carry out one step of the run, on a worker; gives its events."""
+    picked = job.get_subset(op_selection=run.resolved_op_selection)
+    plan = create_execution_plan(
+        picked, run_config=run.run_config, step_keys_to_execute=[key], known_state=known_state
+    )
+    with dg.DagsterInstance.from_ref(instance_ref) as instance:
+        return execute_plan(plan, picked, instance, run, run_config=run.run_config)

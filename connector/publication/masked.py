@@ -19,7 +19,8 @@ from connector.models import Project
 from connector.publication.origins import origins_of
 from connector.publication.personal import Column, Origins, is_personal, is_token
 from connector.settings import Settings, Treatment
-from connector.warehouse.file import STORAGE_VERSION, naming_errors, opened, transaction
+from connector.warehouse.file import naming_errors, opened, transaction
+from connector.warehouse.instances import STORAGE_VERSION
 from connector.warehouse.schema import literal, quoted
 
 TOKEN_CHARACTERS = 32

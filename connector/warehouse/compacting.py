@@ -11,7 +11,8 @@ import os
 from pathlib import Path
 
 from connector.disk import sync_folder
-from connector.warehouse.file import ROW_GROUP_ROWS, STORAGE_VERSION, naming_errors, opened
+from connector.warehouse.file import ROW_GROUP_ROWS, naming_errors, opened
+from connector.warehouse.instances import STORAGE_VERSION
 from connector.warehouse.publish import remove
 from connector.warehouse.schema import literal
 

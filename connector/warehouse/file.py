@@ -30,15 +30,8 @@ from connector.errors import (
     WarehouseError,
 )
 from connector.errors.files import naming
+from connector.warehouse.instances import STORAGE_VERSION, attached
 from connector.warehouse.memory import sparing
-
-STORAGE_VERSION = "v1.2.0"
-"""The file format: old enough for the tools that analysts use, whichever DuckDB writes it."""
-
-BLOCK_BYTES = 16_384
-"""The size of a new file's blocks, the least that there is: columns of small row groups fill no
-larger ones, and a batch's rows are read from blocks all over the file.
-"""
 
 ROW_GROUP_ROWS = 8_192
 """How many rows are written and compressed together."""
@@ -50,15 +43,6 @@ LOCK_WAIT_SECONDS = 30.0
 """How long to wait for another process to let go of the file."""
 
 _LOCK_RETRY_SECONDS = 0.05
-_CONFIG: dict[str, str | bool | int | float | list[str]] = {
-    "storage_compatibility_version": STORAGE_VERSION,
-    "default_block_size": str(BLOCK_BYTES),
-    # What small commits leave is put together by `loose.py`, for less.
-    "max_vacuum_tasks": "0",
-    # Batches are small: a second thread costs them more than it does for them.
-    "threads": "1",
-}
-"""Every connection to a file has the same, or a process could not have two at once."""
 
 _FOLDER_MODE = 0o700
 
@@ -96,18 +80,29 @@ def opened(
     Raises `WarehouseBusy` with the holder's process after `wait_seconds`, `NotAWarehouse`,
     `DiskFull` or another `WarehouseError`.
     """
-    with naming_errors(path), sparing(path):
+    rows = JOINED_ROWS if tidies else ROW_GROUP_ROWS
+    settings = {
+        # What does not fit into memory would else be written to wherever the process was started.
+        "temp_directory": f"{path.absolute()}.tmp",
+        # What small commits leave is put together by `loose.py`, for less. Where the file is tidied
+        # it is one step in each table: what is left waits for the next time.
+        "max_vacuum_tasks": "1" if tidies else "0",
+    }
+
+    def attach(connection: duckdb.DuckDBPyConnection) -> str:
         is_new = not path.exists()
-        connection = _connect(path, wait_seconds, tidies)
-        try:
-            if is_new:
-                path.chmod(FILE_MODE)
-            connection.execute("SET TimeZone = 'UTC'")
-            yield connection
-        finally:
-            # Closing writes a checkpoint, which a full disk forbids; the log has all commits.
-            with suppress(duckdb.Error):
-                connection.close()
+        name = _attach(connection, path, wait_seconds, rows)
+        if is_new:
+            path.chmod(FILE_MODE)
+        connection.execute("SET TimeZone = 'UTC'")
+        return name
+
+    with (
+        naming_errors(path),
+        sparing(path),
+        attached(path.absolute(), attach, settings) as connection,
+    ):
+        yield connection
 
 
 @contextmanager
@@ -137,27 +132,11 @@ def naming_errors(path: Path) -> Iterator[None]:
         raise naming(path, error) from error
 
 
-def _connect(path: Path, wait_seconds: float, tidies: bool) -> duckdb.DuckDBPyConnection:
-    """A connection whose catalog is the file; those of one process share what is behind it."""
-    # What does not fit into memory would else be written to wherever the process was started.
-    config = {**_CONFIG, "temp_directory": f"{path.absolute()}.tmp"}
-    connection = duckdb.connect(f":memory:{path.absolute()}", config=config)
-    try:
-        _attach(connection, path, wait_seconds, JOINED_ROWS if tidies else ROW_GROUP_ROWS)
-        if tidies:
-            # One step in each table: what is left waits for the next time.
-            connection.execute("SET max_vacuum_tasks = 1")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
 def _attach(
     connection: duckdb.DuckDBPyConnection, path: Path, wait_seconds: float, rows: int
-) -> None:
+) -> str:
+    """Attach the file, and use it; gives the name that it has for whoever opens it by itself."""
     until = time.monotonic() + wait_seconds
-    # The name that the file's catalog has for whoever opens it by itself.
     name = path.name.partition(".")[0].replace('"', '""')
     file = str(path).replace("'", "''")
     while True:
@@ -174,7 +153,7 @@ def _attach(
             time.sleep(_LOCK_RETRY_SECONDS)
         else:
             connection.execute(f'USE "{name}"')
-            return
+            return name
 
 
 def _is_held(message: str) -> bool:

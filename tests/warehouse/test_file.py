@@ -15,7 +15,8 @@ from connector.engine.ask import Commit, Found
 from connector.engine.bookmark import Stream
 from connector.errors import WarehouseBusy
 from connector.warehouse import Warehouse, loose
-from connector.warehouse.file import BLOCK_BYTES, opened
+from connector.warehouse.file import opened
+from connector.warehouse.instances import BLOCK_BYTES
 from connector.warehouse.loose import ROWS_ENOUGH
 from connector.warehouse.runs import Run
 from tests.alerts.agency import DONE

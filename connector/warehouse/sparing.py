@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from functools import cache
 from typing import TypeVar
 
 import duckdb
@@ -99,5 +100,15 @@ def _limited(
             yield
         finally:
             _reads_narrowly.reset(token)
-            session.execute("RESET GLOBAL memory_limit")
+            session.execute(f"SET GLOBAL memory_limit = '{_memory_limit()}'")
             session.execute("SET GLOBAL temp_directory = $1", [folder])
+
+
+@cache
+def _memory_limit() -> str:
+    """How much DuckDB may take of this machine's memory, as it says itself. It rounds, so that it
+    is asked once: a limit that is read and set again is less each time.
+    """
+    with duckdb.connect() as fresh:
+        ((limit,),) = fresh.execute("SELECT current_setting('memory_limit')").fetchall()
+    return str(limit)

@@ -12,6 +12,7 @@ import duckdb
 import pytest
 
 from connector.warehouse.file import log_of, opened, transaction
+from connector.warehouse.sparing import let_go
 
 
 @pytest.fixture
@@ -32,6 +33,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[duckdb.DuckDBPyConnection]:
 
 def _settings(connection: duckdb.DuckDBPyConnection) -> list[tuple[object, ...]]:
     """All that can be set, but for what names the file."""
+    let_go(connection)  # It rounds the limit of the memory, once.
     return connection.execute(
         "SELECT name, value FROM duckdb_settings() WHERE name <> 'temp_directory' ORDER BY name"
     ).fetchall()

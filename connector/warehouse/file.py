@@ -31,7 +31,7 @@ from connector.errors import (
 )
 from connector.errors.files import naming
 from connector.warehouse.instances import STORAGE_VERSION, attached
-from connector.warehouse.memory import sparing
+from connector.warehouse.memory import is_small, sparing
 
 ROW_GROUP_ROWS = 8_192
 """How many rows are written and compressed together."""
@@ -100,7 +100,7 @@ def opened(
     with (
         naming_errors(path),
         sparing(path),
-        attached(path.absolute(), attach, settings) as connection,
+        attached(path.absolute(), attach, settings, keeps=is_small(path)) as connection,
     ):
         yield connection
 

@@ -3,6 +3,9 @@
 Making one takes DuckDB three times as long as attaching a small file, committing to it and
 detaching it, and a pull opens its file for every batch. All openings of one file at one time have
 the same one, or they would keep each other out.
+
+One that had a large file is not kept: over thousands of openings it takes tens of MiB more than
+one that is new each time, which is little of what a large file takes anyway.
 """
 
 from __future__ import annotations
@@ -19,6 +22,9 @@ IDLE_MAX = 2
 """So many are kept while no file is attached to them: a pull has one file open, and at its end the
 one that it publishes beside it.
 """
+
+OPENINGS_MAX = 100
+"""After so many openings one is not kept: what it has gathered is given back."""
 
 STORAGE_VERSION = "v1.2.0"
 """The file format: old enough for the tools that analysts use, whichever DuckDB writes it."""
@@ -40,12 +46,20 @@ Attach = Callable[[duckdb.DuckDBPyConnection], str]
 
 
 @dataclass(slots=True)
+class _Instance:
+    """One of them, and how often a file was attached to it."""
+
+    connection: duckdb.DuckDBPyConnection
+    openings: int = 0
+
+
+@dataclass(slots=True)
 class _Place:
     """What all openings of one file have in common."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     """Held while the file is attached or detached."""
-    instance: duckdb.DuckDBPyConnection | None = None
+    instance: _Instance | None = None
     openings: int = 0
     users: int = 0
     """Openings, and those that are about to be."""
@@ -57,7 +71,7 @@ class _Instances:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.places: dict[Path, _Place] = {}
-        self.idle: list[duckdb.DuckDBPyConnection] = []
+        self.idle: list[_Instance] = []
 
 
 _own = _Instances()
@@ -65,10 +79,11 @@ _own = _Instances()
 
 @contextmanager
 def attached(
-    path: Path, attach: Attach, settings: Mapping[str, str]
+    path: Path, attach: Attach, settings: Mapping[str, str], *, keeps: bool
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection of its own, with the file attached. The file is detached after its last opening,
-    which writes a checkpoint; the first one's settings hold until then. Raises what `attach` does.
+    which writes a checkpoint; the first one's settings hold until then. The instance is kept for
+    the next file if the last one `keeps` it. Raises what `attach` does.
     """
     with _own.lock:
         place = _own.places.setdefault(path, _Place())
@@ -80,7 +95,7 @@ def attached(
             yield connection
         finally:
             with place.lock:
-                _close(place, connection, name)
+                _close(place, connection, name, keeps=keeps)
     finally:
         with _own.lock:
             place.users -= 1
@@ -92,20 +107,20 @@ def _open(
     place: _Place, attach: Attach, settings: Mapping[str, str]
 ) -> tuple[duckdb.DuckDBPyConnection, str]:
     instance = place.instance or _taken(settings)
-    connection = instance.cursor()
+    connection = instance.connection.cursor()
     try:
         name = attach(connection)
     except BaseException:
         connection.close()
         if not place.openings:
-            _give_back(instance)
+            _give_back(instance, keeps=True)
         raise
     place.instance = instance
     place.openings += 1
     return connection, name
 
 
-def _close(place: _Place, connection: duckdb.DuckDBPyConnection, name: str) -> None:
+def _close(place: _Place, connection: duckdb.DuckDBPyConnection, name: str, *, keeps: bool) -> None:
     connection.close()
     place.openings -= 1
     instance = place.instance
@@ -114,32 +129,35 @@ def _close(place: _Place, connection: duckdb.DuckDBPyConnection, name: str) -> N
     place.instance = None
     # A checkpoint fails where the disk is full; the log has all commits.
     with suppress(duckdb.Error):
-        instance.execute(f'DETACH "{name}"')
-    _give_back(instance)
+        instance.connection.execute(f'DETACH "{name}"')
+    _give_back(instance, keeps=keeps)
 
 
-def _taken(settings: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
+def _taken(settings: Mapping[str, str]) -> _Instance:
     """One that waits, or a new one."""
     with _own.lock:
         instance = _own.idle.pop() if _own.idle else None
     if instance is None:
-        instance = duckdb.connect(":memory:", config=_CONFIG)
+        instance = _Instance(duckdb.connect(":memory:", config=_CONFIG))
     for setting, value in settings.items():
-        instance.execute(f"SET GLOBAL {setting} = $1", [value])
+        instance.connection.execute(f"SET GLOBAL {setting} = $1", [value])
     return instance
 
 
-def _give_back(instance: duckdb.DuckDBPyConnection) -> None:
+def _give_back(instance: _Instance, *, keeps: bool) -> None:
     """Keep it for the next file, if it is as it was: nothing is attached to it, nothing was written
     for want of memory, and no error has made it unfit for more.
     """
+    connection = instance.connection
+    instance.openings += 1
     with suppress(duckdb.Error):
-        ((others,),) = instance.execute(
+        ((others,),) = connection.execute(
             "SELECT count(*) - 1 FROM duckdb_databases() WHERE NOT internal"
         ).fetchall()
-        instance.execute("SET GLOBAL temp_directory = ''")
+        connection.execute("SET GLOBAL temp_directory = ''")
+        is_fit = keeps and not others and instance.openings < OPENINGS_MAX
         with _own.lock:
-            if not others and len(_own.idle) < IDLE_MAX:
+            if is_fit and len(_own.idle) < IDLE_MAX:
                 _own.idle.append(instance)
                 return
-    instance.close()
+    connection.close()

@@ -74,7 +74,6 @@ class ClusterExecutor(dg.Executor):
         with Client(self._address) as client:  # type: ignore[no-untyped-call] # Dask's
             futures = client.map(work, keys, key=list(steps))
             ended = as_completed(futures)  # type: ignore[no-untyped-call] # Dask's
-            del futures  # It would keep what each step gives back.
             while steps:
                 with dg.raise_execution_interrupts():
                     future = next(ended)

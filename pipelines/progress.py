@@ -1,8 +1,7 @@
 """How far long work has come, told to a run's log now and then.
 
-Dagster writes each line to its storage, which takes as long as a request to the API does, and
-several processes wait for each other there. So it is told for people, and not for each thing that
-was done.
+Dagster writes each line to its storage, which takes as long as a request to the API does. So it is
+told for people, and not for each thing that was done.
 """
 
 from __future__ import annotations

@@ -8,7 +8,10 @@ record, and no request may be refused or be beyond the account's limits. The tim
 with the ideal for two cores: a few accounts are pulled one after another by one process alone,
 servers and all, before and after, and half of the forty's share of that is the ideal. Printed
 beside it is what two processes side by side would take, with nothing between them and nobody
-killed, and half of what the forty runs took themselves. It takes a few minutes.
+killed, and half of what the forty runs took themselves.
+
+All of it is done three times, each time with fresh accounts, and the median of the ratios counts: a
+machine that others use as well is a third faster or slower within a minute, and a round takes two.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import logging
 import os
 import signal
 import sqlite3
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -48,6 +52,7 @@ COUNTS = {"jobs": 5, "candidates": 200, "companies": 3, "bookings": 4, "leads": 
 MINUTE_LIMIT, MONTH_LIMIT = 600, 1_000
 EACH = 4
 """Accounts that each process pulls for the ideal."""
+ROUNDS = 3
 RATIO_MAX = 1.3
 # As docs/DISTRIBUTED.md says: what a step prints is not captured by four processes of its own.
 _HOME = """
@@ -61,8 +66,18 @@ _QUIETLY = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
 def main() -> int:
-    """Print the figures; 0 if all is exact and the time is at most 1.3 times the least."""
+    """Print the figures; 0 if all is exact, every time, and the time is at most 1.3 times the
+    least.
+    """
     logging.getLogger("distributed").setLevel(logging.ERROR)
+    rounds = [one_round() for _ in range(ROUNDS)]
+    median = statistics.median(ratio for _, ratio in rounds)
+    print(f"median of {ROUNDS}: {median:.2f} (at most {RATIO_MAX})")
+    return 0 if all(is_whole for is_whole, _ in rounds) and median <= RATIO_MAX else 1
+
+
+def one_round() -> tuple[bool, float]:
+    """Whether all was exact, and how many times the ideal it took."""
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
         sandboxes = [
@@ -187,8 +202,10 @@ def spread(
     sandboxes: list[Sandbox],
     folder: Path,
     ideals: Callable[[], Ideals],
-) -> int:
-    """Run the job of all accounts, with a worker killed in the middle; print what came of it."""
+) -> tuple[bool, float]:
+    """Run the job of all accounts, with a worker killed in the middle; print what came of it. Tells
+    whether all was exact, and how many times the ideal it took.
+    """
     victim = ACCOUNTS // 2
     with cluster() as killed:
         sandboxes[victim].between = killing(folder / "data" / f"a{victim}", killed)
@@ -207,14 +224,12 @@ def spread(
     print(f"{requests} requests; differences and offences: {len(wrong)}", *wrong[:5], sep="\n  ")
     ideal = ideals()
     ratio = taken / ideal.half_of_one
-    print(
-        f"taken {taken:.1f} s, ideal {ideal.half_of_one:.1f} s: {ratio:.2f} (at most {RATIO_MAX})"
-    )
+    print(f"taken {taken:.1f} s, ideal {ideal.half_of_one:.1f} s: {ratio:.2f}")
     both = ideal.two_side_by_side
     print(f"two processes side by side, alone: {both:.1f} s: {taken / both:.2f}")
     print(f"half of the runs' own time: {own:.1f} s: {taken / own:.2f}")
     is_whole = result.success and len(good) == ACCOUNTS and not wrong and len(killed) == 1
-    return 0 if is_whole and ratio <= RATIO_MAX else 1
+    return is_whole, ratio
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 
 import dagster as dg
 from dagster._core.definitions.reconstruct import ReconstructableJob
@@ -115,5 +115,13 @@ def _carry_out(
     plan = create_execution_plan(
         picked, run_config=run.run_config, step_keys_to_execute=[key], known_state=known_state
     )
-    with dg.DagsterInstance.from_ref(instance_ref) as instance:
-        return execute_plan(plan, picked, instance, run, run_config=run.run_config)
+    instance = _instance(dg.serialize_value(instance_ref))
+    return execute_plan(plan, picked, instance, run, run_config=run.run_config)
+
+
+@cache
+def _instance(ref: str) -> dg.DagsterInstance:
+    """The instance that is meant, made once in each worker, since that takes as long as several
+    requests. What it holds open of its storages it holds for as long as a process of Dagster does.
+    """
+    return dg.DagsterInstance.from_ref(dg.deserialize_value(ref, InstanceRef))

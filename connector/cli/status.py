@@ -17,6 +17,7 @@ from connector.alerts.silence import proof_of
 from connector.cli import account, alerting, options, status_all
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
+from connector.errors import SettingsError
 from connector.ledger import Ledger, Standing, terms_of
 from connector.outcome import plain
 from connector.settings import Settings
@@ -111,7 +112,7 @@ def status(session: Session, *, max_age: Age | None, is_for_all: bool) -> int:
     watched = alerting.watched(settings)
     if not warehouse.exists:
         proof = proof_of({}, now, max_age) if max_age is not None else None
-        _tell_empty(session.terminal, warehouse, alerting.as_json(proof, watched))
+        _tell_empty(session.terminal, settings, alerting.as_json(proof, watched))
         return alerting.judge(session.terminal, proof, watched)
     # Refuses a file that is somebody else's, and does nothing to one that is up to date.
     warehouse.prepare()
@@ -141,14 +142,22 @@ def _standing(settings: Settings, now: datetime) -> Standing | None:
         return ledger.standing(terms_of(settings), now) if ledger.exists else None
 
 
-def _tell_empty(terminal: Terminal, warehouse: Warehouse, alerts: dict[str, object]) -> None:
+def _tell_empty(terminal: Terminal, settings: Settings, alerts: dict[str, object]) -> None:
     if terminal.is_json:
-        told = {"folder": str(warehouse.folder), "resources": {}, "runs": []}
+        told = {"folder": str(settings.folder), "resources": {}, "runs": []}
         terminal.print_object({**told, **alerts})
-    terminal.say(
-        f"Nothing was ever landed in {warehouse.folder}. Set CONNECTOR_BASE_URL and"
-        " CONNECTOR_API_KEY, then run 'connector pull'; or try 'connector demo' without an account."
-    )
+    terminal.say(f"Nothing was ever landed in {settings.folder}. {_next_step(settings)}")
+
+
+def _next_step(settings: Settings) -> str:
+    """What to do where nothing was ever landed: first of all, what a pull would ask for."""
+    name = settings.account.value
+    command = "connector pull" if name is None else f"connector pull --account {name}"
+    try:
+        settings.connection()
+    except SettingsError as error:
+        return f"{error.action} Then run '{command}'; or try 'connector demo' without an account."
+    return f"Run '{command}'."
 
 
 def _changed_at(warehouse: Warehouse) -> datetime | None:

@@ -25,6 +25,21 @@ def test_status_before_anything_landed_says_what_to_do(tmp_path: Path) -> None:
     assert not folder.exists()
 
 
+def test_status_before_anything_landed_names_the_accounts(tmp_path: Path) -> None:
+    """Where only accounts have an address, they are named; an account's next step is its own."""
+    project = tmp_path / "connector.toml"
+    address = 'base_url = "http://127.0.0.1:9"\n'
+    project.write_text(f"[accounts.acme]\n{address}[accounts.globex]\n{address}")
+    environ = variables(None, tmp_path / "data", None) | {"CONNECTOR_CONFIG": str(project)}
+
+    assert "or choose --account: acme, globex. Then run" in call(["status"], environ).err
+    whole = environ | {"CONNECTOR_API_KEY": KEY}
+    told = call(["status", "--account", "globex"], whole).err
+    assert told.endswith("Run 'connector pull --account globex'.\n")
+    both = whole | {"CONNECTOR_BASE_URL": "http://127.0.0.1:9"}
+    assert call(["status"], both).err.endswith("Run 'connector pull'.\n")
+
+
 def test_status_shows_where_each_resource_stands(tmp_path: Path) -> None:
     """After a pull: rows, how far they are proven, the runs and the published file; no request."""
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:

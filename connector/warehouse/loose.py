@@ -20,17 +20,18 @@ import duckdb
 from connector.warehouse.file import ROW_GROUP_ROWS, transaction
 from connector.warehouse.sparing import let_go
 
-ROWS_ENOUGH = ROW_GROUP_ROWS // 4
-"""So many rows are a row group that is left alone."""
-
-FRESH_ROWS_MAX = ROWS_ENOUGH // 4
-"""So many rows are enough for one opening: until the file is closed they are kept in memory."""
+ROWS_ENOUGH = ROW_GROUP_ROWS * 5 // 8
+"""So many rows are a row group that is left alone: with smaller ones there were more of them, and
+for each one that has lost rows DuckDB holds a quarter of a megabyte until the file is closed.
+"""
 
 PIECES_MAX = 32
 """So many pieces are put together, however few rows they have."""
 
+FRESH_ROWS_MAX = 512
+"""So many rows are enough for one opening: until the file is closed they are kept in memory."""
 
-SLICE_ROWS = ROWS_ENOUGH // 4
+SLICE_ROWS = 512
 """So many rows are put together in one transaction."""
 
 
@@ -101,14 +102,22 @@ class Loose:
 
 
 def _put_together(connection: duckdb.DuckDBPyConnection, name: str, rows: int) -> None:
-    ((last,),) = connection.execute(f"SELECT max(rowid) FROM {name}").fetchall()
-    if last is None:
-        return
     # Where a piece among them has gone by itself, a few more are written than are loose. Each slice
     # is written behind the last, into one row group: a transaction takes several times its rows.
-    for first in range(max(0, last + 1 - rows), last + 1, SLICE_ROWS):
-        where = f"WHERE rowid BETWEEN {first} AND {min(first + SLICE_ROWS - 1, last)}"
+    written, left = 0, rows
+    while left > 0:
+        # A checkpoint in between may take away what is empty by then, and what is behind it moves
+        # up: places are counted from the end.
+        ((last,),) = connection.execute(f"SELECT max(rowid) FROM {name}").fetchall()
+        if last is None:
+            return
+        first = last + 1 - written - left
+        count = min(SLICE_ROWS, left)
+        where = f"WHERE rowid BETWEEN {first} AND {first + count - 1}"
         with transaction(connection):
-            connection.execute(f"INSERT INTO {name} SELECT * FROM {name} {where}")
+            ((moved,),) = connection.execute(
+                f"INSERT INTO {name} SELECT * FROM {name} {where}"
+            ).fetchall()
             connection.execute(f"DELETE FROM {name} {where}")
         let_go(connection)
+        written, left = written + int(moved), left - count

@@ -17,7 +17,7 @@ from connector.errors import WarehouseBusy
 from connector.warehouse import Warehouse, loose
 from connector.warehouse.file import opened
 from connector.warehouse.instances import BLOCK_BYTES
-from connector.warehouse.loose import ROWS_ENOUGH
+from connector.warehouse.loose import ROWS_ENOUGH, Loose
 from connector.warehouse.runs import Run
 from tests.alerts.agency import DONE
 from tests.pull.landed import rows
@@ -133,6 +133,40 @@ def test_what_is_put_together_is_left_alone(tmp_path: Path) -> None:
     assert [[count], [count, count], [whole, count], [whole, count, count]] == found[:4]
     assert [[whole, whole, count], [whole, whole, count, count]] == found[4:6]
     assert [whole, whole, whole, count] == found[6]
+
+
+def test_a_checkpoint_while_rows_are_put_together_leaves_none_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where DuckDB writes a checkpoint after each slice, all pieces are put together all the same,
+    as many as there are slices, and each row is there once, as it was.
+    """
+    monkeypatch.setattr(loose, "SLICE_ROWS", 100)
+    path, rows_each, pieces = tmp_path / "work.duckdb", 25, loose.PIECES_MAX
+    ends = Loose()
+    with opened(path) as connection:
+        connection.execute("CREATE TABLE t (id VARCHAR, text VARCHAR)")
+        connection.execute("INSERT INTO t SELECT 'first', '' FROM range(1_000)")
+    for piece in range(pieces):
+        with opened(path) as connection:
+            connection.execute(
+                f"INSERT INTO t SELECT '{piece} ' || i, md5(i::VARCHAR) FROM range({rows_each}) "
+                "AS r(i)"
+            )
+            ends.added({"t": rows_each})
+        ends.closed()
+    assert ends.is_long
+    with opened(path) as connection:
+        before = connection.execute("FROM t ORDER BY ALL").fetchall()
+        assert 1 + pieces == len(row_groups(connection, "t"))
+        connection.execute("SET GLOBAL wal_autocheckpoint = '1B'")
+        ends.put_together(connection)
+        # The instance may be kept for the next file.
+        connection.execute("RESET GLOBAL wal_autocheckpoint")
+
+    with opened(path) as connection:
+        assert before == connection.execute("FROM t ORDER BY ALL").fetchall()
+        assert [1_000] + 8 * [100] == row_groups(connection, "t")
 
 
 def test_a_file_of_other_sizes_is_used_as_it_is(tmp_path: Path) -> None:

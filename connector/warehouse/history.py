@@ -22,8 +22,8 @@ moment means. In short:
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Mapping, Set
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -53,6 +53,9 @@ from connector.warehouse.version import (
 )
 
 _SECOND = timedelta(seconds=1)
+
+_NEAR_ROWS = 256
+"""Rows that are no further apart are looked for at once."""
 
 
 @dataclass(slots=True)
@@ -228,7 +231,7 @@ class History:
         stage = ids_table(ids)
         if not len(stage):
             return {}
-        with staged(self._connection, stage), narrowly(self._connection):
+        with staged(self._connection, stage), narrowly(self._connection, self._name):
             rows = self._connection.execute(
                 "SELECT id, _version, epoch_us(_valid_from), epoch_us(_began_after), "
                 "epoch_us(_observed_from), epoch_us(_observed_to), epoch_us(_hydrated_at), "
@@ -314,18 +317,22 @@ class History:
         # The rows are written once more, since they lie all over the table: for each place and
         # column of an update, DuckDB takes half a megabyte until the transaction ends.
         with staged(self._connection, stage.append_column("how", how)):
-            found = (
-                f"SELECT rowid FROM {self._name} "
-                "WHERE _valid_to IS NULL AND id IN (SELECT id FROM stage)"
-            )
-            ((count,),) = self._connection.execute(
-                f"INSERT INTO {self._name} SELECT held.* REPLACE (stage.valid_to AS _valid_to, "
-                "stage.after AS _ended_after, stage.before AS _ended_before, "
-                f"stage.how AS _ended_by) FROM {self._name} AS held JOIN stage USING (id) "
-                f"WHERE held.rowid IN ({found})"
-            ).fetchall()
-            self._connection.execute(f"DELETE FROM {self._name} WHERE rowid IN ({found})")
-        self._inserted[self._name] += int(count)
+            with narrowly(self._connection, self._name) as is_narrow:
+                found = self._connection.execute(
+                    f"SELECT rowid FROM {self._name} "
+                    "WHERE _valid_to IS NULL AND id IN (SELECT id FROM stage) ORDER BY ALL"
+                ).fetchall()
+                places = [place for (place,) in found]
+                assert len(places) == len(endings), f"{self._name}: an open version is not one"
+                for there in _neighbours(places) if is_narrow else [_among(places)]:
+                    self._connection.execute(
+                        f"INSERT INTO {self._name} SELECT held.* REPLACE (stage.valid_to AS "
+                        "_valid_to, stage.after AS _ended_after, stage.before AS _ended_before, "
+                        f"stage.how AS _ended_by) FROM {self._name} AS held JOIN stage USING (id) "
+                        f"WHERE {there}"
+                    )
+            self._connection.execute(f"DELETE FROM {self._name} WHERE {_among(places)}")
+        self._inserted[self._name] += len(places)
 
     def _move(self, moved: Mapping[str, Version]) -> None:
         """Let the version before end where a version that was completed is now known to begin."""
@@ -366,6 +373,23 @@ def _version(row: tuple[Any, ...]) -> Version:
         ended_at=from_microseconds(ended),
         record=record,
     )
+
+
+def _neighbours(places: Sequence[int]) -> Iterator[str]:
+    """Conditions that find the rows at these places, which are in order: one for those that lie
+    together, since DuckDB reads what is between the first and the last of one.
+    """
+    left = deque(places)
+    while left:
+        near = [left.popleft()]
+        while left and left[0] < near[0] + _NEAR_ROWS:
+            near.append(left.popleft())
+        yield f"rowid BETWEEN {near[0]} AND {near[-1]} AND {_among(near)}"
+
+
+def _among(places: Iterable[int]) -> str:
+    """A condition: the row is at one of these places."""
+    return f"rowid IN ({', '.join(map(str, places))})"
 
 
 def _moment(microseconds: int) -> datetime:

@@ -67,7 +67,8 @@ def held_rows(
 ) -> dict[str, Held]:
     """The landed rows that are there under these ids."""
     name = quoted(resource.name)
-    with staged(connection, ids_table(ids)), narrowly(connection):
+    tables = f"landing.{name}", f"history.{name}"
+    with staged(connection, ids_table(ids)), narrowly(connection, *tables):
         rows = connection.execute(
             "SELECT id, _record::VARCHAR, _hydrated_at IS NOT NULL, _deleted_at IS NOT NULL, "
             f"id IN (SELECT id FROM history.{name} "

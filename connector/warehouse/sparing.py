@@ -20,26 +20,30 @@ from connector.warehouse.file import transaction
 
 T = TypeVar("T")
 
-SPARING = ("64MB", "96MB", "192MB", "384MB")
-"""How much memory one batch's look or commit is done with, and with how much if that is too little,
-as DuckDB counts it. A change takes a quarter of a megabyte in each row group that it touches.
+MEGABYTE = 1_000_000
+
+SPARING = tuple(megabytes * MEGABYTE for megabytes in (64, 80, 96, 128, 192, 384))
+"""How many bytes one batch's look or commit is done with, and with how many if those are too few,
+as DuckDB counts them. A change takes a quarter of a megabyte in each row group that it touches; all
+that is left is filled with what is read, so that the steps are small.
 """
 
-READ_BYTES = 24 * 1024 * 1024
-"""How much of what one statement reads is kept while it runs: to find one row of each group, all
-are read.
+READ_SHARE = 3 / 8
+"""The part of them that one statement which looks for rows may fill with what it reads: to find one
+row of each group, all are read.
 """
 
-_KEPT = "8MB"
+_KEPT_BYTES = 8 * MEGABYTE
 
-_reads_narrowly: ContextVar[bool] = ContextVar("reads_narrowly", default=False)
+_sparing: ContextVar[int | None] = ContextVar("sparing", default=None)
+"""The bytes of the attempt that is under way."""
 
 
 def let_go(connection: duckdb.DuckDBPyConnection) -> None:
     """Give back the memory of what was read from the file and is kept for whoever reads it next:
     DuckDB keeps all of it until the file is closed. What an open transaction needs stays.
     """
-    with _limited(connection, _KEPT):
+    with _limited(connection, _KEPT_BYTES):
         pass
 
 
@@ -47,12 +51,12 @@ def sparingly(connection: duckdb.DuckDBPyConnection, work: Callable[[], T]) -> T
     """What `work` gives, done in a transaction and with little memory for what it reads. Where that
     is not enough it is rolled back and done with more, and at last with all there is.
     """
-    for limit in SPARING:
+    for count in SPARING:
         # The commit itself has all there is: one that fails must not have been carried out.
         with (
             suppress(duckdb.OutOfMemoryException),
             transaction(connection),
-            _limited(connection, limit, narrows=limit == SPARING[0]),
+            _limited(connection, count, spares=True),
         ):
             return work()
     with transaction(connection):
@@ -60,31 +64,42 @@ def sparingly(connection: duckdb.DuckDBPyConnection, work: Callable[[], T]) -> T
 
 
 @contextmanager
-def narrowly(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Keep no more than `READ_BYTES` of what the statements inside read, beside what the open
-    transaction needs, in the first attempt of `sparingly`; elsewhere this does nothing.
+def narrowly(connection: duckdb.DuckDBPyConnection, *tables: str) -> Iterator[bool]:
+    """Keep little of what the statements inside read of these tables, beside what DuckDB has to
+    keep, in an attempt of `sparingly`; elsewhere this does nothing. Tells whether it does.
     """
-    if not _reads_narrowly.get():
-        yield
+    count = _sparing.get()
+    if count is None:
+        yield False
         return
+    for table in tables:
+        # Which rows were deleted is kept until the file is closed, and so not of what is read.
+        connection.execute(f"SELECT count(*) FROM {table}").fetchall()
     with connection.cursor() as session:
         with suppress(duckdb.OutOfMemoryException):
-            session.execute(f"SET GLOBAL memory_limit = '{_KEPT}'")
+            session.execute(_limit(_KEPT_BYTES))
         ((held,),) = session.execute(
             "SELECT sum(memory_usage_bytes)::BIGINT FROM duckdb_memory()"
         ).fetchall()
-        session.execute(f"SET GLOBAL memory_limit = '{(held + READ_BYTES) // 1000}KB'")
+        session.execute(_limit(held + count * READ_SHARE))
         try:
-            yield
+            yield True
         finally:
-            session.execute(f"SET GLOBAL memory_limit = '{SPARING[0]}'")
+            session.execute(_limit(count))
+
+
+def _limit(count: float) -> str:
+    """A statement: no more than so many bytes."""
+    return f"SET GLOBAL memory_limit = '{count // 1000:.0f}KB'"
 
 
 @contextmanager
 def _limited(
-    connection: duckdb.DuckDBPyConnection, limit: str, *, narrows: bool = False
+    connection: duckdb.DuckDBPyConnection, count: int, *, spares: bool = False
 ) -> Iterator[None]:
-    """Keep no more than this in memory, if that can be; with `narrows`, less where it is asked."""
+    """Keep no more bytes than this in memory, if that can be; with `spares`, fewer where `narrowly`
+    asks for it.
+    """
     # In a session of its own: a limit that cannot be kept would end the transaction.
     with connection.cursor() as session:
         ((folder,),) = session.execute("SELECT current_setting('temp_directory')").fetchall()
@@ -93,13 +108,13 @@ def _limited(
         except duckdb.NotImplementedException:
             yield  # Something large is there already, and memory is short anyway.
             return
-        token = _reads_narrowly.set(narrows)
+        token = _sparing.set(count if spares else None)
         try:
             with suppress(duckdb.OutOfMemoryException):
-                session.execute(f"SET GLOBAL memory_limit = '{limit}'")
+                session.execute(_limit(count))
             yield
         finally:
-            _reads_narrowly.reset(token)
+            _sparing.reset(token)
             session.execute(f"SET GLOBAL memory_limit = '{_memory_limit()}'")
             session.execute("SET GLOBAL temp_directory = $1", [folder])
 

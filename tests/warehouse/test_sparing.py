@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
 import pytest
 
-from connector.warehouse import memory
-from connector.warehouse.file import opened
+from connector.engine.ask import Commit, Gone
+from connector.warehouse import Warehouse, memory, sparing
+from connector.warehouse.file import JOINED_ROWS, opened
 from connector.warehouse.memory import DECAY_MILLISECONDS, SMALL_BYTES
-from connector.warehouse.sparing import READ_BYTES, SPARING, let_go, narrowly, sparingly
+from connector.warehouse.sparing import MEGABYTE, READ_SHARE, SPARING, let_go, narrowly, sparingly
 from tests.pull.landed import rows
+from tests.warehouse.versions import CANDIDATES, detail, item, moment, offences
 
 LIMITS = "SELECT current_setting('memory_limit'), current_setting('temp_directory')"
 
@@ -107,12 +110,38 @@ def test_reading_narrowly_keeps_little_and_what_it_cannot_do_is_done_otherwise(
     with opened(path) as connection:
         let_go(connection)
         before = connection.execute(LIMITS).fetchall()
-        assert sparingly(connection, read) <= READ_BYTES
+        assert sparingly(connection, read) <= SPARING[0] * READ_SHARE
         let_go(connection)
         assert 8_000_000 == sparingly(connection, need)
         assert len(tried) > 1
         assert before == connection.execute(LIMITS).fetchall()
     assert [{"count": 1}] == rows(path, "SELECT count(*) AS count FROM t WHERE id = -1")
+
+
+def test_what_was_deleted_is_not_of_what_is_read(tmp_path: Path) -> None:
+    """Which rows of a table were deleted takes a quarter of a megabyte for each row group: where
+    that is more than may be read, the first attempt finds a row all the same.
+    """
+    path, count = tmp_path / "work.duckdb", 110
+    with opened(path, tidies=True) as connection:
+        last = count * JOINED_ROWS
+        connection.execute(f"CREATE TABLE t AS SELECT i AS id FROM range({last}) AS r(i)")
+    with opened(path) as connection:
+        connection.execute(f"DELETE FROM t WHERE id % {JOINED_ROWS} = 5")
+    tried: list[int] = []
+
+    def find() -> list[tuple[int]]:
+        tried.append(1)
+        with narrowly(connection, "t"):
+            return connection.execute(f"SELECT id FROM t WHERE id % {last} = 7").fetchall()
+
+    with opened(path) as connection:
+        assert [(7,)] == sparingly(connection, find)
+        ((held,),) = connection.execute(
+            "SELECT sum(memory_usage_bytes)::BIGINT FROM duckdb_memory()"
+        ).fetchall()
+    assert held > SPARING[0] * READ_SHARE
+    assert [1] == tried
 
 
 def kept_milliseconds() -> int:
@@ -164,3 +193,42 @@ def test_where_the_limit_cannot_be_set_nothing_is_narrowed(tmp_path: Path) -> No
 
         assert 2_000_000 == sparingly(connection, work)
         assert before == connection.execute(LIMITS).fetchall()
+
+
+def commits() -> Iterator[Commit]:
+    """Lists, details, changes in rows that are side by side and far apart, and deletions."""
+    ids = [f"{number:04}" for number in range(900)]
+    yield Commit(items=tuple(item(id, 0, status="active") for id in ids))
+    yield Commit(records=tuple(detail(id, 10, -5, status="active", city=id) for id in ids))
+    far = (*ids[5:12], *ids[300:700:97], ids[899])
+    yield Commit(items=tuple(item(id, 20, status="placed") for id in far))
+    yield Commit(records=tuple(detail(id, 30, 25, status="placed", city="York") for id in far))
+    yield Commit(records=tuple(detail(id, 40, 35, status="placed", city="Bath") for id in far[::2]))
+    yield Commit(gone={id: Gone(moment(50)) for id in (*far[3:6], ids[450])})
+    yield Commit(records=tuple(detail(id, 60, 55, status="active") for id in far[4:9]))
+
+
+def test_what_is_landed_sparingly_is_what_is_landed_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same commits leave the same rows in landing, history and queue, whether memory is saved
+    or not, and however little of it the first attempts have.
+    """
+    left = []
+    for name, (small, least) in {
+        "plenty": (SMALL_BYTES, SPARING[0]),
+        "little": (0, SPARING[0]),
+        "too little": (0, MEGABYTE),
+    }.items():
+        monkeypatch.setattr(memory, "SMALL_BYTES", small)
+        monkeypatch.setattr(sparing, "SPARING", (least, *SPARING))
+        warehouse = Warehouse(tmp_path / name)
+        with warehouse.keeping():
+            warehouse.prepare()
+            fates = [warehouse.commit(CANDIDATES, each, "run", moment(70)) for each in commits()]
+        assert [] == offences(warehouse)
+        tables = ("landing.candidates", "history.candidates", "sync.queue")
+        left.append((fates, [rows(warehouse.work, f"FROM {each} ORDER BY ALL") for each in tables]))
+
+    assert left[0] == left[1] == left[2]
+    assert sum(len(table) for table in left[0][1]) > 1_800

@@ -33,7 +33,7 @@ from connector.lakehouse.catalog import (
 )
 from connector.lakehouse.place import Place
 from connector.lakehouse_settings import OBJECT_STORAGE
-from connector.warehouse.schema import literal
+from connector.warehouse.quoting import literal
 
 if TYPE_CHECKING:
     from psycopg import Connection

@@ -20,7 +20,7 @@ from connector.lakehouse.attaching import LAKE
 from connector.lakehouse.difference import Part, remove_part
 from connector.lakehouse.place import Place
 from connector.warehouse.moment import from_microseconds
-from connector.warehouse.schema import literal
+from connector.warehouse.quoting import literal
 
 PUBLICATIONS = "lakehouse.publications"
 PARTS = "lakehouse.parts"

@@ -12,7 +12,7 @@ import duckdb
 
 from connector.lakehouse.attaching import LAKE
 from connector.lakehouse.tables import ACCOUNT, FINGERPRINT, Table
-from connector.warehouse.schema import literal
+from connector.warehouse.quoting import literal
 
 REWRITE_SHARE = 0.5
 """From which share of changed rows on the account's part of a table is written anew: its old files

@@ -17,7 +17,7 @@ from connector.lakehouse.catalog import connected
 from connector.lakehouse.place import Place
 from connector.settings import Settings
 from connector.suppression import Person
-from connector.warehouse.schema import literal, quoted
+from connector.warehouse.quoting import literal, quoted
 
 if TYPE_CHECKING:
     from psycopg import Connection

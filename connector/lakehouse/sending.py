@@ -42,7 +42,7 @@ from connector.lakehouse.place import Place
 from connector.lakehouse.tables import Table, bring_up, lake_tables, published_tables
 from connector.settings import Settings
 from connector.warehouse import Warehouse
-from connector.warehouse.schema import literal
+from connector.warehouse.quoting import literal
 from connector.warehouse.shared import SharedPublication, write_shared
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import duckdb
 
 from connector.errors import LakehouseDiffers
 from connector.lakehouse.attaching import LAKE
-from connector.warehouse.schema import literal, quoted
+from connector.warehouse.quoting import literal, quoted
 
 SCHEMAS = ("landing", "history", "marts", "seeds")
 """What is shared of a published file. `staging` is a means to an end, and `sync` and `push` are the

@@ -19,7 +19,7 @@ from connector.lakehouse.catalog import WAIT_SECONDS
 from connector.lakehouse.place import Place
 from connector.settings import Settings
 from connector.warehouse.moment import from_microseconds
-from connector.warehouse.schema import literal
+from connector.warehouse.quoting import literal
 
 GRACE = timedelta(hours=1)
 """For how long files stay that nothing needs any more: somebody may be reading them."""

@@ -24,7 +24,7 @@ from connector.models.seeds import make_table
 from connector.models.statement import naming_line
 from connector.models.texts import check_columns, column_texts
 from connector.warehouse.file import naming_errors, opened, transaction
-from connector.warehouse.schema import quoted
+from connector.warehouse.quoting import literal, quoted
 
 _EARLIER = "earlier"
 
@@ -93,8 +93,7 @@ def _attached(connection: duckdb.DuckDBPyConnection, path: Path | None) -> Itera
     if path is None or not path.exists():
         yield {}
         return
-    name = str(path).replace("'", "''")
-    connection.execute(f"ATTACH '{name}' AS {_EARLIER} (READ_ONLY)")
+    connection.execute(f"ATTACH {literal(str(path))} AS {_EARLIER} (READ_ONLY)")
     try:
         yield read_shapes(connection, _EARLIER)
     finally:

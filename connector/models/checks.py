@@ -15,7 +15,7 @@ from connector.models.describe import Shapes
 from connector.models.project import Project
 from connector.models.result import Building, Checked
 from connector.models.statement import naming_line
-from connector.warehouse.schema import literal, quoted
+from connector.warehouse.quoting import literal, quoted
 
 EXAMPLES_MAX = 5
 """Rows of each failed check that are named."""

@@ -8,7 +8,7 @@ import duckdb
 
 from connector.models.describe import Shapes
 from connector.models.project import Project
-from connector.warehouse.schema import literal, quoted
+from connector.warehouse.quoting import literal, quoted
 
 Texts = Mapping[str, Mapping[str, str]]
 """The text of each column, by its table."""

@@ -12,7 +12,8 @@ from connector.models.folder import CONTENT_VIEWS
 from connector.models.project import Project
 from connector.models.statement import naming_line
 from connector.warehouse.file import transaction
-from connector.warehouse.schema import Column, columns, literal, quoted
+from connector.warehouse.quoting import literal, quoted
+from connector.warehouse.schema import Column, columns
 
 _SCHEMA = "marts"
 _PREFIX = "content_"

@@ -16,7 +16,8 @@ import duckdb
 from connector.models.project import Project
 from connector.models.seeds import make_empty_table
 from connector.models.statement import naming_line
-from connector.warehouse.schema import migrate, quoted
+from connector.warehouse.quoting import quoted
+from connector.warehouse.schema import migrate
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ import duckdb
 
 from connector.errors import SeedInvalid
 from connector.models.declared import Seed
-from connector.warehouse.schema import quoted
+from connector.warehouse.quoting import quoted
 
 DELIMITERS = (",", ";", "\t")
 

@@ -21,7 +21,7 @@ from connector.publication.personal import Column, Origins, is_personal, is_toke
 from connector.settings import Settings, Treatment
 from connector.warehouse.file import naming_errors, opened, transaction
 from connector.warehouse.instances import STORAGE_VERSION
-from connector.warehouse.schema import literal, quoted
+from connector.warehouse.quoting import literal, quoted
 
 TOKEN_CHARACTERS = 32
 """Characters of a token, which are hexadecimal digits: half of an HMAC with SHA-256."""

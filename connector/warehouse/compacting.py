@@ -14,7 +14,7 @@ from connector.disk import sync_folder
 from connector.warehouse.file import ROW_GROUP_ROWS, naming_errors, opened
 from connector.warehouse.instances import STORAGE_VERSION
 from connector.warehouse.publish import remove
-from connector.warehouse.schema import literal
+from connector.warehouse.quoting import literal
 
 FRESH_ENDING = ".compacting"
 """What the fresh file is called until it is whole, behind the name of the old one."""

@@ -32,6 +32,7 @@ from connector.errors import (
 from connector.errors.files import naming
 from connector.warehouse.instances import STORAGE_VERSION, attached
 from connector.warehouse.memory import is_small, sparing
+from connector.warehouse.quoting import literal, quoted
 
 ROW_GROUP_ROWS = 8_192
 """How many rows are written and compressed together."""
@@ -137,12 +138,11 @@ def _attach(
 ) -> str:
     """Attach the file, and use it; gives the name that it has for whoever opens it by itself."""
     until = time.monotonic() + wait_seconds
-    name = path.name.partition(".")[0].replace('"', '""')
-    file = str(path).replace("'", "''")
+    name = path.name.partition(".")[0]
     while True:
         try:
             connection.execute(
-                f"ATTACH IF NOT EXISTS '{file}' AS \"{name}\" "
+                f"ATTACH IF NOT EXISTS {literal(str(path))} AS {quoted(name)} "
                 f"(STORAGE_VERSION '{STORAGE_VERSION}', ROW_GROUP_SIZE {rows})"
             )
         except duckdb.Error as error:
@@ -152,7 +152,7 @@ def _attach(
                 raise duckdb.IOException(str(error)) from error
             time.sleep(_LOCK_RETRY_SECONDS)
         else:
-            connection.execute(f'USE "{name}"')
+            connection.execute(f"USE {quoted(name)}")
             return name
 
 

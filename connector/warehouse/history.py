@@ -37,8 +37,9 @@ from connector.resource import Resource
 from connector.warehouse.difference import can_list, differing, listed_differing, meaning
 from connector.warehouse.looks import Held, staged
 from connector.warehouse.moment import from_microseconds
+from connector.warehouse.quoting import quoted
 from connector.warehouse.rows import Rows, as_json, ids_table, moments
-from connector.warehouse.schema import HISTORY_COLUMNS, columns, quoted
+from connector.warehouse.schema import HISTORY_COLUMNS, columns
 from connector.warehouse.sparing import narrowly
 from connector.warehouse.version import (
     Ending,

@@ -18,6 +18,8 @@ from pathlib import Path
 
 import duckdb
 
+from connector.warehouse.quoting import literal, quoted
+
 IDLE_MAX = 2
 """So many are kept while no file is attached to them: a pull has one file open, and at its end the
 one that it publishes beside it.
@@ -118,7 +120,7 @@ def _close(place: _Place, connection: duckdb.DuckDBPyConnection, name: str, *, k
     place.instance = None
     # A checkpoint fails where the disk is full; the log has all commits.
     with suppress(duckdb.Error):
-        instance.execute(f'DETACH "{name}"')
+        instance.execute(f"DETACH {quoted(name)}")
     _give_back(instance, keeps=keeps)
 
 
@@ -129,7 +131,7 @@ def _taken(settings: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
     if instance is None:
         instance = duckdb.connect(":memory:", config=_CONFIG)
     for setting, value in settings.items():
-        instance.execute(f"SET GLOBAL {setting} = $1", [value])
+        instance.execute(f"SET GLOBAL {setting} = {literal(value)}")
     return instance
 
 

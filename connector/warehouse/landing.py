@@ -20,8 +20,9 @@ from connector.resource import Resource
 from connector.value import Kind
 from connector.warehouse.history import History
 from connector.warehouse.looks import held_rows, staged
+from connector.warehouse.quoting import quoted
 from connector.warehouse.rows import Rows, as_json, ids_table, moments
-from connector.warehouse.schema import PARTS_TABLE, columns, part_columns, quoted
+from connector.warehouse.schema import PARTS_TABLE, columns, part_columns
 
 
 @dataclass(frozen=True, slots=True)

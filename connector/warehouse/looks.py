@@ -21,8 +21,8 @@ from connector.engine.bookmark import Stream
 from connector.resource import Declaration, Resource
 from connector.warehouse.difference import differing, listed_differing
 from connector.warehouse.moment import from_microseconds, to_microseconds
+from connector.warehouse.quoting import quoted
 from connector.warehouse.rows import as_json, ids_table
-from connector.warehouse.schema import quoted
 from connector.warehouse.sparing import narrowly
 
 _QUEUED = "SELECT id FROM sync.queue WHERE resource = $resource AND parent = $parent"

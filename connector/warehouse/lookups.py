@@ -27,7 +27,8 @@ from connector.field import Field
 from connector.value import Kind, read_datetime
 from connector.warehouse.file import naming_errors, opened
 from connector.warehouse.moment import from_microseconds, to_microseconds
-from connector.warehouse.schema import PARTS_TABLE, literal, quoted
+from connector.warehouse.quoting import literal, quoted
+from connector.warehouse.schema import PARTS_TABLE
 from connector.warehouse.warehouse import HELD_SECONDS, Warehouse
 
 IDS_MAX = 20
@@ -204,7 +205,8 @@ class _Index:
         self._fold = fold
         self._texts = [_moment_text if f.kind is Kind.DATETIME else str for f in fields]
         self._digests = array("q")
-        self._parts: list[pa.Array] = []
+        # With nothing at all to put together, Arrow would import pandas.
+        self._parts: list[pa.Array] = [pa.nulls(0, pa.string())]
         self._sorted: Any = None
         self._ids: Any = None
 

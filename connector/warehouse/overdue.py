@@ -12,7 +12,7 @@ from datetime import datetime
 
 import duckdb
 
-from connector.warehouse.schema import literal, quoted
+from connector.warehouse.quoting import literal, quoted
 
 _PLACED = (
     "held.status IN ('placed', 'offer_accepted')",

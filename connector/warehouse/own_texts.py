@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from connector.warehouse.quoting import literal, quoted
+
 _RUN = "The run (`sync.runs.run_id`)."
 _RESOURCE = "The resource, by the name of its table in `landing`."
 _PARENT = "The content type whose items are meant; null for every other resource."
@@ -182,13 +184,10 @@ TABLES: Mapping[str, str] = {
 def statements() -> str:
     """The statements that write every text into a warehouse."""
     return (
-        ";".join(
-            f"COMMENT ON TABLE {table} IS '{text.replace(chr(39), chr(39) * 2)}'"
-            for table, text in TABLES.items()
-        )
+        ";".join(f"COMMENT ON TABLE {table} IS {literal(text)}" for table, text in TABLES.items())
         + ";"
         + ";".join(
-            f"COMMENT ON COLUMN {table}.\"{column}\" IS '{text.replace(chr(39), chr(39) * 2)}'"
+            f"COMMENT ON COLUMN {table}.{quoted(column)} IS {literal(text)}"
             for table, columns in TEXTS.items()
             for column, text in columns.items()
         )

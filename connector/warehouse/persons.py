@@ -26,8 +26,8 @@ from connector.suppression.reduction import scrubbed, without_groups
 from connector.value import Kind
 from connector.warehouse.looks import staged
 from connector.warehouse.query import asking
+from connector.warehouse.quoting import literal, quoted
 from connector.warehouse.rows import as_json
-from connector.warehouse.schema import literal, quoted
 
 _SCHEMAS = ("landing", "history")
 _OTHERS = ("sync", "push")

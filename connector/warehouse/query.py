@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from connector.errors import UnknownName
 from connector.warehouse.file import naming_errors
-from connector.warehouse.schema import literal, quoted
+from connector.warehouse.quoting import literal, quoted
 
 _SCHEMAS_FIRST = ("marts", "staging", "seeds", "landing", "history", "sync", "push")
 

@@ -20,6 +20,7 @@ from connector.resource import Declaration
 from connector.value import Kind
 from connector.warehouse.file import transaction
 from connector.warehouse.migrations import MIGRATIONS
+from connector.warehouse.quoting import literal, quoted
 
 TYPES = {
     Kind.STRING: "VARCHAR",
@@ -123,16 +124,6 @@ HISTORY_COLUMNS = (
 )
 
 
-def quoted(name: str) -> str:
-    """An SQL identifier, quoted."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    """An SQL string, quoted."""
-    return "'" + text.replace("'", "''") + "'"
-
-
 def columns(resource: Declaration) -> tuple[Column, ...]:
     """The columns of a resource's landing table, in their order."""
     own = (_PARENT, *OWN_COLUMNS) if resource.parent else OWN_COLUMNS
@@ -208,7 +199,7 @@ def migrate(connection: duckdb.DuckDBPyConnection, path: str) -> None:
             if number not in applied:
                 connection.execute(statements)
                 connection.execute(
-                    "INSERT INTO sync.migrations (number, name) VALUES (?, ?)", [number, name]
+                    f"INSERT INTO sync.migrations (number, name) VALUES ({number}, {literal(name)})"
                 )
         for table, wanted in landing_tables().items():
             about = CATALOG[table].about if table in CATALOG else "The fields of each content type."
@@ -264,8 +255,7 @@ def _make(
     there = dict(
         connection.execute(
             "SELECT column_name, comment FROM duckdb_columns() "
-            "WHERE schema_name = ? AND table_name = ?",
-            [schema, table],
+            f"WHERE schema_name = {literal(schema)} AND table_name = {literal(table)}"
         ).fetchall()
     )
     statements = [f"COMMENT ON TABLE {name} IS {literal(about)}"]

@@ -14,7 +14,8 @@ import duckdb
 
 from connector.warehouse.file import opened, transaction
 from connector.warehouse.moment import from_microseconds
-from connector.warehouse.schema import is_migrated, literal, migrate
+from connector.warehouse.quoting import literal
+from connector.warehouse.schema import is_migrated, migrate
 
 ROWS_KEPT = 1_000
 """How many of the latest attempts are kept."""

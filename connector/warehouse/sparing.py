@@ -17,6 +17,7 @@ from typing import TypeVar
 import duckdb
 
 from connector.warehouse.file import transaction
+from connector.warehouse.quoting import literal
 
 T = TypeVar("T")
 
@@ -116,7 +117,7 @@ def _limited(
         finally:
             _sparing.reset(token)
             session.execute(f"SET GLOBAL memory_limit = '{_memory_limit()}'")
-            session.execute("SET GLOBAL temp_directory = $1", [folder])
+            session.execute(f"SET GLOBAL temp_directory = {literal(folder)}")
 
 
 @cache

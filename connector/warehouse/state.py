@@ -15,8 +15,8 @@ import duckdb
 from connector.engine.ask import Event
 from connector.engine.bookmark import Bookmark, Stream
 from connector.warehouse.moment import from_microseconds, iso
+from connector.warehouse.quoting import quoted
 from connector.warehouse.runs import ResourceRun, last_resource_run
-from connector.warehouse.schema import quoted
 
 _ONCE = frozenset({"unknown_field", "unknown_value", "unreadable_value", "unsorted"})
 """Kinds of event that are told once for a resource, however often they are seen."""

@@ -43,8 +43,9 @@ from connector.warehouse.loose import Loose
 from connector.warehouse.memory import is_small
 from connector.warehouse.publications import Publication, last_publications
 from connector.warehouse.pushes import PushChanges
+from connector.warehouse.quoting import quoted
 from connector.warehouse.runs import ResourceRun, Run
-from connector.warehouse.schema import is_migrated, migrate, quoted
+from connector.warehouse.schema import is_migrated, migrate
 from connector.warehouse.shared import SharedPublication, last_shared
 from connector.warehouse.sparing import let_go, sparingly
 from connector.warehouse.state import StreamState

@@ -13,7 +13,7 @@ import pytest
 from connector.models import Checked, build, load_project
 from connector.warehouse import Warehouse
 from connector.warehouse.file import opened
-from connector.warehouse.schema import quoted
+from connector.warehouse.quoting import quoted
 
 SELECTED = ("+content_views", "content_values")
 

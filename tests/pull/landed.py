@@ -24,7 +24,7 @@ from connector.outcome import PullReport
 from connector.run import pull
 from connector.sandbox import Sandbox
 from connector.settings import Settings, load_settings
-from connector.warehouse.schema import literal
+from connector.warehouse.quoting import literal
 
 COUNTS = {
     "jobs": 20,

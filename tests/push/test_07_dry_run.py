@@ -10,6 +10,8 @@ import asyncio
 import csv
 import gc
 import json
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import Callable
 from functools import partial
@@ -123,6 +125,25 @@ def test_07_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
         assert told == foreseen
     few, many = peaks
     assert many - few <= GROWTH_BYTES_MAX * (MANY - FEW), peaks
+
+
+def test_07_pandas_is_not_imported(tmp_path: Path) -> None:
+    """Nor does a dry run take the memory of pandas, in a process of its own that is no command: not
+    with a new warehouse, nor where the first row was created before.
+    """
+    with Sandbox() as sandbox:
+        applied(sandbox, tmp_path / "old", 20)
+    for name, counts in {
+        "new": {"invalid": 2, "create": 18},
+        "old": {"invalid": 2, "unchanged": 1, "create": 17},
+    }.items():
+        command = (
+            "import sys; from pathlib import Path; from tests.push.test_07_dry_run import dry_run; "
+            f"counts = dry_run(Path({str(tmp_path / name)!r}), 20).counts; "
+            f"print(counts == {counts}, 'pandas' in sys.modules)"
+        )
+        told = subprocess.check_output([sys.executable, "-c", command], text=True)
+        assert "True False\n" == told
 
 
 @pytest.mark.usefixtures("_small_portions")

@@ -2,8 +2,7 @@
 
 The file is opened for a question and kept open from one to the next for a moment only, so that a
 pull or a status may have it in between. Values are written into the statements, and results are
-taken as Arrow: a parameter, or a table that is lent to DuckDB, would make it import pandas, which
-takes 60 MB and most of a second.
+taken as Arrow: a table that is lent to DuckDB, as a parameter, would make it import pandas.
 """
 
 from __future__ import annotations

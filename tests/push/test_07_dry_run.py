@@ -28,6 +28,7 @@ from connector.push import Manner, PushReport, push
 from connector.sandbox import Sandbox
 from connector.spreadsheet import check, encoding, source
 from connector.warehouse import Warehouse
+from tests.house.tree import ROOT
 from tests.pull.landed import rows
 from tests.push.pushing import settings_at, settings_of
 
@@ -142,7 +143,7 @@ def test_07_pandas_is_not_imported(tmp_path: Path) -> None:
             f"counts = dry_run(Path({str(tmp_path / name)!r}), 20).counts; "
             f"print(counts == {counts}, 'pandas' in sys.modules)"
         )
-        told = subprocess.check_output([sys.executable, "-c", command], text=True)
+        told = subprocess.check_output([sys.executable, "-c", command], cwd=ROOT, text=True)
         assert "True False\n" == told
 
 

@@ -34,14 +34,13 @@ accept_deletes = click.option(
 
 
 def mode(*, default: Mode | None = None) -> Callable[[F], F]:
-    """`--mode`: what rows become."""
+    """`--mode`: what rows become; it has to be given where there is no default."""
+    # click takes None for a default like any other, and so nothing for missing.
+    given: dict[str, Any] = {"required": True}
+    if default is not None:
+        given = {"default": default, "show_default": True}
     return click.option(
-        "--mode",
-        type=click.Choice(get_args(Mode)),
-        default=default,
-        required=default is None,
-        show_default=default is not None,
-        help=PUSH_OPTIONS["mode"],
+        "--mode", type=click.Choice(get_args(Mode)), help=PUSH_OPTIONS["mode"], **given
     )
 
 

@@ -91,6 +91,29 @@ def test_wrong_usage_is_exit_2(arguments: list[str]) -> None:
     assert arguments[-1] in called.err
 
 
+@pytest.mark.parametrize("name", called_names())
+def test_what_is_required_is_asked_for(name: str) -> None:
+    """Each option and argument that a command requires is named where it alone is left out of the
+    line that the help shows, with exit 2.
+    """
+    found = command(name)
+    required = [each for each in found.params if each.required]
+    for each in required:
+        assert isinstance(found, Command)
+        _, *typed = shlex.split(found.examples[0].partition(" |")[0])
+        if isinstance(each, click.Option):
+            named = each.opts[0]
+            place = typed.index(named)
+            del typed[place : place + 2]
+        else:
+            named = each.make_metavar(click.Context(found))
+            typed = name.split()
+        called = call(typed, {})
+
+        assert (2, "") == (called.status, called.out)
+        assert f"Missing {each.param_type_name} '{named}'" in called.err
+
+
 def test_mistake_of_ours_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     """An error that nobody expected is told by its kind and place, and never by its text."""
 

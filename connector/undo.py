@@ -213,7 +213,8 @@ class _Undo:
         if found.deletes:
             self._tell(row.as_told("delete"))
         elif found.problems:
-            outcome: UndoOutcome = "partly" if found.is_any_back else "conflict"
+            unfit: UndoOutcome = "redacted" if found.is_redacted else "conflict"
+            outcome: UndoOutcome = "partly" if found.is_any_back else unfit
             told = row.as_told(outcome, found.problems, found)
             self._tell(told, row.key if found.is_any_back else None)
         elif found.body:

@@ -2,7 +2,7 @@
 
 Reading is strict about meaning and lenient about form: what cannot be read as its type raises
 `ValueError` or `TypeError` here, and the caller keeps the answer as received. This module knows
-no field and no resource.
+no field and no resource. Here is also the one decision whether a value was redacted by an erasure.
 """
 
 from __future__ import annotations
@@ -21,6 +21,12 @@ FieldValue = str | int | float | bool | None | list[str]
 """What a content item holds under one `field_key`: a single value, or a list of strings (API
 2.7).
 """
+
+MARK = "[erased]"
+"""Text in the place of what an erasure removed: a whole value, or a part of a text."""
+
+VALUE_ERASED = "value_erased"
+"""Code of a problem about a value that `is_redacted`."""
 
 
 class Kind(StrEnum):
@@ -56,6 +62,17 @@ def read(kind: Kind, value: Any) -> Any:
     Raises `ValueError`, `TypeError` or `OverflowError` where the value is not of the kind.
     """
     return _READERS[kind](value)
+
+
+def is_redacted(value: Any) -> bool:
+    """Whether an erasure removed the value or a part of it: such a value is never sent, and proves
+    nothing. Every text in it is searched for `MARK`, however deep, and names are too.
+    """
+    if isinstance(value, str):
+        return MARK in value
+    if isinstance(value, Mapping):
+        return any(is_redacted(name) or is_redacted(each) for name, each in value.items())
+    return isinstance(value, list | tuple) and any(map(is_redacted, value))
 
 
 def read_datetime(value: Any) -> datetime:

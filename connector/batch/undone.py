@@ -27,6 +27,7 @@ UndoOutcome = Literal[
     "nothing",
     "partly",
     "conflict",
+    "redacted",
     "irreversible",
     "refused",
     "held",
@@ -37,7 +38,8 @@ UndoOutcome = Literal[
 
 `delete` and `restore` are what a preview foresees. `undone`: it was taken back before, or has
 nothing left of it. `nothing`: the row had changed nothing. `partly`: some fields went back, and
-others cannot. `conflict`: somebody else has changed what the row wrote. `irreversible`: a
+others cannot. `conflict`: somebody else has changed what the row wrote. `redacted`: an erasure has
+changed what the row wrote or what was there before, and nothing goes back. `irreversible`: a
 conversion. `refused`: the API refused to take it back. `held`: what the row did is not known.
 `unread`: the record could not be read, or the write was not answered. `not_reached`: the undo
 ended before its turn.
@@ -283,9 +285,9 @@ def _deed(row: RowRecord, task: Task, made: list[AttemptRecord], before: Mapping
         before=before,
         updated_at=row.updated_at,
         shown_as={
-            each.field: each.found or ""
+            each.field: each.found
             for each in row.problems
-            if each.code == "values_differ" and each.field is not None
+            if each.code == "values_differ" and each.field is not None and each.found is not None
         },
         doubted_at=None if is_answered else min(each.sent_after for each in made),
     )

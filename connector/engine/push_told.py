@@ -9,6 +9,7 @@ from connector.engine.push_asks import Declined
 from connector.engine.push_plan import RowProblem
 from connector.engine.sameness import as_text
 from connector.resource import Declaration
+from connector.value import VALUE_ERASED, is_redacted
 
 _RESOLVE = "Look for the record in the application, then say with 'connector resolve' what it is."
 
@@ -61,18 +62,27 @@ def conflict_problems(
     base: Mapping[str, Any],
     now: Mapping[str, Any],
 ) -> tuple[RowProblem, ...]:
-    """A problem for every field that somebody else has changed, with the other value."""
-    return tuple(
-        RowProblem(
-            "changed_elsewhere",
-            f"{name} was changed by somebody else since it was landed as {as_text(base[name])!r}",
+    """A problem for every field that somebody else has changed, with the other value. Where an
+    erasure has redacted the landed value, the other one is not shown: it may name the person.
+    """
+    problems = []
+    for name in names:
+        was_redacted = is_redacted(base[name])
+        if was_redacted:
+            told = f"{name} was changed here by an erasure, so that others' changes are not seen"
+        else:
+            known = repr(as_text(base[name]))
+            told = f"{name} was changed by somebody else since it was landed as {known}"
+        problem = RowProblem(
+            VALUE_ERASED if was_redacted else "changed_elsewhere",
+            told,
             field=name,
             received=as_text(wanted[name]),
-            found=as_text(now.get(name)),
+            found=None if was_redacted else as_text(now.get(name)),
             fix="Look which value is right; --overwrite writes the file's.",
         )
-        for name in names
-    )
+        problems.append(problem)
+    return tuple(problems)
 
 
 def gone_problem(id: str) -> RowProblem:

@@ -1,7 +1,8 @@
 """What takes back one row of a push, held against its record as it is now. Pure.
 
 A field goes back where it still has the value that the row gave it; a record that the row made is
-deleted where nothing of it has changed since. Whatever somebody else has changed stays as it is.
+deleted where nothing of it has changed since. Whatever somebody else has changed stays as it is. A
+value that an erasure has redacted proves nothing and is never put back.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from connector.engine.push_plan import RowProblem
 from connector.engine.sameness import SHOWN_CHARACTERS_MAX, as_text, is_same, lacking
 from connector.field import Field
 from connector.resource import Declaration
-from connector.value import Kind
+from connector.value import VALUE_ERASED, Kind, is_redacted
 
 EARLIER_SECONDS = 5.0
 """A record that is older than the attempt by more than this was not made by it: the server's clock
@@ -63,6 +64,12 @@ class Reversal:
     is_any_back: bool = False
     left: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def is_redacted(self) -> bool:
+        """Whether an erasure is the only reason why nothing goes back."""
+        codes = {each.code for each in self.problems}
+        return codes == {VALUE_ERASED} and not self.is_any_back
+
 
 def reversal(deed: Deed, now: Mapping[str, Any]) -> Reversal:
     """What takes the deed back, by the record's detail as it is now."""
@@ -90,9 +97,10 @@ def _of_create(deed: Deed, now: Mapping[str, Any]) -> Reversal:
     if deed.doubted_at is not None and _is_older(resource, now, deed.doubted_at):
         told = "the record is older than the row's create, which was not answered"
         return Reversal(problems=(RowProblem("not_ours", told, fix=_BY_HAND),))
+    known = {name: value for name, value in deed.written.items() if not is_redacted(value)}
     changed = [
         name
-        for name in lacking(resource, deed.written, now)
+        for name in lacking(resource, known, now)
         if not _is_as_shown(deed, name, now.get(name))
     ]
     if changed:
@@ -113,6 +121,10 @@ def _of_create(deed: Deed, now: Mapping[str, Any]) -> Reversal:
             fix="Look at the record in the application, and delete it there if that is meant.",
         )
         return Reversal(problems=(problem,))
+    if len(known) < len(deed.written) and now.get("updated_at") is None:
+        # Only the values themselves could prove that nobody has changed the record.
+        names = (name for name in deed.written if name not in known)
+        return Reversal(problems=tuple(_redacted(name) for name in names))
     return Reversal(deletes=True)
 
 
@@ -126,12 +138,17 @@ def _of_update(deed: Deed, now: Mapping[str, Any]) -> Reversal:
         if declared.write_only:
             told = f"{name} is never shown by the API, so that its former value is not known"
             problems.append(RowProblem("never_shown", told, field=name, fix=_BY_HAND))
+        elif name not in deed.before:
+            told = f"{name} was not in the record before the push, so that its value is not known"
+            problems.append(RowProblem("never_shown", told, field=name, fix=_BY_HAND))
         elif declared.kind is Kind.VALUES:
             back, taken = _content(declared, written, former, present)
             problems += taken
             if back:
                 body[name] = {**_values(present), **back}
             is_any_back |= bool(back) or not taken
+        elif is_redacted(written) or is_redacted(former):
+            problems.append(_redacted(name))
         elif is_same(declared, former, present):
             is_any_back = True
         elif not (is_same(declared, written, present) or _is_as_shown(deed, name, present)):
@@ -161,6 +178,10 @@ def _content(
     taken: list[RowProblem] = []
     for key, value in _values(written).items():
         before = _values(former).get(key)
+        if is_redacted([key, value, before, present]):
+            # Values are sent whole, so that a mark beside this one would be sent with it.
+            taken.append(_redacted(f"{declared.name}.{key}"))
+            continue
         if is_same(declared, {key: before}, present):
             continue
         if is_same(declared, {key: value}, present):
@@ -169,6 +190,11 @@ def _content(
             name = f"{declared.name}.{key}"
             taken.append(_changed(name, value, _values(present).get(key), "it is left alone"))
     return back, taken
+
+
+def _redacted(name: str) -> RowProblem:
+    told = f"field {name} was changed by an erasure; it is left as it is"
+    return RowProblem(VALUE_ERASED, told, field=name, fix=_BY_HAND)
 
 
 def _changed(name: str, written: Any, present: Any, so: str) -> RowProblem:

@@ -2,7 +2,8 @@
 
 Functions over an open connection; whoever calls them holds the transaction. A row stays, with its
 outcome, its record's id and its request counts; what was sent, what was there before, and what was
-told of it lose the fields that tell of the person.
+told of it lose the values that tell of the person. A mark stays where a value was: without it, a
+removed value could not be told from an empty one, and an undo would empty the field.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from connector.ledger.push_reads import Key
 from connector.ledger.push_writes import Stamp
 from connector.resource import Declaration
 from connector.suppression import Group, Person, owned
-from connector.suppression.reduction import without_groups
+from connector.suppression.reduction import marked_groups
+from connector.value import MARK, VALUE_ERASED, is_redacted
 
 _TASK_MAPPINGS = ("fields", "afterwards", "base", "identity")
 _TEXTS: Mapping[str, tuple[str, ...]] = {
@@ -38,7 +40,14 @@ ERASED = RowProblem(
     "The row is about a person who was erased.",
     fix="Take the row out; 'connector erase --release' lets the person in again.",
 )
-"""What is told of a row that was planned when its person was erased."""
+"""Problem of a row that was planned when its person was erased."""
+
+REDACTED = RowProblem(
+    VALUE_ERASED,
+    "A value of the row was changed by an erasure, so that the row is not sent.",
+    fix="Correct the row in its file, and push it again.",
+)
+"""Problem of a row that was planned when somebody whom a text of it names was erased."""
 
 
 @dataclass(slots=True)
@@ -103,10 +112,13 @@ def reduce_journal(
 
 
 def everything_kept(connection: sqlite3.Connection) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every record and body that the journal holds, with its resource and the record's id."""
+    """Every record and body that the journal holds, with its resource and the record's id; without
+    the values that were removed.
+    """
     for row in _rows(connection):
         for values in row.mappings():
-            yield row.declaration.name, {"id": row.record_id, **values}
+            left = {name: value for name, value in values.items() if value != MARK}
+            yield row.declaration.name, {"id": row.record_id, **left}
 
 
 def _rows(connection: sqlite3.Connection) -> Iterator[_Row]:
@@ -154,7 +166,7 @@ class _Left:
         def left(values: Any) -> Any:
             if not isinstance(values, Mapping):
                 return values
-            return without_groups(row.declaration, values, groups, person)
+            return marked_groups(row.declaration, values, groups, person)
 
         task = row.task
         if task is not None:
@@ -164,6 +176,12 @@ class _Left:
             {number: left(each) for number, each in row.bodies.items() if left(each) != each},
             {step: left(each) for step, each in row.before.items() if left(each) != each},
         )
+
+    @property
+    def is_unfit(self) -> bool:
+        """Whether a value that the row would write was redacted."""
+        task = self.task or {}
+        return any(is_redacted(task.get(name)) for name in ("fields", "afterwards"))
 
 
 def _reduce_row(
@@ -185,9 +203,11 @@ def _reduce_row(
             found.in_doubt.append(row.key)
     if stamp is None:
         return
-    if groups and row.is_planned and not row.is_open:
+    is_unsent = row.is_planned and not row.is_open
+    if is_unsent and (groups or left.is_unfit):
         # Never sent, and never to be.
-        writes.move(connection, row.key, Move("refused_here", "person_erased", (ERASED,)), stamp)
+        problem = ERASED if groups else REDACTED
+        writes.move(connection, row.key, Move("refused_here", problem.code, (problem,)), stamp)
     elif groups:
         connection.execute(
             "UPDATE push_problems SET received = NULL, found = NULL, change = ?"

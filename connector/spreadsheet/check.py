@@ -95,7 +95,8 @@ class _Checking:
     def through(self, batch: Sequence[Row]) -> list[Checked]:
         """Check one batch."""
         read = self._reader.read
-        drafts = [d for d in map(read, batch) if d.values or d.problems or not d.row.is_blank]
+        # A constant of the mapping makes no row of a blank one, nor of one that was emptied.
+        drafts = [d for d in map(read, batch) if d.problems or not d.row.is_blank]
         for draft in drafts:
             if self._example and self._is_example(draft.row.cells):
                 draft.add(_EXAMPLE_LEFT)

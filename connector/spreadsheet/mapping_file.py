@@ -18,6 +18,7 @@ from connector.errors.files import naming
 from connector.spreadsheet.dates import FORMAT_ALLOWED, DateFormat
 from connector.spreadsheet.numbers import Decimal
 from connector.spreadsheet.values import AS_WRITTEN, Manner, Policy
+from connector.value import MARK, is_redacted
 
 _MANNER = tuple(each.name for each in fields(Manner))
 _FILE_WIDE = ("date_format", "decimal", "timezone")
@@ -131,6 +132,13 @@ class _Reading:
 
     def saved(self, document: dict[str, Any]) -> SavedMap:
         self._names("", document, _TOP)
+        for key, value in document.items():
+            if is_redacted(value):
+                raise Misused(
+                    f"the mapping {self._path}: {key} holds {MARK}, which stands for what an"
+                    " erasure removed and is never sent",
+                    action="Write the whole value or heading, or take the line out.",
+                )
         resource = self._string("resource", document.get("resource"), tuple(CATALOG))
         usual = self._manner("", {k: v for k, v in document.items() if k in _FILE_WIDE}, AS_WRITTEN)
         ignored = document.get("ignored", [])

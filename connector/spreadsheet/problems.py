@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from connector.spreadsheet.form import FORM_PROBLEMS
+from connector.value import MARK, VALUE_ERASED
 
 COLUMN_MISSING = "column_missing"
 """The code of a row that cannot make a record since the file lacks a column: told once of it all.
@@ -88,6 +89,8 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         "converted_already": "The lead is converted already: nothing is to be done.",
         "person_erased": "The row is about a person who was erased: take it out, or let the person"
         " in again with 'connector erase --release'.",
+        VALUE_ERASED: f"The cell holds {MARK}, which stands for what an erasure removed: write the"
+        " whole value, or clear the cell.",
         # Duplicates.
         "duplicate_in_file": "An earlier row of the file is the same record: take one of them out.",
         "duplicate_in_warehouse": "A record like this exists already: update it, or take the row"

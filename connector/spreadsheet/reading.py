@@ -13,6 +13,7 @@ from connector.spreadsheet.mapping import ColumnMap, MappedColumn
 from connector.spreadsheet.row import Problem, Row
 from connector.spreadsheet.unreadable import ReadText, ReadTyped, Unreadable, shown
 from connector.spreadsheet.values import reader
+from connector.value import MARK, VALUE_ERASED, is_redacted
 
 _NONE: frozenset[str] = frozenset()
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -72,6 +73,14 @@ class Draft:
         self.values.pop(key, None)
 
 
+def _redacted() -> Unreadable:
+    return Unreadable(
+        VALUE_ERASED,
+        f"The cell holds {MARK}, which stands for what an erasure removed and is never sent.",
+        fix="Write the whole value, or clear the cell.",
+    )
+
+
 class RowReader:
     """Reads the rows of one file, with a reader for each column made once."""
 
@@ -104,6 +113,8 @@ class RowReader:
                     text = cell.strip()
                     if not text:
                         continue
+                    if is_redacted(text):
+                        raise _redacted()
                     if text == clear:
                         self._empty(draft, column)
                         continue

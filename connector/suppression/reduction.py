@@ -13,10 +13,8 @@ from connector.field import Field
 from connector.resource import Declaration
 from connector.suppression.identifiers import Kind
 from connector.suppression.owners import Group, groups_of
+from connector.value import MARK as MARK  # noqa: PLC0414 # a name of this module too
 from connector.value import Kind as Kinds
-
-MARK = "[erased]"
-"""What stands in a text in the place of an address, a number or a name."""
 
 
 class Who(Protocol):
@@ -67,6 +65,20 @@ def without_groups(
         name: scrubbed(value, who) if _may_name(known.get(name)) else value
         for name, value in values.items()
         if name not in gone and not (is_whole and name not in known)
+    }
+
+
+def marked_groups(
+    declaration: Declaration, values: Mapping[str, Any], groups: tuple[Group, ...], who: Who
+) -> dict[str, Any]:
+    """A record without the values of these groups' fields: `MARK` replaces each that had one, so
+    that a removed value differs from an empty one.
+    """
+    left = without_groups(declaration, values, groups, who)
+    return {
+        name: left.get(name, None if value is None else MARK)
+        for name, value in values.items()
+        if name in left or name in declaration.fields
     }
 
 

@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from connector.errors import Misused
+from connector.value import MARK, is_redacted
 
 DEPTH_MAX = 64
 """The deepest nesting that an answer may have; the API's own answers have five levels."""
@@ -20,21 +21,37 @@ _GZIP = 16 + zlib.MAX_WBITS
 def as_body(fields: Mapping[str, Any]) -> bytes:
     """A JSON body, with dates and datetimes as the API writes them (API, conventions).
 
-    Raises `Misused` for a value that JSON does not have, and for a datetime without a time zone,
-    whose moment would be a guess. The error names the type and never the value.
+    Raises `Misused` for a value that JSON does not have, for a datetime without a time zone, whose
+    moment would be a guess, and for a value that an erasure has redacted. The error names the type
+    or the field and never the value.
     """
     try:
         text = json.dumps(dict(fields), default=_plain, ensure_ascii=False, allow_nan=False)
-        return text.encode()
+        body = text.encode()
     except TypeError as error:
         reason = str(error)
     except UnicodeEncodeError:
         reason = "a text that is not Unicode"
     except (ValueError, RecursionError):
         reason = "a number that is not finite, or values without end"
+    else:
+        _check_whole(fields, text)
+        return body
     raise Misused(
         f"{reason} cannot be sent as JSON",
         action="Send text, finite numbers, booleans, dates, datetimes with a time zone and null.",
+    )
+
+
+def _check_whole(fields: Mapping[str, Any], text: str) -> None:
+    """Refuse a body, by its JSON text, that holds what an erasure left of a value."""
+    if not is_redacted(text):
+        return
+    names = [name for name, value in fields.items() if is_redacted({name: value})]
+    raise Misused(
+        f"{', '.join(names)} holds {MARK}, which stands for what an erasure removed and is never"
+        " sent",
+        action="Give the whole value, or leave the field out.",
     )
 
 

@@ -131,7 +131,9 @@ def test_rows_stay_as_tombstones(erased: Before) -> None:
 
 
 def test_journal_keeps_its_outcomes(erased: Before) -> None:
-    """Rows of pushes keep state and record; a row that was never sent is refused for good."""
+    """Rows of pushes keep state and record, and a mark where a value was; a row that was never sent
+    is refused for good.
+    """
     rows = erased.office.rows("SELECT number, state, code, record_id FROM push.rows ORDER BY 1")
     bodies = erased.office.rows("SELECT number, body::VARCHAR FROM push.attempts ORDER BY 1")
 
@@ -141,9 +143,11 @@ def test_journal_keeps_its_outcomes(erased: Before) -> None:
         (4, "invalid", "email_format", None),
         (5, "invalid", "person_erased", erased.office.id),
     ] == rows
-    assert [{"employment_type": "permanent", "source": "fair"}, {"source": "walk-in"}] == [
-        json.loads(body) for _, body in bodies
-    ]
+    name = {"first_name": "[erased]", "last_name": "[erased]", "email": "[erased]"}
+    assert [
+        {**name, "employment_type": "permanent", "source": "fair"},
+        {"phone": "[erased]", "source": "walk-in"},
+    ] == [json.loads(body) for _, body in bodies]
 
 
 def test_tables_keep_their_other_rows(erased: Before) -> None:

@@ -1,0 +1,239 @@
+"""A value that an erasure has redacted never leaves for the API, by none of the ways back to it."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connector.catalog import CATALOG
+from connector.engine.sameness import as_text
+from connector.engine.task import Mode
+from connector.engine.undo import Deed, reversal
+from connector.erasure import erase
+from connector.errors import Misused
+from connector.preview import Asked
+from connector.push import Manner, PushReport, push
+from connector.sandbox import Sandbox
+from connector.spreadsheet.mapping_file import SavedMap, load_map
+from connector.value import MARK
+from connector.warehouse import Warehouse
+from connector.wire.body import as_body
+from tests.erasure.office import land
+from tests.faults.patience import Time
+from tests.push.pushing import codes, create, outcomes, update, writes
+from tests.push.test_undo import Undoer, found
+
+EMAIL, NAME = "olwen@mail.example", "Olwen Zzyzxworth"
+REDACTED = "changed by an erasure; it is left as it is"
+NAMING = f"Was recommended by {NAME} <{EMAIL}>."
+
+
+class Erasing(Undoer):
+    """Pushes, erases one person, and takes back."""
+
+    def __init__(self, sandbox: Sandbox, folder: Path, time: Time) -> None:
+        super().__init__(sandbox, folder, time)
+        first, last = NAME.split()
+        self.person = self.create_one(email=EMAIL, first_name=first, last_name=last, city="Hull")
+        self.other = self.create_one(email="bob@mail.example", notes=NAMING)
+
+    def change(self, number: int, id: str, **wanted: Any) -> Any:
+        """A row that changes a candidate, landed as it is now."""
+        record = self.record(id)
+        self.land(id)
+        return update(number, id, record, **wanted)
+
+    def land(self, id: str) -> None:
+        """Land a candidate as it is now."""
+        warehouse = Warehouse(self.settings.folder)
+        with warehouse.keeping():
+            land(warehouse, "candidates", self.record(id), self.time.ours())
+
+    def erase(self) -> None:
+        """Erase the person from the account's folder; the platform keeps the records."""
+        self.land(self.person)
+        erase(self.settings, EMAIL, applies=True)
+        self.time.pass_minutes(3)
+
+    def marked(self) -> list[str]:
+        """The ids of the records of the platform that hold the mark."""
+        records = self.sandbox.store.records("candidates")
+        return [id for id, record in records.items() if MARK in str(record)]
+
+    def push_table(self, mode: Mode, *rows: dict[str, str], saved: SavedMap) -> PushReport:
+        """Push a table with a mapping."""
+        path = self.folder / "people.csv"
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, rows[0])
+            writer.writeheader()
+            writer.writerows(rows)
+        asked = Asked("candidates", path, mode, saved=saved)
+        (report,) = asyncio.run(push(self.settings, [asked], Manner(applies=True, pulls=False)))
+        return report
+
+
+@pytest.fixture
+def erasing(tmp_path: Path) -> Iterator[Erasing]:
+    """An account with a person, and with somebody whose notes name the person."""
+    time = Time()
+    with Sandbox(clock=time.servers) as sandbox:
+        yield Erasing(sandbox, tmp_path, time)
+
+
+def test_undo_leaves_what_an_erasure_changed(erasing: Erasing) -> None:
+    """A former value that named the person stays away, and so does one that was removed; the other
+    fields of the row go back. Each row has one outcome, in the preview as in the end.
+    """
+    other = erasing.create_one(email="eve@mail.example", notes=NAMING)
+    rows = (
+        erasing.change(2, erasing.other, notes="clean", source="fair"),
+        erasing.change(3, other, notes="clean"),
+        erasing.change(4, erasing.person, city="Leeds", source="fair"),
+        erasing.change(5, erasing.person, phone="+44 20 7946 0000"),
+    )
+    pushed = erasing.push(rows)
+    assert {"updated": 4} == dict(pushed.counts)
+    erasing.erase()
+
+    expected = {2: "partly", 3: "redacted", 4: "partly", 5: "redacted"}
+    preview = erasing.undo(pushed.batch, applies=False)
+    assert expected == found(preview)
+    report = erasing.undo(pushed.batch)
+
+    assert expected == found(report)
+    assert (4, 3) == (sum(report.counts.values()), report.exit_status)
+    assert [
+        (2, "notes", f"field notes was {REDACTED}"),
+        (3, "notes", f"field notes was {REDACTED}"),
+        (4, "city", f"field city was {REDACTED}"),
+        (5, "phone", f"field phone was {REDACTED}"),
+    ] == [(row.number, each.field, each.message) for row in report.rows for each in row.problems]
+    assert {"value_erased"} == {each.code for row in report.rows for each in row.problems}
+    assert ("clean", None) == tuple(erasing.record(erasing.other)[n] for n in ("notes", "source"))
+    assert ("Leeds", None) == tuple(erasing.record(erasing.person)[n] for n in ("city", "source"))
+    assert [] == erasing.marked()
+
+
+def test_created_record_is_deleted_whoever_its_text_named(erasing: Erasing) -> None:
+    """A redacted value is no sign that somebody else has changed the record; where something was
+    changed, the record stays.
+    """
+    pushed = erasing.push((create(2, notes=NAMING), create(3, notes=NAMING)))
+    ids = {row.number: str(row.record_id) for row in pushed.rows}
+    erasing.erase()
+    erasing.edit(ids[3], notes="other")
+
+    assert {2: "deleted", 3: "conflict"} == found(erasing.undo(pushed.batch))
+
+
+def test_row_that_was_not_sent_is_refused_once_redacted(erasing: Erasing) -> None:
+    """A push that was cut off before its rows were sent, and resumed after the erasure, sends
+    neither a text with a mark nor a body without what was removed; the other rows go on.
+    """
+    rows = (
+        create(2),
+        create(3, notes=NAMING),
+        create(4, status="screening"),
+        erasing.change(5, erasing.person, city="Leeds", source="fair"),
+        erasing.change(6, erasing.other, internal_notes=NAMING),
+    )
+    begun = erasing.push(rows, budget=1)
+    assert 1 < begun.counts["not_sent"]
+    erasing.erase()
+    sent = len(writes(erasing.sandbox))
+
+    resumed = erasing.resume(begun.batch)
+
+    assert {2: "created", 3: "invalid", 4: "created", 5: "invalid", 6: "invalid"} == outcomes(
+        resumed
+    )
+    assert {3: "value_erased", 5: "person_erased", 6: "value_erased"} == {
+        number: code for number, code in codes(resumed).items() if code
+    }
+    assert sent < len(writes(erasing.sandbox))
+    assert [] == erasing.marked()
+
+
+def test_redacted_base_is_no_change_by_somebody_else(erasing: Erasing) -> None:
+    """A landed text that was redacted differs from the platform's: the row is a conflict that says
+    so, and what is told of it does not name the person again.
+    """
+    erasing.land(erasing.other)
+    erasing.erase()
+    base = {"notes": f"Was recommended by {MARK} <{MARK}>."}
+
+    report = erasing.push([update(2, erasing.other, base, notes="clean")])
+
+    (row,) = report.rows
+    (problem,) = row.problems
+    assert ("conflict", "value_erased", None) == (row.outcome, problem.code, problem.found)
+    assert "by an erasure" in problem.message
+
+
+@pytest.mark.parametrize("mode", ["create", "update"])
+def test_cell_with_the_mark_is_refused(erasing: Erasing, mode: Mode) -> None:
+    """A cell that holds the mark, alone or in a text, makes its row invalid, and nothing of the row
+    is sent; a row that an erasure has emptied is no row, with constants in the mapping as well.
+    """
+    erasing.land(erasing.other)
+    full = {"first_name": "Ann", "last_name": "Lee", "employment_type": "permanent"}
+    by = {"id": erasing.other} if mode == "update" else {}
+    rows = [
+        {**by, **full, "email": "ann@mail.example", "notes": f"Met {MARK}, and liked them."},
+        dict.fromkeys([*by, *full, "email", "notes"], ""),
+        {**by, **full, "email": MARK, "notes": ""},
+    ]
+    before = writes(erasing.sandbox)
+    saved = SavedMap("candidates", constants={"source": "fair"})
+
+    report = erasing.push_table(mode, *rows, saved=saved)
+
+    assert [(2, "invalid"), (4, "invalid")] == [(e.number, e.outcome) for e in report.results]
+    told = [problem for each in report.results for problem in each.problems]
+    assert {"value_erased"} == {each.code for each in told if each.column in ("notes", "email")}
+    assert before == writes(erasing.sandbox)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        f'[constants]\nnotes = "by {MARK}"',
+        f'[columns."Town"]\nfield = "city"\nvalues = {{ "Leeds" = "{MARK}" }}',
+        f'[columns."Town"]\nfield = "city"\nvalues = {{ "{MARK}" = "Leeds" }}',
+    ],
+    ids=["constant", "value", "cell"],
+)
+def test_mapping_with_the_mark_is_refused(tmp_path: Path, lines: str) -> None:
+    """A mapping that holds a redacted word is refused by its name and the key."""
+    path = tmp_path / "map.toml"
+    path.write_text(f'resource = "candidates"\n{lines}\n', encoding="utf-8")
+
+    with pytest.raises(Misused, match=r"map\.toml: (constants|columns) holds \[erased\]"):
+        load_map(path)
+
+
+@pytest.mark.parametrize("value", [MARK, f"a {MARK}.", ["b", MARK], {"c": [{MARK: 1}]}])
+def test_no_body_holds_the_mark(value: Any) -> None:
+    """Whoever makes a body, one with the mark is none, and the error shows nothing of the value."""
+    with pytest.raises(Misused, match=r"^notes holds \[erased\], which stands") as raised:
+        as_body({"city": "Leeds", "notes": value})
+
+    assert as_text(value) not in str(raised.value) or value == MARK
+
+
+def test_field_that_was_not_shown_before_is_not_emptied() -> None:
+    """A record before the push without the field, as earlier versions left it, is not taken for one
+    in which the field was empty.
+    """
+    written = {"notes": "new", "city": "Leeds"}
+    deed = Deed(CATALOG["candidates"], "update", "c-1", written, before={"city": None})
+
+    left = reversal(deed, {"notes": "new", "city": "Leeds"})
+
+    assert {"city": None} == left.body
+    assert [("never_shown", "notes")] == [(each.code, each.field) for each in left.problems]

@@ -45,8 +45,6 @@ from connector.log import Form
 from connector.reading import one_of, raw, whole
 from connector.schedule_settings import read_cron, read_zone
 from connector.sources import (
-    ACCOUNT_ALLOWED,
-    ACCOUNT_NAME,
     CONFIG_NAME,
     CONFIG_VARIABLE,
     ENVIRONMENT,
@@ -60,6 +58,7 @@ from connector.sources import (
     Setting,
     Sources,
     misspelt,
+    read_account,
     read_config,
     refuse,
 )
@@ -325,7 +324,7 @@ def _check_flags(flags: Mapping[str, object]) -> None:
 def _choose(sources: Sources, *, heeds_all: bool) -> Setting[str | None]:
     """Read the project file, and choose the account whose table counts."""
     read_config(sources)
-    account = sources.pick("account", _account, None)
+    account = sources.pick("account", lambda f: read_account(f.raw), None)
     if account.value is not None and sources.tables and account.value not in sources.tables:
         raise UnknownName(
             f"configured account of {sources.config_name} ({account.origin})",
@@ -380,12 +379,6 @@ def _check_email(settings: Settings) -> None:
     if security.value == "none" and host is not None and not is_loopback(host):
         allowed = "starttls or ssl: without either only a server on this machine may be used"
         refuse("alert_email_security", security.value, allowed, security.origin)
-
-
-def _account(found: Found) -> str:
-    if not isinstance(found.raw, str) or not ACCOUNT_NAME.fullmatch(found.raw):
-        raise ValueError(ACCOUNT_ALLOWED)
-    return found.raw
 
 
 def _schemas(found: Found) -> tuple[str, ...]:

@@ -92,11 +92,30 @@ _ACCOUNT_KEYS = tuple(name for name in _FILE_KEYS if name not in ("account", "da
 RETENTION = "retention"
 """The table of rules that say after what time people are erased, at the top or of an account."""
 
-ACCOUNT_ALLOWED = "at most 64 of a-z, 0-9, '-' and '_', beginning with a letter or a digit"
+INBOX_FOLDER, RECEIPTS_FOLDER, SEEDS_FOLDER = "inbox", "receipts", "seeds"
+DAGSTER_FOLDER = "dagster"
+ASIDE, WAITED = "replaced-", "waited-"
+
+OWN_FOLDERS: Mapping[str, str] = {
+    INBOX_FOLDER: "the files that wait to be pushed",
+    RECEIPTS_FOLDER: "the receipts of erasures",
+    SEEDS_FOLDER: "the tables that people fill in for the models",
+    DAGSTER_FOLDER: "Dagster's state",
+    "backups": "backups",
+}
+"""Folders that the connector makes in the data folder or that are meant for it there, each with its
+contents. An account of the same name would have its databases in that folder.
+"""
+
+OWN_PREFIXES: Mapping[str, str] = {
+    ASIDE: "what a restore replaced",
+    WAITED: "files that waited to be pushed before a restore",
+}
+"""Beginnings of such folders' names that a time stamp follows."""
 
 _TABLES_ALLOWED = "must be tables such as [accounts.acme]"
 _SHOWN_CHARACTERS_MAX = 120
-ACCOUNT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_ACCOUNT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +207,24 @@ def refuse(name: str, received: object, allowed: str, origin: str) -> NoReturn:
     raise SettingsError(f"{name} is {shown} (from {origin}): it must be {allowed}")
 
 
+def read_account(name: object) -> str:
+    """An account's name, which is its folder's as well. Raises `ValueError` where it is none, or is
+    one of the connector's own folders.
+    """
+    if not isinstance(name, str) or not _ACCOUNT_NAME.fullmatch(name):
+        raise ValueError("at most 64 of a-z, 0-9, '-' and '_', beginning with a letter or a digit")
+    contents = OWN_FOLDERS.get(name)
+    if contents is None:
+        contents = next((OWN_PREFIXES[e] for e in OWN_PREFIXES if name.startswith(e)), None)
+    if contents is not None:
+        taken = ", ".join((*OWN_FOLDERS, *(f"{each}..." for each in OWN_PREFIXES)))
+        raise ValueError(
+            f"another name, since {name}/ in the data folder is for {contents}; the connector's own"
+            f" folders are {taken}"
+        )
+    return name
+
+
 def read_path(found: Found, environ: Mapping[str, str]) -> Path:
     """A path, from the folder that it starts from. Raises `ValueError` where it is none."""
     if not isinstance(found.raw, str | Path) or not str(found.raw).strip():
@@ -232,8 +269,10 @@ def read_config(sources: Sources) -> None:
 
 
 def _check_table(name: str, table: object, where: str) -> None:
-    if not ACCOUNT_NAME.fullmatch(name):
-        refuse("account", name, ACCOUNT_ALLOWED, where)
+    try:
+        read_account(name)
+    except ValueError as error:
+        refuse("account", name, str(error), where)
     if not isinstance(table, dict):
         raise SettingsError(f"accounts in {where} {_TABLES_ALLOWED}")
     _check_keys(table, (*_ACCOUNT_KEYS, RETENTION), f"{where} [accounts.{name}]")

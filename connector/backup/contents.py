@@ -15,14 +15,12 @@ from pathlib import Path
 
 from connector.backup.manifest import Entry, digest_of
 from connector.disk import create
-from connector.erasure import RECEIPTS_FOLDER
 from connector.errors import SettingsError
-from connector.inbox import INBOX_FOLDER
 from connector.ledger.copying import copy_ledger
 from connector.ledger.ledger import LEDGER_FILE
-from connector.publication import SEEDS_FOLDER
 from connector.report import REPORT_FILE
 from connector.settings import Settings
+from connector.sources import INBOX_FOLDER, RECEIPTS_FOLDER, SEEDS_FOLDER
 from connector.suppression import KEY_FILE
 from connector.suppression.key import make_key
 from connector.warehouse import Warehouse

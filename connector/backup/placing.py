@@ -12,13 +12,11 @@ from datetime import datetime
 from pathlib import Path
 
 from connector.disk import sync_folder
-from connector.erasure import RECEIPTS_FOLDER
 from connector.errors.files import naming
-from connector.inbox import INBOX_FOLDER
 from connector.ledger.copying import end_turns
 from connector.ledger.ledger import LEDGER_FILE
-from connector.publication import SEEDS_FOLDER
 from connector.report import REPORT_FILE
+from connector.sources import ASIDE, INBOX_FOLDER, RECEIPTS_FOLDER, SEEDS_FOLDER, WAITED
 from connector.spreadsheet.table import TEXT_SUFFIXES, WORKBOOK_SUFFIX
 from connector.stamp import stamped
 from connector.suppression import KEY_FILE
@@ -32,9 +30,6 @@ _PLAIN = (SEEDS_FOLDER, REPORT_FILE)
 
 STAGING = ".restoring"
 """Where a backup is unpacked, in the account's folder. One that was left is cleared away."""
-
-ASIDE = "replaced-"
-"""What the names of folders begin with that hold what a restore has replaced."""
 
 
 def leftovers(folder: Path) -> tuple[Path, ...]:
@@ -129,7 +124,7 @@ class Placing:
         waited = [path for path in sorted(staged.glob("*/*")) if _is_table(path)]
         moved = []
         for path in waited:
-            place = self._folder / f"waited-{self._stamp}" / path.parent.name
+            place = self._folder / f"{WAITED}{self._stamp}" / path.parent.name
             make_folder(place)
             moved.append(path.rename(place / path.name))
         shutil.move(staged, target)

@@ -13,10 +13,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, get_args
 
-from connector.erasure import RECEIPTS_FOLDER
 from connector.errors.files import naming
 from connector.ledger import Ledger
 from connector.ledger.erasures import Erasures, Listed
+from connector.sources import RECEIPTS_FOLDER
 from connector.suppression import Kind
 from connector.suppression.key import read_key
 

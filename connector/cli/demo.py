@@ -31,17 +31,15 @@ from connector.demo import (
     write_seeds,
 )
 from connector.errors import ConnectorError
-from connector.publication import SEEDS_FOLDER
 from connector.report import REPORT_FILE, write_report
 from connector.sandbox import KEY_DEFAULT
+from connector.sources import DAGSTER_FOLDER, SEEDS_FOLDER
 from connector.warehouse import ResourceRun, Warehouse
 from connector.warehouse.publications import Publication, published_in
 from connector.warehouse.query import Answer, query
 from connector.words import counted
 
 FOLDER_DEFAULT = Path("demo-data")
-DAGSTER_FOLDER = "dagster"
-"""Where in the demonstration's folder Dagster keeps the run: its DAGSTER_HOME."""
 
 
 class Recorder(Follower):

@@ -20,8 +20,9 @@ from connector.models.checks import checks_about
 from connector.models.inventory import Shown, inventory_of
 from connector.models.unmapped import Unmapped, Written, unmapped, write_copies
 from connector.publication import publish
-from connector.publication.publishing import SEEDS_FOLDER, project_of
+from connector.publication.publishing import project_of
 from connector.settings import Settings
+from connector.sources import SEEDS_FOLDER
 from connector.warehouse import Warehouse
 from connector.words import counted
 

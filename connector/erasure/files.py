@@ -15,8 +15,8 @@ from connector.erasure.places import Place
 from connector.errors import SpreadsheetError
 from connector.errors.files import naming
 from connector.ledger.ledger import LEDGER_FILE
-from connector.publication import SEEDS_FOLDER
 from connector.report import REPORT_FILE
+from connector.sources import SEEDS_FOLDER
 from connector.spreadsheet.persons import empty_rows, rows_about
 from connector.spreadsheet.table import TEXT_SUFFIXES, WORKBOOK_SUFFIX
 from connector.suppression import KEY_FILE, Person

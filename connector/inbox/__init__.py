@@ -10,11 +10,10 @@ again, it sends nothing that the journal has as applied.
 from __future__ import annotations
 
 from connector.inbox.delivery import Delivered, deliver
-from connector.inbox.inbox import INBOX_FOLDER, Inbox, Look, PutAway, Taken, Waiting
+from connector.inbox.inbox import Inbox, Look, PutAway, Taken, Waiting
 from connector.inbox.orders import ORDERS, Orders
 
 __all__ = [
-    "INBOX_FOLDER",
     "ORDERS",
     "Delivered",
     "Inbox",

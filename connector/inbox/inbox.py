@@ -34,9 +34,8 @@ from connector.inbox.entries import (
 )
 from connector.inbox.orders import Orders, orders_of
 from connector.push import ORDER
+from connector.sources import INBOX_FOLDER
 from connector.stamp import stamped
-
-INBOX_FOLDER = "inbox"
 
 FILES_MAX = 1000
 """More files than these, of one folder, wait for a later look."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 from connector.models import Building
 from connector.publication.parquet import Exported, export
 from connector.publication.publishing import (
-    SEEDS_FOLDER,
     Prepared,
     Published,
     prepare,
@@ -18,7 +17,6 @@ from connector.publication.publishing import (
 )
 
 __all__ = [
-    "SEEDS_FOLDER",
     "Building",
     "Exported",
     "Prepared",

@@ -21,13 +21,11 @@ from connector.models import Building, Built, Project, build, load_project
 from connector.publication.lock import alone
 from connector.publication.masked import Mask, write_masked
 from connector.settings import Settings
+from connector.sources import SEEDS_FOLDER
 from connector.stamp import new_id
 from connector.warehouse import Warehouse
 from connector.warehouse.publications import Publication, published_in
 from connector.warehouse.publish import copy_work, put_in_place, record, remove
-
-SEEDS_FOLDER = "seeds"
-"""Where in an account's folder its own seeds are."""
 
 _DRAFT, _MASKED = ".publishing", ".masking"
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from connector.accounts import Configured, configured_accounts
+from connector.backup.contents import FOLDERS
+from connector.erasure import RECEIPTS_FOLDER
 from connector.errors import SettingsError, UnknownName
 from connector.settings import load_settings
+from connector.sources import OWN_FOLDERS, OWN_PREFIXES
+from tests.house.tree import ROOT
 
 WELL = "[accounts.acme]\nbase_url = 'https://acme.example'\napi_key_file = 'acme.key'\n"
 
@@ -79,3 +84,37 @@ def test_a_mistake_at_the_top_is_everybodys(folder: Path) -> None:
         configured(folder, f"billing_day = \n{WELL}")
     with pytest.raises(UnknownName, match=r"'billing_dai' is not a setting of connector\.toml"):
         configured(folder, f"billing_dai = 2\n{WELL}")
+
+
+@pytest.mark.parametrize("name", [*OWN_FOLDERS, *(f"{each}acme" for each in OWN_PREFIXES)])
+def test_folder_of_the_connector_is_no_account(folder: Path, name: str) -> None:
+    """An account that would live in a folder that the connector uses otherwise is refused by each
+    way of choosing it, with the folder's purpose and all such names; its table harms no other.
+    """
+    said = rf"account is '{name}' \(from .*{name}/ in the data folder is for .*inbox, receipts"
+    with pytest.raises(SettingsError, match=said):
+        load_settings({"account": name}, {}, folder)
+    with pytest.raises(SettingsError, match=said):
+        load_settings({}, {"CONNECTOR_ACCOUNT": name}, folder)
+    found = configured(folder, f"{WELL}[accounts.{name}]\n")
+    assert found["acme"].settings is not None
+    assert "data folder is for" in str(found[name].error)
+    with pytest.raises(SettingsError, match=said):
+        load_settings({"account": name}, {}, folder)
+
+
+@pytest.mark.parametrize("name", ["inbox-acme", "acme-seeds", "replaced", "data"])
+def test_names_alike_are_accounts(folder: Path, name: str) -> None:
+    """Only the very names are taken."""
+    assert name == load_settings({"account": name}, {}, folder).account.value
+
+
+def test_own_folders_are_those_that_an_account_has() -> None:
+    """Every folder that backups, erasures and the inbox know is on the list, and the page has the
+    whole list.
+    """
+    page = (ROOT / "docs" / "SETTINGS.md").read_text(encoding="utf-8")
+    (told,) = re.findall(r"for something else: (.*?)\.\n", page, re.DOTALL)
+
+    assert {RECEIPTS_FOLDER, *FOLDERS} <= set(OWN_FOLDERS)
+    assert {*OWN_FOLDERS, *OWN_PREFIXES} == set(re.findall(r"`(.+?)`", told))

@@ -26,25 +26,30 @@ _TABLES = (*TEXT_SUFFIXES, WORKBOOK_SUFFIX)
 _CLOSED = (".parquet", ".zip", ".gz", ".bz2", ".xz", ".zst", ".7z", ".pdf", ".doc", ".docx", ".xls")
 _OWN = (WORK_FILE, PUBLISHED_FILE, LEDGER_FILE, KEY_FILE)
 _DAMAGED = f"{WORK_FILE}.damaged-"
+_PACKED = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"\x1f\x8b", b"%PDF", b"PAR1")
 _ENCODINGS = ("utf-8", "cp1252", "utf-16-le", "utf-16-be")
 
 
 @dataclass(slots=True)
 class InFiles:
-    """What the folder's files hold of somebody. `pages` are made anew from the published file,
-    `logs` are of no use but to a person, and `by_hand` are beyond the connector.
+    """What the folder's files hold of somebody. `parts` are those of workbooks that can only be
+    corrected in a spreadsheet program, `pages` are made anew from the published file, `logs` are of
+    no use but to a person, and `by_hand` are beyond the connector.
     """
 
     tables: dict[Path, int] = field(default_factory=dict)
+    parts: list[tuple[Path, str]] = field(default_factory=list)
     pages: list[Path] = field(default_factory=list)
     logs: list[Path] = field(default_factory=list)
     by_hand: list[Path] = field(default_factory=list)
     not_searched: list[Path] = field(default_factory=list)
 
     def places(self, folder: Path) -> Iterator[Place]:
-        """What can be cleaned, as places."""
+        """What can be cleaned, and parts of workbooks that cannot, as places."""
         for path, rows in self.tables.items():
             yield Place(str(path.relative_to(folder)), None, rows)
+        for path, part in self.parts:
+            yield Place(str(path.relative_to(folder)), part, 1)
         for path in (*self.pages, *self.logs):
             yield Place(str(path.relative_to(folder)), None, 1)
 
@@ -64,7 +69,9 @@ def search(folder: Path, person: Person) -> InFiles:
             found.not_searched.append(path)
         elif _is_table(path, folder):
             _search_table(path, person, found)
-        elif _is_in_bytes(path, person):
+        else:
+            _search_bytes(path, person, found)
+        if person.without(path.name) != path.name:
             found.by_hand.append(path)
     return found
 
@@ -81,7 +88,7 @@ def clean(found: InFiles, person: Person) -> None:
     Raises a `WarehouseError`.
     """
     for path in found.tables:
-        empty_rows(path, person.is_in_row)
+        empty_rows(path, person)
     for path in found.logs:
         try:
             path.unlink(missing_ok=True)
@@ -96,14 +103,30 @@ def _is_table(path: Path, folder: Path) -> bool:
 
 def _search_table(path: Path, person: Person, found: InFiles) -> None:
     try:
-        rows = rows_about(path, person.is_in_row)
+        table = rows_about(path, person)
     except SpreadsheetError:
         # Not a table after all, or one that nobody can read for certain.
-        if _is_in_bytes(path, person):
-            found.by_hand.append(path)
+        _search_bytes(path, person, found)
         return
-    if rows:
-        found.tables[path] = rows
+    if table.rows:
+        found.tables[path] = table.rows
+    found.parts += [(path, part) for part in table.stuck]
+
+
+def _search_bytes(path: Path, person: Person, found: InFiles) -> None:
+    if _is_in_bytes(path, person):
+        found.by_hand.append(path)
+    elif _is_packed(path):
+        found.not_searched.append(path)
+
+
+def _is_packed(path: Path) -> bool:
+    """Whether the file begins as one whose texts do not stand in its bytes as they are."""
+    try:
+        with path.open("rb") as file:
+            return file.read(4).startswith(_PACKED)
+    except OSError as error:
+        raise naming(path, error) from error
 
 
 def _is_in_bytes(path: Path, person: Person) -> bool:

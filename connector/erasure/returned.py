@@ -34,6 +34,7 @@ class _Noticing:
 
     suppressed: Suppressed
     met: set[Identifier] = field(default_factory=set)
+    needles: tuple[str, ...] = ()
 
     def knows(self, kind: Kind, value: str) -> bool:
         """Whether the identifier is on the list."""
@@ -70,7 +71,7 @@ def returned(settings: Settings) -> list[Person]:
     for path in tables_in(settings.folder):
         noticing = _Noticing(suppressed)
         try:
-            if rows_about(path, noticing.is_in_row):
+            if rows_about(path, noticing).rows:
                 found |= noticing.met
         except SpreadsheetError:
             continue  # No table after all: whoever is in it is looked for as in any other file.

@@ -9,44 +9,64 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from openpyxl import load_workbook
 
 from connector.disk import replacing
 from connector.errors.files import naming
+from connector.errors.spreadsheet import DamagedSpreadsheet
+from connector.spreadsheet import container, parts
+from connector.spreadsheet.source import find
 from connector.spreadsheet.table import Table, open_table
 
 IsAbout = Callable[[Iterable[str]], bool]
-"""Whether a row of these cells is about the person."""
+
+
+class Sought(parts.Naming, Protocol):
+    """Somebody whom a table may be about."""
+
+    def is_in_row(self, cells: Iterable[str]) -> bool:
+        """Whether a row of these cells is about them."""
+
 
 _KEPT = frozenset(("_row", "_outcome", "_code", "_id"))
 
 
-def rows_about(path: Path, is_about: IsAbout) -> int:
-    """How many rows of the table are about the person. Raises a `SpreadsheetError` for what is no
-    table that can be read.
+@dataclass(frozen=True, slots=True)
+class InTable:
+    """A person in a table: how many rows are about them, with how many of its other
+    parts can be corrected; and the names of the parts that cannot.
     """
+
+    rows: int
+    stuck: tuple[str, ...] = ()
+
+
+def rows_about(path: Path, who: Sought) -> InTable:
+    """The person in the table. Raises a `SpreadsheetError` for a file that is no such table."""
     if _kind(path) == "xlsx":
-        return _in_workbook(path, is_about, writes=False)
+        return _in_workbook(path, who, writes=False)
     lines = list(_lines(path, _opened(path)))
     kept = _kept(lines)
-    return sum(_is_to_empty(line, kept, is_about) for line in lines)
+    return InTable(sum(_is_to_empty(line, kept, who.is_in_row) for line in lines))
 
 
-def empty_rows(path: Path, is_about: IsAbout) -> int:
-    """Empty the rows of the table that are about the person, in the file's own place, encoding and
-    permissions; how many there were. Raises as `rows_about` does, and a `WarehouseError`.
+def empty_rows(path: Path, who: Sought) -> int:
+    """Empty the rows of the table that are about the person, and correct a workbook's other parts,
+    in the file's own place, encoding and permissions; how many there were. Raises as `rows_about`
+    does, and a `WarehouseError`.
     """
     if _kind(path) == "xlsx":
-        return _in_workbook(path, is_about, writes=True)
+        return _in_workbook(path, who, writes=True).rows
     table = _opened(path)
     lines = list(_lines(path, table))
     kept = _kept(lines)
     emptied = 0
     for line in lines:
-        if _is_to_empty(line, kept, is_about):
+        if _is_to_empty(line, kept, who.is_in_row):
             emptied += 1
             _empty(line, kept)
     if emptied:
@@ -102,26 +122,55 @@ def _empty(line: list[str], kept: Sequence[int]) -> None:
             line[index] = ""
 
 
-def _in_workbook(path: Path, is_about: IsAbout, *, writes: bool) -> int:
-    # Opened once by the careful reader, which refuses what would grow without measure.
-    open_table(path)
-    workbook = load_workbook(path, read_only=not writes)
+def _measured(path: Path) -> bytes:
+    """The workbook's bytes, which can be unpacked. Raises as `measure` does."""
+    source = find(path)
+    container.refuse_other_kinds(source)
+    container.measure(source)
+    with source.open() as file:
+        return file.read()
+
+
+def _in_workbook(path: Path, who: Sought, *, writes: bool) -> InTable:
+    """Count the rows about the person and the other parts that name them, in every sheet."""
+    content = _measured(path)
+    rows, left = _without_rows(content, who, writes=writes)
+    # Sheets that are written anew have lost what their rows named.
+    found = parts.look(left, who, skips_cells=bool(rows) and not writes)
+    if writes and (rows or found.cleaned):
+        made = parts.replace_parts(left, found.cleaned)
+        _put(path, lambda file: file.write(made))
+    return InTable(rows + len(found.cleaned), found.stuck)
+
+
+def _without_rows(content: bytes, who: Sought, *, writes: bool) -> tuple[int, bytes]:
+    """How many rows are about the person, and the workbook; if that `writes`, without them."""
+    try:
+        workbook = load_workbook(io.BytesIO(content), read_only=not writes)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        # The library has no error of its own for a workbook that lacks a part.
+        raise DamagedSpreadsheet(f"the workbook is damaged: {error}") from error
     emptied = 0
     try:
         for sheet in workbook.worksheets:
+            if not writes:
+                # What a sheet says of its size may leave cells out.
+                sheet.reset_dimensions()
             rows = sheet.iter_rows()
             first = next(rows, ())
             kept = _kept([_texts(first)])
             for row in (first, *rows):
-                if _is_to_empty(_texts(row), kept, is_about):
+                if _is_to_empty(_texts(row), kept, who.is_in_row):
                     emptied += 1
                     if writes:
                         _empty_cells(row, kept)
         if writes and emptied:
-            _put(path, workbook.save)
+            made = io.BytesIO()
+            workbook.save(made)
+            content = made.getvalue()
     finally:
         workbook.close()
-    return emptied
+    return emptied, content
 
 
 def _texts(row: Sequence[Any]) -> list[str]:

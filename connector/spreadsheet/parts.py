@@ -38,6 +38,7 @@ _TAG = re.compile(r"<(?:[\w.-]+:)?([\w.-]+)")
 _ATTRIBUTE = re.compile(r"(=\s*)(?:\"([^\"]*)\"|'([^']*)')")
 _SHEET = re.compile(r"<(?:[\w.-]+:)?sheet\s[^>]*?\bname=(?:\"([^\"]*)\"|'([^']*)')")
 _LOOKS = re.compile(r"<(?P<name>(?:[\w.-]+:)?rPr)\b(?:[^>]*/>|.*?</(?P=name)>)", re.DOTALL)
+_HAS_RUNS = re.compile(r"<(?:[\w.-]+:)?r[\s>]")
 _RUN = re.compile(r"</?(?:[\w.-]+:)?(?:r|t)(?:\s[^>]*)?>")
 _ANY_TAG = re.compile(r"<[^>]*>")
 _ZIP = b"PK\x03\x04"
@@ -82,9 +83,9 @@ def look(workbook: bytes, who: Naming, *, skips_cells: bool = False) -> Parts:
             elif not name.lower().endswith(_XML):
                 stuck += [name] if _is_named_in(content, who) else []
             else:
-                left = _without(content, who)
+                left, is_stuck = _corrected(content, who)
                 cleaned |= {name: left} if left != content else {}
-                stuck += [name] if _is_named_in_xml(left, who) else []
+                stuck += [name] if is_stuck else []
     if not _are_sheets_apart(cleaned.get(_WORKBOOK, b"")):
         stuck, cleaned = sorted({*stuck, *cleaned}), {}
     return Parts(cleaned, tuple(map(who.without, stuck)))
@@ -114,16 +115,19 @@ def _names(text: str, who: Naming) -> bool:
 # -- XML ------------------------------------------------------------------------------------------
 
 
-def _without(content: bytes, who: Naming) -> bytes:
-    """The XML without the person; the same bytes where it does not name them."""
+def _corrected(content: bytes, who: Naming) -> tuple[bytes, bool]:
+    """The XML without the person, the same bytes where it does not name them; and whether it names
+    them even then.
+    """
     decoded = _decoded(content)
     if decoded is None:
-        return content
+        return content, _is_named_in(content, who)
     text, encoding = decoded
     # One look at all of it is fast, and most parts name nobody.
     if not _is_in_markup(text, who):
-        return content
-    return "".join(_tokens(text, who)).encode(encoding)
+        return content, _is_in_runs(text, who)
+    text = "".join(_tokens(text, who))
+    return text.encode(encoding), _is_in_markup(text, who) or _is_in_runs(text, who)
 
 
 def _decoded(content: bytes) -> tuple[str, str] | None:
@@ -160,18 +164,17 @@ def _attribute(found: re.Match[str], who: Naming) -> str:
     return found[0] if left == value else f'{found[1]}"{html.escape(left.replace(MARK, BARE))}"'
 
 
-def _is_named_in_xml(content: bytes, who: Naming) -> bool:
-    """Whether the XML names the person, in one text or in several runs of one."""
-    decoded = _decoded(content)
-    if decoded is None:
-        return _is_named_in(content, who)
-    text, _ = decoded
-    joined = _ANY_TAG.sub("\n", _RUN.sub("", _LOOKS.sub("", text)))
-    return _is_in_markup(text, who) or _is_in_text(joined, who)
+def _is_in_runs(text: str, who: Naming) -> bool:
+    """Whether several runs of one text name the person together."""
+    if not _HAS_RUNS.search(text):
+        return False
+    return _is_in_text(_ANY_TAG.sub("\n", _RUN.sub("", _LOOKS.sub("", text))), who)
 
 
 def _is_in_markup(text: str, who: Naming) -> bool:
-    return _names(html.unescape(text), who) or _is_in_text(_ESCAPED_CODE.sub("\n", text), who)
+    """Whether one text or one attribute of the XML names the person."""
+    has_codes = any(each in text for each in _HEADERS)
+    return _is_in_text(text, who) or (has_codes and _is_in_text(_ESCAPED_CODE.sub("\n", text), who))
 
 
 def _is_in_text(text: str, who: Naming) -> bool:

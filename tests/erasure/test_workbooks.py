@@ -167,6 +167,13 @@ def test_shapes_lose_the_person(tmp_path: Path) -> None:
         assert corrected == archive.read(DRAWING).decode()
 
 
+def test_address_that_touches_other_words_is_still_there(tmp_path: Path) -> None:
+    """An address within a longer one is not told apart, and its part is listed."""
+    saved(tmp_path / "a.xlsx", **{DRAWING: f"<a b='https://x.example/?to={EMAIL}&amp;x=1'/>"})
+
+    assert [(tmp_path / "a.xlsx", DRAWING)] == searched(tmp_path).parts
+
+
 def packed(text: str) -> bytes:
     """A packed document with the text in it."""
     made = io.BytesIO()

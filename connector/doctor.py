@@ -39,6 +39,7 @@ from connector.settings import Settings
 from connector.upkeep import Check, upkeep
 from connector.warehouse import Warehouse
 from connector.warehouse.repair import set_logs_aside
+from connector.warehouse.warehouse import LOST, LOST_ACTION
 from connector.words import counted
 
 SKEW_SECONDS_MAX = 60.0
@@ -144,7 +145,7 @@ def _repair(folder: Path, now: Callable[[], datetime]) -> Check:
     """The work file's log can be read back, or is set aside and kept."""
     warehouse = Warehouse(folder)
     try:
-        if not warehouse.exists:
+        if not warehouse.exists:  # A pull takes back what the published file has.
             return Check("repair", "ok", "nothing is landed yet, so nothing can be damaged")
         warehouse.prepare()
     except DamagedLog as damage:
@@ -177,6 +178,8 @@ def _warehouse(folder: Path) -> Check:
     """The work file is one of ours and can be read."""
     warehouse = Warehouse(folder)
     try:
+        if warehouse.is_lost:
+            return Check("warehouse", "warning", LOST, LOST_ACTION)
         if not warehouse.exists:
             return Check("warehouse", "ok", "nothing is landed yet; the first pull makes it")
         warehouse.prepare()

@@ -99,7 +99,8 @@ class Tally:
 class PullReport:
     """How a pull ended. `error` is what ended it early, if anything did; `month` is what the
     month's requests had come to, None where that could not be read; `published` is None where
-    nothing was, and `unpublished` says why not, where that was tried.
+    nothing was, and `unpublished` says why not, where that was tried. `notices` are sentences on
+    files that were lost and made again.
     """
 
     outcome: RunOutcome
@@ -113,6 +114,7 @@ class PullReport:
     month: Month | None = None
     published: Published | None = None
     unpublished: ConnectorError | None = None
+    notices: tuple[str, ...] = ()
 
     @property
     def exit_status(self) -> int:
@@ -140,6 +142,8 @@ class PullReport:
             "rate_limited": self.rate_limited,
             "resources": resources,
         }
+        if self.notices:
+            shown["notices"] = list(self.notices)
         if self.month is not None:
             shown["month"] = plain(asdict(self.month))
         if self.published is not None:

@@ -109,7 +109,7 @@ class _Pull:
 
     def __init__(self, visit: Visit, manner: Manner, ids: tuple[str, ...]) -> None:
         self._world, self._turn, self._run = visit.world, visit.turn, visit.run
-        self._warehouse = visit.world.warehouse
+        self._warehouse, self._notices = visit.world.warehouse, visit.notices
         self._manner, self._ids = manner, ids
         self._scrubs: dict[str, int] = {}
         self._started = time.monotonic()
@@ -156,6 +156,7 @@ class _Pull:
             month=month,
             published=published,
             unpublished=unpublished,
+            notices=self._notices,
         )
 
     async def _publish(self, outcome: RunOutcome) -> tuple[Published | None, ConnectorError | None]:

@@ -31,6 +31,7 @@ from connector.schedule_settings import OFF
 from connector.settings import Settings
 from connector.warehouse import Warehouse
 from connector.warehouse.migrations import MIGRATIONS
+from connector.words import counted
 
 BACKUP_DAYS_MAX = 8
 """A last backup that is older than a week, and a day to be late, is worth a warning."""
@@ -139,9 +140,15 @@ def _leftovers(settings: Settings) -> Check:
 
 
 def _erasures(settings: Settings) -> Check:
-    """Whether an erasure was begun and not ended."""
+    """Whether an erasure was begun and not ended, and whether everybody erased is known again."""
     with Ledger(settings.folder) as ledger:
-        unended = len(Erasures(ledger).unended()) if ledger.exists else 0
+        erasures = Erasures(ledger)
+        unended = len(erasures.unended()) if ledger.exists else 0
+        unlisted = erasures.unlisted() if ledger.exists else 0
+    if unlisted:
+        found = f"the list in {ledger.path.name} lacks {counted(unlisted, 'hash', 'hashes')}"
+        action = "Nothing: the next pull takes them from the receipts. Find out what was lost."
+        return Check("erasures", "warning", f"{found} that receipts have", action)
     if not unended:
         return Check("erasures", "ok", "none was cut off")
     action = "Run 'connector erase --apply', which brings it to its end."

@@ -14,14 +14,17 @@ from datetime import UTC, datetime
 
 from connector.catalog import CATALOG, declaration
 from connector.client import Client
+from connector.engine.ask import Event
 from connector.errors import Misused
 from connector.ledger import Ledger, Spender, Turn, terms_of
+from connector.ledger.erasures import Erasures
 from connector.outcome import Tally, Unwatched, Watch
 from connector.settings import Connection, Settings
 from connector.stamp import new_id
 from connector.stream import World
 from connector.warehouse import Run, Warehouse
 from connector.warehouse.file import make_folder
+from connector.words import counted
 
 PULL_LEASE = "pull"
 """What there is one of at a time, for each account: whatever writes to the landing."""
@@ -32,11 +35,14 @@ PLAN_LEASE = "plan"
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One run at an account: what it acts on, its turn, and how it is recorded."""
+    """One run at an account: what it acts on, its turn, and how it is recorded. `notices` are
+    sentences on files that were lost and made again since the last pull.
+    """
 
     world: World
     turn: Turn
     run: Run
+    notices: tuple[str, ...] = ()
 
 
 def select(resources: Sequence[str]) -> tuple[str, ...]:
@@ -93,9 +99,28 @@ async def visiting(
             async with client:
                 with warehouse.keeping():
                     await asyncio.to_thread(warehouse.prepare)
-                    if lease != PULL_LEASE:
+                    notices: tuple[str, ...] = ()
+                    if lease == PULL_LEASE:
+                        notices = await asyncio.to_thread(_notices, ledger, warehouse, run)
+                    else:
                         warehouse.release()  # Others may wait long before they come back to it.
-                    yield Visit(world, turn, run)
+                    yield Visit(world, turn, run, notices)
+
+
+def _notices(ledger: Ledger, warehouse: Warehouse, run: Run) -> tuple[str, ...]:
+    """What was lost and made again, by the files, and no pull has reported."""
+    relisted = [
+        (
+            Event(
+                "erased_relisted",
+                f"{counted(hashes, 'hash', 'hashes')} of people who were erased were missing in"
+                f" {ledger.path.name}, and were taken from the receipts",
+            ),
+            at,
+        )
+        for at, hashes in Erasures(ledger).relisted()
+    ]
+    return warehouse.notices(run.run_id, relisted)
 
 
 def _client(

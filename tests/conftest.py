@@ -35,9 +35,9 @@ class Pattern:
         self.is_off = False
 
     def prepare(self, warehouse: Warehouse) -> None:
-        """`Warehouse.prepare`, with a copy in place of a file that is not there yet."""
+        """`Warehouse.prepare`, with a copy in place of a file that was never there."""
         make_folder(warehouse.folder)
-        if not self.is_off:
+        if not self.is_off and not warehouse.published.exists():
             with naming_errors(warehouse.work):
                 self._begin(warehouse.work)
         _prepare(warehouse)

@@ -197,14 +197,7 @@ class _Restoring:
                 warehouse.prepare()
             self._note(ledger, choice, warehouse)
             if not choice.keeps_live:
-                lost += list_again(
-                    ledger,
-                    self._folder,
-                    known,
-                    self._manner.receipts,
-                    made_at=self._manifest.made_at,
-                    at=self._at,
-                )
+                lost += list_again(ledger, self._folder, known, self._manner.receipts, self._at)
             again = returned(self._settings)
             if again:
                 done = erase_all(self._settings, again, has_turn=True, now=self._now)

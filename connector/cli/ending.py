@@ -19,10 +19,13 @@ _WAIT_SECONDS_TOLD = 1.0
 
 
 def reasons(report: PullReport) -> Iterator[str]:
-    """A line for each resource that is not done, or not as the API counts it: what to do.
+    """A line for each file that was lost and made again, and for each resource that is not done, or
+    not as the API counts it: what to do.
 
     What ended the whole run is left out: `closing` or the error itself says it.
     """
+    for notice in report.notices:
+        yield f"{notice}; find out why ('connector doctor')"
     for name, each in report.resources.items():
         is_told = report.error is not None and each.message == str(report.error)
         if each.outcome == "done" and (differs := difference(each)):

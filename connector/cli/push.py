@@ -159,6 +159,8 @@ def push(session: Session, *, files: tuple[str, ...], save_map: Path | None, **g
     if save_map is not None:
         _save(save_map, reports)
     for each in reports:
+        for notice in each.pulled.notices if each.pulled is not None else ():
+            terminal.warn(f"{notice}; find out why ('connector doctor')")
         say_mapping(terminal, each)
         print_report(terminal, each)
     if terminal.is_json:

@@ -24,6 +24,7 @@ from connector.settings import Settings
 from connector.warehouse import Run, StreamState, Warehouse
 from connector.warehouse.publications import Publication, published_in
 from connector.warehouse.shared import SharedPublication
+from connector.warehouse.warehouse import LOST, LOST_ACTION
 
 RESOURCE_COLUMNS = (
     *("resource", "live", "listed only", "deleted", "pending", "total at last list"),
@@ -112,7 +113,7 @@ def status(session: Session, *, max_age: Age | None, is_for_all: bool) -> int:
     watched = alerting.watched(settings)
     if not warehouse.exists:
         proof = proof_of({}, now, max_age) if max_age is not None else None
-        _tell_empty(session.terminal, settings, alerting.as_json(proof, watched))
+        _tell_empty(session.terminal, settings, warehouse, alerting.as_json(proof, watched))
         return alerting.judge(session.terminal, proof, watched)
     # Refuses a file that is somebody else's, and does nothing to one that is up to date.
     warehouse.prepare()
@@ -142,10 +143,16 @@ def _standing(settings: Settings, now: datetime) -> Standing | None:
         return ledger.standing(terms_of(settings), now) if ledger.exists else None
 
 
-def _tell_empty(terminal: Terminal, settings: Settings, alerts: dict[str, object]) -> None:
+def _tell_empty(
+    terminal: Terminal, settings: Settings, warehouse: Warehouse, alerts: dict[str, object]
+) -> None:
+    is_lost = warehouse.is_lost
     if terminal.is_json:
-        told = {"folder": str(settings.folder), "resources": {}, "runs": []}
+        told = {"folder": str(settings.folder), "resources": {}, "runs": [], "is_lost": is_lost}
         terminal.print_object({**told, **alerts})
+    if is_lost:
+        terminal.warn(f"{LOST}. {LOST_ACTION}")
+        return
     terminal.say(f"Nothing was ever landed in {settings.folder}. {_next_step(settings)}")
 
 

@@ -8,10 +8,11 @@ unnoticed, and writes a receipt. Retention does the same by rules, for those who
 
 from connector.erasure.erase import Erased, erase, release
 from connector.erasure.places import Found, Place
-from connector.erasure.receipt import RECEIPTS_FOLDER, Receipt
+from connector.erasure.receipt import Receipt
 from connector.erasure.retention import Due, retain
 from connector.erasure.rules import Rule, read_rules
 from connector.erasure.whereis import whereis
+from connector.sources import RECEIPTS_FOLDER
 
 __all__ = [
     "RECEIPTS_FOLDER",

@@ -115,6 +115,12 @@ def erase_all(
         if not has_turn:
             turn.enter_context(alone(ledger, _name(now()), "erase", now))
         erasing = _Erasing(settings, ledger, now)
+        # With a key that is lost a new one would be made, and nobody before be known again.
+        erasing.erasures.list_receipted()
+        warehouse = Warehouse(folder)
+        if warehouse.is_lost:
+            # It is made again by the next pull, of a file that may hold the person.
+            warehouse.prepare()
         receipts = [erasing.carry_out(each) for each in erasing.erasures.unended()]
         found = None
         knowns = [find(settings, seed) for seed in seeds]

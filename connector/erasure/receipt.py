@@ -17,9 +17,7 @@ from connector.disk import replacing
 from connector.erasure.places import Place
 from connector.errors.files import naming
 from connector.ledger.erasures import Listed
-
-RECEIPTS_FOLDER = "receipts"
-"""Where in an account's folder receipts are kept."""
+from connector.sources import RECEIPTS_FOLDER
 
 KEPT = (
     "The rows of records: ids, states, dates, sources, and what is paid for bookings.",

@@ -7,7 +7,6 @@ tells of one of them. Erasing them once more needs nobody to remember who they w
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from connector.catalog import CATALOG
 from connector.erasure.files import tables_in
@@ -17,43 +16,13 @@ from connector.ledger.erasures import Erasures
 from connector.ledger.journal_persons import everything_kept
 from connector.settings import Settings
 from connector.spreadsheet.persons import rows_about
-from connector.suppression import MARK, Kind, Person, Suppressed, reduced
-from connector.suppression.identifiers import normal, replaced
+from connector.suppression import Kind, Noticing, Person, Suppressed, reduced
 from connector.suppression.key import token
-from connector.suppression.person import TEXT_CHARACTERS_MIN
 from connector.warehouse import Warehouse
 from connector.warehouse.file import opened
 from connector.warehouse.persons import every_version
 
 Identifier = tuple[Kind, str]
-
-
-@dataclass(slots=True)
-class _Noticing:
-    """Everybody on the list, as one who may be met; remembers by what they were."""
-
-    suppressed: Suppressed
-    met: set[Identifier] = field(default_factory=set)
-    needles: tuple[str, ...] = ()
-
-    def knows(self, kind: Kind, value: str) -> bool:
-        """Whether the identifier is on the list."""
-        is_known = self.suppressed.knows(kind, value)
-        if is_known:
-            self.met.add((kind, normal(kind, value)))
-        return is_known
-
-    def without(self, text: str) -> str:
-        """The text without their addresses and numbers."""
-        return replaced(text, self.knows, MARK)
-
-    def is_in_row(self, cells: Iterable[str]) -> bool:
-        """Whether a table's row is about one of them; every cell is looked at."""
-        found = False
-        for cell in cells:
-            if len(cell) >= TEXT_CHARACTERS_MIN:
-                found |= self.without(cell) != cell or self.knows("id", cell)
-        return found
 
 
 def returned(settings: Settings) -> list[Person]:
@@ -65,11 +34,11 @@ def returned(settings: Settings) -> list[Person]:
         return []
     found: set[Identifier] = set()
     for resource, record in _kept(settings):
-        noticing = _Noticing(suppressed)
+        noticing = Noticing(suppressed)
         if reduced(CATALOG[resource], record, noticing) != record:
             found |= noticing.met
     for path in tables_in(settings.folder):
-        noticing = _Noticing(suppressed)
+        noticing = Noticing(suppressed)
         try:
             if rows_about(path, noticing).rows:
                 found |= noticing.met

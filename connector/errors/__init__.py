@@ -30,9 +30,11 @@
     │   └── LeaseLost            another run has taken over
     ├── WarehouseError           the data folder or a file in it cannot be used
     │   ├── NotAWarehouse        the file is not a DuckDB database, or not one of ours
+    │   ├── WorkLost             the work file is gone, and cannot be made of the published one
     │   ├── DamagedLog           the log of the last commits cannot be read back
     │   ├── NotALedger           the file is not a ledger of this version
     │   ├── LedgerDamaged        the ledger cannot be read any more
+    │   ├── ErasuresUnknown      the list of erased people, its key or a receipt is lost
     │   ├── WarehouseBusy        another process holds the file
     │   ├── DiskFull             there is no room left to write
     │   ├── NothingPublished     there is no published file yet
@@ -112,9 +114,11 @@ from connector.errors.limits import (
 from connector.errors.files import (
     WarehouseError,
     NotAWarehouse,
+    WorkLost,
     DamagedLog,
     NotALedger,
     LedgerDamaged,
+    ErasuresUnknown,
     WarehouseBusy,
     DiskFull,
 )
@@ -172,6 +176,7 @@ __all__ = [
     "Denied",
     "DiskFull",
     "EncodingUnknown",
+    "ErasuresUnknown",
     "Forbidden",
     "HeadingsRefused",
     "InDoubt",
@@ -224,4 +229,5 @@ __all__ = [
     "ValidationFailed",
     "WarehouseBusy",
     "WarehouseError",
+    "WorkLost",
 ]

@@ -22,6 +22,18 @@ class NotAWarehouse(WarehouseError):
     action = "Move the file away, or point CONNECTOR_DATA_DIR at another folder, and pull again."
 
 
+class WorkLost(WarehouseError):
+    """The work file is gone, and the published file beside it cannot give its history back. Nothing
+    was made, since the next publication would drop that history.
+    """
+
+    code = "work_lost"
+    action = (
+        "Restore a backup with 'connector restore FILE --replace'. Without one move "
+        "recruitment.duckdb to another folder, and pull: history begins anew."
+    )
+
+
 class DamagedLog(WarehouseError):
     """The log beside the file holds its last commits and cannot be read back; the file is whole
     without it.
@@ -46,6 +58,15 @@ class LedgerDamaged(WarehouseError):
 
     code = "ledger_damaged"
     action = "Put a backup of the file in its place, or move it away: counting then begins anew."
+
+
+class ErasuresUnknown(WarehouseError):
+    """It is not known who was erased: the list, its key or a receipt was lost or cannot be read.
+    Nothing is read or sent, since somebody who was erased could come back.
+    """
+
+    code = "erasures_unknown"
+    action = "Put the file that is named back from a backup, then run the command again."
 
 
 class WarehouseBusy(WarehouseError):

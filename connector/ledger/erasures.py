@@ -13,13 +13,15 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from connector.errors import WarehouseBusy
 from connector.ledger import push_writes as writes
 from connector.ledger.journal_persons import InJournal, reduce_journal
 from connector.ledger.ledger import Ledger
-from connector.suppression import Kind, Person
+from connector.ledger.receipts import Listed, list_receipted, note_release, unlisted
+from connector.suppression import Person
 
 _CHECKPOINT_SECONDS = 10.0
 _RETRY_SECONDS = 0.05
@@ -35,14 +37,6 @@ class Noted:
     begun_at: datetime
     persons: tuple[Person, ...]
     found: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """One hash on the list, and what it is of."""
-
-    kind: Kind
-    token: str
 
 
 class Erasures:
@@ -149,19 +143,47 @@ class Erasures:
                 ).rowcount
         return added
 
-    def release(self, tokens: Iterable[str]) -> int:
-        """Take the persons of these hashes off the list, with all of their hashes; says how many
-        hashes those were.
+    def list_receipted(self, *others: Path) -> int:
+        """Put back on the list what the receipts of the account's folder, and of `others`, have and
+        it has not; returns how many hashes that were. Raises `ErasuresUnknown`.
         """
-        released = 0
         with self._ledger.writing() as connection:
-            for each in tokens:
-                released += connection.execute(
-                    "DELETE FROM suppressed WHERE person IN"
+            return list_receipted(connection, self._ledger.path.parent, *others)
+
+    def unlisted(self) -> int:
+        """How many hashes of receipts the list lacks. Raises `ErasuresUnknown`."""
+        with self._ledger.reading() as connection:
+            return len(unlisted(connection, self._ledger.path.parent))
+
+    def relisted(self) -> tuple[tuple[datetime, int], ...]:
+        """Each time that the list was found to lack hashes of receipts: when, and how many."""
+        with self._ledger.reading() as connection:
+            rows = connection.execute("SELECT at, hashes FROM relisted ORDER BY at").fetchall()
+        return tuple((datetime.fromisoformat(at), hashes) for at, hashes in rows)
+
+    def release(self, tokens: Iterable[str]) -> int:
+        """Take the persons of these hashes off the list, with all of their hashes; returns how many
+        hashes those were. The release is noted beside the receipts as well, before it counts here:
+        a list that is made again from the receipts does not have these persons.
+        """
+        folder = self._ledger.path.parent
+        with self._ledger.writing() as connection:
+            list_receipted(connection, folder)
+            released = {
+                token
+                for each in tokens
+                for (token,) in connection.execute(
+                    "SELECT token FROM suppressed WHERE person IN"
                     " (SELECT person FROM suppressed WHERE token = ?)",
                     (each,),
-                ).rowcount
-        return released
+                )
+            }
+            if released:
+                note_release(connection, folder, released)
+            connection.executemany(
+                "DELETE FROM suppressed WHERE token = ?", [(each,) for each in released]
+            )
+        return len(released)
 
     def compact(self) -> None:
         """Write the file anew without what was deleted, and empty the log beside it.

@@ -22,7 +22,8 @@ from connector.errors import (
     WarehouseError,
 )
 from connector.errors.files import naming
-from connector.ledger.migrations import MIGRATIONS
+from connector.ledger.migrations import MIGRATIONS, RELISTED
+from connector.ledger.receipts import list_receipted, note_former_releases
 
 APPLICATION_ID = 0x52434C47
 """The mark by which the file is known for ours, "RCLG"."""
@@ -110,7 +111,11 @@ def _named(path: Path, error: sqlite3.Error) -> WarehouseError | None:
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
-    """Bring the file's tables up to this version; does nothing where they are."""
+    """Bring the file's tables up to this version; does nothing where they are.
+
+    A file that is made here has everybody on its list of erased people of whom there is a receipt:
+    the file before it may have been lost. Raises `ErasuresUnknown` where that cannot be known.
+    """
     if _standing(connection, path) == _LATEST:
         return
     _write_ahead(connection)
@@ -121,6 +126,10 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
             if number > version:
                 for statement in statements:
                     connection.execute(statement)
+        if not version:
+            list_receipted(connection, path.parent)
+        elif version < RELISTED:
+            note_former_releases(connection, path.parent)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {_LATEST}")
 

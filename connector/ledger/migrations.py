@@ -6,6 +6,9 @@ each other.
 
 from __future__ import annotations
 
+RELISTED = 7
+"""The migration from which on releases of erased people are noted beside the receipts."""
+
 OPEN = """
     (state IN ('intent', 'unknown', 'settling', 'held', 'ambiguous')
      OR (state = 'planned' AND (is_begun = 1 OR is_in_doubt = 1)))
@@ -184,6 +187,12 @@ _BACKUPS = (
     """,
 )
 
+_RELISTED = (
+    # One row for each time that hashes of erased people were missing here, and were taken from the
+    # receipts: when, and how many.
+    "CREATE TABLE relisted (at TEXT NOT NULL, hashes INTEGER NOT NULL)",
+)
+
 MIGRATIONS: tuple[tuple[int, tuple[str, ...]], ...] = (
     (1, _REQUESTS),
     (2, _LEASES),
@@ -191,5 +200,6 @@ MIGRATIONS: tuple[tuple[int, tuple[str, ...]], ...] = (
     (4, _ERASURES),
     (5, _ALERTS),
     (6, _BACKUPS),
+    (RELISTED, _RELISTED),
 )
 """Numbered from 1, in order; the file's `user_version` is the last that it has."""

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Self
 
 from connector.errors import ConnectorError, LeaseLost, QuotaSpent
+from connector.ledger.erasures import Erasures
 from connector.ledger.leases import LEASE_SECONDS
 from connector.ledger.ledger import Ledger, Spender
 from connector.ledger.owner import Owner
@@ -28,7 +29,8 @@ _MARGIN = timedelta(seconds=LEASE_SECONDS / 4)
 class Turn:
     """One run's turn, from entering to leaving; `name` is what there is one of at a time.
 
-    Entering raises `LeaseHeld`, with who has it, or a `WarehouseError`. It is a client's toll.
+    Entering raises `LeaseHeld`, with who has it, `ErasuresUnknown` where nobody can say who was
+    erased, or another `WarehouseError`. It is a client's toll.
     """
 
     def __init__(
@@ -49,6 +51,8 @@ class Turn:
 
     async def __aenter__(self) -> Self:
         owner = Owner.of_this_process(self.spender.run_id, self.spender.command)
+        # Nobody who was erased comes back by a list that has lost them.
+        await asyncio.to_thread(Erasures(self.ledger).list_receipted)
         lease = await asyncio.to_thread(self.ledger.take_lease, self._name, owner, self._now())
         self._expires_at = lease.expires_at
         self._beating = asyncio.ensure_future(self._beat())

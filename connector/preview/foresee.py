@@ -10,6 +10,7 @@ from itertools import islice
 from connector.engine.push_plan import fingerprint
 from connector.errors import Misused
 from connector.ledger import Ledger, terms_of
+from connector.ledger.erasures import Erasures
 from connector.ledger.journal import Journal
 from connector.preview.asked import Asked
 from connector.preview.foreseen import ADD_COLUMNS, Foreseen, Preview
@@ -54,6 +55,9 @@ def _preview(
         asked.path, sheet=asked.sheet, encoding=asked.encoding, delimiter=asked.delimiter
     )
     make_folder(settings.folder)
+    with Ledger(settings.folder) as ledger:
+        # First of all: whoever was erased is known before anything of theirs is read.
+        Erasures(ledger).list_receipted()
     warehouse = Warehouse(settings.folder)
     warehouse.prepare()
     foreseen = Foreseen(settings.folder, keeps_tasks=keeps_tasks)

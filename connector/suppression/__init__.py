@@ -9,7 +9,7 @@ is known (`identifiers.py`), what remains of a record (`reduction.py`), and read
 
 from connector.suppression.identifiers import Kind
 from connector.suppression.key import KEY_FILE
-from connector.suppression.listed import Suppressed
+from connector.suppression.listed import Noticing, Suppressed
 from connector.suppression.owners import GROUPS, Group, groups_of
 from connector.suppression.person import Person
 from connector.suppression.reduction import MARK, Who, owned, reduced
@@ -20,6 +20,7 @@ __all__ = [
     "MARK",
     "Group",
     "Kind",
+    "Noticing",
     "Person",
     "Suppressed",
     "Who",

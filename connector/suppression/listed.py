@@ -7,17 +7,18 @@ forget to ask.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote
 
 from connector.errors import WarehouseError
 from connector.resource import Declaration, Resource
-from connector.suppression.identifiers import Kind, replaced
+from connector.suppression.identifiers import Kind, normal, replaced
 from connector.suppression.key import read_key, token
+from connector.suppression.person import TEXT_CHARACTERS_MIN, Person
 from connector.suppression.reduction import MARK, owned, reduced
 
 _BUSY_SECONDS = 10.0
@@ -67,6 +68,40 @@ class Suppressed:
         if left == record.raw:
             return record
         return type(record)(left, is_item=record.is_item, served_at=record.served_at)
+
+
+@dataclass(slots=True)
+class Noticing:
+    """Everybody on the list, as one who may be met; `met` are the identifiers they were met by."""
+
+    suppressed: Suppressed
+    met: set[tuple[Kind, str]] = field(default_factory=set)
+    needles: tuple[str, ...] = ()
+
+    def knows(self, kind: Kind, value: str) -> bool:
+        """Whether the identifier is on the list."""
+        is_known = self.suppressed.knows(kind, value)
+        if is_known:
+            self.met.add((kind, normal(kind, value)))
+        return is_known
+
+    def without(self, text: str) -> str:
+        """The text without their addresses and numbers."""
+        return replaced(text, self.knows, MARK)
+
+    def is_in_row(self, cells: Iterable[str]) -> bool:
+        """Whether a table's row is about one of them; every cell is looked at."""
+        found = False
+        for cell in cells:
+            if len(cell) >= TEXT_CHARACTERS_MIN:
+                found |= self.without(cell) != cell or self.knows("id", cell)
+        return found
+
+    def as_person(self) -> Person:
+        """All who were met, as one person."""
+        of = {kind: frozenset(v for k, v in self.met if k == kind) for kind, _ in self.met}
+        none = frozenset[str]()
+        return Person(of.get("id", none), of.get("email", none), of.get("phone", none))
 
 
 def _tokens(path: Path) -> frozenset[str]:

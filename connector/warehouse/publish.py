@@ -44,7 +44,7 @@ def copy_work(work: Path, draft: Path, publication: Publication, published: Path
         # After a checkpoint everything is in the one file, and nothing in a log beside it.
         connection.execute("CHECKPOINT")
         with naming_errors(draft):
-            _copy(work, draft)
+            copy_file(work, draft)
     return publication
 
 
@@ -59,7 +59,7 @@ def copy_whole(work: Path, target: Path) -> int:
         last = last_migration(connection)
         connection.execute("CHECKPOINT")
         with naming_errors(target):
-            _copy(work, target)
+            copy_file(work, target)
     return last
 
 
@@ -95,7 +95,8 @@ def remove(draft: Path) -> None:
         shutil.rmtree(draft.with_name(draft.name + ".tmp"), ignore_errors=True)
 
 
-def _copy(source: Path, target: Path) -> None:
+def copy_file(source: Path, target: Path) -> None:
+    """Copy a file that nobody writes to; `target` is not there yet. Raises an `OSError`."""
     # What a crash has left was removed: a link in its place would not be followed.
     with source.open("rb") as read, create(target) as write:
         if not _copy_in_kernel(read.fileno(), write.fileno()):

@@ -28,8 +28,6 @@ def set_logs_aside(work: Path, now: datetime) -> tuple[Path, ...]:
 
     Nothing is deleted. Raises `WarehouseBusy` while another process holds the file.
     """
-    log = log_of(work)
-    moved = []
     with naming_errors(work), work.open("r+b") as held:
         try:
             # The same kind of lock as DuckDB's own: nobody opens the file while its log moves.
@@ -38,11 +36,20 @@ def set_logs_aside(work: Path, now: datetime) -> tuple[Path, ...]:
             if error.errno in (errno.EACCES, errno.EAGAIN):
                 raise WarehouseBusy(f"{work} is held by another process") from error
             raise
+        return move_logs(work, now)
+
+
+def move_logs(work: Path, now: datetime) -> tuple[Path, ...]:
+    """As `set_logs_aside`, for a file that is gone or that nobody else can open now."""
+    log = log_of(work)
+    moved = []
+    with naming_errors(work):
         for ending in _LOG_ENDINGS:
             found = log.with_name(log.name + ending)
             if found.exists():
                 moved.append(found.rename(_free_name(work, stamped(now), ending)))
-        sync_folder(work.parent)
+        if moved:
+            sync_folder(work.parent)
     return tuple(moved)
 
 

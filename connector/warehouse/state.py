@@ -109,6 +109,27 @@ def write_events(
         )
 
 
+def write_notice(connection: duckdb.DuckDBPyConnection, event: Event, at: datetime) -> None:
+    """Append an event that is about no resource, once, and that the next pull is to report."""
+    moment = iso(at)
+    connection.execute(
+        "INSERT INTO sync.events (kind, detail, seen_at) SELECT $1, $2, $3::TIMESTAMPTZ "
+        "WHERE NOT EXISTS (FROM sync.events WHERE kind = $1 AND seen_at = $3::TIMESTAMPTZ)",
+        [event.kind, event.detail, moment],
+    )
+
+
+def take_notices(connection: duckdb.DuckDBPyConnection, run_id: str) -> tuple[str, ...]:
+    """The details of the notices that no pull has reported, which are the run's from here on."""
+    rows = connection.execute(
+        "SELECT detail FROM sync.events WHERE resource IS NULL AND run_id IS NULL ORDER BY seen_at"
+    ).fetchall()
+    connection.execute(
+        "UPDATE sync.events SET run_id = ? WHERE resource IS NULL AND run_id IS NULL", [run_id]
+    )
+    return tuple(detail for (detail,) in rows)
+
+
 def standing(
     connection: duckdb.DuckDBPyConnection, resource: str, *, tells_last: bool = True
 ) -> StreamState:

@@ -25,7 +25,7 @@ import duckdb
 
 from connector.catalog import CATALOG
 from connector.engine import ask
-from connector.engine.ask import Commit
+from connector.engine.ask import Commit, Event
 from connector.engine.bookmark import Bookmark, Stream
 from connector.engine.quota import Use
 from connector.resource import Declaration
@@ -40,6 +40,7 @@ from connector.warehouse.health import Health, read_health
 from connector.warehouse.landing import Landed, Table
 from connector.warehouse.looks import Looks
 from connector.warehouse.loose import Loose
+from connector.warehouse.making import is_missing, make
 from connector.warehouse.memory import is_small
 from connector.warehouse.publications import Publication, last_publications
 from connector.warehouse.pushes import PushChanges
@@ -56,6 +57,12 @@ T = TypeVar("T")
 
 WORK_FILE = "work.duckdb"
 PUBLISHED_FILE = "recruitment.duckdb"
+
+LOST = f"{WORK_FILE} is gone, although {PUBLISHED_FILE} was made of it"
+LOST_ACTION = (
+    f"Run 'connector pull': it takes the history back from {PUBLISHED_FILE} first; or restore a"
+    " newer backup with 'connector restore FILE --replace'."
+)
 
 QUOTA_DAYS_AGAIN = 7
 """Days of the requests spent that are copied again each time."""
@@ -88,8 +95,13 @@ class Warehouse:
 
     @property
     def exists(self) -> bool:
-        """Whether anything was ever landed here."""
-        return self.work.exists()
+        """Whether anything was ever landed here, and is here still."""
+        return not is_missing(self.work)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the work file is gone, which the published one beside it shows."""
+        return self.published.exists() and not self.exists
 
     async def apart(self, work: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
         """What `work` gives, done in the one thread that the warehouse has for this: the C library
@@ -99,9 +111,15 @@ class Warehouse:
         return await loop.run_in_executor(self._thread, partial(work, *args, **options))
 
     def prepare(self) -> None:
-        """Make the folder, the work file and its tables, or bring them up to this version."""
+        """Make the folder, the work file and its tables, or bring them up to this version. What a
+        work file had that was lost is taken back from the published one; raises `WorkLost`, besides
+        other `WarehouseError`s, where it cannot be.
+        """
         make_folder(self.folder)
         self._is_tidy = not self.exists
+        if self._is_tidy:
+            self._is_tidy = not self.published.exists()
+            make(self.work, self.published)
         with self._reading() as connection:
             migrate(connection, str(self.work))
 
@@ -125,6 +143,15 @@ class Warehouse:
             done = replace(done, anomalies=anomalies)
             runs.write_resource_run(connection, run_id, done)
         return done
+
+    def notices(self, run_id: str, more: Sequence[tuple[Event, datetime]]) -> tuple[str, ...]:
+        """What a person should hear of the files, and no pull has reported yet, `more` among it;
+        from here on the run has.
+        """
+        with self._writing() as connection:
+            for event, at in more:
+                state.write_notice(connection, event, at)
+            return state.take_notices(connection, run_id)
 
     def copy_quota(self, read: Callable[[date | None], Sequence[Use]], billing_day: int) -> None:
         """Copy the requests spent for analysts; `read` gives those from a day on, or all.

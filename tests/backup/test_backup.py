@@ -32,6 +32,7 @@ from connector.warehouse import Warehouse
 from tests.cli.calling import KEY, call, variables
 
 AT = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
+RECEIPT = '{"erasure": "erasure-1", "begun_at": "2026-11-01T00:00:00+00:00", "hashes": []}'
 ADDRESS = "https://acme.example"
 
 
@@ -46,7 +47,7 @@ def settings(tmp_path: Path) -> Settings:
         ledger.uses()
     for name, text in {
         "seeds/seed_users.csv": "id,name\n1,Ann\n",
-        "receipts/erasure-1.json": "{}",
+        "receipts/erasure-1.json": RECEIPT,
         "inbox/candidates/next.csv": "Email\na@b.example\n",
         "inbox/candidates/push.toml": 'mode = "create"\n',
         "inbox/candidates/done/last.csv": "Email\nb@b.example\n",

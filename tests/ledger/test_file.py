@@ -71,14 +71,15 @@ def test_many_may_make_it_at_once(tmp_path: Path) -> None:
     ]
 
 
-def test_an_older_ledger_is_brought_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_older_ledger_is_brought_up(tmp_path: Path) -> None:
     """A file with the first tables alone gets the rest, and keeps what it holds."""
-    with monkeypatch.context() as earlier:
-        earlier.setattr(file, "MIGRATIONS", migrations.MIGRATIONS[:1])
-        earlier.setattr(file, "_LATEST", 1)
-        connection = file.connect(tmp_path / "ledger.sqlite")
-        connection.execute("INSERT INTO spent VALUES ('2026-11-20', 'pull', 'list', 7)")
-        connection.close()
+    connection = sqlite3.connect(tmp_path / "ledger.sqlite", isolation_level=None)
+    for statement in migrations.MIGRATIONS[0][1]:
+        connection.execute(statement)
+    connection.execute(f"PRAGMA application_id = {file.APPLICATION_ID}")
+    connection.execute("PRAGMA user_version = 1")
+    connection.execute("INSERT INTO spent VALUES ('2026-11-20', 'pull', 'list', 7)")
+    connection.close()
 
     with Ledger(tmp_path) as ledger:
         assert (7, ()) == (used(ledger), ledger.leases())

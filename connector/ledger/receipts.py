@@ -1,0 +1,181 @@
+"""The list of erased people as the receipts have it, for a ledger whose own list was lost.
+
+The list in the ledger is what pulls and pushes go by. Each receipt in the account's folder has the
+hashes of one erasure, and each `released-*.json` beside the receipts says which of them were
+released: a hash of an erasure and the erasure's name, so that no clock decides. A hash belongs on
+the list while a receipt has it that no release names. Functions over an open connection; whoever
+calls them holds the transaction.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+from connector.disk import replacing
+from connector.errors import ErasuresUnknown
+from connector.errors.files import naming
+from connector.sources import RECEIPTS_FOLDER
+from connector.stamp import new_id
+from connector.suppression import KEY_FILE, Kind
+
+T = TypeVar("T")
+
+_RECEIPTS, _RELEASES = "erasure-*.json", "released-*.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One hash on the list, and what it is of."""
+
+    kind: Kind
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One hash of a receipt: a row of the list."""
+
+    erasure: str
+    begun_at: str
+    listed: Listed
+    person: str
+
+
+def list_receipted(connection: sqlite3.Connection, folder: Path, *others: Path) -> int:
+    """Put on the list every hash that belongs there by the receipts in the account's `folder`, or
+    in `others`, and is missing; returns how many were missing. `relisted` has when that was. Raises
+    as `unlisted` does.
+    """
+    rows = unlisted(connection, folder, *others)
+    connection.executemany(
+        "INSERT INTO suppressed (token, kind, person, listed_at) VALUES (?, ?, ?, ?)", rows
+    )
+    if rows:
+        at = datetime.now(UTC).isoformat()
+        connection.execute("INSERT INTO relisted (at, hashes) VALUES (?, ?)", (at, len(rows)))
+    return len(rows)
+
+
+def unlisted(
+    connection: sqlite3.Connection, folder: Path, *others: Path
+) -> list[tuple[str, str, str, str]]:
+    """The rows that the list lacks by the receipts.
+
+    Raises `ErasuresUnknown` where a receipt cannot be read, or where somebody is or should be on
+    the list and the key is lost; a `WarehouseError` for a file that may not be opened.
+    """
+    entries = _unreleased(folder / RECEIPTS_FOLDER, *others)
+    listed = {token for (token,) in connection.execute("SELECT token FROM suppressed")}
+    if (entries or listed) and not (folder / KEY_FILE).exists():
+        raise ErasuresUnknown(
+            f"{folder / KEY_FILE} is lost: people were erased here, and without it none of them"
+            " would be known again",
+            action=f"Put {KEY_FILE} back from a backup. Without one, move the ledger and the folder"
+            f" {RECEIPTS_FOLDER}/ away, and erase everybody again who is not to come back.",
+        )
+    rows = {e.listed.token: (e.listed.token, e.listed.kind, e.person, e.begun_at) for e in entries}
+    return [row for token, row in rows.items() if token not in listed]
+
+
+def note_release(connection: sqlite3.Connection, folder: Path, tokens: Iterable[str]) -> None:
+    """Note beside the receipts that these hashes are released from every erasure so far, lasting
+    through a power cut. Raises a `WarehouseError`.
+    """
+    receipts = folder / RECEIPTS_FOLDER
+    erasures = {each.erasure for each in _receipted(receipts)}
+    erasures |= {name for (name,) in connection.execute("SELECT erasure FROM erasures")}
+    _write_release(receipts, erasures, tokens)
+
+
+def note_former_releases(connection: sqlite3.Connection, folder: Path) -> None:
+    """Note what was released before releases were noted: the hashes of erasures that this ledger
+    knows which are not on its list. Raises as `list_receipted` does.
+    """
+    listed = {token for (token,) in connection.execute("SELECT token FROM suppressed")}
+    known = {name for (name,) in connection.execute("SELECT erasure FROM erasures")}
+    receipts = folder / RECEIPTS_FOLDER
+    former = [
+        each
+        for each in _unreleased(receipts)
+        if each.erasure in known and each.listed.token not in listed
+    ]
+    if former:
+        erasures = {each.erasure for each in former}
+        _write_release(receipts, erasures, {each.listed.token for each in former})
+
+
+def _write_release(receipts: Path, erasures: Iterable[str], tokens: Iterable[str]) -> None:
+    at = datetime.now(UTC)
+    told = {
+        "released_at": at.isoformat(),
+        "erasures": sorted(erasures),
+        "hashes": sorted(tokens),
+    }
+    path = receipts / f"released-{new_id(at)}.json"
+    try:
+        receipts.mkdir(mode=0o700, exist_ok=True)
+        with replacing(path) as file:
+            file.write(f"{json.dumps(told, indent=2)}\n".encode())
+    except OSError as error:
+        raise naming(path, error) from error
+
+
+def _unreleased(*folders: Path) -> list[_Entry]:
+    """The hashes that belong on the list, each once for every receipt that has it."""
+    released = {pair for folder in folders for pair in _read(folder, _RELEASES, _released)}
+    return [
+        each
+        for folder in folders
+        for each in _receipted(folder)
+        if (each.erasure, each.listed.token) not in released
+    ]
+
+
+def _receipted(folder: Path) -> Iterator[_Entry]:
+    return _read(folder, _RECEIPTS, _entries)
+
+
+def _read(folder: Path, pattern: str, take: Callable[[Any], Iterable[T]]) -> Iterator[T]:
+    """What `take` finds in each file of the pattern."""
+    try:
+        paths = sorted(folder.glob(pattern))
+        contents = [(path, path.read_bytes()) for path in paths]
+    except OSError as error:
+        raise naming(folder, error) from error
+    for path, content in contents:
+        try:
+            found = list(take(json.loads(content)))
+        except (ValueError, TypeError, KeyError) as error:
+            raise ErasuresUnknown(
+                f"{path} cannot be read ({type(error).__name__}), so that it is not known who is"
+                " not to come back",
+                action="Put the file back from a backup. Without one, move it away, and erase again"
+                " whoever it was about.",
+            ) from error
+        yield from found
+
+
+def _released(told: Any) -> Iterator[tuple[str, str]]:
+    return ((str(e), str(token)) for e in told["erasures"] for token in told["hashes"])
+
+
+def _entries(told: Any) -> Iterator[_Entry]:
+    """A receipt's hashes, each with the name of its person: those of one come as ids, addresses
+    and numbers, in this order.
+    """
+    order: tuple[Kind, ...] = get_args(Kind)
+    erasure = str(told["erasure"])
+    begun_at = datetime.fromisoformat(told["begun_at"]).isoformat()
+    number = last = 0
+    for each in told["hashes"]:
+        place = order.index(each["of"])
+        number += place < last
+        last = place
+        listed = Listed(order[place], str(each["hmac_sha256"]))
+        yield _Entry(erasure, begun_at, listed, f"{erasure}/{number}")

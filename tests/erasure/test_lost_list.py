@@ -1,0 +1,194 @@
+"""The list of erased people is lost with its ledger, or emptied: nobody comes back by that."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from connector.ledger import Ledger
+from connector.ledger.erasures import Erasures
+from connector.ledger.migrations import RELISTED
+from connector.sandbox import Sandbox
+from connector.warehouse import Warehouse
+from tests.cli.calling import Called, call, variables
+from tests.erasure.office import traces
+
+EMAIL, NAME, OTHER = "olwen.zz@mail.example", "Zzyzxworth", "gwen.qq@mail.example"
+COUNTS = {"jobs": 1, "candidates": 3}
+
+
+class Office:
+    """Two people were pulled and erased; the platform has them still, and has changed one."""
+
+    def __init__(self, sandbox: Sandbox, folder: Path) -> None:
+        self.sandbox, self.data = sandbox, folder / "data"
+        self.ledger = self.data / "ledger.sqlite"
+        self.environ = variables(sandbox.base_url, self.data, sandbox.key)
+        self.environ["CONNECTOR_MODELS"] = "off"
+        ids = [self.create(EMAIL, NAME), self.create(OTHER, "Qqworth")]
+        assert 0 == self.call("pull", "candidates").status
+        for email in (EMAIL, OTHER):
+            assert 0 == self.call("erase", email, "--apply").status
+        assert [] == self.traces()
+        for id in ids:
+            sandbox.store.update("candidates", id, {"city": "Leeds"})
+        self.before = len(sandbox.log)
+
+    def create(self, email: str, name: str) -> str:
+        """A candidate of the platform."""
+        person = {"first_name": "O", "last_name": name, "email": email}
+        record = self.sandbox.store.create("candidates", person | {"employment_type": "permanent"})
+        return str(record.record["id"])
+
+    def call(self, *arguments: str) -> Called:
+        """Call a command."""
+        return call(arguments, self.environ)
+
+    def push(self) -> Called:
+        """Push a row about the first person, without a pull."""
+        path = self.data.parent / "people.csv"
+        head = "first_name,last_name,email,employment_type"
+        path.write_text(f"{head}\nO,Z,{EMAIL},permanent\n", encoding="utf-8")
+        words = ("push", "candidates", str(path), "--mode", "create", "--apply", "--no-pull")
+        return self.call(*words, "--json")
+
+    def lose(self, how: str) -> None:
+        """Lose the list."""
+        if how == "emptied":
+            with closing(sqlite3.connect(self.ledger, isolation_level=None)) as connection:
+                connection.execute("DELETE FROM suppressed")
+            return
+        for each in self.data.glob("ledger.sqlite*"):
+            each.unlink()
+
+    def traces(self, *wanted: str) -> list[object]:
+        """Where the first person, or whoever is wanted, can be read."""
+        return list(traces(self.data, *(wanted or (EMAIL, NAME))))
+
+    def listed(self) -> int:
+        """How many hashes are on the list."""
+        with Ledger(self.data) as ledger:
+            return len(Erasures(ledger).listed())
+
+
+@pytest.fixture
+def office(tmp_path: Path) -> Iterator[Office]:
+    """The office."""
+    with Sandbox(counts=COUNTS) as sandbox:
+        yield Office(sandbox, tmp_path)
+
+
+@pytest.mark.parametrize("how", ["removed", "emptied"])
+def test_a_lost_list_is_taken_from_the_receipts(office: Office, how: str) -> None:
+    """The pull after it lands the erased people without what tells of them, and says that the list
+    was lost, once; `sync.events` has it.
+    """
+    listed = office.listed()
+    office.lose(how)
+
+    pulled = office.call("pull", "candidates")
+
+    assert [] == office.traces()
+    assert listed == office.listed() > 0
+    assert f"{listed} hashes of people who were erased were missing" in pulled.err
+    again = office.call("pull", "candidates", "--json")
+    assert "notices" not in again.object
+    found = office.call("doctor", "--json").object["checks"]
+    assert ["ok"] == [each["state"] for each in found if each["name"] == "erasures"]
+
+
+@pytest.mark.parametrize("how", ["removed", "emptied"])
+def test_a_push_without_a_pull_knows_them_too(office: Office, how: str) -> None:
+    """A row about somebody who was erased is refused though the list was lost, and not sent."""
+    office.lose(how)
+
+    pushed = office.push()
+
+    assert (3, 1) == (pushed.status, pushed.object["invalid"]), pushed
+    assert [] == [each for each in office.sandbox.log if each.method == "POST"]
+    assert [] == office.traces()
+
+
+@pytest.mark.parametrize("lost", ["key", "receipt"])
+@pytest.mark.parametrize("how", ["kept", "removed"])
+def test_without_key_or_receipt_nothing_is_read_or_sent(
+    office: Office, lost: str, how: str
+) -> None:
+    """A pull and a push end with `erasures_unknown`, which names the file; `doctor` fails; and with
+    the file put back all is as before.
+    """
+    if how == "removed":
+        office.lose(how)
+    receipt = sorted((office.data / "receipts").glob("erasure-*.json"))[0]
+    path = office.data / "suppression.key" if lost == "key" else receipt
+    before = path.read_bytes()
+    path.unlink() if lost == "key" else path.write_bytes(before[:40])
+
+    for called in (office.call("pull", "--json"), office.push()):
+        assert (1, "erasures_unknown") == (called.status, called.object["error"]["code"]), called
+        assert path.name in called.object["error"]["message"]
+        assert "from a backup" in called.object["error"]["action"]
+    assert office.before == len(office.sandbox.log)
+    assert 1 == office.call("doctor").status
+    path.write_bytes(before)
+    assert 0 == office.call("pull", "candidates").status
+    assert [] == office.traces()
+
+
+def test_released_people_stay_released(office: Office) -> None:
+    """Whoever was released is not put back by a list that is made again, and everybody else is;
+    released and erased once more, the person is on the list.
+    """
+    assert 0 == office.call("erase", "--release", EMAIL).status
+    office.lose("removed")
+
+    office.call("pull", "candidates", "--full")
+
+    assert [] != office.traces()
+    assert [] == office.traces(OTHER)
+    assert 0 == office.call("erase", EMAIL, "--apply").status
+    office.lose("removed")
+    office.call("pull", "candidates", "--full")
+    assert [] == office.traces()
+
+
+def test_releases_of_an_earlier_version_are_kept(office: Office) -> None:
+    """A ledger of a version that did not note releases beside the receipts: whoever is not on its
+    list was released, and stays so; an erasure that it does not know was none of its own.
+    """
+    with closing(sqlite3.connect(office.ledger, isolation_level=None)) as connection:
+        connection.execute("DROP TABLE relisted")
+        connection.execute(f"PRAGMA user_version = {RELISTED - 1}")
+        first = "SELECT min(erasure) FROM erasures"
+        connection.execute(f"DELETE FROM suppressed WHERE person LIKE ({first}) || '/%'")
+        connection.execute(f"DELETE FROM erasures WHERE erasure <> ({first})")
+        connection.execute("DELETE FROM suppressed")
+
+    office.call("pull", "candidates", "--full")
+
+    assert [] != office.traces()
+    assert [] == office.traces(OTHER)
+
+
+def test_a_lost_work_file_brings_nobody_back(office: Office) -> None:
+    """The published file is from before the erasure and the work file is lost: what is taken back
+    is without the person, and no block of the file has a byte of them.
+    """
+    id = office.create("new.yy@mail.example", "Yyworth")
+    assert 0 == office.call("pull", "candidates").status
+    warehouse = Warehouse(office.data)
+    former = office.data.parent / "former.duckdb"
+    shutil.copy(warehouse.published, former)
+    assert 0 == office.call("erase", "new.yy@mail.example", "--apply").status
+    warehouse.work.unlink()
+    shutil.copy(former, warehouse.published)
+
+    assert 0 == office.call("pull", "candidates").status
+
+    assert id in office.sandbox.store.records("candidates")
+    assert [] == office.traces("new.yy@mail.example", "Yyworth")

@@ -53,17 +53,17 @@ _MARK_AT, _MARK = 8, b"DUCK"
 
 
 def is_missing(work: Path) -> bool:
-    """Whether there is no work file, or one that an earlier version of the connector began to make
-    on a full disk: DuckDB's first header and not all three.
+    """Whether there is no work file, or only what an earlier version of the connector left of one on
+    a full disk: nothing, or DuckDB's first header and not all three.
     """
     with naming_errors(work):
         if not work.exists():
             return True
-        size = work.stat().st_size
-        if not 0 < size < _HEADERS_BYTES:
+        if work.stat().st_size >= _HEADERS_BYTES:
             return False
         with work.open("rb") as file:
-            return file.read(_MARK_AT + len(_MARK))[_MARK_AT:] == _MARK
+            begun = file.read(_MARK_AT + len(_MARK))
+        return not begun or begun[_MARK_AT:] == _MARK
 
 
 def make(work: Path, published: Path) -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from connector.errors import DiskFull
 from connector.sandbox import Sandbox
 from connector.warehouse import Warehouse
 from tests.cli.calling import Called, call, variables
-from tests.faults.nursery import Nursery, child
 from tests.pull.landed import differences, reading
 
 COUNTS = {"jobs": 3, "candidates": 20}
@@ -158,20 +160,44 @@ def test_processes_that_begin_together_make_it_once(site: Site) -> None:
         assert [(1,)] == connection.execute(counted).fetchall()
 
 
-@pytest.mark.parametrize("pages", range(8))
-def test_a_disk_that_fills_while_the_file_is_made(tmp_path: Path, pages: int) -> None:
-    """With room for so many pages of 4 KiB the first pull ends with a sentence, and with room again
-    the next one is exact.
+@pytest.mark.usefixtures("made_the_real_way")
+@pytest.mark.parametrize("has_published", [False, True])
+def test_a_disk_that_fills_while_the_file_is_made(site: Site, has_published: bool) -> None:
+    """With room for files of so many KiB and no more the file is not made, and what was begun of it
+    is gone; with room again it is made, with the history if there is any.
     """
-    with Sandbox(counts={"jobs": 2}) as sandbox, Nursery() as nursery:
-        starved = nursery.run(child(sandbox, tmp_path, "jobs", file_bytes_max=pages * 4096))
-        assert 1 == starved.status, starved
-        assert "unexpected" not in starved.said
-        again = nursery.run(child(sandbox, tmp_path, "jobs"))
-        assert 0 == again.status, again
+    site.warehouse.work.unlink()
+    if not has_published:
+        site.warehouse.published.unlink()
+    sizes = [*range(0, 64, 4), *range(64, 512, 64)]
+    starved = 0
+    for size in sizes:
+        with room_for(size * 1024), suppress(DiskFull):
+            site.warehouse.prepare()
+        if not site.warehouse.work.exists():
+            starved += 1
+            assert [] == list(site.warehouse.folder.glob("work.*")), size
+            continue
+        site.warehouse.work.unlink()
+    assert starved > 3
+
+    assert 0 == site.pull().status
+    assert [] == differences(site.sandbox, site.warehouse.published)
+    assert has_published == (len(site.rows(HISTORY)) > len(site.ids))
 
 
-@pytest.mark.parametrize("size", [4096, 8192])
+@contextmanager
+def room_for(size: int) -> Iterator[None]:
+    """No file of this process grows beyond so many bytes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("size", [0, 4096, 8192])
 def test_a_half_made_file_of_an_earlier_version(site: Site, size: int) -> None:
     """Headers alone, as an earlier version left them on a full disk, are made anew."""
     content = site.warehouse.work.read_bytes()[:size]

@@ -21,7 +21,7 @@ from connector.batch.publish import publish
 from connector.client import Client
 from connector.engine.push_plan import Terms
 from connector.engine.task import Foreseen
-from connector.errors import ConnectorError, Misused, UnknownName
+from connector.errors import ConnectorError, LeaseHeld, Misused, UnknownName
 from connector.kept import Mapped
 from connector.ledger.push_reads import RowRecord
 from connector.outcome import PullReport, Watch
@@ -35,6 +35,9 @@ from connector.spreadsheet.result import RowResult, Summary
 
 ORDER = ("companies", "jobs", "candidates", "leads", "bookings", "content_items")
 """In which order files are pushed that are given together: those first that others refer to."""
+
+PULL_LOOK_SECONDS = 1.0
+"""How often a push looks whether the pull that it waits for has ended."""
 
 PushOutcome = Literal["previewed", "done", "partial", "stopped", "failed"]
 
@@ -140,10 +143,11 @@ class Manner:
 
 @dataclass(frozen=True, slots=True)
 class Watches:
-    """Who is told how a push goes: of its rows, and of the pull before them."""
+    """Who is told how a push goes: of its rows, of the pull before them, and once why it waits."""
 
     rows: BatchWatch | None = None
     pull: Watch | None = None
+    waits: Callable[[str], None] | None = None
 
 
 _UNWATCHED = Watches()
@@ -161,7 +165,8 @@ async def push(
     """Push the files, those first that others refer to, and say what became of each.
 
     At most `budget` requests are sent, all files and pulls together. A file after one that failed
-    or was stopped is previewed and not applied. Raises `Misused`, `UnknownName` or a
+    or was stopped is previewed and not applied. A pull that is under way is waited for, unless the
+    manner leaves pulling out. Raises `Misused`, `UnknownName` or a
     `SpreadsheetError` for what cannot be meant, before anything is sent, and `WarehouseError`.
     """
     for each in files:
@@ -217,17 +222,7 @@ class _Push:
         """Bring the landing up to date, foresee again, and send."""
         pulled = None
         if self._manner.pulls and not foreseen.is_pushed:
-            pulled = await pull(
-                self._settings,
-                sorted(foreseen.resources),
-                budget=self._budget,
-                asks_anyway=self._manner.asks_anyway,
-                # It is published once, with what the push writes.
-                publishes=False,
-                command="push",
-                watch=self._watches.pull,
-                connect=self._connect,
-            )
+            pulled = await self._pull(foreseen)
             if pulled.error is not None:
                 unsent = _unsent(foreseen)
                 unpublished = None
@@ -253,6 +248,30 @@ class _Push:
         return await self._report(
             foreseen, _ended(foreseen, done), batch=done, pulled=pulled, unpublished=unpublished
         )
+
+    async def _pull(self, foreseen: Preview) -> PullReport:
+        """Bring the landing up to date. A pull that is under way is waited for: what it has not
+        read yet may be what the rows are compared with.
+        """
+        is_told = False
+        while True:
+            try:
+                return await pull(
+                    self._settings,
+                    sorted(foreseen.resources),
+                    budget=self._budget,
+                    asks_anyway=self._manner.asks_anyway,
+                    # It is published once, with what the push writes.
+                    publishes=False,
+                    command="push",
+                    watch=self._watches.pull,
+                    connect=self._connect,
+                )
+            except LeaseHeld as held:
+                if self._watches.waits is not None and not is_told:
+                    self._watches.waits(f"{held}; this push waits for its end")
+                is_told = True
+            await asyncio.sleep(PULL_LOOK_SECONDS)
 
     async def _publish(self) -> ConnectorError | None:
         """Show analysts what has landed, and say why not where that cannot be done: the rows are

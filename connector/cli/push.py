@@ -148,7 +148,7 @@ def push(session: Session, *, files: tuple[str, ...], save_map: Path | None, **g
                     asked,
                     manner,
                     budget=given["budget"],
-                    watches=Watches(_Follower(meter), Follower(meter)),
+                    watches=Watches(_Follower(meter), Follower(meter), terminal.say),
                 )
             )
         except EncodingUnknown as error:

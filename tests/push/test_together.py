@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import csv
+import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from connector.errors import Misused, UnknownName
+from connector.ledger import Ledger, Owner
 from connector.preview import Asked
-from connector.push import Manner, PushReport, push
+from connector.push import Manner, PushReport, Watches, push
 from connector.sandbox import Sandbox
 from tests.cli.calling import call, variables
 from tests.push.pushing import Pusher, settings_at
@@ -146,6 +149,36 @@ def test_what_an_upsert_lacks_is_told_once(tmp_path: Path) -> None:
     with (tmp_path / "rows.report.csv").open(encoding="utf-8-sig", newline="") as report:
         rows = [(each["_outcome"], each["_code"]) for each in csv.DictReader(report)]
     assert [("updated", ""), *[("invalid", "column_missing")] * 2] == rows
+
+
+@pytest.mark.parametrize("pulls", [True, False])
+def test_a_push_waits_for_the_pull_under_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pulls: bool
+) -> None:
+    """A push that begins during a pull says so once, sends nothing before the pull has ended, and
+    then goes on; without a pull of its own it goes on beside it.
+    """
+    monkeypatch.setattr(sys.modules["connector.push"], "PULL_LOOK_SECONDS", 0.0)
+    said: list[str] = []
+    with Sandbox() as sandbox:
+        settings = Pusher(sandbox, tmp_path).settings
+        file = Asked("candidates", written(tmp_path, "people.csv", PEOPLE), "create")
+        with Ledger(settings.folder) as ledger:
+            now = datetime.now(UTC)
+            ledger.take_lease("pull", Owner.of_this_process("other", "pull"), now)
+
+            def waits(why: str) -> None:
+                said.append(why)
+                assert [] == sandbox.log
+                asyncio.get_running_loop().call_later(0.05, ledger.release_lease, "pull", "other")
+
+            manner = Manner(applies=True, pulls=pulls, reports=False)
+            reports = asyncio.run(push(settings, [file], manner, watches=Watches(waits=waits)))
+            assert ([] if pulls else ["pull"]) == [each.name for each in ledger.leases()]
+
+    assert [("created", None)] * 2 == told(reports)["people"]
+    assert int(pulls) == len(said)
+    assert all("run other" in each for each in said)
 
 
 def test_what_is_only_read_is_no_push(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ class AlertBook:
             rows = connection.execute(
                 f"SELECT {', '.join(_ALERT)} FROM alerts ORDER BY opened_at, code, about"
             ).fetchall()
-        return tuple(AlertRecord(**_read(_ALERT, row)) for row in rows)
+            return tuple(AlertRecord(**_read(_ALERT, row)) for row in rows)
 
     def record(
         self,
@@ -125,7 +125,7 @@ class AlertBook:
                 " ORDER BY way.number, way.sink",
                 wanted,
             ).fetchall()
-        return tuple(_delivery(row) for row in rows)
+            return tuple(_delivery(row) for row in rows)
 
     def arrived(self, delivery: DeliveryRecord, now: datetime) -> None:
         """Write down that it is delivered: it is never sent again."""

@@ -61,9 +61,9 @@ class Backups:
             row = connection.execute(
                 "SELECT made_at, file, bytes FROM backups ORDER BY made_at DESC LIMIT 1"
             ).fetchone()
-        if row is None:
-            return None
-        return Backup(datetime.fromisoformat(row[0]), Path(row[1]), row[2])
+            if row is None:
+                return None
+            return Backup(datetime.fromisoformat(row[0]), Path(row[1]), row[2])
 
     def note_restore(self, restore: Restore) -> None:
         """Note that the folder was restored."""
@@ -95,11 +95,11 @@ class Backups:
                 f" {condition} ORDER BY restored_at DESC LIMIT 1",
                 given,
             ).fetchone()
-        if row is None:
-            return None
-        proven = {
-            name: None if each is None else datetime.fromisoformat(each)
-            for name, each in json.loads(row[3]).items()
-        }
-        restored_at, made_at = map(datetime.fromisoformat, row[:2])
-        return Restore(restored_at, made_at, bool(row[2]), proven)
+            if row is None:
+                return None
+            proven = {
+                name: None if each is None else datetime.fromisoformat(each)
+                for name, each in json.loads(row[3]).items()
+            }
+            restored_at, made_at = map(datetime.fromisoformat, row[:2])
+            return Restore(restored_at, made_at, bool(row[2]), proven)

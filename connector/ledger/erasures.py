@@ -99,15 +99,15 @@ class Erasures:
                 "SELECT erasure, begun_at, who, found FROM erasures WHERE ended_at IS NULL"
                 " ORDER BY begun_at, erasure"
             ).fetchall()
-        return tuple(
-            Noted(
-                erasure,
-                datetime.fromisoformat(begun_at),
-                tuple(map(Person.from_json, json.loads(who))),
-                json.loads(found),
+            return tuple(
+                Noted(
+                    erasure,
+                    datetime.fromisoformat(begun_at),
+                    tuple(map(Person.from_json, json.loads(who))),
+                    json.loads(found),
+                )
+                for erasure, begun_at, who, found in rows
             )
-            for erasure, begun_at, who, found in rows
-        )
 
     def end(self, erasure: str, at: datetime) -> None:
         """Note that the erasure has ended, and forget whom it was about."""
@@ -159,7 +159,7 @@ class Erasures:
         """Each time that the list was found to lack hashes of receipts: when, and how many."""
         with self._ledger.reading() as connection:
             rows = connection.execute("SELECT at, hashes FROM relisted ORDER BY at").fetchall()
-        return tuple((datetime.fromisoformat(at), hashes) for at, hashes in rows)
+            return tuple((datetime.fromisoformat(at), hashes) for at, hashes in rows)
 
     def release(self, tokens: Iterable[str]) -> int:
         """Take the persons of these hashes off the list, with all of their hashes; returns how many

@@ -37,6 +37,9 @@ _MARKS = """
     SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master)
     FROM pragma_application_id, pragma_user_version
 """
+_UNREADABLE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError)
+"""What comes of values that are not as they were written."""
+
 _BUSY = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED))
 
 
@@ -78,20 +81,32 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 @contextmanager
 def naming_errors(path: Path) -> Iterator[None]:
-    """Turn errors of SQLite and of the file system into the tree of `errors.py`."""
+    """Turn errors of SQLite and of the file system into the tree of `errors.py`.
+
+    SQLite has no checksums, so that a damaged byte may also come out as a value, a table or a text
+    that nobody wrote here: whatever cannot be made of what was read is `LedgerDamaged` as well.
+    """
     try:
         yield
+    except sqlite3.ProgrammingError:
+        raise  # A connection that is used wrongly is our own mistake, and none of the file's.
     except sqlite3.Error as error:
-        named = _named(path, error)
-        if named is None:
-            raise  # A statement that is wrong is our own mistake, and none of the file's.
-        raise named from error
+        raise _named(path, error) from error
+    except _UNREADABLE as error:
+        raise LedgerDamaged(_unreadable(path, error)) from error
     except OSError as error:
         raise naming(path, error) from error
 
 
-def _named(path: Path, error: sqlite3.Error) -> WarehouseError | None:
-    """The error that SQLite's code stands for; None for one that no file can cause."""
+def _unreadable(path: Path, error: Exception) -> str:
+    """The sentence on something that the connector cannot have written. The error's own text may
+    hold anything, and is left out.
+    """
+    return f"{path} is damaged: it holds what cannot be read ({type(error).__name__})"
+
+
+def _named(path: Path, error: sqlite3.Error) -> WarehouseError:
+    """The error that SQLite's code stands for."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code in _BUSY:
         return WarehouseBusy(
@@ -105,8 +120,15 @@ def _named(path: Path, error: sqlite3.Error) -> WarehouseError | None:
             return LedgerDamaged(f"{path} is damaged")
         case sqlite3.SQLITE_NOTADB:
             return NotALedger(f"{path} is not an SQLite database")
-        case sqlite3.SQLITE_ERROR | sqlite3.SQLITE_MISUSE | sqlite3.SQLITE_CONSTRAINT:
-            return None
+        case (
+            sqlite3.SQLITE_ERROR
+            | sqlite3.SQLITE_MISUSE
+            | sqlite3.SQLITE_CONSTRAINT
+            | sqlite3.SQLITE_MISMATCH
+            | sqlite3.SQLITE_TOOBIG
+        ):
+            # Every statement fits the tables that were made here.
+            return LedgerDamaged(_unreadable(path, error))
     return WarehouseError(f"{path} cannot be used: {error}")
 
 

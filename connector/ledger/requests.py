@@ -89,7 +89,10 @@ def uses(connection: sqlite3.Connection, since: date | None) -> tuple[Use, ...]:
         " ORDER BY day, command, kind",
         ("" if since is None else since.isoformat(), UNSETTLED),
     ).fetchall()
-    return tuple(Use(date.fromisoformat(day), *rest) for day, *rest in rows)
+    return tuple(
+        Use(date.fromisoformat(day), str(command), str(kind), _whole(requests))
+        for day, command, kind, requests in rows
+    )
 
 
 def note_exhaustion(connection: sqlite3.Connection, what: Exhaustion | None) -> None:
@@ -127,5 +130,12 @@ def server(connection: sqlite3.Connection) -> Server:
     for offset_seconds, limit in connection.execute(
         "SELECT offset_seconds, limit_per_minute FROM server"
     ):
-        return Server(offset_seconds, limit)
+        return Server(float(offset_seconds or 0.0), None if limit is None else _whole(limit))
     return Server()
+
+
+def _whole(value: object) -> int:
+    """The value, which a damaged file may have made another than it was written as."""
+    if not isinstance(value, int):
+        raise TypeError(f"not a whole number: {type(value).__name__}")
+    return value

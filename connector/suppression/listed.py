@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote
 
-from connector.errors import WarehouseError
+from connector.errors import LedgerDamaged, WarehouseError
 from connector.resource import Declaration, Resource
 from connector.suppression.identifiers import Kind, normal, replaced
 from connector.suppression.key import read_key, token
@@ -115,5 +115,5 @@ def _tokens(path: Path) -> frozenset[str]:
         if "no such table" in str(error):
             return frozenset()
         raise WarehouseError(f"{path} cannot be read: {error}") from error
-    except sqlite3.Error as error:
-        raise WarehouseError(f"{path} cannot be read: {error}") from error
+    except (sqlite3.Error, ValueError) as error:
+        raise LedgerDamaged(f"{path} is damaged: {type(error).__name__}") from error

@@ -53,8 +53,8 @@ _MARK_AT, _MARK = 8, b"DUCK"
 
 
 def is_missing(work: Path) -> bool:
-    """Whether there is no work file, or only what an earlier version of the connector left of one on
-    a full disk: nothing, or DuckDB's first header and not all three.
+    """Whether there is no work file, or only what an earlier version left of one on a full disk:
+    nothing, or DuckDB's first header and not all three.
     """
     with naming_errors(work):
         if not work.exists():

@@ -88,8 +88,8 @@ def naming_errors(path: Path) -> Iterator[None]:
     """
     try:
         yield
-    except sqlite3.ProgrammingError:
-        raise  # A connection that is used wrongly is our own mistake, and none of the file's.
+    except (sqlite3.ProgrammingError, sqlite3.IntegrityError):
+        raise  # Misuse, or a write that the tables refuse, is our own mistake and not the file's.
     except sqlite3.Error as error:
         raise _named(path, error) from error
     except _UNREADABLE as error:
@@ -123,7 +123,6 @@ def _named(path: Path, error: sqlite3.Error) -> WarehouseError:
         case (
             sqlite3.SQLITE_ERROR
             | sqlite3.SQLITE_MISUSE
-            | sqlite3.SQLITE_CONSTRAINT
             | sqlite3.SQLITE_MISMATCH
             | sqlite3.SQLITE_TOOBIG
         ):

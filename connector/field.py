@@ -112,7 +112,13 @@ class Field:
     filterable: bool
     format: Format | None
     personal: Personal | None
+    prose: bool
     part: type[Record] | None
+
+    @property
+    def is_prose(self) -> bool:
+        """Whether somebody writes sentences here, in which other people may be named."""
+        return self.prose or self.personal == "text"
 
     @property
     def detail_only(self) -> bool:
@@ -174,6 +180,7 @@ class Draft:
     item: tuple[str, ...] | None
     format: Format | None
     personal: Personal | None
+    prose: bool
 
 
 def field(
@@ -188,6 +195,7 @@ def field(
     item: tuple[str, ...] | None = None,
     format: Format | None = None,
     personal: Personal | None = None,
+    prose: bool = False,
 ) -> Any:
     """Declare a field. `about` is one sentence, which becomes the column's comment.
 
@@ -195,10 +203,21 @@ def field(
     API 2); `listed`, that list items show it; `write_only`, that only requests carry it;
     `sortable` and `filterable`, that lists take it as `sort` or as a query parameter; `item`, the
     values that list items document where those are fewer; `format`, a form that a string has
-    beyond its type; `personal`, what it tells of a person.
+    beyond its type; `personal`, what it tells of a person; `prose`, that it holds sentences, in
+    which people may be named, though it tells of none itself.
     """
     return Draft(
-        about, create, update, listed, write_only, sortable, filterable, item, format, personal
+        about,
+        create,
+        update,
+        listed,
+        write_only,
+        sortable,
+        filterable,
+        item,
+        format,
+        personal,
+        prose,
     )
 
 
@@ -208,6 +227,7 @@ def shown(
     listed: bool = False,
     sortable: bool = False,
     personal: Personal | None = None,
+    prose: bool = False,
 ) -> Any:
     """Declare a field that only responses carry: no request body takes it (API 2, marked
     "detail").
@@ -219,6 +239,7 @@ def shown(
         listed=listed,
         sortable=sortable,
         personal=personal,
+        prose=prose,
     )
 
 
@@ -254,5 +275,6 @@ def settle(name: str, draft: Draft, annotation: Any) -> Field:
         filterable=draft.filterable,
         format=draft.format,
         personal=draft.personal,
+        prose=draft.prose,
         part=part,
     )

@@ -200,7 +200,9 @@ class _Restoring:
                 lost += list_again(ledger, self._folder, known, self._manner.receipts, self._at)
             again = returned(self._settings)
             if again:
-                done = erase_all(self._settings, again, has_turn=True, now=self._now)
+                done = erase_all(
+                    self._settings, again, is_listed=True, has_turn=True, now=self._now
+                )
                 receipts = done.receipts
             self._show(placing, is_changed=bool(again))
         except ConnectorError as caught:

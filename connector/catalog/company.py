@@ -27,7 +27,7 @@ class Company(Resource, name="companies", singular="company", path="/companies",
     phone: str | None = field("Telephone number.", listed=True, personal="contact")
     website: str | None = field("Website.", format="url")
     industry: str | None = field("Industry.", listed=True, sortable=True)
-    description: str | None = field("What the company does.")
+    description: str | None = field("What the company does.", prose=True)
     company_size: CompanySize | None = field("Number of employees, as a band.")
     founded_year: int | None = field("Year of foundation.")
     primary_contact_name: str | None = field("Name of the first contact.", personal="identity")

@@ -65,7 +65,7 @@ class ContentType(
 
     name: str | None = shown("The type's name.", listed=True)
     slug: str | None = shown("The type's name in addresses.", listed=True)
-    description: str | None = shown("What the type is for.", listed=True)
+    description: str | None = shown("What the type is for.", listed=True, prose=True)
     icon: str | None = shown("The type's icon.", listed=True)
     is_system: bool | None = shown("Whether the platform made the type.", listed=True)
     is_active: bool | None = shown("Whether the type is in use.", listed=True)

@@ -49,10 +49,10 @@ class Job(Resource, name="jobs", singular="job", path="/jobs", scope="jobs"):
     fee_type: FeeType | None = field("How the agency's fee is worked out.")
     fee_percentage: float | None = field("The agency's fee as a percentage of the salary.")
     placement_fee: float | None = field("The agency's fee as an amount.")
-    description: str = field("What the job is, at length.", create=REQUIRED)
-    requirements: str | None = field("What an applicant must bring.")
-    responsibilities: str | None = field("What the holder of the job does.")
-    benefits: str | None = field("What the client offers besides pay.")
+    description: str = field("What the job is, at length.", create=REQUIRED, prose=True)
+    requirements: str | None = field("What an applicant must bring.", prose=True)
+    responsibilities: str | None = field("What the holder of the job does.", prose=True)
+    benefits: str | None = field("What the client offers besides pay.", prose=True)
     positions_available: int | None = field("How many people are to be hired.")
     application_deadline: date | None = field("The last day for applications.")
     start_date: date | None = field("The day on which the work begins.")
@@ -82,7 +82,7 @@ class Job(Resource, name="jobs", singular="job", path="/jobs", scope="jobs"):
     )
     meta_title: str | None = field("The public page's title for search engines.", write_only=True)
     meta_description: str | None = field(
-        "The public page's summary for search engines.", write_only=True
+        "The public page's summary for search engines.", write_only=True, prose=True
     )
     featured: bool | None = field("Whether the job is shown first.", write_only=True)
     internal_notes: str | None = field("Notes for colleagues.", write_only=True, personal="text")

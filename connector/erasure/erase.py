@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Any
 from connector.batch.publish import copy
 from connector.erasure.alone import alone
 from connector.erasure.files import clean, search
-from connector.erasure.finding import Known, find, seed_of
+from connector.erasure.finding import Known, again, find, seed_of
 from connector.erasure.places import Found, Place
 from connector.erasure.receipt import Receipt, keep
 from connector.erasure.returned import returned
@@ -34,7 +34,7 @@ from connector.publication.lock import alone as alone_publishing
 from connector.report import REPORT_FILE, write_report
 from connector.settings import Settings
 from connector.stamp import new_id
-from connector.suppression import Person
+from connector.suppression import Mention, Person
 from connector.suppression.key import make_key, read_key, token
 from connector.warehouse import Warehouse
 from connector.warehouse.compacting import compact
@@ -98,14 +98,21 @@ def erase(
         known = None if seed is None else find(settings, seed)
         found = None if known is None else places_of(settings, known)
         return Erased(found, unended=_unended(settings))
-    return erase_all(settings, returned(settings) if seed is None else [seed], now=now)
+    if seed is None:
+        return erase_all(settings, returned(settings), is_listed=True, now=now)
+    return erase_all(settings, [seed], now=now)
 
 
 def erase_all(
-    settings: Settings, seeds: Sequence[Person], *, has_turn: bool = False, now: Clock = _now
+    settings: Settings,
+    seeds: Sequence[Person],
+    *,
+    is_listed: bool = False,
+    has_turn: bool = False,
+    now: Clock = _now,
 ) -> Erased:
     """Erase each of these, in one turn; raises as `erase` does. Whoever `has_turn` holds the leases
-    already.
+    already; those who are `is_listed` were erased before.
     """
     folder = settings.folder
     if not folder.is_dir():
@@ -121,9 +128,9 @@ def erase_all(
         if warehouse.is_lost:
             # It is made again by the next pull, of a file that may hold the person.
             warehouse.prepare()
-        receipts = [erasing.carry_out(each) for each in erasing.erasures.unended()]
+        receipts = [erasing.carry_on(each) for each in erasing.erasures.unended()]
         found = None
-        knowns = [find(settings, seed) for seed in seeds]
+        knowns = [find(settings, seed, is_listed=is_listed) for seed in seeds]
         held = [known for known in knowns if known.records or _is_somewhere(settings, known)]
         if held:
             found, noted = erasing.begin(held)
@@ -170,6 +177,11 @@ class _Erasing:
         self.erasures.begin(noted.erasure, persons, hashes, noted.found, began)
         return found, noted
 
+    def carry_on(self, noted: Noted) -> tuple[Receipt, Path]:
+        """Carry out what was cut off, but for what somebody else has had since."""
+        persons = tuple(again(self._settings, each) for each in noted.persons)
+        return self.carry_out(replace(noted, persons=persons))
+
     def carry_out(self, noted: Noted) -> tuple[Receipt, Path]:
         """Do everything that the note says, whatever of it was done already."""
         self.erasures.take_out(noted.persons, noted.begun_at)
@@ -192,6 +204,8 @@ class _Erasing:
             by_hand=tuple(dict.fromkeys((*found["by_hand"], *left.by_hand))),
             not_searched=left.not_searched,
             waiting=waiting,
+            mentions=tuple(Mention(**each) for each in found.get("texts", ())),
+            shared=found.get("shared_identifiers", 0),
         )
         path = keep(receipt, self._folder)
         if not waiting:
@@ -266,6 +280,7 @@ def _joined(founds: Iterable[Found]) -> Found:
     batches: dict[str, None] = {}
     by_hand: dict[str, None] = {}
     not_searched: dict[str, None] = {}
+    mentions: set[Mention] = set()
     in_doubt = shared = 0
     for each in founds:
         for name, count in each.records.items():
@@ -276,6 +291,7 @@ def _joined(founds: Iterable[Found]) -> Found:
         batches |= dict.fromkeys(each.batches)
         by_hand |= dict.fromkeys(each.by_hand)
         not_searched |= dict.fromkeys(each.not_searched)
+        mentions |= set(each.mentions)
         in_doubt += each.in_doubt
         shared += each.shared
     return Found(
@@ -286,6 +302,7 @@ def _joined(founds: Iterable[Found]) -> Found:
         not_searched=tuple(not_searched),
         in_doubt=in_doubt,
         shared=shared,
+        mentions=tuple(sorted(mentions)),
     )
 
 

@@ -7,6 +7,7 @@ accounts' folders, Dagster's own, and what is compressed are not searched, and a
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,7 +61,7 @@ def search(folder: Path, person: Person) -> InFiles:
     for path in _walk(folder, folder, found.not_searched):
         suffix = path.suffix.lower()
         if path.parent == folder and path.name.startswith(_DAMAGED):
-            if _is_in_bytes(path, person):
+            if _is_in_log(path, person):
                 found.logs.append(path)
         elif path.parent == folder and path.name == REPORT_FILE:
             if _is_in_bytes(path, person):
@@ -131,12 +132,29 @@ def _is_packed(path: Path) -> bool:
 
 def _is_in_bytes(path: Path, person: Person) -> bool:
     """Whether the file names the person in any of the usual encodings."""
+    content = _bytes(path)
+    lowered = content.lower()
+    needles = (*person.needles, *person.ids)
+    return any(
+        any(each.encode(encoding, "ignore") in lowered for each in needles)
+        and person.is_named_in(html.unescape(content.decode(encoding, "replace")))
+        for encoding in _ENCODINGS
+    )
+
+
+def _is_in_log(path: Path, person: Person) -> bool:
+    """Whether bytes of the person may be in a log that was set aside, which is of no use but to a
+    person: no word begins or ends in it, so that what only looks like one counts.
+    """
+    content = _bytes(path).lower()
+    return any(each.encode() in content for each in (*person.needles, *person.ids))
+
+
+def _bytes(path: Path) -> bytes:
     try:
-        content = path.read_bytes().lower()
+        return path.read_bytes()
     except OSError as error:
         raise naming(path, error) from error
-    needles = (*person.needles, *person.ids)
-    return any(each.encode(e, "ignore") in content for each in needles for e in _ENCODINGS)
 
 
 def _walk(folder: Path, root: Path, not_searched: list[Path]) -> Iterator[Path]:

@@ -1,16 +1,18 @@
 """Who is meant: from an address or an id to everything by which the person is known.
 
-What a person shares with others, an office's number or a name that two people have, tells of
-nobody in particular: it is no mark of theirs.
+What any other record has as well, an office's number, a name that two people have or that is also
+a company's, tells of nobody in particular: it is no mark of the person (`marks.py`).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from connector.catalog import CATALOG
+from connector.erasure.marks import is_theirs, name_of, only_theirs, text_of, turned
 from connector.errors import Misused
 from connector.settings import Settings
 from connector.suppression import Group, Person, groups_of
@@ -18,7 +20,7 @@ from connector.suppression.identifiers import normal
 from connector.suppression.person import TEXT_CHARACTERS_MIN
 from connector.warehouse import Warehouse
 from connector.warehouse.file import opened
-from connector.warehouse.persons import Met, met, namesakes
+from connector.warehouse.persons import Met, alike, met
 
 RECORDS_MAX = 10
 """More candidates and leads than these with one address are several people, and one must be said
@@ -27,37 +29,39 @@ by id: an address such as `none@none.example` is nobody's.
 
 ID_CHARACTERS_MIN = 8
 
+_PREFIX = re.compile(r"^(?:https?://)?(?:www\.)?")
+
 
 @dataclass(slots=True)
 class _Marks:
     """Everything by which a person is known, as it was met."""
 
     emails: set[str] = field(default_factory=set)
-    phones: dict[str, set[str]] = field(default_factory=dict)
+    numbers: set[str] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
-    others: set[str] = field(default_factory=set)
+    addresses: set[str] = field(default_factory=set)
 
-    def add(self, resource: str, record: Mapping[str, Any], groups: Iterable[Group]) -> None:
-        """Take in what a version of a record shows of its person."""
-        for group in groups:
-            told = groups_of(resource) if group.ids == ("id",) else (group,)
-            for each in told:
-                self._add(record, each)
-            if group.is_whole:
-                self.others |= set(_addresses(resource, record))
+    def add(self, resource: str, record: Mapping[str, Any], group: Group) -> None:
+        """Take in what a group of a record's fields shows of its person."""
+        for each in groups_of(resource) if group.ids == ("id",) else (group,):
+            self.emails |= {normal("email", text_of(record.get(name))) for name in each.emails}
+            self.numbers |= {text_of(record.get(name)).lower() for name in each.phones}
+            self.names |= {name_of(record, parts) for parts in each.names} - {""}
+        if group.is_whole:
+            self.addresses |= set(_profiles(resource, record))
 
-    def _add(self, record: Mapping[str, Any], group: Group) -> None:
-        for name in group.emails:
-            if email := normal("email", _text(record.get(name))):
-                self.emails.add(email)
-        for name in group.phones:
-            text = _text(record.get(name))
-            if phone := normal("phone", text):
-                self.phones.setdefault(phone, set()).add(text.lower())
-        for parts in group.names:
-            words = [_text(record.get(name)) for name in parts]
-            if all(words) and " " in " ".join(words):
-                self.names.add(" ".join(words).lower())
+    def of(self, person: Person) -> Person:
+        """The person with these marks."""
+        names = [each for each in self.names if " " in each]
+        texts = (*names, *map(turned, names), *self.addresses)
+        numbers = frozenset(each for each in self.numbers if normal("phone", each))
+        return replace(
+            person,
+            emails=person.emails | (self.emails - {""}),
+            phones=person.phones | {normal("phone", each) for each in numbers},
+            numbers=numbers,
+            texts=frozenset(each for each in texts if len(each) >= TEXT_CHARACTERS_MIN),
+        )
 
 
 def seed_of(asked: str) -> Person:
@@ -84,97 +88,94 @@ class Known:
     shared: int
 
 
-def find(settings: Settings, seed: Person) -> Known:
-    """Everything by which the person is known, from what has landed. Raises a `WarehouseError`,
-    and `Misused` where an address is that of too many records to be one person.
+def find(settings: Settings, seed: Person, *, is_listed: bool = False) -> Known:
+    """Everything by which the person is known, and nobody else, from what has landed.
+
+    Raises a `WarehouseError`, and `Misused` where an address is that of several people; whoever
+    `is_listed` was erased before, and whatever has the address is theirs.
     """
     warehouse = Warehouse(settings.folder)
     if not warehouse.exists:
         return Known(seed, {}, 0)
     warehouse.prepare()
     with opened(warehouse.work) as connection:
-        first = tuple(met(connection, seed))
-        resources = _whole(first)
-        ids = seed.ids | resources.keys()
-        if not seed.ids and len(ids) > RECORDS_MAX:
-            raise Misused(
-                f"{len(ids)} candidates and leads have this address, and may be as many people",
-                action="Give the id of each record that is meant.",
-            )
-        person = replace(seed, ids=frozenset(ids), resources=resources)
+        whole = [each for each in met(connection, seed) if _is_whole(each)]
+        if not seed.ids and not is_listed:
+            _check_one(whole)
+        resources = {_id(each): each.resource for each in whole}
+        person = replace(seed, ids=seed.ids | resources.keys(), resources=resources)
         versions = tuple(met(connection, person))
-        marks = _Marks()
+        marks, own = _Marks(), _Marks()
         for each in versions:
-            marks.add(each.resource, each.record, _telling(each.groups))
-        others = Person(
-            emails=frozenset(marks.emails - seed.emails), phones=frozenset(marks.phones)
-        )
-        shared = _shared(tuple(met(connection, others)), person, marks.emails)
-        emails = seed.emails | (frozenset(marks.emails) - shared.emails)
-        person = replace(person, emails=emails)
-        shared_names = namesakes(connection, marks.names, person)
-    records: dict[str, set[str]] = {}
-    for each in versions:
-        records.setdefault(each.resource, set()).add(str(each.record.get("id")))
-    phones = {each: texts for each, texts in marks.phones.items() if each not in shared.phones}
-    names = marks.names - shared_names
-    texts = {*names, *(_turned(each) for each in names), *marks.others}
-    texts |= {each for written in phones.values() for each in written}
-    known = replace(
-        person,
-        phones=frozenset(phones),
-        texts=frozenset(each for each in texts if len(each) >= TEXT_CHARACTERS_MIN),
-    )
-    count = len(shared.emails) + len(shared.phones) + len(shared_names)
-    return Known(known, {name: frozenset(ids) for name, ids in records.items()}, count)
+            for group in each.groups:
+                if group.ids == ("id",) and person.knows("id", _id(each)):
+                    own.add(each.resource, each.record, group)
+        for each in versions:
+            for group in each.groups:
+                if _shows(group) and is_theirs(group, each.record, person, own.names):
+                    marks.add(each.resource, each.record, group)
+        full = marks.of(person)
+        known = only_theirs(settings, full, alike(connection, full), own.names or marks.names)
+        records: dict[str, set[str]] = {}
+        for each in met(connection, known):
+            records.setdefault(each.resource, set()).add(str(each.record.get("id")))
+    found = {name: frozenset(ids) for name, ids in records.items()}
+    return Known(known, found, _count(full) - _count(known))
 
 
-def _whole(versions: Iterable[Met]) -> dict[str, str]:
-    """The ids of records that are the person themselves, each with its resource."""
-    return {
-        normal("id", _text(each.record.get("id"))): each.resource
-        for each in versions
-        if any(group.is_whole for group in each.groups)
-    }
-
-
-def _telling(groups: Iterable[Group]) -> tuple[Group, ...]:
-    """Of the groups those that show by what their person is known."""
-    return tuple(each for each in groups if each.emails or each.phones or each.ids == ("id",))
-
-
-def _shared(versions: Iterable[Met], person: Person, emails: set[str]) -> Person:
-    """The marks that are somebody else's as well. An address is so where another candidate or lead
-    has it; a number also where a contact with another address, or with none, has it.
+def again(settings: Settings, person: Person) -> Person:
+    """The person of an erasure that was cut off, without what somebody else has had since. Raises
+    a `WarehouseError`.
     """
-    marks = _Marks()
-    for each in versions:
-        if normal("id", _text(each.record.get("id"))) in person.ids:
-            continue
-        for group in _telling(each.groups):
-            one = _Marks()
-            one.add(each.resource, each.record, (group,))
-            if group.is_whole:
-                marks.emails |= one.emails
-            if group.is_whole or not one.emails & (emails | person.emails):
-                marks.phones |= one.phones
-    return Person(emails=frozenset(marks.emails), phones=frozenset(marks.phones))
+    warehouse = Warehouse(settings.folder)
+    if not warehouse.exists:
+        return person
+    warehouse.prepare()
+    with opened(warehouse.work) as connection:
+        return only_theirs(settings, person, alike(connection, person), person.texts)
 
 
-def _addresses(resource: str, record: Mapping[str, Any]) -> Iterable[str]:
-    """Profile addresses and paths of the person's own, in lower case."""
+def _check_one(whole: Iterable[Met]) -> None:
+    """Raise `Misused` where these candidates and leads are not one person: too many, or of names
+    that have nothing to do with one another.
+    """
+    names: dict[str, set[str]] = {}
+    for each in whole:
+        shown = (name_of(each.record, parts) for group in each.groups for parts in group.names)
+        names.setdefault(_id(each), set()).update(filter(None, shown))
+    people: list[set[str]] = []
+    for theirs in filter(None, names.values()):
+        same = [each for each in people if each & theirs]
+        people = [each for each in people if each not in same] + [theirs.union(*same)]
+    if len(names) > RECORDS_MAX or len(people) > 1:
+        raise Misused(
+            f"{len(names)} candidates and leads have this address, and may be as many people",
+            action="Give the id of each record that is meant.",
+        )
+
+
+def _is_whole(each: Met) -> bool:
+    return any(group.is_whole for group in each.groups)
+
+
+def _id(each: Met) -> str:
+    return normal("id", text_of(each.record.get("id")))
+
+
+def _shows(group: Group) -> bool:
+    """Whether the group shows by what its person is known."""
+    return bool(group.emails or group.phones or group.ids == ("id",))
+
+
+def _count(person: Person) -> int:
+    """By how many addresses, numbers and names somebody is known; a name has two forms."""
+    return person.marks - sum(turned(each) != each for each in person.texts if "," not in each)
+
+
+def _profiles(resource: str, record: Mapping[str, Any]) -> Iterable[str]:
+    """The person's profile addresses, in lower case and without what all of them begin with."""
     for each in CATALOG[resource].fields.values():
-        text = _text(record.get(each.name))
-        is_address = each.format == "url" or "/" in text[1:]
-        if is_address and each.personal in ("identity", "contact"):
-            yield text.lower()
-
-
-def _turned(name: str) -> str:
-    """The name with the last word first, as lists have it."""
-    first, _, last = name.rpartition(" ")
-    return f"{last}, {first}"
-
-
-def _text(value: object) -> str:
-    return value.strip() if isinstance(value, str) else ""
+        text = text_of(record.get(each.name)).lower()
+        is_address = each.format == "url" and each.personal is not None
+        if is_address and "." in text and not any(map(str.isspace, text)):
+            yield _PREFIX.sub("", text).rstrip("/")

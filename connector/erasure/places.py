@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from connector.suppression import Mention
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -28,7 +30,8 @@ class Found:
     pushes in whose rows they are. `by_hand` are sentences on what the connector cannot clean;
     `not_searched` are places in the account's folder that it did not look into. `in_doubt` counts
     rows of pushes about the person whose fate is unknown, and `shared` the addresses, numbers and
-    names that somebody else has as well.
+    names that somebody else has as well. `mentions` are the texts that name the person and are of
+    somebody else's records or rows.
     """
 
     records: dict[str, int]
@@ -38,6 +41,7 @@ class Found:
     not_searched: tuple[str, ...] = ()
     in_doubt: int = 0
     shared: int = 0
+    mentions: tuple[Mention, ...] = ()
 
     @property
     def is_nothing(self) -> bool:
@@ -55,4 +59,5 @@ class Found:
             "not_searched": list(self.not_searched),
             "rows_in_doubt": self.in_doubt,
             "shared_identifiers": self.shared,
+            "texts": [asdict(each) for each in self.mentions],
         }

@@ -18,6 +18,8 @@ from connector.erasure.places import Place
 from connector.errors.files import naming
 from connector.ledger.erasures import Listed
 from connector.sources import RECEIPTS_FOLDER
+from connector.suppression import Mention
+from connector.words import counted
 
 KEPT = (
     "The rows of records: ids, states, dates, sources, and what is paid for bookings.",
@@ -30,8 +32,9 @@ KEPT = (
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """One erasure that has ended. `removed` are the places as they were found, and `left` those
-    that still hold something; `by_hand` and `not_searched` are as in `Found`. `waiting` are
-    sentences on what could not be done yet: with any, the erasure goes on with the next one.
+    that still hold something; `by_hand`, `not_searched`, `mentions` and `shared` are as in `Found`.
+    `waiting` are sentences on what could not be done yet: with any, the erasure goes on with the
+    next one.
     """
 
     erasure: str
@@ -45,6 +48,8 @@ class Receipt:
     by_hand: tuple[str, ...]
     not_searched: tuple[str, ...]
     waiting: tuple[str, ...] = ()
+    mentions: tuple[Mention, ...] = ()
+    shared: int = 0
 
     @property
     def is_clean(self) -> bool:
@@ -61,6 +66,8 @@ class Receipt:
             "ended_at": self.ended_at.isoformat(),
             "hashes": [{"of": each.kind, "hmac_sha256": each.token} for each in self.hashes],
             "removed": [asdict(each) for each in self.removed],
+            "texts": [asdict(each) for each in self.mentions],
+            "shared_identifiers": self.shared,
             "left": [asdict(each) for each in self.left],
             "waiting": list(self.waiting),
             "by_hand": list(self.by_hand),
@@ -76,6 +83,8 @@ class Receipt:
             f"Account: {account}. Recruitment Connector {self.version}.",
             f"Begun {self.begun_at:%Y-%m-%d %H:%M:%S}Z, ended {self.ended_at:%Y-%m-%d %H:%M:%S}Z.",
             *_section("Removed", [f"{each}: {each.rows:,}" for each in self.removed]),
+            *_section("Changed in records and rows of others", self._mentions()),
+            *_section("Left, since somebody else has it as well", self._left_alone()),
             *_section("Still there", [f"{each}: {each.rows:,}" for each in self.left]),
             *_section("Not done yet", self.waiting),
             *_section("To be done by hand", self.by_hand),
@@ -84,6 +93,16 @@ class Receipt:
             *_section("Hashes (HMAC-SHA256)", [f"{e.kind} {e.token}" for e in self.hashes]),
         ]
         return "\n".join(lines) + "\n"
+
+    def _mentions(self) -> list[str]:
+        """A line for each record or row of others that changed, with its fields."""
+        fields: dict[str, list[str]] = {}
+        for each in self.mentions:
+            fields.setdefault(f"{each.where} {each.row}", []).append(each.field)
+        return [f"{row}: {', '.join(names)}" for row, names in fields.items()]
+
+    def _left_alone(self) -> list[str]:
+        return [counted(self.shared, "address, number or name")] if self.shared else []
 
 
 def keep(receipt: Receipt, folder: Path) -> Path:

@@ -18,7 +18,8 @@ from connector.settings import Settings
 from connector.suppression import Person
 from connector.warehouse import Warehouse
 from connector.warehouse.file import opened
-from connector.warehouse.persons import named_rows, take_out
+from connector.warehouse.persons import Taken, named_rows, take_out
+from connector.warehouse.warehouse import WORK_FILE
 
 LAKEHOUSE = "lakehouse"
 """What the shared lakehouse is called among the files."""
@@ -39,11 +40,11 @@ def places_of(settings: Settings, known: Known) -> Found:
     folder, person = settings.folder, known.person
     if not folder.is_dir():
         return Found({}, ())
-    journal = in_journal(folder, person)
+    journal, work = in_journal(folder, person), _in_work(folder, person)
     files = search(folder, person)
     lakehouse, not_reached = _in_lakehouse(settings, person)
     places = [
-        *_in_work(folder, person),
+        *(Place(WORK_FILE, table, rows) for table, rows in work.rows.items()),
         *(
             Place(Ledger(folder).path.name, table, rows)
             for table, rows in (+journal.counts).items()
@@ -64,6 +65,7 @@ def places_of(settings: Settings, known: Known) -> Found:
         ),
         in_doubt=len(journal.in_doubt),
         shared=known.shared,
+        mentions=tuple(sorted(work.mentions | journal.mentions)),
     )
 
 
@@ -73,14 +75,12 @@ def in_journal(folder: Path, person: Person) -> InJournal:
         return Erasures(ledger).look(person) if ledger.exists else InJournal()
 
 
-def _in_work(folder: Path, person: Person) -> Iterator[Place]:
+def _in_work(folder: Path, person: Person) -> Taken:
     warehouse = Warehouse(folder)
     if not warehouse.exists:
-        return
+        return Taken()
     with opened(warehouse.work) as connection:
-        counts = take_out(connection, person, None)
-    for table, rows in counts.items():
-        yield Place(warehouse.work.name, table, rows)
+        return take_out(connection, person, None)
 
 
 def _in_lakehouse(settings: Settings, person: Person) -> tuple[InLakehouse, tuple[str, ...]]:

@@ -4,6 +4,7 @@ in which of the catalog's figures on them.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -97,12 +98,17 @@ def _count(connection: duckdb.DuckDBPyConnection, files: Sequence[str], person: 
     if not columns:
         return 0
     # One text of all columns, since a condition for each would cost more than the look.
-    text = f"lower(concat_ws(chr(31), {', '.join(columns)}))"
-    where = " OR ".join(f"contains(text, {literal(each)})" for each in person.needles)
-    ((rows,),) = connection.execute(
-        f"SELECT count(*) FROM (SELECT {text} AS text FROM {source}) WHERE {where}"
+    text = f"concat_ws(chr(31), {', '.join(columns)})"
+    where = " OR ".join(f"contains(lower(text), {literal(each)})" for each in person.needles)
+    rows = connection.execute(
+        f"SELECT text FROM (SELECT {text} AS text FROM {source}) WHERE {where}"
     ).fetchall()
-    return int(rows)
+    return sum(person.without(_unescaped(shown)) != _unescaped(shown) for (shown,) in rows)
+
+
+def _unescaped(text: str) -> str:
+    """The text without the signs with which JSON parts lines: they hide where a word begins."""
+    return re.sub(r"\\[nrt]", " ", text)
 
 
 def _in_statistics(catalog: Connection[Any], place: Place, person: Person) -> int:
@@ -128,6 +134,5 @@ def _in_statistics(catalog: Connection[Any], place: Place, person: Person) -> in
 def _named(figures: Sequence[tuple[Any, ...]], person: Person) -> Iterator[str]:
     for pair in figures:
         for value in pair:
-            lowered = value.lower()
-            if any(each in lowered for each in person.needles):
+            if person.without(value) != value:
                 yield value

@@ -23,8 +23,8 @@ from connector.ledger.migrations import OPEN
 from connector.ledger.push_reads import Key
 from connector.ledger.push_writes import Stamp
 from connector.resource import Declaration
-from connector.suppression import Group, Person, owned
-from connector.suppression.reduction import marked_groups
+from connector.suppression import Group, Mention, Person, owned
+from connector.suppression.reduction import changed_elsewhere, is_own, marked_groups
 from connector.value import MARK, VALUE_ERASED, is_redacted
 
 _TASK_MAPPINGS = ("fields", "afterwards", "base", "identity")
@@ -53,13 +53,15 @@ REDACTED = RowProblem(
 @dataclass(slots=True)
 class InJournal:
     """What the journal holds of a person: rows by table, the batches that they are of with the
-    names of their files, and the rows whose writes are in doubt.
+    names of their files, the rows whose writes are in doubt, and the texts that name the person in
+    rows about others.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
     batches: set[str] = field(default_factory=set)
     files: dict[str, str] = field(default_factory=dict)
     in_doubt: list[Key] = field(default_factory=list)
+    mentions: set[Mention] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -183,6 +185,26 @@ class _Left:
         task = self.task or {}
         return any(is_redacted(task.get(name)) for name in ("fields", "afterwards"))
 
+    def mentions(self, row: _Row, groups: tuple[Group, ...]) -> Iterator[Mention]:
+        """The texts that change in a row that is not the person's own."""
+        key = _shown(row.key)
+        if row.task is not None and self.task is not None:
+            for mapping in _TASK_MAPPINGS:
+                for name in changed_elsewhere(row.task[mapping], self.task[mapping], groups):
+                    yield Mention("push_rows", key, name)
+        for number, body in self.bodies.items():
+            if isinstance(body, Mapping):
+                for name in changed_elsewhere(row.bodies[number], body, groups):
+                    yield Mention("push_attempts", key, name)
+        for step, record in self.before.items():
+            for name in changed_elsewhere(row.before[step], record, groups):
+                yield Mention("push_before", key, name)
+
+
+def _shown(key: Key) -> str:
+    """A row's key as receipts show it."""
+    return "/".join(map(str, key))
+
 
 def _reduce_row(
     connection: sqlite3.Connection,
@@ -199,6 +221,7 @@ def _reduce_row(
         found.counts["push_rows"] += left.task != row.task
         found.counts["push_attempts"] += len(left.bodies)
         found.counts["push_before"] += len(left.before)
+        found.mentions.update(left.mentions(row, groups))
         if row.is_open:
             found.in_doubt.append(row.key)
     if stamp is None:
@@ -209,26 +232,29 @@ def _reduce_row(
         problem = ERASED if groups else REDACTED
         writes.move(connection, row.key, Move("refused_here", problem.code, (problem,)), stamp)
     elif groups:
+        gone = [name for group in groups for name in group.fields]
         connection.execute(
             "UPDATE push_problems SET received = NULL, found = NULL, change = ?"
-            " WHERE batch = ? AND number = ?",
-            (stamp.change, *row.key),
+            " WHERE batch = ? AND number = ? AND (?"
+            " OR field IN (SELECT value FROM json_each(?)))",
+            (stamp.change, *row.key, is_own(groups), json.dumps(gone)),
         )
     if is_changed:
-        _write(connection, row.key, left, stamp)
+        _write(connection, row.key, left, stamp, is_about=bool(groups))
 
 
-def _write(connection: sqlite3.Connection, key: Key, left: _Left, stamp: Stamp) -> None:
+def _write(
+    connection: sqlite3.Connection, key: Key, left: _Left, stamp: Stamp, *, is_about: bool
+) -> None:
     task = None if left.task is None else json.dumps(left.task)
-    connection.execute(
-        # A hash without a key can be guessed: it goes, but for that of a conversion, which is of
-        # an id, and keeps a lead from being converted twice.
-        "UPDATE push_rows SET task = ?, change = ?,"
-        " fingerprint = CASE operation WHEN 'convert' THEN fingerprint END,"
-        " subject = CASE WHEN record_id IS NOT NULL AND operation <> 'create' THEN subject END"
-        " WHERE batch = ? AND number = ?",
-        (task, stamp.change, *key),
-    )
+    if not is_about:
+        # The row is somebody else's: what keeps it from being sent twice stays.
+        connection.execute(
+            "UPDATE push_rows SET task = ?, change = ? WHERE batch = ? AND number = ?",
+            (task, stamp.change, *key),
+        )
+    else:
+        _write_without_hashes(connection, key, task, stamp)
     for attempt, body in left.bodies.items():
         connection.execute(
             "UPDATE push_attempts SET body = ?, change = ?"
@@ -243,6 +269,20 @@ def _write(connection: sqlite3.Connection, key: Key, left: _Left, stamp: Stamp) 
         )
 
 
+def _write_without_hashes(
+    connection: sqlite3.Connection, key: Key, task: str | None, stamp: Stamp
+) -> None:
+    connection.execute(
+        # A hash without a key can be guessed: it goes, but for that of a conversion, which is of
+        # an id, and keeps a lead from being converted twice.
+        "UPDATE push_rows SET task = ?, change = ?,"
+        " fingerprint = CASE operation WHEN 'convert' THEN fingerprint END,"
+        " subject = CASE WHEN record_id IS NOT NULL AND operation <> 'create' THEN subject END"
+        " WHERE batch = ? AND number = ?",
+        (task, stamp.change, *key),
+    )
+
+
 def _scrub(
     connection: sqlite3.Connection,
     table: str,
@@ -253,13 +293,17 @@ def _scrub(
     """Look for the person in the texts of a table."""
     columns = _TEXTS[table]
     names = ", ".join(columns)
-    rows = connection.execute(f"SELECT rowid, batch, {names} FROM {table}").fetchall()
-    for rowid, batch, *texts in rows:
+    number = "NULL" if table == "push_batches" else "number"
+    rows = connection.execute(f"SELECT rowid, batch, {number}, {names} FROM {table}").fetchall()
+    for rowid, batch, row, *texts in rows:
         left = [None if text is None else person.without(text) for text in texts]
         if left == texts:
             continue
         found.counts[table] += 1
         found.batches.add(batch)
+        key = batch if row is None else _shown((batch, row))
+        changed = (name for name, a, b in zip(columns, texts, left, strict=True) if a != b)
+        found.mentions.update(Mention(table, key, name) for name in changed)
         if stamp is not None:
             sets = ", ".join(f"{name} = ?" for name in columns)
             connection.execute(

@@ -1,7 +1,8 @@
-"""People in tables: the rows that are about somebody, and emptying them.
+"""People in tables: the rows that are about somebody or name them, and taking the person out.
 
-A row stays where it is, so that the numbers of the others stay right; its cells are emptied, but
-for those in which a report says what became of it.
+A row stays where it is, so that the numbers of the others stay right. The cells of a row about the
+person are emptied, but for those in which a report says what became of it; of a row about somebody
+else those cells are scrubbed that name the person.
 """
 
 from __future__ import annotations
@@ -21,8 +22,6 @@ from connector.errors.spreadsheet import DamagedSpreadsheet
 from connector.spreadsheet import container, parts
 from connector.spreadsheet.source import find
 from connector.spreadsheet.table import Table, open_table
-
-IsAbout = Callable[[Iterable[str]], bool]
 
 
 class Sought(parts.Naming, Protocol):
@@ -51,28 +50,25 @@ def rows_about(path: Path, who: Sought) -> InTable:
         return _in_workbook(path, who, writes=False)
     lines = list(_lines(path, _opened(path)))
     kept = _kept(lines)
-    return InTable(sum(_is_to_empty(line, kept, who.is_in_row) for line in lines))
+    return InTable(sum(_left(line, kept, who) != line for line in lines))
 
 
 def empty_rows(path: Path, who: Sought) -> int:
-    """Empty the rows of the table that are about the person, and correct a workbook's other parts,
-    in the file's own place, encoding and permissions; how many there were. Raises as `rows_about`
-    does, and a `WarehouseError`.
+    """Take the person out of the rows of the table, and correct a workbook's other parts, in the
+    file's own place, encoding and permissions; how many there were. Raises as `rows_about` does,
+    and a `WarehouseError`.
     """
     if _kind(path) == "xlsx":
         return _in_workbook(path, who, writes=True).rows
     table = _opened(path)
     lines = list(_lines(path, table))
     kept = _kept(lines)
-    emptied = 0
-    for line in lines:
-        if _is_to_empty(line, kept, who.is_in_row):
-            emptied += 1
-            _empty(line, kept)
+    left = [_left(line, kept, who) for line in lines]
+    emptied = sum(one != other for one, other in zip(left, lines, strict=True))
     if emptied:
         encoding = _written_encoding(path, table)
         text = io.StringIO(newline="")
-        csv.writer(text, delimiter=table.delimiter or ",", lineterminator="\r\n").writerows(lines)
+        csv.writer(text, delimiter=table.delimiter or ",", lineterminator="\r\n").writerows(left)
         _put(path, lambda file: file.write(text.getvalue().encode(encoding)))
     return emptied
 
@@ -108,18 +104,13 @@ def _kept(lines: Sequence[Sequence[str]]) -> list[int]:
     return [index for index, each in enumerate(lines[0] if lines else ()) if each in _KEPT]
 
 
-def _is_to_empty(line: Sequence[str], kept: Sequence[int], is_about: IsAbout) -> bool:
-    """Whether the row is about the person, and holds more than what stays of it: an id alone tells
-    of nobody.
-    """
-    holds_more = any(each for index, each in enumerate(line) if index not in kept)
-    return holds_more and is_about(line)
-
-
-def _empty(line: list[str], kept: Sequence[int]) -> None:
-    for index in range(len(line)):
-        if index not in kept:
-            line[index] = ""
+def _left(line: Sequence[str], kept: Sequence[int], who: Sought) -> list[str]:
+    """What remains of a row. What a report says of it stays: an id alone tells of nobody."""
+    is_about = who.is_in_row(line)
+    return [
+        each if index in kept else "" if is_about else who.without(each)
+        for index, each in enumerate(line)
+    ]
 
 
 def _measured(path: Path) -> bytes:
@@ -160,10 +151,12 @@ def _without_rows(content: bytes, who: Sought, *, writes: bool) -> tuple[int, by
             first = next(rows, ())
             kept = _kept([_texts(first)])
             for row in (first, *rows):
-                if _is_to_empty(_texts(row), kept, who.is_in_row):
+                texts = _texts(row)
+                left = _left(texts, kept, who)
+                if left != texts:
                     emptied += 1
                     if writes:
-                        _empty_cells(row, kept)
+                        _empty_cells(row, kept if who.is_in_row(texts) else None, texts, left)
         if writes and emptied:
             made = io.BytesIO()
             workbook.save(made)
@@ -177,10 +170,13 @@ def _texts(row: Sequence[Any]) -> list[str]:
     return ["" if cell.value is None else str(cell.value) for cell in row]
 
 
-def _empty_cells(row: Sequence[Any], kept: Sequence[int]) -> None:
-    for index, cell in enumerate(row):
-        if index not in kept:
-            cell.value = None
+def _empty_cells(
+    row: Sequence[Any], kept: Sequence[int] | None, texts: Sequence[str], left: Sequence[str]
+) -> None:
+    """Write what remains of a row; of one about the person, notes on all cells but `kept` go."""
+    for index, (cell, text, remains) in enumerate(zip(row, texts, left, strict=True)):
+        if remains != text or (kept is not None and index not in kept):
+            cell.value = remains or None
             cell.comment = None
             cell.hyperlink = None
 

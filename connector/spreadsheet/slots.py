@@ -169,6 +169,7 @@ def _of_content(declared: ContentTypeField, taken: set[str]) -> Slot:
         filterable=False,
         format=format,
         personal="text",
+        prose=False,
         part=None,
     )
     path = f"{CONTENT}.{key}"

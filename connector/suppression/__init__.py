@@ -11,7 +11,7 @@ from connector.suppression.identifiers import Kind
 from connector.suppression.key import KEY_FILE
 from connector.suppression.listed import Noticing, Suppressed
 from connector.suppression.owners import GROUPS, Group, groups_of
-from connector.suppression.person import Person
+from connector.suppression.person import Mention, Person
 from connector.suppression.reduction import MARK, Who, owned, reduced
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "MARK",
     "Group",
     "Kind",
+    "Mention",
     "Noticing",
     "Person",
     "Suppressed",

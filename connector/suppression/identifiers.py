@@ -19,7 +19,18 @@ PHONE_DIGITS_MIN = 7
 """Fewer digits than these are no number by which anybody is known."""
 
 EMAIL = re.compile(r"[^\s<>,;:\"'()\[\]|\\]+@[^\s<>,;:\"'()\[\]|\\@]+[^\s<>,;:\"'()\[\]|\\@.!?]")
-PHONE = re.compile(r"\+?\(?\d[\d ().\-/\u00a0]{5,}\d")
+PHONE = re.compile(r"(?<!\w)(?<!\w[-/_#])\+?\(?\d[\d ().\-/\u00a0]{5,}\d(?!\w)(?![-/_]\w)")
+
+_DIGITS_MAX = 15
+"""No telephone number has more: what is longer is a code or an account."""
+
+_BEFORE = re.compile(r"0?\d{0,3}|(?:\+|00)\d{0,5}")
+"""What stands before the digits that count: a country, an area. Anything longer is a code that
+ends as the number does.
+"""
+
+_WRITTEN_APART = re.compile(r"[^\s\u00a0]+")
+_PARTS_MAX = 8
 
 
 def normal(kind: Kind, value: str) -> str:
@@ -30,12 +41,45 @@ def normal(kind: Kind, value: str) -> str:
     return value.strip().casefold()
 
 
+def is_same_number(one: str, other: str) -> bool:
+    """Whether two writings are of one number: digit by digit, but for the country that one of them
+    may have and the other not.
+    """
+    (short, _), (long, has_country) = sorted(
+        map(_digits, (one, other)), key=lambda each: len(each[0])
+    )
+    before = len(long) - len(short)
+    return long.endswith(short) and (not before or (has_country and before <= len("0000")))
+
+
+def _digits(written: str) -> tuple[str, bool]:
+    """The digits that tell the number, and whether a country is among them."""
+    digits = re.sub(r"\D", "", written.replace("(0)", ""))
+    return digits.lstrip("0"), written.lstrip(" (").startswith("+") or digits.startswith("00")
+
+
 def replaced(text: str, knows: Callable[[Kind, str], bool], mark: str) -> str:
-    """The text with `mark` in the place of each address and number that `knows` says is known."""
-
-    def of(kind: Kind) -> Callable[[re.Match[str]], str]:
-        return lambda found: mark if knows(kind, found[0]) else found[0]
-
+    """The text with `mark` in the place of each address and number that `knows` says is known. An
+    address or a number that is part of a longer one, or of a code, is not there.
+    """
     if "@" in text:
-        text = EMAIL.sub(of("email"), text)
-    return PHONE.sub(of("phone"), text)
+        text = EMAIL.sub(lambda found: mark if knows("email", found[0]) else found[0], text)
+    return PHONE.sub(lambda found: _without_numbers(found[0], knows, mark), text)
+
+
+def _without_numbers(run: str, knows: Callable[[Kind, str], bool], mark: str) -> str:
+    """A run of digits and signs without the known numbers in it: other figures may stand beside."""
+    parts = [(each.start(), each.end()) for each in _WRITTEN_APART.finditer(run)]
+    for first, (start, _) in enumerate(parts):
+        for _, end in reversed(parts[first : first + _PARTS_MAX]):
+            if _may_be_number(run[start:end]) and knows("phone", run[start:end]):
+                return f"{run[:start]}{mark}{_without_numbers(run[end:], knows, mark)}"
+    return run
+
+
+def _may_be_number(written: str) -> bool:
+    digits = re.sub(r"\D", "", written)
+    sign = "+" if "+" in written else ""
+    return PHONE_DIGITS_MIN <= len(digits) <= _DIGITS_MAX and bool(
+        _BEFORE.fullmatch(sign + digits[:-PHONE_DIGITS])
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote
@@ -18,7 +18,8 @@ from connector.errors import LedgerDamaged, WarehouseError
 from connector.resource import Declaration, Resource
 from connector.suppression.identifiers import Kind, normal, replaced
 from connector.suppression.key import read_key, token
-from connector.suppression.person import TEXT_CHARACTERS_MIN, Person
+from connector.suppression.owners import groups_of
+from connector.suppression.person import Person
 from connector.suppression.reduction import MARK, owned, reduced
 
 _BUSY_SECONDS = 10.0
@@ -64,10 +65,20 @@ class Suppressed:
     def strip(self, record: Resource) -> Resource:
         """The record as it may land: the same object where it tells of nobody."""
         declaration: Declaration = record.declaration
-        left = reduced(declaration, record.raw, self)
+        left = reduced(declaration, record.raw, self._beside(declaration.name, record.raw))
         if left == record.raw:
             return record
         return type(record)(left, is_item=record.is_item, served_at=record.served_at)
+
+    def _beside(self, resource: str, values: Mapping[str, Any]) -> Self:
+        """The list without the numbers that the record shows as those of somebody else: who has a
+        desk, and its number, after a person who was erased keeps it.
+        """
+        theirs = owned(resource, values, self)
+        others = [group for group in groups_of(resource) if group not in theirs]
+        shown = [values.get(name) for group in others for name in group.phones]
+        tokens = {token(self.key, "phone", each) for each in shown if isinstance(each, str)}
+        return replace(self, tokens=self.tokens - tokens) if tokens & self.tokens else self
 
 
 @dataclass(slots=True)
@@ -91,11 +102,8 @@ class Noticing:
 
     def is_in_row(self, cells: Iterable[str]) -> bool:
         """Whether a table's row is about one of them; every cell is looked at."""
-        found = False
-        for cell in cells:
-            if len(cell) >= TEXT_CHARACTERS_MIN:
-                found |= self.without(cell) != cell or self.knows("id", cell)
-        return found
+        found = [self.without(cell) != cell or self.knows("id", cell) for cell in cells]
+        return any(found)
 
     def as_person(self) -> Person:
         """All who were met, as one person."""

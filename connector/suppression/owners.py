@@ -18,9 +18,9 @@ class Group:
     """Fields of a record that tell of one person, and those by which that person is known.
 
     `about` is a sentence's end for people: whom they tell of. The person is known by an id in one
-    of `ids`, by an address in one of `emails` or a number in one of `phones`; each of `names` is a
-    set of fields that make a name. `is_whole` says that the record is that person, so that what
-    nobody has declared in it is the person's as well.
+    of `ids` or by an address in one of `emails`. `phones` have numbers of theirs, and each of
+    `names` is a set of fields that make a name: other people may have both as well. `is_whole` says
+    that the record is that person, so that what nobody has declared in it is the person's as well.
     """
 
     about: str
@@ -67,11 +67,16 @@ GROUPS: Mapping[str, tuple[Group, ...]] = {
             phones=("primary_contact_phone",),
             names=(("primary_contact_name",),),
         ),
-        # An office's address is one person's only where that very address is to be erased.
+        # An office's address is one person's only where that very address is to be erased, and
+        # no candidate or lead has it.
         Group("whoever has the address", ("email",), emails=("email",)),
-        Group("whoever has the number", ("phone",), phones=("phone",)),
         Group("whoever has the address", ("billing_email",), emails=("billing_email",)),
-        Group("the company, if its id is given", _personal("companies"), ids=("id",)),
+        Group(
+            "the company, if its id is given",
+            _personal("companies"),
+            ids=("id",),
+            phones=("phone",),
+        ),
     ),
     "bookings": (
         Group(

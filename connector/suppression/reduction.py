@@ -28,12 +28,10 @@ class Who(Protocol):
 
 
 def is_of(group: Group, values: Mapping[str, Any], who: Who) -> bool:
-    """Whether the group's fields in these values tell of them."""
-    kinds: tuple[tuple[Kind, tuple[str, ...]], ...] = (
-        ("id", group.ids),
-        ("email", group.emails),
-        ("phone", group.phones),
-    )
+    """Whether the group's fields in these values tell of them: by an id or an address. A number
+    alone says nothing: many people have one switchboard, and numbers are given to somebody else.
+    """
+    kinds: tuple[tuple[Kind, tuple[str, ...]], ...] = (("id", group.ids), ("email", group.emails))
     return any(
         isinstance(value := values.get(name), str) and who.knows(kind, value)
         for kind, names in kinds
@@ -57,12 +55,15 @@ def reduced(declaration: Declaration, values: Mapping[str, Any], who: Who) -> di
 def without_groups(
     declaration: Declaration, values: Mapping[str, Any], groups: tuple[Group, ...], who: Who
 ) -> dict[str, Any]:
-    """What remains of a record without the fields of these groups."""
+    """What remains of a record without the fields of these groups. Of a record that is somebody
+    else's only prose is scrubbed: no other field of it is about them, whatever it reads like.
+    """
     gone = {name for group in groups for name in group.fields}
     is_whole = any(group.is_whole for group in groups)
+    is_theirs = is_own(groups)
     known = declaration.fields
     return {
-        name: scrubbed(value, who) if _may_name(known.get(name)) else value
+        name: scrubbed(value, who) if _may_name(known.get(name), is_theirs) else value
         for name, value in values.items()
         if name not in gone and not (is_whole and name not in known)
     }
@@ -82,9 +83,27 @@ def marked_groups(
     }
 
 
-def _may_name(field: Field | None) -> bool:
-    """Whether a text in the field may name somebody: ids, moments and choices do not."""
-    return field is None or (field.kind in (Kinds.STRING, Kinds.VALUES) and not field.values)
+def changed_elsewhere(
+    before: Mapping[str, Any], left: Mapping[str, Any], groups: tuple[Group, ...]
+) -> tuple[str, ...]:
+    """The fields that a reduction changed in a record that is not the person's own."""
+    if is_own(groups):
+        return ()
+    return tuple(name for name in before if name not in left or left[name] != before[name])
+
+
+def is_own(groups: tuple[Group, ...]) -> bool:
+    """Whether a record with these groups of fields is the person, rather than refers to them."""
+    return any(group.ids == ("id",) for group in groups)
+
+
+def _may_name(field: Field | None, is_theirs: bool) -> bool:
+    """Whether a text in the field may name them: prose, whatever nobody has declared, and in a
+    record of their own every text but ids, moments and choices.
+    """
+    if field is None or field.is_prose:
+        return True
+    return is_theirs and field.kind is Kinds.STRING and not field.values
 
 
 def scrubbed(value: Any, who: Who) -> Any:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,12 @@ import pyarrow as pa
 
 from connector.catalog import CATALOG
 from connector.resource import Declaration
-from connector.suppression import Group, Person, groups_of, owned
+from connector.suppression import Group, Mention, Person, groups_of, owned
 from connector.suppression.identifiers import PHONE_DIGITS
-from connector.suppression.reduction import scrubbed, without_groups
+from connector.suppression.reduction import changed_elsewhere, scrubbed, without_groups
 from connector.value import Kind
 from connector.warehouse.looks import staged
+from connector.warehouse.moment import from_microseconds
 from connector.warehouse.query import asking
 from connector.warehouse.quoting import literal, quoted
 from connector.warehouse.rows import as_json
@@ -33,6 +34,7 @@ _SCHEMAS = ("landing", "history")
 _OTHERS = ("sync", "push")
 _BATCH = 1000
 _TEXT_TYPES = ("VARCHAR", "JSON")
+_KEYS = ("run_id", "resource", "id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +56,38 @@ class Erasing:
     at: datetime
 
 
+@dataclass(slots=True)
+class Taken:
+    """What the tables hold of somebody: how many rows of each, and the texts that are not of their
+    own records.
+    """
+
+    rows: Counter[str] = field(default_factory=Counter)
+    mentions: set[Mention] = field(default_factory=set)
+
+
 def met(connection: duckdb.DuckDBPyConnection, person: Person) -> Iterator[Met]:
-    """Every version of every record that tells of the person, by an id, an address or a number."""
-    for resource in CATALOG.values():
-        for schema in _SCHEMAS:
-            for _, record in _rows(connection, schema, resource, _known_by(resource, person)):
-                groups = owned(resource.name, record, person)
-                if groups:
-                    yield Met(resource.name, record, groups)
+    """Every version of every record that tells of the person, by an id or an address."""
+    for resource, record in _versions(connection, lambda each: _known_by(each, person)):
+        groups = owned(resource.name, record, person)
+        if groups:
+            yield Met(resource.name, record, groups)
+
+
+def alike(
+    connection: duckdb.DuckDBPyConnection, person: Person
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every version of every record in which one of the person's marks may be, with its resource:
+    a first look, to be looked at again. Deleted records are among them.
+    """
+
+    def where(resource: Declaration) -> Iterator[str]:
+        yield from _known_by(resource, person)
+        yield from _named_in("_record", person)
+        yield from _called(resource, person)
+
+    for resource, record in _versions(connection, where):
+        yield resource.name, record
 
 
 def every_version(
@@ -78,27 +104,34 @@ def every_version(
                         yield resource.name, json.loads(record)
 
 
-def namesakes(
-    connection: duckdb.DuckDBPyConnection, names: Iterable[str], person: Person
-) -> frozenset[str]:
-    """Which of these lower-case names somebody else has as well, by a landed record that is not
-    the person's.
+def marked(
+    connection: duckdb.DuckDBPyConnection, mark: str, before: datetime
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Live records with the mark in a text whose details were last read before that moment, but for
+    what remains of people themselves, each with its resource.
     """
-    wanted = ", ".join(map(literal, sorted(names)))
-    found: set[str] = set()
-    for resource in CATALOG.values() if wanted else ():
-        for group in groups_of(resource.name):
-            for parts in group.names:
-                columns = ", ".join(f"trim({quoted(each)})" for each in parts)
-                name = f"lower(concat_ws(' ', {columns}))"
-                rows = connection.execute(
-                    f"SELECT {name}, _record::VARCHAR FROM landing.{quoted(resource.name)} "
-                    f"WHERE {name} IN ({wanted})"
-                ).fetchall()
-                for each, record in rows:
-                    if not owned(resource.name, json.loads(record), person):
-                        found.add(each)
-    return frozenset(found)
+    for resource in CATALOG.values():
+        is_person = any(group.is_whole for group in groups_of(resource.name))
+        where = "NOT EXISTS (FROM sync.erased AS e WHERE e.resource = $name AND e.id = held.id)"
+        rows = connection.execute(
+            f"SELECT _record::VARCHAR FROM landing.{quoted(resource.name)} AS held "
+            "WHERE _deleted_at IS NULL AND contains(_record::VARCHAR, $mark) "
+            # The server's clock shows whole seconds.
+            "AND _hydrated_at < date_trunc('second', $before::TIMESTAMPTZ) "
+            f"AND ({where if is_person else '$name IS NOT NULL'}) ORDER BY id",
+            {"mark": mark, "before": before.isoformat(), "name": resource.name},
+        ).fetchall()
+        for (record,) in rows:
+            yield resource.name, json.loads(record)
+
+
+def last_erased(connection: duckdb.DuckDBPyConnection, erasures: Iterable[str]) -> datetime | None:
+    """When somebody was last erased, these erasures apart; None where nobody was."""
+    rows = connection.execute(
+        "SELECT epoch_us(max(erased_at)) FROM sync.erased WHERE NOT list_contains($1, erasure)",
+        [sorted(erasures)],
+    ).fetchall()
+    return from_microseconds(rows[0][0])
 
 
 def named_rows(path: Path, person: Person) -> Counter[str]:
@@ -107,32 +140,38 @@ def named_rows(path: Path, person: Person) -> Counter[str]:
     """
     found: Counter[str] = Counter()
     with asking(path) as ask:
-        columns: dict[str, list[str]] = {}
-        for schema, table, column in ask(
-            "SELECT schema_name, table_name, column_name FROM duckdb_columns() "
+        columns: dict[str, list[tuple[str, str]]] = {}
+        for schema, table, column, type in ask(
+            "SELECT schema_name, table_name, column_name, data_type FROM duckdb_columns() "
             "JOIN duckdb_tables() USING (database_name, schema_name, table_name) "
             "WHERE data_type IN ('VARCHAR', 'JSON') ORDER BY ALL"
         ).rows:
-            columns.setdefault(f"{quoted(schema)}.{quoted(table)}", []).append(column)
-        for table, names in columns.items():
+            columns.setdefault(f"{quoted(schema)}.{quoted(table)}", []).append((column, type))
+        for table, typed in columns.items():
             # One text of all columns, since a condition for each would cost more than the look.
-            text = f"concat_ws(chr(31), {', '.join(map(quoted, names))})"
-            where = " OR ".join(_named_in("text", person))
+            text = f"lower(concat_ws(chr(31), {', '.join(quoted(name) for name, _ in typed)}))"
+            where = " OR ".join(f"contains({text}, {literal(each)})" for each in person.needles)
             if where:
-                rows = ask(
-                    f"SELECT count(*) FROM (SELECT {text} AS text FROM {table}) WHERE {where}"
-                )
-                found[table.replace('"', "")] += int(rows.rows[0][0])
+                shown = ", ".join(f"CAST({quoted(name)} AS VARCHAR)" for name, _ in typed)
+                rows = ask(f"SELECT {shown} FROM {table} WHERE {where}").rows
+                types = [type for _, type in typed]
+                found[table.replace('"', "")] += sum(_names(row, types, person) for row in rows)
     return +found
+
+
+def _names(texts: Iterable[str | None], types: Iterable[str], person: Person) -> bool:
+    """Whether one of a row's texts names the person."""
+    pairs = zip(texts, types, strict=True)
+    return any(text is not None and _scrubbed(text, type, person) != text for text, type in pairs)
 
 
 def take_out(
     connection: duckdb.DuckDBPyConnection, person: Person, erasing: Erasing | None
-) -> Counter[str]:
-    """Take the person out of every table; how many rows of each there were. Without `erasing`
-    nothing is written.
+) -> Taken:
+    """Take the person out of every table; what there was of them. Without `erasing` nothing is
+    written.
     """
-    found: Counter[str] = Counter()
+    found = Taken()
     for resource in CATALOG.values():
         where = [*_known_by(resource, person), *_named_in("_record", person)]
         for schema in _SCHEMAS:
@@ -142,14 +181,27 @@ def take_out(
                 left = without_groups(resource, record, groups, person)
                 if left == record:
                     continue
-                found[table] += 1
+                found.rows[table] += 1
+                for name in changed_elsewhere(record, left, groups):
+                    found.mentions.add(Mention(resource.name, str(record["id"]), name))
                 if erasing is not None:
                     _replace(connection, table, rowid, _columns(resource, record, left, groups))
                     if schema == "landing" and groups:
                         _mark(connection, resource.name, record["id"], erasing)
     for table, columns in _text_columns(connection).items():
-        found[table] += _scrub(connection, table, columns, person, writes=erasing is not None)
-    return +found
+        _scrub(connection, table, columns, person, found, writes=erasing is not None)
+    found.rows = +found.rows
+    return found
+
+
+def _versions(
+    connection: duckdb.DuckDBPyConnection, where: Callable[[Declaration], Iterable[str]]
+) -> Iterator[tuple[Declaration, dict[str, Any]]]:
+    """Every version of every record that any of a resource's conditions selects."""
+    for resource in CATALOG.values():
+        for schema in _SCHEMAS:
+            for _, record in _rows(connection, schema, resource, where(resource)):
+                yield resource, record
 
 
 def _rows(
@@ -192,6 +244,15 @@ def _named_in(column: str, person: Person) -> Iterator[str]:
         yield f"contains(lower(CAST({quoted(column)} AS VARCHAR)), {literal(each)})"
 
 
+def _called(resource: Declaration, person: Person) -> Iterator[str]:
+    """Conditions under which somebody may have one of the person's names, of parts or not."""
+    for parts in {parts for group in groups_of(resource.name) for parts in group.names}:
+        name = f"lower(concat_ws(' ', {', '.join(map(quoted, parts))}))"
+        name = f"regexp_replace(trim({name}), '[\\s\\p{{Z}}]+', ' ', 'g')"
+        for each in sorted(person.texts):
+            yield f"contains({name}, {literal(each)})"
+
+
 def _columns(
     resource: Declaration,
     record: Mapping[str, Any],
@@ -201,13 +262,13 @@ def _columns(
     """The columns of a row that change: null for what is gone, else the text as it is now."""
     gone = {name for group in groups for name in group.fields}
     changed: dict[str, Any] = {"_record": as_json(left)}
-    for field in resource.detail_fields:
-        if field.name in gone:
-            changed[field.name] = None
-        elif field.name in left and left[field.name] != record[field.name]:
-            is_json = field.kind is Kind.VALUES
-            value = left[field.name]
-            changed[field.name] = as_json(value) if is_json else value
+    for each in resource.detail_fields:
+        if each.name in gone:
+            changed[each.name] = None
+        elif each.name in left and left[each.name] != record[each.name]:
+            is_json = each.kind is Kind.VALUES
+            value = left[each.name]
+            changed[each.name] = as_json(value) if is_json else value
     return changed
 
 
@@ -256,25 +317,32 @@ def _scrub(
     table: str,
     columns: list[tuple[str, str]],
     person: Person,
+    found: Taken,
     *,
     writes: bool,
-) -> int:
-    """Look for the person in the texts of a table; how many of its rows name them."""
+) -> None:
+    """Look for the person in the texts of a table."""
     named = set()
+    keys = [name for name, _ in columns if name in _KEYS]
+    key = f"concat_ws('/', {', '.join(map(quoted, keys))})" if keys else "''"
     for name, type in columns:
         where = " OR ".join(_named_in(name, person))
         if not where:
-            return 0
+            return
         rows = connection.execute(
-            f"SELECT rowid, CAST({quoted(name)} AS VARCHAR) FROM {table} WHERE {where}"
+            f"SELECT rowid, {key}, CAST({quoted(name)} AS VARCHAR) FROM {table} WHERE {where}"
         ).fetchall()
-        for rowid, text in rows:
+        for rowid, row, text in rows:
             left = _scrubbed(text, type, person)
-            if left != text:
-                named.add(rowid)
-                if writes:
-                    _replace(connection, table, rowid, {name: left})
-    return len(named)
+            if left == text:
+                continue
+            named.add(rowid)
+            if not table.startswith("push."):
+                # The journal's copy has what the journal has, which is named by its own rows.
+                found.mentions.add(Mention(table, row, name))
+            if writes:
+                _replace(connection, table, rowid, {name: left})
+    found.rows[table] += len(named)
 
 
 def _scrubbed(text: str, type: str, person: Person) -> str:

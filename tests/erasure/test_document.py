@@ -40,7 +40,7 @@ def owners() -> Iterator[str]:
     yield "|---|---|---|---|"
     for name, groups in GROUPS.items():
         for group in groups:
-            known = ", ".join(f"`{each}`" for each in (*group.ids, *group.emails, *group.phones))
+            known = ", ".join(f"`{each}`" for each in (*group.ids, *group.emails))
             personal = [f.name for f in CATALOG[name].fields.values() if f.personal is not None]
             is_all = set(personal) == set(group.fields)
             fields = "all personal fields" if is_all else ", ".join(f"`{e}`" for e in group.fields)

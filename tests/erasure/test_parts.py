@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,9 @@ import pytest
 from connector.catalog import CATALOG
 from connector.erasure.finding import seed_of
 from connector.errors import Misused
+from connector.spreadsheet.persons import empty_rows, rows_about
 from connector.suppression import GROUPS, KEY_FILE, Person, Suppressed, reduced
-from connector.suppression.identifiers import normal, replaced
+from connector.suppression.identifiers import is_same_number, normal, replaced
 from connector.suppression.key import make_key, token
 
 ANN = Person(
@@ -30,6 +32,83 @@ def test_numbers_are_one_however_written(written: str) -> None:
     assert "call [x] now" == replaced(
         f"call {written} now", lambda kind, value: normal(kind, value) == "946095800", "[x]"
     )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "xann@mail.example or ann@mail.example.uk",
+        "Joann Lee, Ann Lees, Ann Lee-Jones, Ann LeeAnn",
+        "GB29NWBK07946095800, R-07946095800, 7712079460958003, 2024-07946095800",
+        "https://people.example/ann-old, other.people.example/ann, people.example/ann/7",
+    ],
+)
+def test_what_only_looks_like_a_mark_stays(text: str) -> None:
+    """An address in a longer one, a name in other words, and digits in a code are nobody's."""
+    person = replace(ANN, texts=ANN.texts | {"people.example/ann"})
+
+    assert text == person.without(text)
+
+
+def test_marks_are_found_as_people_write_them() -> None:
+    """Beside signs and figures, over lines, and with the country or without it."""
+    person = replace(
+        ANN,
+        texts=frozenset(("ann lee", "lee, ann", "people.example/ann")),
+        numbers=frozenset(("07946 095800",)),
+    )
+    text = "(Ann\nLee's) Lee, Ann/ANN LEE; 12 07946 095800, +44 (0)7946 095800 and"
+    left = "([erased]'s) [erased]/[erased]; 12 [erased], [erased] and"
+
+    assert left == person.without(text)
+    assert "see [erased]." == person.without("see https://www.people.example/ann/.")
+    assert "99 946095800" == person.without("99 946095800")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("+44 7946 095800", "07946 095800", True),
+        ("+44 (0)7946 095800", "0044 7946 095800", True),
+        ("07946 095800", "7946095800", True),
+        ("+44 7946 095800", "+49 7946 095800", False),
+        ("07946 095800", "307946095800", False),
+        ("946095800", "7946095800", False),
+    ],
+)
+def test_numbers_are_the_same_digit_by_digit(one: str, other: str, is_same: bool) -> None:
+    """A country may be written or not; any other digit makes another number."""
+    assert is_same == is_same_number(one, other) == is_same_number(other, one)
+
+
+def test_fields_of_others_are_no_prose() -> None:
+    """In a record that is somebody else's prose alone is scrubbed, whatever a field reads like."""
+    record = {"id": "c-2", "first_name": "Ann Lee", "source": "Ann Lee", "phone": "07946 095800"}
+    notes = {"notes": "Ann Lee", "internal_notes": "07946 095800"}
+
+    assert {**record, "notes": "[erased]", "internal_notes": "[erased]"} == reduced(
+        CATALOG["candidates"], {**record, **notes}, ANN
+    )
+
+
+def test_row_that_names_somebody_keeps_its_other_cells(tmp_path: Path) -> None:
+    """Of a table, the row with the person's address is emptied; a row about somebody else loses
+    the mention alone.
+    """
+    path = tmp_path / "people.csv"
+    path.write_text(
+        "email,notes\nann@mail.example,hers\nbob@mail.example,knows Ann Lee\n"
+        "x@y.example,Ann Leeds\n",
+        encoding="utf-8",
+    )
+
+    assert 2 == rows_about(path, ANN) == empty_rows(path, ANN)
+    assert [
+        "email,notes",
+        ",",
+        "bob@mail.example,knows [erased]",
+        "x@y.example,Ann Leeds",
+    ] == path.read_text(encoding="utf-8").splitlines()
 
 
 def test_short_numbers_are_nobodys() -> None:

@@ -1,0 +1,271 @@
+"""Small agencies of ordinary texts, in which people have much in common.
+
+A seed makes an agency: people with shared names, employers, desks and mailboxes, titles and
+addresses with slashes, names that are companies too, and codes that end as telephone numbers do.
+It is landed with a history, and the journal of pushes has rows about some and others.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from connector.catalog import CATALOG
+from connector.engine.ask import Commit, Event, Found, Gone
+from connector.engine.bookmark import Stream
+from connector.engine.push_asks import Move
+from connector.engine.push_plan import Plan, RowProblem, Terms, Verdict
+from connector.engine.task import Task
+from connector.ledger import Ledger, Owner
+from connector.ledger.journal import PUSH_LEASE, Journal
+from connector.settings import Settings
+from connector.warehouse import Run, Warehouse
+from connector.warehouse.file import opened
+from connector.warehouse.quoting import quoted
+from connector.wire import Request
+from tests.erasure.office import settings_of
+
+AT = datetime(2026, 9, 1, 9, 0, tzinfo=UTC)
+RESOURCES = ("jobs", "candidates", "companies", "bookings", "leads")
+JOURNAL = ("push_batches", "push_rows", "push_attempts", "push_problems", "push_before")
+
+FIRSTS = ("Ann", "Joann", "Jordan", "Baker", "Mary Ann", "Zoë", "Tom", "Olu")
+LASTS = ("Lee", "Leeds", "Tilly", "Smith", "Lee-Jones", "O'Brien", "Okafor")
+TITLES = ("UX/UI Designer", "C/C++ Engineer", "Manager", "R&D / QA Lead", "Jordan Smith Lecturer")
+EMPLOYERS = ("Ernst & Young / EY", "Baker Tilly", "Baker Tilly LLP", "A/S Nord", "Acme")
+STREETS = ("Flat 2/1", "c/o 12/3", "1 High Street", "Unit 4/5")
+CITIES = ("Leeds", "Jordan", "Glasgow / Edinburgh")
+DESKS = ("+44 20 7946 0000", "020 7946 0000", "(020) 7946 0001")
+PROFILES = ("https://people.example/ann", "https://people.example/ann-lee", "http://acme.example/")
+MAILBOXES = ("jobs@acme.example", "ann@x.example")
+
+
+class Agency:
+    """One agency in a folder. `records` are those that landed last, by resource and id."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.settings: Settings = settings_of(folder)
+        self.folder = self.settings.folder
+        self._random = random.Random(seed)
+        self.records: dict[str, dict[str, dict[str, Any]]] = {name: {} for name in RESOURCES}
+        self.warehouse = Warehouse(self.folder)
+        self.warehouse.prepare()
+        self.warehouse.begin(Run("the-run", "pull", started_at=AT))
+        self._make()
+        with self.warehouse.keeping():
+            self._land(AT)
+            self._change()
+            self._land(AT + timedelta(hours=1))
+            gone = {self._one("candidates")["id"]: Gone(AT + timedelta(hours=2))}
+            events = (Event("unknown_value", f"source {self._mention()!r} is not documented"),)
+            stream = Stream(CATALOG["candidates"])
+            self.warehouse.commit(stream, Commit(gone=gone, events=events), "the-run", AT)
+        self._push()
+
+    # -- records ----------------------------------------------------------------------------------
+
+    def people(self) -> list[dict[str, Any]]:
+        """Candidates and leads."""
+        return [*self.records["candidates"].values(), *self.records["leads"].values()]
+
+    def _pick(self, *of: Any) -> Any:
+        return self._random.choice(of)
+
+    def _one(self, resource: str) -> dict[str, Any]:
+        found: dict[str, Any] = self._pick(*self.records[resource].values())
+        return found
+
+    def _number(self) -> str:
+        own = f"+44 7700 9{self._random.randrange(10_000, 99_999)}"
+        return str(self._pick(own, own, own.replace("+44 ", "0"), *DESKS))
+
+    def _add(self, resource: str, **fields: Any) -> None:
+        id = f"{resource}-{len(self.records[resource]):08}"
+        dates = {"created_at": AT.isoformat(), "updated_at": AT.isoformat()}
+        self.records[resource][id] = {"id": id, **fields, **dates}
+
+    def _person(self, resource: str, number: int) -> dict[str, Any]:
+        first, last = self._pick(*FIRSTS), self._pick(*LASTS)
+        own = f"{first.split()[-1].lower()}.{number}@x.example"
+        return {
+            "first_name": first,
+            "last_name": last,
+            "email": self._pick(own, own, own, f"jo{own}", *MAILBOXES),
+            "phone": self._pick(None, self._number()),
+            "mobile": self._pick(None, self._number()),
+            "network_url": self._pick(
+                None, *PROFILES, f"https://people.example/{resource}/{number}"
+            ),
+            "city": self._pick(*CITIES),
+            "source": self._pick("fair", "fair / stand 3", "Baker Tilly"),
+        }
+
+    def _make(self) -> None:
+        for number in range(9):
+            self._add(
+                "candidates",
+                **self._person("candidates", number),
+                address_line1=self._pick(*STREETS),
+                current_job_title=self._pick(*TITLES),
+                current_company=self._pick(*EMPLOYERS),
+                cv_file_path=self._pick("cv/shared.pdf", f"cv/{number}.pdf"),
+                status="screening",
+            )
+        for number in range(5):
+            person = self._person("leads", number + 100)
+            self._add("leads", **person, address=self._pick(*STREETS), company_name="A/S Nord")
+        for employer in EMPLOYERS:
+            someone = self._pick(*self.people())
+            self._add(
+                "companies",
+                name=employer,
+                legal_name=f"{employer} Ltd",
+                email=self._pick("office@acme.example", someone["email"]),
+                phone=self._pick(*DESKS, someone["phone"]),
+                website=self._pick(None, *PROFILES),
+                **self._contact("primary_contact", someone),
+            )
+        for number in range(6):
+            self._add(
+                "jobs",
+                title=self._pick(*TITLES),
+                location=self._pick(*CITIES),
+                reference_code=f"J/{number}",
+            )
+        for _ in range(9):
+            self._add(
+                "bookings",
+                booking_type="interview",
+                candidate_id=self._one("candidates")["id"],
+                lead_id=self._pick(None, self._one("leads")["id"]),
+                interview_panel=self._pick("Mr / Mrs Panel", *EMPLOYERS, "Ann Lee, Tom Smith"),
+                **self._contact("contact", self._pick(*self.people())),
+            )
+        self._write()
+
+    def _contact(self, prefix: str, someone: Mapping[str, Any]) -> dict[str, Any]:
+        """A contact: somebody who is known, a stranger, or a bit of both."""
+        name = f"{someone['first_name']} {someone['last_name']}"
+        stranger = f"{self._pick(*FIRSTS)} {self._pick(*LASTS)}"
+        return {
+            f"{prefix}_name": self._pick(name, stranger, None),
+            f"{prefix}_email": self._pick(None, someone["email"], "c@firm.example"),
+            f"{prefix}_phone": self._pick(None, someone["phone"], *DESKS),
+        }
+
+    def _mention(self) -> str:
+        """A sentence that names somebody, or only looks like it."""
+        someone = self._pick(*self.people())
+        first, last, email = (someone[name] for name in ("first_name", "last_name", "email"))
+        number = someone["phone"] or someone["mobile"] or DESKS[0]
+        digits = "".join(filter(str.isdigit, number))
+        return str(
+            self._pick(
+                f"Recommended by {first} {last} <{email}>, tel {number}.",
+                f"See {last}, {first} / {someone['network_url']}.",
+                f"Ask {first} {last}s or jo{first.lower()} {last}.",
+                f"Account GB29NWBK{digits}, code R-{digits}, order 7712{digits}31.",
+                f"Mail xx{email} or {email}.uk; profile {someone['network_url']}-old",
+                f"The team / the {self._pick(*TITLES)} of {self._pick(*EMPLOYERS)}",
+            )
+        )
+
+    def _write(self) -> None:
+        """Write something into every prose."""
+        proses = {
+            "jobs": ("description",),
+            "candidates": ("notes", "internal_notes"),
+            "companies": ("description",),
+            "bookings": ("title", "internal_notes"),
+            "leads": ("notes",),
+        }
+        for resource, names in proses.items():
+            for record in self.records[resource].values():
+                record.update({name: self._mention() for name in names})
+
+    def _change(self) -> None:
+        """Some move on: another number, another name, another note."""
+        for record in self._random.sample(self.people(), 4):
+            record |= {"phone": self._number(), "notes": self._mention()}
+            record["updated_at"] = (AT + timedelta(minutes=30)).isoformat()
+        married = self._one("candidates")
+        married |= {"last_name": self._pick(*LASTS), "mobile": self._pick(*DESKS)}
+
+    def _land(self, at: datetime) -> None:
+        for resource in RESOURCES:
+            declared = CATALOG[resource]
+            records = [declared.record(dict(each)) for each in self.records[resource].values()]
+            what = Commit(records=tuple(Found(each, at) for each in records))
+            self.warehouse.commit(Stream(declared), what, "the-run", at)
+
+    # -- the journal ------------------------------------------------------------------------------
+
+    def _push(self) -> None:
+        """Push rows about some of them, and about people who never landed."""
+        tasks = []
+        for number in range(2, 6):
+            someone = self._one("candidates")
+            fields = {"notes": self._mention(), "phone": self._number()}
+            base, identity = {"phone": someone["phone"]}, {"email": someone["email"]}
+            tasks.append(
+                Task(
+                    number,
+                    "update",
+                    "candidates",
+                    fields,
+                    record_id=someone["id"],
+                    base=base,
+                    identity=identity,
+                )
+            )
+        for number in range(6, 9):
+            fields = {**self._person("candidates", number + 200), "notes": self._mention()}
+            identity = {"email": fields["email"]}
+            tasks.append(Task(number, "create", "candidates", fields, identity=identity))
+        said = RowProblem("email_format", "It is no address.", "notes", "Notes", self._mention())
+        verdict = Verdict(9, "invalid", "email_format", (said,))
+        plan = Plan("candidates", "upsert", "a/b.csv", "0" * 64, tuple(tasks), (verdict,))
+        with Ledger(self.folder) as ledger:
+            ledger.take_lease(PUSH_LEASE, Owner.of_this_process("r1", "push"), AT)
+            journal = Journal(ledger, "r1", now=lambda: AT)
+            batch = journal.undertake(plan, Terms())
+            for task in tasks[:6]:
+                body = json.dumps(dict(task.fields)).encode()
+                path = f"/api/v1/candidates/{task.record_id or ''}"
+                before = self.records["candidates"].get(task.record_id or "")
+                request = Request("candidates", task.operation, "PUT", path, "x", body=body)
+                journal.intend((batch, task.number), request, before=before, sent_after=AT)
+                move = Move("accepted", "", record_id=task.record_id, fate="accepted")
+                if task.operation == "create":
+                    move = Move("refused", "validation_error", fate="refused")
+                journal.move((batch, task.number), move)
+            journal.end(batch, "partial", requests=2, seconds=1.0)
+            ledger.release_lease(PUSH_LEASE, "r1")
+
+
+def rows(agency: Agency) -> dict[tuple[str, ...], dict[str, Any]]:
+    """Every version of every record, every event and every row of the journal, by its key."""
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    with opened(agency.warehouse.work) as connection:
+        for schema, key in (("landing", "1"), ("history", "_version")):
+            for name in RESOURCES:
+                sql = f"SELECT {key} AS key, * FROM {schema}.{quoted(name)}"
+                for row in connection.execute(sql).to_arrow_table().to_pylist():
+                    found[schema, name, row["id"], str(row["key"])] = row
+        sql = "SELECT * FROM sync.events ORDER BY ALL"
+        for number, row in enumerate(connection.execute(sql).to_arrow_table().to_pylist()):
+            found["sync", "events", f"{row['run_id']}/{row['resource']}", str(number)] = row
+    with closing(sqlite3.connect(agency.folder / "ledger.sqlite")) as ledger:
+        ledger.row_factory = sqlite3.Row
+        for name in JOURNAL:
+            for each in ledger.execute(f"SELECT rowid AS place, * FROM {name}"):
+                row = {k: each[k] for k in each.keys() if k != "change"}  # noqa: SIM118
+                key = "/".join(str(row[k]) for k in ("batch", "number") if k in row)
+                found["journal", name, key, str(row["place"])] = row
+    return found

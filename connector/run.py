@@ -59,7 +59,7 @@ async def pull(
     resources: Sequence[str] = (),
     *,
     manner: Manner = _THE_LEAST,
-    ids: Sequence[str] = (),
+    ids: Sequence[str] | Mapping[str, Sequence[str]] = (),
     budget: int | None = None,
     asks_anyway: bool = False,
     publishes: bool = True,
@@ -72,20 +72,23 @@ async def pull(
     """Bring the landing of the resources (default: all) up to date and publish it.
 
     `manner` asks for more than the least; its `scrub_requests` are shared out among the resources
-    by their size. `ids` reads those records of one resource and nothing else. At most `budget`
-    requests are sent, retries among them. `asks_anyway` asks the API even where it said that the
-    month is spent. What landed is published in the end, with models told to `building` as they
-    are built, unless somebody else `publishes` it. `connect` makes the client; another may have a
-    clock, waits and limits of its own.
+    by their size. `ids` reads those records of one resource and nothing else, or by resource those
+    of several. At most `budget` requests are sent, retries among them. `asks_anyway` asks the API
+    even where it said that the month is spent. What landed is published in the end, with models
+    told to `building` as they are built, unless somebody else `publishes` it. `connect` makes the
+    client; another may have a clock, waits and limits of its own.
 
     Raises `UnknownName` for a resource that does not exist, `Misused` for a budget of nothing and
     for ids of no single resource, `SettingsError` for a missing address or key, `LeaseHeld` while
     another pull of the account is under way, and `WarehouseError` where nothing could be recorded;
     every other end is in the report.
     """
-    names = select(resources)
-    if ids and len(names) != 1:
-        raise Misused("ids were given, and not the one resource that they belong to")
+    names = select(tuple(ids) if isinstance(ids, Mapping) else resources)
+    if not isinstance(ids, Mapping):
+        if ids and len(names) != 1:
+            raise Misused("ids were given, and not the one resource that they belong to")
+        ids = {names[0]: ids} if ids else {}
+    wanted = {name: tuple(dict.fromkeys(each)) for name, each in ids.items()}
     visit = visiting(
         settings,
         command,
@@ -96,7 +99,7 @@ async def pull(
         connect=connect,
     )
     async with visit as visited:
-        pulling = _Pull(visited, manner, tuple(dict.fromkeys(ids)))
+        pulling = _Pull(visited, manner, wanted)
         if publishes:
             pulling.publish = partial(
                 publish, settings, run_id=visited.run.run_id, watch=building, now=now
@@ -107,7 +110,7 @@ async def pull(
 class _Pull:
     """One pull under way."""
 
-    def __init__(self, visit: Visit, manner: Manner, ids: tuple[str, ...]) -> None:
+    def __init__(self, visit: Visit, manner: Manner, ids: Mapping[str, tuple[str, ...]]) -> None:
         self._world, self._turn, self._run = visit.world, visit.turn, visit.run
         self._warehouse, self._notices = visit.world.warehouse, visit.notices
         self._manner, self._ids = manner, ids
@@ -231,7 +234,7 @@ class _Pull:
                 if not self._ids:
                     progress.add(await self._stream(stream, progress, shares[stream.name]))
             if self._ids:
-                await self._records(streams, progress)
+                await self._records(name, streams, progress)
         except ConnectorError as raised:
             error, outcome = raised, _named(raised)
         done = await self._ended(name, before, outcome, error, progress)
@@ -251,13 +254,14 @@ class _Pull:
         steps = engine.pull(stream.resource, bookmark, manner)
         return await Drive(self._world, stream, progress).to_its_end(steps)
 
-    async def _records(self, streams: tuple[Stream, ...], progress: Progress) -> None:
+    async def _records(self, name: str, streams: tuple[Stream, ...], progress: Progress) -> None:
         """Read the ids alone. Of a resource with parents only those that are landed can be read,
         since no address of the API finds a record without its parent; the others are told.
         """
-        unknown, told = set(self._ids), list[str]()
+        wanted = self._ids[name]
+        unknown, told = set(wanted), list[str]()
         for stream in streams:
-            ids = self._ids
+            ids = wanted
             if stream.parent is not None:
                 looked = ask.Between(None, None)
                 held = await asyncio.to_thread(self._warehouse.look, stream, looked)

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 from connector.alert_settings import PORTS
 from connector.backup.placing import leftovers
 from connector.engine.quota import shown
+from connector.erasure.harm import REREAD, counts_of, harmed
 from connector.errors import ConnectorError
 from connector.ledger import Ledger
 from connector.ledger.backups import Backups
@@ -140,7 +141,9 @@ def _leftovers(settings: Settings) -> Check:
 
 
 def _erasures(settings: Settings) -> Check:
-    """Whether an erasure was begun and not ended, and whether everybody erased is known again."""
+    """Whether an erasure was begun and not ended, whether everybody erased is known again, and
+    whether one may have overwritten others.
+    """
     with Ledger(settings.folder) as ledger:
         erasures = Erasures(ledger)
         unended = len(erasures.unended()) if ledger.exists else 0
@@ -149,10 +152,13 @@ def _erasures(settings: Settings) -> Check:
         found = f"the list in {ledger.path.name} lacks {counted(unlisted, 'hash', 'hashes')}"
         action = "Nothing: the next pull takes them from the receipts. Find out what was lost."
         return Check("erasures", "warning", f"{found} that receipts have", action)
-    if not unended:
-        return Check("erasures", "ok", "none was cut off")
-    action = "Run 'connector erase --apply', which brings it to its end."
-    return Check("erasures", "warning", f"{unended} begun and not ended", action)
+    if unended:
+        action = "Run 'connector erase --apply', which brings it to its end."
+        return Check("erasures", "warning", f"{unended} begun and not ended", action)
+    if suspects := harmed(settings):
+        found = f"an earlier one may have overwritten texts of others: {counts_of(suspects)}"
+        return Check("erasures", "warning", found, REREAD)
+    return Check("erasures", "ok", "none was cut off, and none has overwritten others")
 
 
 def _alerts(settings: Settings) -> Check:

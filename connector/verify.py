@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from connector.catalog import declaration
 from connector.client import Client
 from connector.engine.compare import Comparison, compare
+from connector.erasure.harm import harmed
 from connector.errors import ConnectorError, Stopped
 from connector.outcome import Progress, Watch
 from connector.settings import Settings
@@ -22,13 +25,16 @@ from connector.visit import select, visiting
 class VerifyReport:
     """How the landing compares with the API, by stream (`content_items/ID` for items).
 
-    `error` is what ended it early, if anything did; then what was compared until then is here.
+    `harmed` counts by resource the differing records that an earlier erasure may have overwritten:
+    no pull reads them by itself. `error` is what ended it early, if anything did; then what was
+    compared until then is here.
     """
 
     streams: dict[str, Comparison]
     requests: int
     seconds: float
     error: ConnectorError | None = None
+    harmed: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def is_equal(self) -> bool:
@@ -53,6 +59,8 @@ class VerifyReport:
                 for name, each in self.streams.items()
             },
         }
+        if self.harmed:
+            shown["harmed_by_erasures"] = dict(self.harmed)
         if self.error is not None:
             shown["error"] = self.error.as_json()
         return shown
@@ -88,4 +96,9 @@ async def verify(
         except ConnectorError as error:
             failed = error
         requests = world.tally.requests
-    return VerifyReport(streams, requests, time.monotonic() - started, failed)
+    suspects = await asyncio.to_thread(harmed, settings)
+    lost: Counter[str] = Counter()
+    for name, each in streams.items():
+        resource = name.partition("/")[0]
+        lost[resource] += len(each.stale.keys() & set(suspects.get(resource, ())))
+    return VerifyReport(streams, requests, time.monotonic() - started, failed, +lost)

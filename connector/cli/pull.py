@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -18,9 +19,11 @@ from connector.cli.publish import BuildFollower, unshared
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Meter, Terminal
 from connector.engine.pull import Manner
-from connector.errors import Stopped
+from connector.erasure import harmed
+from connector.errors import Misused, Stopped
 from connector.outcome import PullReport
 from connector.run import pull as run_pull
+from connector.visit import select
 from connector.warehouse import ResourceRun
 
 _LOGGER = logging.getLogger(__name__)
@@ -99,6 +102,13 @@ class Follower:
     metavar="ID,...",
     help="Read these records of one RESOURCE again, and nothing else.",
 )
+@click.option(
+    "--reread-erased",
+    "rereads",
+    is_flag=True,
+    help="Read the records again that an earlier erasure of somebody else may have overwritten, and"
+    " nothing else.",
+)
 @options.accept_deletes
 @options.ask_anyway
 def pull(
@@ -106,6 +116,7 @@ def pull(
     *,
     resources: tuple[str, ...],
     ids: str | None,
+    rereads: bool,
     budget: int | None,
     asks_anyway: bool,
     **manner: Any,
@@ -117,11 +128,24 @@ def pull(
     any moment: what has landed is kept, and the next pull goes on from there. One pull of an
     account runs at a time; another one says who is at it, and sends nothing.
     """
+    wanted: Sequence[str] | Mapping[str, Sequence[str]] = _ids(ids)
+    if rereads:
+        if wanted or any(manner.values()):
+            raise Misused(
+                "--reread-erased is given with something else to read",
+                action="Give it alone, or with the resources that are meant.",
+            )
+        names = select(resources)
+        found = harmed(session.load())
+        wanted = {name: ids for name, ids in found.items() if name in names}
+        if not wanted:
+            session.terminal.say("No text was overwritten by an erasure: nothing is to be read.")
+            return 0
     return pull_and_print(
         session,
         resources,
         manner=Manner(**manner),
-        ids=_ids(ids),
+        ids=wanted,
         budget=budget,
         asks_anyway=asks_anyway,
     )

@@ -13,6 +13,7 @@ from connector.cli import options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Meter, Terminal
 from connector.engine.compare import Comparison
+from connector.erasure.harm import REREAD
 from connector.errors import Stopped
 from connector.verify import VerifyReport
 from connector.verify import verify as run_verify
@@ -77,6 +78,11 @@ def _print(terminal: Terminal, report: VerifyReport) -> None:
             terminal.warn(str(error))
         else:
             terminal.fail(error)
+    for name, count in report.harmed.items():
+        terminal.warn(
+            f"{name}: {counted(count, 'record')} may have lost a text to an earlier erasure of"
+            f" somebody else, which no pull notices. {REREAD}"
+        )
     cost = f"{counted(report.requests, 'request')} in {report.seconds:,.1f} s"
     if report.is_equal:
         terminal.say(f"The landing equals the API ({cost}).")

@@ -7,6 +7,7 @@ unnoticed, and writes a receipt. Retention does the same by rules, for those who
 """
 
 from connector.erasure.erase import Erased, erase, release
+from connector.erasure.harm import harmed
 from connector.erasure.places import Found, Place
 from connector.erasure.receipt import Receipt
 from connector.erasure.retention import Due, retain
@@ -23,6 +24,7 @@ __all__ = [
     "Receipt",
     "Rule",
     "erase",
+    "harmed",
     "read_rules",
     "release",
     "retain",

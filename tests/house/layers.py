@@ -73,11 +73,11 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "log": frozenset(),
     "inbox": _ROOMS | {"advice", "asking", "preview", "push"},
     "plan": _RUN,
-    "verify": _RUN,
+    "verify": _RUN | {"erasure"},
     "advice": _ROOMS,
     "accounts": frozenset(("settings", "sources", "errors")),
     "alerts": _ROOMS | {"advice", "outcome"},
-    "upkeep": _ROOMS | {"permissions", "backup"},
+    "upkeep": _ROOMS | {"permissions", "backup", "erasure"},
     "doctor": _ROOMS | {"upkeep", "lakehouse"},
     "demo": _BELOW | {"sandbox"},
     "cli": _RUN

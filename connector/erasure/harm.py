@@ -1,0 +1,82 @@
+"""Texts that an earlier version's erasure may have overwritten, though they were somebody else's.
+
+Up to the version whose receipts name the texts of others that they changed, an erasure took any
+field with a slash in it for an address of the person, and put `MARK` in its place wherever another
+record had the same. A landed record is suspect where a text of it has the mark, no receipt names
+the text, and its detail was last read before such an erasure ended. Reading it again is the cure,
+and the proof: what the list of those who were erased takes out of the new answer is rightly gone.
+Older versions in the history cannot be read again, nor can records that were deleted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from connector.erasure.receipt import RECEIPTS_FOLDER
+from connector.errors.files import naming
+from connector.settings import Settings
+from connector.suppression import MARK, Mention
+from connector.warehouse import Warehouse
+from connector.warehouse.file import opened
+from connector.warehouse.persons import last_erased, marked
+
+REREAD = "Run 'connector pull --reread-erased'."
+"""What to do about it."""
+
+
+def harmed(settings: Settings) -> dict[str, tuple[str, ...]]:
+    """The ids of landed records, by resource, in whose texts an earlier erasure may have
+    overwritten what was somebody else's. Raises a `WarehouseError`.
+    """
+    warehouse = Warehouse(settings.folder)
+    if not warehouse.exists:
+        return {}
+    receipts = tuple(_receipts(settings.folder / RECEIPTS_FOLDER))
+    naming_all = {str(each["erasure"]) for each in receipts if "texts" in each}
+    ended = [datetime.fromisoformat(each["ended_at"]) for each in receipts if "texts" not in each]
+    named = {Mention(**text) for each in receipts for text in each.get("texts", ())}
+    warehouse.prepare()
+    found: dict[str, list[str]] = {}
+    with opened(warehouse.work) as connection:
+        if (erased_at := last_erased(connection, naming_all)) is not None:
+            ended.append(erased_at)
+        if ended:
+            for resource, record in marked(connection, MARK, max(ended)):
+                if _is_suspect(resource, record, named):
+                    found.setdefault(resource, []).append(str(record["id"]))
+    return {name: tuple(sorted(ids)) for name, ids in found.items()}
+
+
+def counts_of(ids: Mapping[str, Collection[str]]) -> str:
+    """How many records of each resource, in words."""
+    return ", ".join(f"{name} {len(each):,}" for name, each in ids.items() if each)
+
+
+def _is_suspect(resource: str, record: Mapping[str, Any], named: Collection[Mention]) -> bool:
+    """Whether a text of the record has the mark, and no receipt says so."""
+    id = str(record["id"])
+    return any(
+        MARK in json.dumps(value, ensure_ascii=False)
+        for name, value in record.items()
+        if Mention(resource, id, name) not in named
+    )
+
+
+def _receipts(folder: Path) -> Iterator[dict[str, Any]]:
+    """The receipts of an account's folder; what is none is left out."""
+    try:
+        contents = [path.read_bytes() for path in sorted(folder.glob("erasure-*.json"))]
+    except OSError as error:
+        raise naming(folder, error) from error
+    for content in contents:
+        try:
+            receipt = json.loads(content)
+            datetime.fromisoformat(receipt["ended_at"])
+            tuple(Mention(**each) for each in receipt.get("texts", ()))
+        except (ValueError, TypeError, KeyError, AttributeError):
+            continue
+        yield receipt

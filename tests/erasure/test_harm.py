@@ -9,8 +9,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 
 from connector.catalog import CATALOG
+from connector.cli import main
 from connector.erasure import RECEIPTS_FOLDER, erase, harmed
 from connector.resource import Resource
 from connector.run import pull
@@ -88,6 +90,16 @@ class Harmed:
                 ).fetchall()
             ]
 
+    def call(self, *arguments: str) -> Result:
+        """Call the command on the agency."""
+        environ = {
+            "CONNECTOR_BASE_URL": self.sandbox.base_url,
+            "CONNECTOR_API_KEY": self.sandbox.key,
+            "CONNECTOR_DATA_DIR": str(self.settings.folder),
+            "CONNECTOR_MODELS": "off",
+        }
+        return CliRunner().invoke(main, list(arguments), env=environ)
+
     def said(self) -> tuple[str, str | None]:
         """What the doctor says of erasures, and what to do."""
         (check,) = (
@@ -144,8 +156,11 @@ def test_rightly_erased_is_reported_once(agency: Harmed) -> None:
     erase(agency.settings, "gone@x.example", applies=True)
 
     assert {agency.one, agency.named} == set(harmed(agency.settings)["candidates"])
-    asyncio.run(pull(agency.settings, ids=harmed(agency.settings)))
+    done = agency.call("pull", "--reread-erased")
 
+    assert 0 == done.exit_code, done.output
+    assert "nothing is to be read" in agency.call("pull", "--reread-erased").stderr
+    assert 2 == agency.call("pull", "--reread-erased", "--full").exit_code
     assert {} == harmed(agency.settings)
     assert "Ask Gone <[erased]>." == agency.texts("candidates", agency.named, "notes")[0]
     assert "see [erased]" == agency.texts("candidates", agency.plain, "notes")[0]

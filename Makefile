@@ -53,12 +53,13 @@ test: install  ## run the tests, on every core; WORKERS=3 by so many processes
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations 25
 
 # RUNS=10000 SCENARIO=A-F plays so many; SCENARIO=F SEED=87 TRACE=1 replays one and tells it.
+# WAREHOUSE=1 keeps the history of each in a real warehouse as well, ten times as slow.
 # TINY=all DEPTH=3 PULLS=2 plays every run of every tiny world; a shape and TAPE=0.3.1, one run.
 simulate: install  ## play the pull in simulated worlds; RUNS, SCENARIO, SEED, TRACE
 	$(BIN)/python -m tests.simulation $(if $(RUNS),--runs $(RUNS)) \
 	  $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(SEED),--seed $(SEED)) $(if $(TRACE),--trace) \
 	  $(if $(TINY),--tiny $(TINY)) $(if $(DEPTH),--depth $(DEPTH)) $(if $(PULLS),--pulls $(PULLS)) \
-	  $(if $(TAPE),--tape $(TAPE))
+	  $(if $(TAPE),--tape $(TAPE)) $(if $(WAREHOUSE),--warehouse)
 
 check: install  ## format, lint and types, as they must be before a commit
 	$(BIN)/ruff format --check .

@@ -22,7 +22,8 @@ from connector.catalog import CATALOG, Candidate
 from connector.engine.ask import PER_PAGE, Commit, Found
 from connector.engine.bookmark import Stream
 from connector.warehouse import Warehouse, landing
-from connector.warehouse.history import Edits, History
+from connector.warehouse.edits import Edits
+from connector.warehouse.history import History
 from connector.warehouse.version import Version
 
 RECORDS = 10_000
@@ -42,15 +43,16 @@ class Forgetful(History):
 
     def listed(self, items, held, at):  # type: ignore[no-untyped-def]
         """Nothing but the rows to land."""
-        return Edits(begun={id: (NOTHING, item) for id, item in items.items() if id not in held})
+        begun = {id: (NOTHING, item) for id, item in items.items() if id not in held}
+        return Edits(STREAM.resource, begun=begun)
 
     def read(self, found, held, same):  # type: ignore[no-untyped-def]
         """Nothing."""
-        return Edits()
+        return Edits(STREAM.resource)
 
-    def gone(self, gone, held):  # type: ignore[no-untyped-def]
+    def gone(self, gone):  # type: ignore[no-untyped-def]
         """Nothing."""
-        return Edits()
+        return Edits(STREAM.resource)
 
     def confirm(self) -> None:
         """Nothing."""

@@ -79,6 +79,7 @@ INSERT INTO history.candidates BY NAME SELECT
     _valid_from AS updated_at, _valid_from + INTERVAL 6 HOUR AS _observed_from,
     greatest(_valid_from - INTERVAL 6 HOUR, landed.created_at) AS _began_after,
     CASE WHEN k < last_k THEN _valid_from + INTERVAL 20 DAY END AS _valid_to,
+    _observed_from + INTERVAL 1 SECOND AS _began_before,
     CASE WHEN k < last_k THEN _valid_to - INTERVAL 6 HOUR END AS _ended_after,
     CASE WHEN k < last_k THEN _valid_to + INTERVAL 6 HOUR END AS _ended_before,
     coalesce(_ended_after, _observed_from) AS _observed_to,
@@ -95,7 +96,8 @@ FROM (
 _OTHER_HISTORY = """
 INSERT INTO history.{table} BY NAME SELECT
     * EXCLUDE (_seen_at, _deleted_at), 1 AS _version, created_at AS _valid_from,
-    _hydrated_at AS _observed_from, _hydrated_at AS _observed_to, created_at AS _began_after
+    _hydrated_at AS _observed_from, _hydrated_at AS _observed_to, created_at AS _began_after,
+    _observed_from + INTERVAL 1 SECOND AS _began_before
 FROM landing.{table}
 """
 

@@ -1,22 +1,12 @@
 """History: one row for every observed version of every record.
 
 `history` has a table of the same name for each landing table of records. Its rows are written in
-the transaction that writes the landing, a batch at a time. `version.py` says when a version began
-and ended, `difference.py` what counts as a change, the columns' comments in `schema.py` what each
-moment means. In short:
+the transaction that writes the landing, a batch at a time. `edits.py` says what an answer does to
+a record's versions, `version.py` when a version began and ended, `difference.py` what counts as a
+change, the columns' comments in `schema.py` what each moment means.
 
--   For each id, versions are numbered from 1 without a gap, each begins where the one before ended
-    (later, if the record was deleted in between), and the last one is open while the record lives.
--   The landing row shows what the open version shows, unless that was seen in lists alone after a
-    detail had landed. An unchanged answer adds no row: it moves `_observed_to`.
--   A list item that differs from the open version in what lists show begins a version that is
-    marked by a null `_hydrated_at`; what lists do not show stands there as it was last seen. The
-    first detail that agrees with it completes it, and adds no row. One that does not begins
-    another version.
--   A list item is believed only if it is newer by a second than the answer that it disagrees
-    with, since the server's clock shows whole seconds and pages are committed after they were
-    read. One that shows a deleted record is left to the detail.
--   A deletion ends the last version. A record that is there again continues with the next one.
+The landing row shows what the open version shows, unless that was seen in lists alone after a
+detail had landed.
 """
 
 from __future__ import annotations
@@ -24,8 +14,7 @@ from __future__ import annotations
 import json
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import duckdb
@@ -34,43 +23,18 @@ import pyarrow as pa
 from connector.engine.ask import Found, Gone
 from connector.engine.bookmark import Stream
 from connector.resource import Resource
-from connector.warehouse.difference import can_list, differing, listed_differing, meaning
+from connector.warehouse.difference import listed_differing
+from connector.warehouse.edits import Edits, Standing
 from connector.warehouse.looks import Held, staged
 from connector.warehouse.moment import from_microseconds
 from connector.warehouse.quoting import quoted
-from connector.warehouse.rows import Rows, as_json, ids_table, moments
+from connector.warehouse.rows import Rows, ids_table, moments
 from connector.warehouse.schema import HISTORY_COLUMNS, columns
 from connector.warehouse.sparing import narrowly
-from connector.warehouse.version import (
-    Ending,
-    Sighting,
-    Version,
-    again,
-    completed,
-    deleted,
-    ended_by,
-    first,
-    following,
-)
-
-_SECOND = timedelta(seconds=1)
+from connector.warehouse.version import Ending, Version
 
 _NEAR_ROWS = 256
 """Rows that are no further apart are looked for at once."""
-
-
-@dataclass(slots=True)
-class Edits:
-    """What a batch does to the history: versions to begin and complete with what they show,
-    versions to end, versions that a list confirmed, and ids whose list items are too old to count.
-    """
-
-    begun: dict[str, tuple[Version, Resource]] = field(default_factory=dict)
-    completed: dict[str, tuple[Version, Resource]] = field(default_factory=dict)
-    endings: dict[str, Ending] = field(default_factory=dict)
-    moved: dict[str, Version] = field(default_factory=dict)
-    confirmed: dict[str, datetime] = field(default_factory=dict)
-    stale: set[str] = field(default_factory=set)
 
 
 class History:
@@ -84,7 +48,6 @@ class History:
     ) -> None:
         self._connection, self._inserted = connection, inserted
         self._stream = stream
-        self._declaration = stream.resource
         self._name = f"history.{quoted(stream.resource.name)}"
         self._columns = columns(stream.resource)
         own = {column.name for column in HISTORY_COLUMNS} - {"_record", "_run_id"}
@@ -97,133 +60,38 @@ class History:
         self, items: Mapping[str, Resource], held: Mapping[str, Held], at: datetime
     ) -> Edits:
         """What these list items show beside what is landed; `at` dates those without a moment."""
-        edits = Edits()
+        edits = Edits(self._stream.resource)
         last = self._last(
             id
             for id, row in held.items()
             if not row.is_deleted and (row.is_listed_since or self._differs(items[id], row))
         )
         for id, item in items.items():
-            sighting = Sighting(item.served_at or at, self._listed_updated_at(item), False)
-            if id not in held:
-                edits.begun[id] = first(sighting, item.created_at), item
-            elif id in last:
-                self._add_listed(edits, item, sighting, last[id], held[id])
+            if id in last or id not in held:
+                edits.list(item, item.served_at or at, _standing(last.get(id), held.get(id)))
         return edits
 
     def _differs(self, item: Resource, row: Held) -> bool:
-        return bool(listed_differing(self._declaration, item.raw, json.loads(row.record)))
-
-    def _add_listed(
-        self, edits: Edits, item: Resource, sighting: Sighting, last: Version, row: Held
-    ) -> None:
-        shown = json.loads(row.record if last.record is None else last.record)
-        raw = json.loads(as_json(item.raw))
-        names = listed_differing(self._declaration, raw, shown)
-        if not names:
-            if not last.is_whole:
-                edits.confirmed[item.id] = sighting.at
-        elif sighting.at < last.observed_to + _SECOND:
-            edits.stale.add(item.id)
-        else:
-            version = following(last, sighting, names, row.seen_at)
-            edits.endings[item.id] = ended_by(version)
-            if row.is_hydrated:
-                raw = {**shown, **{name: raw[name] for name in names}}
-            edits.begun[item.id] = version, self._declaration.record(raw)
+        return bool(listed_differing(self._stream.resource, item.raw, json.loads(row.record)))
 
     def read(self, found: Mapping[str, Found], held: Mapping[str, Held], same: Set[str]) -> Edits:
         """What these details show beside what is landed; those of `same` show just that, and are
         confirmed by `confirm`.
         """
-        edits = Edits()
+        edits = Edits(self._stream.resource)
         last = self._last(id for id, row in held.items() if id not in same or row.is_listed_since)
         for id, each in found.items():
-            sighting = Sighting(each.served_at, each.record.updated_at, True)
-            if id in last:
-                self._add_read(edits, each.record, sighting, last[id], held[id])
-            elif id not in held:
-                edits.begun[id] = first(sighting, each.record.created_at), each.record
+            if id in last or id not in held:
+                before = _standing(last.get(id), held.get(id))
+                edits.read(each.record, each.served_at, before)
         return edits
 
-    def _add_read(
-        self, edits: Edits, record: Resource, sighting: Sighting, last: Version, row: Held
-    ) -> None:
-        shown = json.loads(row.record if last.record is None else last.record)
-        raw = json.loads(as_json(record.raw))
-        names, listable = self._changed(shown, raw, last, row)
-        if last.ended_at is not None:
-            edits.begun[record.id] = again(last, sighting, names), record
-        elif last.is_whole or self._contradicts(names, shown, raw, last, sighting):
-            version = following(last, sighting, names, row.seen_at if listable else None)
-            edits.begun[record.id] = version, record
-            edits.endings[record.id] = ended_by(version)
-        else:
-            version = completed(last, sighting, names)
-            edits.completed[record.id] = version, record
-            if version.valid_from != last.valid_from:
-                edits.moved[record.id] = version
-
-    def _changed(
-        self, shown: Mapping[str, Any], raw: Mapping[str, Any], last: Version, row: Held
-    ) -> tuple[tuple[str, ...], bool]:
-        """The fields in which a detail differs from the last version, and whether a list would
-        have shown one of them.
-        """
-        names = differing(shown, raw)
-        if not last.is_whole:
-            # Values that came from a list are compared by what they say, whatever their form.
-            fields = {f.name: f for f in self._declaration.item_fields}
-            names = tuple(
-                name
-                for name in names
-                if (row.is_hydrated or name in shown)
-                and (
-                    name not in fields
-                    or name not in shown
-                    or meaning(fields[name], shown[name]) != meaning(fields[name], raw.get(name))
-                )
-            )
-        return names, any(self._can_list(name, shown) for name in names)
-
-    def _can_list(self, name: str, shown: Mapping[str, Any]) -> bool:
-        field = self._declaration.fields.get(name)
-        return field is not None and name in shown and can_list(field, shown[name])
-
-    def _contradicts(
-        self,
-        names: tuple[str, ...],
-        shown: Mapping[str, Any],
-        raw: Mapping[str, Any],
-        last: Version,
-        sighting: Sighting,
-    ) -> bool:
-        """Whether a detail shows another version than the last one, which lists alone had shown."""
-        from_list = set(names) if last.changed is None else set(last.changed)
-        for name in names:
-            field = self._declaration.fields.get(name)
-            if field is None or not field.listed:
-                continue
-            if name not in from_list and not can_list(field, shown.get(name)):
-                continue
-            if can_list(field, raw.get(name)):
-                return True
-            # A list cannot show this value, so what it showed instead says little; but a change
-            # dated after that list came after it.
-            if sighting.updated_at is None or sighting.updated_at > last.observed_to:
-                return True
-        return False
-
-    def gone(self, gone: Mapping[str, Gone], held: Mapping[str, Held]) -> Edits:
+    def gone(self, gone: Mapping[str, Gone]) -> Edits:
         """The end of the live records among these."""
-        edits = Edits()
-        for id, last in self._last(held).items():
-            if last.ended_at is None:
-                edits.endings[id] = deleted(last, gone[id].served_at, held[id].seen_at)
+        edits = Edits(self._stream.resource)
+        for id, last in self._last(gone).items():
+            edits.gone(id, gone[id].served_at, last)
         return edits
-
-    def _listed_updated_at(self, item: Resource) -> datetime | None:
-        return item.updated_at if self._declaration.lists_cursor else None
 
     # -- rows -------------------------------------------------------------------------------------
 
@@ -291,6 +159,7 @@ class History:
         for name, dates in (
             ("_valid_from", [each.valid_from for each in versions]),
             ("_began_after", [each.began_after for each in versions]),
+            ("_began_before", [each.began_before for each in versions]),
             ("_observed_from", [each.observed_from for each in versions]),
             ("_observed_to", [each.observed_to for each in versions]),
             ("_hydrated_at", [each.hydrated_at for each in versions]),
@@ -310,7 +179,6 @@ class History:
         stage = ids_table(endings)
         for name, dates in (
             ("valid_to", [each.valid_to for each in endings.values()]),
-            ("after", [each.after for each in endings.values()]),
             ("before", [each.before for each in endings.values()]),
         ):
             stage = stage.append_column(name, moments(dates))
@@ -328,9 +196,9 @@ class History:
                 for there in _neighbours(places) if is_narrow else [_among(places)]:
                     self._connection.execute(
                         f"INSERT INTO {self._name} SELECT held.* REPLACE (stage.valid_to AS "
-                        "_valid_to, stage.after AS _ended_after, stage.before AS _ended_before, "
-                        f"stage.how AS _ended_by) FROM {self._name} AS held JOIN stage USING (id) "
-                        f"WHERE {there}"
+                        "_valid_to, held._observed_to AS _ended_after, stage.before AS "
+                        f"_ended_before, stage.how AS _ended_by) FROM {self._name} AS held "
+                        f"JOIN stage USING (id) WHERE {there}"
                     )
             self._connection.execute(f"DELETE FROM {self._name} WHERE {_among(places)}")
         self._inserted[self._name] += len(places)
@@ -372,8 +240,14 @@ def _version(row: tuple[Any, ...]) -> Version:
         changed=None if changed is None else tuple(changed),
         hydrated_at=from_microseconds(hydrated),
         ended_at=from_microseconds(ended),
-        record=record,
+        shown=None if record is None else json.loads(record),
     )
+
+
+def _standing(last: Version | None, row: Held | None) -> Standing | None:
+    if last is None or row is None:
+        return None
+    return Standing(last, json.loads(row.record), row.is_hydrated, row.seen_at)
 
 
 def _neighbours(places: Sequence[int]) -> Iterator[str]:

@@ -163,7 +163,7 @@ class Table:
             return 0, ()
         held = held_rows(self._connection, self._stream.resource, gone)
         live = [id for id, row in held.items() if not row.is_deleted]
-        edits = self._history.gone(gone, {id: held[id] for id in live})
+        edits = self._history.gone({id: gone[id] for id in live})
         self._history.write(edits, None, run_id)
         stage = ids_table(live).append_column("at", moments(gone[id].served_at for id in live))
         with staged(self._connection, stage):

@@ -66,15 +66,16 @@ HISTORY_COLUMNS = (
     Column(
         "_record",
         "JSON",
-        "The detail as received; where lists alone showed the version, the last detail with what "
-        "the list showed otherwise put over it, or the list item.",
+        "The detail as received; where lists alone showed the version, the list item, without "
+        "values that stand in for one that lists cannot show.",
     ),
     Column("_version", "BIGINT", "Counts the record's versions from 1, without a gap."),
     Column(
         "_valid_from",
         "TIMESTAMPTZ",
-        "The best single moment of its beginning: `updated_at`, kept within `_began_after` and "
-        "`_observed_from`; `_observed_from` where no `updated_at` was shown.",
+        "The best single moment of its beginning: `updated_at`, where that lies between "
+        "`_began_after` and `_began_before`; `_began_after` where it is earlier, and else when "
+        "an answer first showed it.",
     ),
     Column(
         "_valid_to",
@@ -82,30 +83,40 @@ HISTORY_COLUMNS = (
         "The best single moment of its end: the next version's `_valid_from`, or when a deletion "
         "was first known. Null for the one version that is open while the record lives.",
     ),
-    Column("_observed_from", "TIMESTAMPTZ", "When an answer first showed it, in part or whole."),
+    Column(
+        "_observed_from",
+        "TIMESTAMPTZ",
+        "The server's time of the first answer that showed it: a detail, or a list where lists "
+        "alone showed it. Server clocks show whole seconds, so the answer was made within the "
+        "second that begins here.",
+    ),
     Column(
         "_observed_to",
         "TIMESTAMPTZ",
-        "When it was last confirmed: by a detail that shows it, whole; by a list, where lists "
-        "alone showed it.",
+        "The server's time of the last answer that showed it; the second that begins here.",
     ),
     Column(
         "_began_after",
         "TIMESTAMPTZ",
-        "It began after this moment, when the version before was last seen (a first version: the "
-        "record's creation), and at the latest at `_observed_from`. Server clocks show whole "
-        "seconds, so an interval may be wider by one.",
+        "It began after this moment, when the record was last seen otherwise (a first version: not "
+        "before it, the record's creation), and before `_began_before`.",
+    ),
+    Column(
+        "_began_before",
+        "TIMESTAMPTZ",
+        "The end of the second in which an answer first showed it.",
     ),
     Column(
         "_ended_after",
         "TIMESTAMPTZ",
-        "It ended after this moment, when it was last seen, at the latest at `_ended_before`; "
-        "null while it is open.",
+        "It ended after this moment, when it was last seen, and before `_ended_before`; null while "
+        "it is open.",
     ),
     Column(
         "_ended_before",
         "TIMESTAMPTZ",
-        "When the next version was first seen, or the record known to be gone; null while open.",
+        "The end of the second in which the next version was first seen, or the record known to "
+        "be gone; null while open.",
     ),
     Column("_ended_by", "VARCHAR", "How it ended: `change` or `deletion`; null while it is open."),
     Column(
@@ -118,7 +129,7 @@ HISTORY_COLUMNS = (
         "_hydrated_at",
         "TIMESTAMPTZ",
         "When a detail first showed it whole; null while it was seen in lists alone, and then "
-        "fields that lists do not show stand as last seen.",
+        "fields that lists do not show are null: nobody knows them.",
     ),
     Column("_run_id", "VARCHAR", "The run that read what the row shows (`sync.runs.run_id`)."),
 )
@@ -207,6 +218,7 @@ def migrate(connection: duckdb.DuckDBPyConnection, path: str) -> None:
         for table, wanted in history_tables().items():
             about = f"Every observed version of the {table.replace('_', ' ')}, one row each."
             _make(connection, "history", table, wanted, about)
+            _widen_intervals(connection, table)
             _begin_history(connection, table)
     # A schema change left in the log has made files unreadable; a checkpoint leaves none there.
     connection.execute("CHECKPOINT")
@@ -268,6 +280,25 @@ def _make(
     connection.execute(";".join(statements))
 
 
+def _widen_intervals(connection: duckdb.DuckDBPyConnection, table: str) -> None:
+    """Give the versions of a file that had no `_began_before` their intervals, as they are now.
+
+    They were observed since a list had shown a part of them, ended as late as a list had shown
+    the record, and at a second, not within it.
+    """
+    name = f"history.{quoted(table)}"
+    # Rows are written once more, since an update takes far more memory.
+    connection.execute(
+        f"INSERT INTO {name} SELECT * REPLACE ("
+        "coalesce(_hydrated_at, _observed_from) AS _observed_from, "
+        "coalesce(_hydrated_at, _observed_from) + INTERVAL 1 SECOND AS _began_before, "
+        "CASE WHEN _valid_to IS NOT NULL THEN _observed_to END AS _ended_after, "
+        "_ended_before + INTERVAL 1 SECOND AS _ended_before) "
+        f"FROM {name} WHERE _began_before IS NULL; "
+        f"DELETE FROM {name} WHERE _began_before IS NULL"
+    )
+
+
 def _begin_history(connection: duckdb.DuckDBPyConnection, table: str) -> None:
     """Make landed rows that have no history their records' first versions.
 
@@ -285,14 +316,15 @@ def _begin_history(connection: duckdb.DuckDBPyConnection, table: str) -> None:
     connection.execute(
         f"INSERT INTO history.{quoted(table)} BY NAME SELECT {shared}, held._hydrated_at, "
         f"1 AS _version, {seen} AS _observed_from, {seen} AS _observed_to, "
+        "_observed_from + INTERVAL 1 SECOND AS _began_before, "
         # DuckDB's least and greatest pass over nulls.
         f"CASE WHEN held.created_at IS NOT NULL THEN least(held.created_at, {seen}) END "
         "AS _began_after, "
         f"greatest(_began_after, least(CASE WHEN {dated} THEN held.updated_at END, {seen})) "
         "AS _valid_from, "
         f"CASE WHEN held._deleted_at IS NOT NULL THEN {gone} END AS _valid_to, "
-        f"CASE WHEN held._deleted_at IS NOT NULL THEN least(held._seen_at, {gone}) END "
-        "AS _ended_after, _valid_to AS _ended_before, "
+        "CASE WHEN held._deleted_at IS NOT NULL THEN _observed_to END AS _ended_after, "
+        "_valid_to + INTERVAL 1 SECOND AS _ended_before, "
         "CASE WHEN held._deleted_at IS NOT NULL THEN 'deletion' END AS _ended_by "
         f"FROM landing.{quoted(table)} AS held "
         f"WHERE held.id NOT IN (SELECT id FROM history.{quoted(table)})"

@@ -2,19 +2,24 @@
 
 No one tells us when a record changed: it is looked at, and looks as it did or otherwise. So each
 version has the interval in which it began, the one in which it ended, and within them the best
-single moment. All moments are the server's, whose clock shows whole seconds.
+single moment. All moments are the server's, whose clock shows whole seconds: an answer of the
+second s was made between s and s + 1.
 
--   A version *began* after `_began_after`, when the version before was last seen, and at the
-    latest at `_observed_from`, when it was first seen itself. A first version began no earlier
-    than the record's creation, and one that follows a deletion no earlier than that was known.
-    Sightings in a list count as sightings of the version before only where a field changed that
-    the list would have shown.
--   `_valid_from` is the API's own `updated_at` where that lies within the interval, and else the
-    end of the interval that is nearer to it: a write that was dated earlier than the last look
-    became visible after it. Where no `updated_at` was shown (list items), it is `_observed_from`.
-    If several edits came between two looks, the field that changed may have changed earlier than
-    `_valid_from`, though not before `_began_after`.
--   `_valid_to` is the next version's `_valid_from`; a deletion, which nothing dates, is taken to
+-   `observed_from` and `observed_to` are the seconds of the first and the last answer that showed
+    the version: all of it, or what lists show for one that lists alone have shown.
+-   A version *began* after `began_after`, the second in which the record was last seen otherwise,
+    and before `began_before`, the end of the second `observed_from`. A first version began no
+    earlier than the record's creation, and one that follows a deletion no earlier than that was
+    known. A list that shows what the version before shows counts as a sighting of it only where a
+    field changed that the list would have shown.
+-   It *ended* after `observed_to`, and before the end of the second in which the next version was
+    first seen, or the record known to be gone. What a list has shown since is no evidence that
+    fields that it does not show were the same still.
+-   `valid_from` is the API's own `updated_at` where that lies within the interval, `began_after`
+    where it is earlier (the write became visible late), and else `observed_from`. If several edits
+    came between two looks, the field that changed may have changed earlier than `valid_from`,
+    though not before `began_after`.
+-   `valid_to` is the next version's `valid_from`; a deletion, which nothing dates, is taken to
     have happened when it was first known.
 -   Versions follow one another in the order in which answers were committed, which is the order
     in which the landing showed them. An answer whose own moment lies before what is already
@@ -24,20 +29,24 @@ single moment. All moments are the server's, whose clock shows whole seconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Any
 
 DELETED_FIELD = "_deleted_at"
 """What `_changed` names, first of all, where a record had been deleted and is there again."""
+
+SECOND = timedelta(seconds=1)
+"""How coarse the moments of answers are (`Date`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
     """A version as it stands: the last of its record, open unless `ended_at` says otherwise.
 
-    `record` is the JSON that it shows, only for one that was seen in lists alone: the last whole
-    one is in the landing table. `changed` is None for a first version.
+    `shown` is the list item that it shows, only for one that was seen in lists alone: the last
+    whole one is in the landing table. `changed` is None for a first version.
     """
 
     number: int
@@ -48,12 +57,21 @@ class Version:
     changed: tuple[str, ...] | None = None
     hydrated_at: datetime | None = None
     ended_at: datetime | None = None
-    record: str | None = None
+    shown: Mapping[str, Any] | None = None
 
     @property
     def is_whole(self) -> bool:
         """Whether a detail showed it, rather than lists alone."""
         return self.hydrated_at is not None
+
+    @property
+    def began_before(self) -> datetime:
+        """The end of the second in which it was first seen."""
+        return self.observed_from + SECOND
+
+    def is_before(self, updated_at: datetime | None) -> bool:
+        """Whether a change of that date came after the last answer that showed the version."""
+        return updated_at is not None and updated_at >= self.observed_to + SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +85,20 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a version ended: the best moment, the interval, and by a `change` or a `deletion`."""
+    """How a version ended: the best moment, the end of the interval that begins with
+    `observed_to`, and by a `change` or a `deletion`.
+    """
 
     valid_to: datetime
-    after: datetime | None
     before: datetime
     by: str
 
 
 def first(sighting: Sighting, created_at: datetime | None) -> Version:
     """The first version of a record that was created at `created_at`, as it says itself."""
-    began_after = None if created_at is None else min(created_at, sighting.at)
-    return _begun(1, sighting, sighting.at, began_after, None)
+    if created_at is not None and created_at >= sighting.at + SECOND:
+        created_at = sighting.at
+    return _begun(1, sighting, sighting.at, created_at, None)
 
 
 def following(
@@ -92,7 +112,8 @@ def following(
     """
     at = max(sighting.at, before.observed_to)
     seen = before.observed_to if listed_at is None else max(before.observed_to, listed_at)
-    return _begun(before.number + 1, sighting, at, min(seen, at), tuple(changed))
+    version = _begun(before.number + 1, sighting, at, min(seen, at), tuple(changed))
+    return replace(version, valid_from=max(version.valid_from, before.valid_from))
 
 
 def again(before: Version, sighting: Sighting, changed: Iterable[str]) -> Version:
@@ -107,32 +128,33 @@ def again(before: Version, sighting: Sighting, changed: Iterable[str]) -> Versio
 
 
 def completed(listed: Version, sighting: Sighting, changed: Iterable[str]) -> Version:
-    """A version that was seen in lists alone, as the first detail that agrees with it shows it."""
+    """A version that was seen in lists alone, as the first detail that agrees with it shows it:
+    observed since that detail, because lists do not show all of it.
+    """
     at = max(sighting.at, listed.observed_to)
     names = None
     if listed.changed is not None:
         names = tuple(dict.fromkeys((*listed.changed, *changed)))
-    valid_from = _best(sighting.updated_at, listed.began_after, listed.observed_from)
     return replace(
         listed,
-        valid_from=min(valid_from, listed.valid_from),
+        valid_from=_best(sighting.updated_at, listed.began_after, listed.observed_from),
+        observed_from=at,
         observed_to=at,
         changed=names,
         hydrated_at=at,
-        record=None,
+        shown=None,
     )
 
 
 def ended_by(following: Version) -> Ending:
     """How a version ended that another one follows."""
-    return Ending(following.valid_from, following.began_after, following.observed_from, "change")
+    return Ending(following.valid_from, following.began_before, "change")
 
 
-def deleted(last: Version, at: datetime, seen_at: datetime | None) -> Ending:
-    """How a version ended whose record was gone at `at`, and shown last at `seen_at`."""
+def deleted(last: Version, at: datetime) -> Ending:
+    """How a version ended whose record was gone at `at`."""
     at = max(at, last.observed_to)
-    seen = last.observed_to if seen_at is None else max(last.observed_to, seen_at)
-    return Ending(at, min(seen, at), at, "deletion")
+    return Ending(max(at, last.valid_from), at + SECOND, "deletion")
 
 
 def _begun(
@@ -156,6 +178,7 @@ def _begun(
 def _best(
     updated_at: datetime | None, began_after: datetime | None, observed_from: datetime
 ) -> datetime:
-    """The best single moment of the interval: `updated_at`, or what is nearest to it."""
-    moment = observed_from if updated_at is None else min(updated_at, observed_from)
+    """The best single moment of the interval: `updated_at` where it is one of them."""
+    is_within = updated_at is not None and updated_at < observed_from + SECOND
+    moment = updated_at if updated_at is not None and is_within else observed_from
     return moment if began_after is None else max(moment, began_after)

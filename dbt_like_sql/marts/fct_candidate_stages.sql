@@ -4,12 +4,26 @@
 
 with
 
+-- Where a list alone showed a version and cannot show the status, it is taken to be as it was.
+known as (
+    select
+        * exclude (status),
+        case
+            when is_hydrated then status
+            else last_value(status ignore nulls) over (
+                partition by candidate_id order by version
+                rows between unbounded preceding and current row
+            )
+        end as status
+    from {{ ref('stg_candidate_versions') }}
+),
+
 versions as (
     select
         *,
         lag(status) over history as status_before,
         lag(ended_by) over history as ended_before_by
-    from {{ ref('stg_candidate_versions') }}
+    from known
     where status is not null
     window history as (partition by candidate_id order by version)
 ),
@@ -31,7 +45,7 @@ visits as (
         any_value(status) as stage,
         min(began_after) as entered_after,
         min(valid_from) as entered_at,
-        min(observed_from) as entered_before,
+        min(began_before) as entered_before,
         bool_or(ended_by is null) as is_current,
         max(ended_after) as left_after,
         max(valid_to) as left_at,
@@ -63,7 +77,10 @@ select
     visits.entered_after,
     visits.entered_at,
     visits.entered_before,
-    case when not is_current then visits.left_after end as left_after,
+    -- A list may have shown the status after the last answer that showed the whole version.
+    case when is_current then null when is_deletion then visits.left_after
+        else greatest(visits.left_after, lead(visits.entered_after) over in_order) end
+        as left_after,
     case when not is_current then visits.left_at end as left_at,
     case when not is_current then visits.left_before end as left_before,
     case when is_current then null when is_deletion then 'deletion' else 'change' end as left_by,

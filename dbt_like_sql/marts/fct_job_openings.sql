@@ -37,7 +37,7 @@ openings as (
         arg_max(status, version) as last_status,
         min(valid_from) filter (where is_seen_to_fill) as filled_at,
         min(began_after) filter (where is_seen_to_fill) as filled_after,
-        min(observed_from) filter (where is_seen_to_fill) as filled_before
+        min(began_before) filter (where is_seen_to_fill) as filled_before
     from numbered
     group by job_id, opening_number
     having bool_or(status <> 'draft') or max(published_at) is not null

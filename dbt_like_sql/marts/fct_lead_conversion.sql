@@ -7,7 +7,8 @@ with
 leads as (
     select
         lead_id,
-        arg_max(version, version) as last_version,
+        max(version) as last_version,
+        max(version) filter (where is_hydrated) as whole_version,
         min(converted_at) as converted_at
     from {{ ref('stg_lead_versions') }}
     group by lead_id
@@ -15,12 +16,16 @@ leads as (
 
 last_versions as (
     select
-        versions.* exclude (converted_at),
+        versions.lead_id, versions.created_at, versions.status, versions.source_key,
+        whole.lead_status_id, whole.customer_type, whole.assigned_to, whole.last_contacted_at,
         leads.converted_at,
         coalesce(versions.ended_by = 'deletion', false) as is_deleted
     from {{ ref('stg_lead_versions') }} as versions
     join leads
         on leads.lead_id = versions.lead_id and leads.last_version = versions.version
+    -- What lists do not show is known from the last detail.
+    left join {{ ref('stg_lead_versions') }} as whole
+        on whole.lead_id = leads.lead_id and whole.version = leads.whole_version
 ),
 
 pushed as (

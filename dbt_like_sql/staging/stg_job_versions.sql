@@ -18,6 +18,7 @@ select
     _observed_from as observed_from,
     _observed_to as observed_to,
     _began_after as began_after,
+    _began_before as began_before,
     _ended_after as ended_after,
     _ended_before as ended_before,
     _ended_by as ended_by,

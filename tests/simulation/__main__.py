@@ -52,9 +52,9 @@ class Sum:
             self.shown = sorted([*self.shown, verdict], key=lambda each: each.seed)[:SHOWN_MAX]
 
 
-def block(name: str, seeds: range) -> list[Verdict]:
-    """Run the seeds of one scenario."""
-    return [run(name, seed) for seed in seeds]
+def block(name: str, seeds: range, *, lands: bool = False) -> list[Verdict]:
+    """Run the seeds of one scenario; each `lands` in a real warehouse as well, if asked."""
+    return [run(name, seed, lands=lands) for seed in seeds]
 
 
 def blocks(names: list[str], runs: int, first: int) -> Iterator[tuple[str, range]]:
@@ -78,7 +78,7 @@ def main() -> int:
     work = list(blocks(names, asked.runs or 1000, asked.seed or 0))
     done, total = 0, sum(len(seeds) for _, seeds in work)
     with ProcessPoolExecutor(asked.workers) as pool:
-        for verdicts in pool.map(block, *zip(*work, strict=True)):
+        for verdicts in pool.map(partial(block, lands=asked.warehouse), *zip(*work, strict=True)):
             for verdict in verdicts:
                 sums[verdict.scenario].add(verdict)
             done += len(verdicts)
@@ -93,6 +93,7 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--scenario", default="", help="one name, several (A,B), or a range (A-F)")
     parser.add_argument("--seed", type=int, help="this seed alone; with --runs, the first")
     parser.add_argument("--trace", action="store_true", help="tell every ask and its answer")
+    parser.add_argument("--warehouse", action="store_true", help="keep each in a real one as well")
     parser.add_argument("--tiny", default="", help="every tiny world, or those of one shape")
     parser.add_argument("--depth", type=int, default=3, help="mutations of a tiny world")
     parser.add_argument("--pulls", type=int, default=1, help="pulls of a tiny world")

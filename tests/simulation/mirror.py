@@ -19,6 +19,7 @@ from connector.engine.pull import Manner, Pulled, pull
 from connector.errors import ConnectorError, NoAnswer
 from connector.resource import Resource
 from connector.value import read_datetime
+from tests.simulation.history import Landed, Remembered
 from tests.simulation.world import World
 
 UNREAD_MAX = 5
@@ -96,6 +97,7 @@ class Mirror:
         self.requests_max = 10**9
         self.manner = Manner(accepts_deletes=world.scenario.accepts_deletes)
         self.before_request: Callable[[], None] | None = None
+        self.histories: list[Remembered | Landed] = [Remembered(world.server)]
         self._judge = judge
 
     def adopt(self) -> None:
@@ -269,6 +271,8 @@ class Mirror:
             self.queue.pop(id, None)
         for id, reason in what.enqueue.items():
             self._enqueue(id, reason)
+        for history in self.histories:
+            history.commit(what)
         self.events.extend(what.events)
         if self._judge is not None:
             self._judge(self, what)

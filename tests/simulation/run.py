@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -14,8 +15,10 @@ from tests.simulation.checkers import (
     quiet_requests,
     quiet_requests_due,
 )
+from tests.simulation.history import landing, untrue
 from tests.simulation.mirror import Endless, Mirror
 from tests.simulation.scenario import Scenario, scenario_of
+from tests.simulation.twin import Twin
 from tests.simulation.world import World
 
 REQUESTS_PER_RECORD_MAX = 12
@@ -64,17 +67,28 @@ def run(
     scenario: Scenario | None = None,
     through: Literal["twin", "store"] = "twin",
     trace: Callable[[str], None] | None = None,
+    lands: bool = False,
 ) -> Verdict:
-    """Run the scenario of that name (or another under that name) with that seed."""
+    """Run the scenario of that name (or another under that name) with that seed; it `lands` in a
+    real warehouse as well, if asked.
+    """
     world = World(seed, scenario or scenario_of(name), through=through)
     mirror = Mirror(world, judge=judge)
+    with landing(world.server) if lands else nullcontext() as landed:
+        if landed is not None:
+            mirror.histories.append(landed)
+        return _run(mirror, Verdict(name, seed), trace)
+
+
+def _run(mirror: Mirror, verdict: Verdict, trace: Callable[[str], None] | None) -> Verdict:
+    world = mirror.world
     mirror.trace = world.server.told = trace
-    verdict = Verdict(name, seed)
     try:
         _busy(world, mirror, verdict)
         world.settle()
         _say(trace, "quiet")
         _quiet(mirror, verdict)
+        verdict.wrong += _untrue_histories(mirror)
     except Broken as broken:
         verdict.wrong.append(str(broken))
     except Endless as endless:
@@ -84,6 +98,18 @@ def run(
     verdict.requests = world.requests
     verdict.anomalies = sum(each.kind in ANOMALIES for each in mirror.events)
     return verdict
+
+
+def _untrue_histories(mirror: Mirror) -> list[str]:
+    """What the world's own history denies, where its answers can be dated at all."""
+    server, (remembered, *others) = mirror.world.server, mirror.histories
+    wrong = ["history: the warehouse keeps another"] * any(
+        each.chains != remembered.chains for each in others
+    )
+    if isinstance(server, Twin) and mirror.world.scenario.dates_answers:
+        found = untrue(server, remembered.chains)
+        wrong += [f"history, {what}: {_shown(ids)}" for what, ids in found.items()]
+    return wrong
 
 
 def _shown(ids: set[str]) -> str:

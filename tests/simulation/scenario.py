@@ -79,6 +79,11 @@ class Scenario:
     promise: Promise = "exact"
     keeps_assumptions: bool = True
 
+    @property
+    def dates_answers(self) -> bool:
+        """Whether an answer shows what is so in the second that its `Date` names."""
+        return self.has_date and not self.clock_step_share and not self.lag_seconds_max
+
 
 _B = Scenario("A, with deletions, batches and bulk edits of one stamp", WILD)
 _E = replace(

@@ -227,8 +227,7 @@ class Twin(Server):
         else:
             self._live[id], self._shown[id] = version, version.detail.raw
             self.born[id], self.dated[id] = version.created_at, version.updated_at
-        if self._scenario.lag_seconds_max:
-            self._past.setdefault(id, []).append((self._clock(), version))
+        self._past.setdefault(id, []).append((self._clock(), version))
 
     def insert(self, record: Mapping[str, Any]) -> None:
         """As the server: a new record."""
@@ -252,6 +251,10 @@ class Twin(Server):
         """As the server: a deletion."""
         self.tell("deleted", (id,))
         self._put(id, None)
+
+    def past(self, id: str) -> list[tuple[datetime, Mapping[str, Any] | None]]:
+        """The record's details with the moments since which each was shown; None while deleted."""
+        return [(at, each.detail.raw if each else None) for at, each in self._past.get(id, [])]
 
     def _seen(self, sight: Sight) -> list[Version]:
         versions = self._live if sight.at is None else self._state(sight.at)

@@ -15,6 +15,7 @@ from typing import Literal
 
 from connector.engine.ask import Found, Gone, Outcome, PageSeen, Unread
 from connector.errors import NoAnswer, ServerFailed
+from connector.resource import Resource
 from tests.simulation.churn import Churn
 from tests.simulation.scenario import Scenario
 from tests.simulation.twin import WHOLE, Sandboxed, Sight, Twin
@@ -179,7 +180,7 @@ class World:
         served_at = self._served_at()
         self._receive()
         return PageSeen(
-            items=answer.items,
+            items=tuple(_dated(each, served_at) for each in answer.items),
             page=answer.page,
             per_page=answer.per_page,
             total=answer.total,
@@ -201,6 +202,10 @@ class World:
         if record is None or (self.is_blind and self.scenario.blind == "details"):
             return Gone(served_at)
         return Found(record, served_at)
+
+
+def _dated(item: Resource, served_at: datetime) -> Resource:
+    return type(item)(item.raw, is_item=True, served_at=served_at)
 
 
 def _nothing(id: str) -> bool:

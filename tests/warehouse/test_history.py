@@ -47,6 +47,11 @@ def spans(warehouse: Warehouse, id: str = "1") -> list[tuple[Any, ...]]:
     return [tuple(row[name] for name in names) for row in versions(warehouse, id)]
 
 
+def ends(warehouse: Warehouse) -> list[tuple[Any, ...]]:
+    """Of each version: the interval in which it ended."""
+    return [(row["_ended_after"], row["_ended_before"]) for row in versions(warehouse)]
+
+
 def test_a_version_begins_when_the_api_says_between_two_looks(warehouse: Warehouse) -> None:
     """`updated_at` dates a version within the interval that two details leave open, and nothing
     outside of it: an older date is the earlier look, a later one the look that showed it.
@@ -81,7 +86,7 @@ def test_an_unchanged_answer_adds_no_row(warehouse: Warehouse) -> None:
 
 def test_a_first_load_makes_one_version(warehouse: Warehouse) -> None:
     """The list item begins the first version and the detail completes it: one row, dated by the
-    API, seen since the list showed it.
+    API, observed since the detail, because the list did not show all of it.
     """
     commit(warehouse, items=(item("1", 0, first_name="Ada", status="screening"),))
     listed = versions(warehouse)
@@ -89,15 +94,16 @@ def test_a_first_load_makes_one_version(warehouse: Warehouse) -> None:
     whole = versions(warehouse)
 
     assert [(None, moment(0))] == [(row["_hydrated_at"], row["_valid_from"]) for row in listed]
-    assert [(CREATED, moment(-500), moment(0), moment(60), None)] == spans(warehouse)
+    assert [(CREATED, moment(-500), moment(60), moment(60), None)] == spans(warehouse)
     assert [("Bath", moment(60), None)] == [
         (row["city"], row["_hydrated_at"], row["_changed"]) for row in whole
     ]
 
 
 def test_what_only_a_list_showed_is_a_version_of_its_own(warehouse: Warehouse) -> None:
-    """A status seen in a list is kept with its interval and is marked, the landed row stays what
-    the detail showed, and the detail that agrees completes it and dates it.
+    """A status seen in a list is kept with its interval and is marked, and nothing is said of what
+    the list did not show; the landed row stays what the detail showed, and the detail that agrees
+    completes it and dates it.
     """
     first = detail("1", 0, -500, first_name="Ada", status="screening", city="Bath")
     commit(warehouse, first)
@@ -106,9 +112,12 @@ def test_what_only_a_list_showed_is_a_version_of_its_own(warehouse: Warehouse) -
     seen = versions(warehouse)[1]
 
     assert "screening" == landed(warehouse)["status"]
-    assert ("interviewing", "Bath", None) == (seen["status"], seen["city"], seen["_hydrated_at"])
+    assert ("interviewing", None, None) == (seen["status"], seen["city"], seen["_hydrated_at"])
+    assert {"id", "created_at", "first_name", "status"} == json.loads(seen["_record"]).keys()
     assert ["status"] == seen["_changed"]
-    # The list at 50 still showed the old status, so it changed after that.
+    # The list at 50 still showed the old status, so it changed after that; but the version before
+    # was not seen whole after 0.
+    assert (moment(0), moment(101)) == ends(warehouse)[0]
     assert (moment(50), moment(100), moment(100), moment(100), None) == spans(warehouse)[1]
 
     commit(warehouse, items=(item("1", 120, first_name="Ada", status="interviewing"),))
@@ -116,10 +125,30 @@ def test_what_only_a_list_showed_is_a_version_of_its_own(warehouse: Warehouse) -
     commit(warehouse, detail("1", 150, 80, **new))
 
     assert [moment(80), None] == [row["_valid_to"] for row in versions(warehouse)]
-    assert (moment(50), moment(80), moment(100), moment(150), None) == spans(warehouse)[1]
+    assert (moment(50), moment(80), moment(150), moment(150), None) == spans(warehouse)[1]
     whole = versions(warehouse)[1]
     assert ("York", moment(150)) == (whole["city"], whole["_hydrated_at"])
     assert ["status", "updated_at", "city"] == whole["_changed"]
+
+
+def test_a_record_created_within_the_second_of_its_list_has_one_version(
+    warehouse: Warehouse,
+) -> None:
+    """A clock of whole seconds cannot say that a change of the same second came after the list,
+    whatever the list shows for a status that it cannot show; a second later it came after it.
+    """
+    commit(warehouse, items=(item("1", 0, status="offer_made"), item("2", 0, status="offer_made")))
+    commit(warehouse, detail("1", 0, 0.4, status="offer_accepted"))
+    commit(warehouse, detail("2", 5, 1, status="offer_made"))
+
+    assert [("offer_accepted", moment(0.4))] == [
+        (row["status"], row["_valid_from"]) for row in versions(warehouse)
+    ]
+    # What the list showed is kept, since it was another version in what no list shows.
+    assert [(None, moment(0), moment(6)), (["updated_at"], moment(1), None)] == [
+        (row["_changed"], row["_valid_from"], row["_ended_before"])
+        for row in versions(warehouse, "2")
+    ]
 
 
 def test_a_status_between_two_details_is_not_lost(warehouse: Warehouse) -> None:
@@ -175,7 +204,8 @@ def test_a_deletion_ends_a_version_and_a_return_continues(warehouse: Warehouse) 
     (ended,) = versions(warehouse)
 
     assert (moment(100), "deletion") == (ended["_valid_to"], ended["_ended_by"])
-    assert (moment(40), moment(100)) == (ended["_ended_after"], ended["_ended_before"])
+    # The list at 40 showed the record, and not that its town was the same still.
+    assert [(moment(0), moment(101))] == ends(warehouse)
 
     commit(warehouse, detail("1", 300, -5, city="Bath"))
     commit(warehouse, gone={"1": Gone(moment(400))})
@@ -225,7 +255,32 @@ def test_a_file_without_history_gets_its_first_versions(warehouse: Warehouse) ->
     assert [(CREATED, moment(10), moment(10), moment(10), None)] == spans(warehouse, "3")
     commit(warehouse, detail("1", 100, 70, city="York"), detail("3", 100, -1, status="screening"))
     assert ["Bath", "York"] == [row["city"] for row in versions(warehouse)]
-    assert [(CREATED, moment(-1), moment(10), moment(100), None)] == spans(warehouse, "3")
+    assert [(CREATED, moment(-1), moment(100), moment(100), None)] == spans(warehouse, "3")
+
+
+def test_versions_of_an_earlier_program_get_the_intervals_of_this_one(
+    warehouse: Warehouse,
+) -> None:
+    """A file without `_began_before` said that a version was true for as long as a list showed the
+    record, and that a first answer was of the beginning of its second: after the upgrade neither.
+    """
+    commit(warehouse, items=(item("1", 0, status="screening"),))
+    commit(warehouse, detail("1", 60, -5, status="screening", city="Bath"))
+    commit(warehouse, detail("2", 60, -5, status="screening"))
+    commit(warehouse, items=(item("1", 90, status="screening"),))
+    commit(warehouse, gone={"1": Gone(moment(120))})
+    kept = versions(warehouse) + versions(warehouse, "2")
+    with opened(warehouse.work) as connection:
+        connection.execute(
+            "UPDATE history.candidates SET _observed_from = $1, _ended_after = $2, "
+            "_ended_before = _valid_to WHERE id = '1'",
+            [moment(0), moment(90)],
+        )
+        connection.execute("ALTER TABLE history.candidates DROP COLUMN _began_before")
+    warehouse.prepare()
+
+    assert [] == offences(warehouse)
+    assert kept == versions(warehouse) + versions(warehouse, "2")
 
 
 def test_content_items_share_one_history(warehouse: Warehouse) -> None:
@@ -243,7 +298,8 @@ def test_content_items_share_one_history(warehouse: Warehouse) -> None:
     assert [] == offences(warehouse, "content_items")
     assert ["type-1"] * 2 == [row["_content_type_id"] for row in kept]
     assert [["updated_at", "title"], moment(20)] == [kept[1]["_changed"], kept[1]["_valid_from"]]
-    assert {"body": [1, True], "x": None} == json.loads(kept[1]["fields"])
+    assert kept[0]["fields"] is not None
+    assert kept[1]["fields"] is None
 
 
 def test_every_column_is_typed_as_landed_and_explained(warehouse: Warehouse) -> None:

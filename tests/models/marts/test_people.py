@@ -48,10 +48,10 @@ def test_days_in_stage_are_bounded(people_world: BuiltWorld) -> None:
         # A deletion is no change of status: 8 to 26 January, and it measures nothing.
         ("dan", 1, 18, 0, 18, False),
         # Now is 6 March at 00:00: 13 days and 15 hours from 20 February at 09:00, at least those
-        # since 2 March at 09:00, at most those since 9 February at 09:00.
-        ("ann", 5, 13.63, 3.63, 24.63, False),
+        # since the second of 2 March at 09:00, at most those since 9 February at 09:00.
+        ("ann", 5, 13.63, 3.62, 24.63, False),
         # Only listed: no updated_at, so the first sight, 12 January, is the best moment.
-        ("eve", 1, 52.63, 52.63, 55.63, False),
+        ("eve", 1, 52.63, 52.62, 55.63, False),
     ] == people_world.table(
         "SELECT candidate_id, visit_number, days, days_min, days_max, is_measured "
         "FROM marts.fct_time_in_stage WHERE (candidate_id, visit_number) IN "

@@ -1,0 +1,248 @@
+"""The history of a run, kept by the warehouse's own rules, held against the world's own history.
+
+`Remembered` keeps it in memory, which costs little, `Landed` in a real warehouse. Both are to be
+the same, and every version is to be what docs/PULL.md says of it.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
+from typing import Any
+
+from connector.engine.ask import Commit, Found
+from connector.engine.bookmark import Stream
+from connector.warehouse import Warehouse
+from connector.warehouse.edits import Edits, Standing
+from connector.warehouse.version import SECOND, Ending, Version
+from tests.pull.landed import rows
+from tests.simulation.twin import Server, Twin
+
+FOREVER = datetime.max.replace(tzinfo=UTC)
+
+Past = list[tuple[datetime, Mapping[str, Any] | None]]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A version as it is kept, with what it shows."""
+
+    version: Version
+    shown: Mapping[str, Any]
+    ending: Ending | None = None
+
+
+Chains = dict[str, list[Kept]]
+
+
+@dataclass
+class _Row:
+    raw: Mapping[str, Any]
+    is_hydrated: bool
+    seen_at: datetime
+
+
+class Remembered:
+    """A stream's history in memory, with as much of the landing as it rests on."""
+
+    def __init__(self, server: Server) -> None:
+        self._declaration = server.declaration
+        self._landed: dict[str, _Row] = {}
+        self.chains: Chains = {}
+
+    def commit(self, what: Commit) -> None:
+        """Carry it out in the order of the warehouse (connector/warehouse/landing.py)."""
+        self._list(what)
+        self._read({each.record.id: each for each in what.records})
+        edits = Edits(self._declaration)
+        for id, gone in what.gone.items():
+            if id in self.chains:
+                edits.gone(id, gone.served_at, self._standing(id).last)
+        self._carry_out(edits)
+
+    def _list(self, what: Commit) -> None:
+        edits = Edits(self._declaration)
+        items = {each.id: each for each in what.items}
+        moments = {id: each.served_at for id, each in items.items() if each.served_at}
+        for id, item in items.items():
+            before = self._standing(id) if id in self._landed else None
+            if before is None or before.last.ended_at is None:
+                edits.list(item, moments[id], before)
+        for id in items.keys() - edits.stale:
+            row = self._landed.setdefault(id, _Row(items[id].raw, False, moments[id]))
+            row.seen_at = moments[id]
+            if id in edits.begun and not row.is_hydrated:
+                row.raw = items[id].raw
+        self._carry_out(edits)
+
+    def _read(self, records: Mapping[str, Found]) -> None:
+        edits = Edits(self._declaration)
+        for id, found in records.items():
+            before = self._standing(id) if id in self._landed else None
+            if before is not None and _is_same(before, found):
+                self._extend(id, found.served_at)
+            else:
+                edits.read(found.record, found.served_at, before)
+            self._landed[id] = _Row(found.record.raw, True, found.served_at)
+        self._carry_out(edits)
+
+    def _standing(self, id: str) -> Standing:
+        kept, row = self.chains[id][-1], self._landed[id]
+        last = replace(
+            kept.version,
+            ended_at=kept.ending.valid_to if kept.ending else None,
+            shown=None if kept.version.is_whole else kept.shown,
+        )
+        return Standing(last, row.raw, row.is_hydrated, row.seen_at)
+
+    def _extend(self, id: str, at: datetime) -> None:
+        kept = self.chains[id][-1]
+        version = replace(kept.version, observed_to=max(at, kept.version.observed_to))
+        self.chains[id][-1] = replace(kept, version=version)
+
+    def _carry_out(self, edits: Edits) -> None:
+        for id, ending in edits.endings.items():
+            self.chains[id][-1] = replace(self.chains[id][-1], ending=ending)
+        for id, version in edits.moved.items():
+            if version.number > 1:
+                kept = self.chains[id][version.number - 2]
+                assert kept.ending is not None
+                ending = replace(kept.ending, valid_to=version.valid_from)
+                self.chains[id][version.number - 2] = replace(kept, ending=ending)
+        for id, at in edits.confirmed.items():
+            self._extend(id, at)
+        for id, (version, record) in edits.completed.items():
+            self.chains[id][-1] = Kept(version, record.raw)
+        for id, (version, record) in edits.begun.items():
+            self.chains.setdefault(id, []).append(Kept(version, record.raw))
+
+
+def _is_same(before: Standing, found: Found) -> bool:
+    is_whole = before.last.is_whole and before.last.ended_at is None
+    return is_whole and bool(before.landed == found.record.raw)
+
+
+class Landed:
+    """A stream's history in a warehouse of its own."""
+
+    def __init__(self, server: Server, folder: Path) -> None:
+        self._stream = Stream(server.declaration, server.parent)
+        self._warehouse = Warehouse(folder)
+
+    def commit(self, what: Commit) -> None:
+        """Commit it, as a pull does; every answer has its own moment."""
+        self._warehouse.commit(self._stream, what, "run", FOREVER)
+
+    @property
+    def chains(self) -> Chains:
+        """The versions of each record, as the file has them."""
+        query = f"FROM history.{self._stream.resource.name} ORDER BY id, _version"
+        self._warehouse.release()
+        found: Chains = {}
+        for row in rows(self._warehouse.work, query):
+            found.setdefault(row["id"], []).append(_kept(row))
+        return found
+
+
+@contextmanager
+def landing(server: Server) -> Iterator[Landed]:
+    """A real warehouse for the run."""
+    with TemporaryDirectory() as folder:
+        shutil.copytree(_prepared(), folder, dirs_exist_ok=True)
+        landed = Landed(server, Path(folder))
+        with landed._warehouse.keeping():
+            yield landed
+
+
+@cache
+def _prepared() -> Path:
+    """A prepared warehouse, to be copied: preparing is the slow part."""
+    folder = Path(mkdtemp())
+    Warehouse(folder).prepare()
+    return folder
+
+
+def _kept(row: Mapping[str, Any]) -> Kept:
+    ending = None
+    if row["_valid_to"] is not None:
+        ending = Ending(row["_valid_to"], row["_ended_before"], row["_ended_by"])
+        assert row["_ended_after"] == row["_observed_to"]
+    version = Version(
+        number=row["_version"],
+        valid_from=row["_valid_from"],
+        began_after=row["_began_after"],
+        observed_from=row["_observed_from"],
+        observed_to=row["_observed_to"],
+        changed=None if row["_changed"] is None else tuple(row["_changed"]),
+        hydrated_at=row["_hydrated_at"],
+    )
+    assert row["_began_before"] == version.began_before
+    return Kept(version, json.loads(row["_record"]), ending)
+
+
+# -- what must hold -------------------------------------------------------------------------------
+
+
+def untrue(server: Server, chains: Chains) -> dict[str, set[str]]:
+    """Ids of records with a version that the world's own history denies, by what is wrong."""
+    assert isinstance(server, Twin), "the store has no memory: use the twin"
+    found: dict[str, set[str]] = {}
+    for id, chain in chains.items():
+        past = server.past(id)
+        for kept in chain:
+            for wrong in _untrue(kept, past):
+                found.setdefault(wrong, set()).add(id)
+    return found
+
+
+def _untrue(kept: Kept, past: Past) -> Iterator[str]:
+    version = kept.version
+    assert version.began_after is not None
+    spans = list(_spans(kept.shown, past))
+    first = [each for each in spans if _meets(each, version.observed_from)]
+    if not first:
+        yield "not so at _observed_from"
+    elif not any(version.began_after <= since <= version.began_before for since, _ in first):
+        yield "began outside of its interval"
+    if not version.began_after <= version.valid_from < version.began_before:
+        yield "_valid_from outside of its interval"
+    last = [each for each in spans if _meets(each, version.observed_to)]
+    if not last:
+        yield "not so at _observed_to"
+    elif kept.ending is not None:
+        yield from _untrue_end(kept, kept.ending, [until for _, until in last], past)
+
+
+def _untrue_end(kept: Kept, ending: Ending, ends: list[datetime], past: Past) -> Iterator[str]:
+    after = kept.version.observed_to
+    if not after <= ending.valid_to < ending.before:
+        yield "_valid_to outside of its interval"
+    if not kept.version.is_whole:
+        # What it showed may be true still: something else of the record has changed.
+        ends = [at for at, _ in past]
+    if not any(after <= end <= ending.before for end in ends):
+        yield f"ended by {ending.by} outside of its interval"
+
+
+def _spans(shown: Mapping[str, Any], past: Past) -> Iterator[tuple[datetime, datetime]]:
+    """From when to when the record was as shown."""
+    since: datetime | None = None
+    for at, raw in [*past, (FOREVER, None)]:
+        is_so = raw is not None and all(n in raw and raw[n] == v for n, v in shown.items())
+        if is_so and since is None:
+            since = at
+        elif since is not None and not is_so:
+            yield since, at
+            since = None
+
+
+def _meets(span: tuple[datetime, datetime], second: datetime) -> bool:
+    """Whether the span has a part in the second."""
+    return span[0] < second + SECOND and span[1] > second

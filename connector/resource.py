@@ -39,7 +39,8 @@ class Record:
     the declared.
 
     `is_item` says that it is a list item: fields that lists do not show raise `AttributeError`.
-    `served_at` is the server's own clock when it answered, where it said so.
+    `served_at` is the server's own clock when it answered, where it said so; of the list items of a
+    pull, else our own.
     """
 
     fields_declared: ClassVar[Mapping[str, Field]] = {}

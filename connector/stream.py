@@ -139,12 +139,16 @@ class Drive:
         listed = await self._endpoint.list(
             page=page, per_page=ask.PER_PAGE, sort=sort, order=order if sort else None
         )
+        served_at = listed.served_at or self._world.now()
+        for item in listed.items:
+            # Where no clock dates the page, it is of now, and not of the moment of its commit.
+            item.served_at = served_at
         return PageSeen(
             items=listed.items,
             page=listed.page,
             per_page=listed.per_page,
             total=listed.total,
-            served_at=listed.served_at or self._world.now(),
+            served_at=served_at,
             round_trip_seconds=listed.round_trip_seconds,
             is_server_clock=listed.served_at is not None,
             heard_at=self._world.now(),

@@ -10,8 +10,12 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+from connector.engine.ask import Commit
+from connector.engine.bookmark import Stream
 from connector.sandbox import Sandbox, Store
+from connector.warehouse import Landed, Warehouse
 from tests.pull.landed import differences, published, pulled, rows
 
 COUNTS = {"candidates": 104, "jobs": 8, "content_types": 2, "content_items": 6}
@@ -106,6 +110,26 @@ def test_a_quiet_pull_adds_no_version(tmp_path: Path) -> None:
                 query = f"FROM history.{name} WHERE _hydrated_at IS NOT NULL AND _changed IS NULL"
                 assert COUNTS[name] == len(rows(published(tmp_path), query))
                 assert COUNTS[name] == len(rows(published(tmp_path), f"FROM history.{name}"))
+
+
+def test_a_page_without_a_date_is_of_the_moment_of_its_answer(tmp_path: Path) -> None:
+    """Without `Date` our own clock dates what a list showed, when it came and not when it was
+    committed, which can be much later where another process has the file.
+    """
+    with Sandbox(counts={"candidates": 3}, behaviours={"date_header": "missing"}) as sandbox:
+        committed: list[Commit] = []
+        whole = Warehouse.commit
+
+        def commit(self: Warehouse, stream: Stream, what: Commit, *rest: Any) -> Landed:
+            committed.append(what)
+            return whole(self, stream, what, *rest)
+
+        with patch.object(Warehouse, "commit", commit):
+            pulled(sandbox, tmp_path, "candidates")
+    items = [each for what in committed for each in what.items]
+
+    assert items
+    assert None not in [each.served_at for each in items]
 
 
 def test_a_status_that_only_a_list_showed_is_kept(tmp_path: Path) -> None:

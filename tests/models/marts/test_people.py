@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.models.marts.world import BuiltWorld
+from pathlib import Path
+
+from tests.models.marts.world import BuiltWorld, World
 
 
 def test_nothing_blocks(people_world: BuiltWorld) -> None:
@@ -243,4 +245,30 @@ def test_mirror_tells_its_own_health(people_world: BuiltWorld) -> None:
         "marts.mirror_health",
         "resource = 'leads'",
         *("live", "last_outcome", "requests_this_month"),
+    )
+
+
+def test_what_a_list_does_not_show_is_as_the_last_detail_had_it(tmp_path: Path) -> None:
+    """A last version that lists alone showed takes from a lead neither its consultant nor its
+    status, and from a candidate no stage that lists cannot show.
+    """
+    world = World(tmp_path)
+    world.seed("lead_statuses", "id,name,outcome", "s1,New,open")
+    created = {"created": "2026-01-06 09:00"}
+    lead = {**created, "lead_status_id": "s1", "assigned_to": "u1", "status": "lead"}
+    ann = {**created, "status": "offer_accepted", "first_name": "Ann"}
+    world.look("2026-01-12 09:00", leads={"l1": lead}, candidates={"ann": ann})
+    shown = {"status": "offer_made", "first_name": "Anne"}
+    world.listed(
+        "2026-01-19 09:00", leads={"l1": {"status": "prospect"}}, candidates={"ann": shown}
+    )
+    world.prove("2026-01-20 09:00")
+    built = world.built()
+
+    assert () == built.built.blocking
+    assert [("prospect", "New", "u1")] == built.table(
+        "SELECT lead_state, lead_status_name, consultant_id FROM marts.fct_lead_conversion"
+    )
+    assert [("offer_accepted", True)] == built.table(
+        "SELECT stage, is_current FROM marts.fct_candidate_stages"
     )

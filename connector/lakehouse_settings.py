@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Literal
 
 from pydantic import SecretStr
 
 from connector.errors import SettingsError
 from connector.sources import ENVIRONMENT, FILE_ENDING, Setting, refuse
+
+PushJournal = Literal["folder", "lakehouse"]
+"""Where a create is claimed before it is sent."""
 
 OBJECT_STORAGE = "s3://"
 """What an address of object storage begins with."""

@@ -16,7 +16,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
-from connector.batch import BatchReport, BatchWatch, apply
+from connector.batch import BatchReport, BatchWatch, apply, sharing
 from connector.batch.publish import publish
 from connector.client import Client
 from connector.engine.push_plan import Terms
@@ -166,8 +166,8 @@ async def push(
 
     At most `budget` requests are sent, all files and pulls together. A file after one that failed
     or was stopped is previewed and not applied. A pull that is under way is waited for, unless the
-    manner leaves pulling out. Raises `Misused`, `UnknownName` or a
-    `SpreadsheetError` for what cannot be meant, before anything is sent, and `WarehouseError`.
+    manner leaves pulling out. Raises `Misused`, `UnknownName` or a `SpreadsheetError` for what
+    cannot be meant, and `PushJournalUnreached`, before anything is sent, and `WarehouseError`.
     """
     for each in files:
         if each.resource not in ORDER:
@@ -188,6 +188,10 @@ async def push(
                 settings, each, again=manner.terms.again, earlier=earlier, keeps_tasks=not is_last
             )
         )
+    if manner.applies:
+        # A shared journal that cannot be reached is known before the first request.
+        with sharing(settings):
+            pass
     reports: list[PushReport] = []
     left, goes_on = budget, manner.applies
     for seen in foreseen:

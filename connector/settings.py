@@ -40,7 +40,7 @@ from connector.alert_settings import (
 )
 from connector.credentials import HASH_KEY_CHARACTERS_MIN, Connection, read_ends, read_secret
 from connector.errors import SettingsError, UnknownName
-from connector.lakehouse_settings import check_lakehouse, read_data
+from connector.lakehouse_settings import PushJournal, check_lakehouse, read_data
 from connector.log import Form
 from connector.reading import one_of, raw, whole
 from connector.schedule_settings import read_cron, read_zone
@@ -100,9 +100,9 @@ class Settings:
     `alert_*` say which alerts are sent and where to; `alert_email_port` is None where it follows
     from `alert_email_security`. `lakehouse` is the catalog of the shared lakehouse and
     `lakehouse_data` where its files are, both None where there is none; `lakehouse_keep_days` is
-    for how long its earlier states are kept. `retention` are rules in text, by resource.
-    `accounts` are the names that the project file has tables for. `warnings` are sentences to show
-    once.
+    for how long its earlier states are kept. `push_journal` says where creates are claimed.
+    `retention` are rules in text, by resource. `accounts` are the names that the project file has
+    tables for. `warnings` are sentences to show once.
     """
 
     account: Setting[str | None]
@@ -141,6 +141,7 @@ class Settings:
     lakehouse: Setting[SecretStr | None]
     lakehouse_data: Setting[str | None]
     lakehouse_keep_days: Setting[int]
+    push_journal: Setting[PushJournal]
     retention: Setting[Mapping[str, str]] = _NO_RULES
     accounts: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -268,6 +269,7 @@ def load_settings(
         lakehouse=read_secret(sources, "lakehouse", warnings),
         lakehouse_data=sources.pick("lakehouse_data", lambda f: read_data(f.raw, f.folder), None),
         lakehouse_keep_days=sources.pick("lakehouse_keep_days", whole(0, 36_500), 30),
+        push_journal=sources.pick("push_journal", one_of(PushJournal), "folder"),
         retention=_retention(sources),
         accounts=tuple(sources.tables),
         warnings=tuple(warnings),

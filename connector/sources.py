@@ -62,6 +62,7 @@ ENVIRONMENT: Mapping[str, str] = {
     "lakehouse_file": "CONNECTOR_LAKEHOUSE_FILE",
     "lakehouse_data": "CONNECTOR_LAKEHOUSE_DATA",
     "lakehouse_keep_days": "CONNECTOR_LAKEHOUSE_KEEP_DAYS",
+    "push_journal": "CONNECTOR_PUSH_JOURNAL",
 }
 """The environment variable of each setting."""
 

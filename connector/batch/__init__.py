@@ -13,6 +13,7 @@ from connector.batch.report import (
     Declared,
     UnwatchedBatch,
 )
+from connector.lakehouse.push_claims import sharing
 
 __all__ = [
     "BatchReport",
@@ -23,4 +24,5 @@ __all__ = [
     "apply",
     "resolve",
     "resume",
+    "sharing",
 ]

@@ -33,6 +33,7 @@ from connector.engine.ask import LATENESS_UNTIMED_SECONDS, Between
 from connector.engine.push_plan import Plan, Terms, check_marker, settle_seconds
 from connector.engine.quota import Month
 from connector.errors import ConnectorError, Misused, Stopped, WarehouseError
+from connector.lakehouse.push_claims import Claims, sharing
 from connector.ledger.journal import PUSH_LEASE, Journal
 from connector.ledger.push_reads import Key, Left, Work
 from connector.ledger.push_writes import UNFINISHED
@@ -61,7 +62,8 @@ async def apply(
     client.
 
     Raises `Misused` for a budget of nothing and for a marker field that can carry none,
-    `SettingsError` for a missing address or key, `LeaseHeld` while another push of the account is
+    `SettingsError` for a missing address or key, `PushJournalUnreached` where folders share a
+    journal that cannot be reached, `LeaseHeld` while another push of the account is
     under way, `RestoredUnpulled` where the folder was restored and the resource not pulled since,
     and `WarehouseError` where nothing could be recorded; every other end is in the report.
     """
@@ -75,9 +77,10 @@ async def apply(
         now=now,
         connect=connect,
     )
-    async with visit as visited:
-        run = _Run(visited, watch or UnwatchedBatch(), now, sleep)
-        return await run.begin(plan, terms or Terms())
+    with sharing(settings) as claims:
+        async with visit as visited:
+            run = _Run(visited, claims, watch or UnwatchedBatch(), now, sleep)
+            return await run.begin(plan, terms or Terms())
 
 
 async def resume(
@@ -104,9 +107,10 @@ async def resume(
         now=now,
         connect=connect,
     )
-    async with visit as visited:
-        run = _Run(visited, watch or UnwatchedBatch(), now, sleep)
-        return await run.go_on(batch)
+    with sharing(settings) as claims:
+        async with visit as visited:
+            run = _Run(visited, claims, watch or UnwatchedBatch(), now, sleep)
+            return await run.go_on(batch)
 
 
 async def resolve(
@@ -128,9 +132,10 @@ async def resolve(
     is not in doubt, or a record that does not exist.
     """
     visit = visiting(settings, command, lease=PUSH_LEASE, now=now, connect=connect)
-    async with visit as visited:
-        run = _Run(visited, watch or UnwatchedBatch(), now, sleep)
-        report = await run.decide((batch, number), decision)
+    with sharing(settings) as claims:
+        async with visit as visited:
+            run = _Run(visited, claims, watch or UnwatchedBatch(), now, sleep)
+            report = await run.decide((batch, number), decision)
     return replace(report, unpublished=await asyncio.to_thread(publish, settings))
 
 
@@ -138,9 +143,14 @@ class _Run:
     """One run at a batch."""
 
     def __init__(
-        self, visit: Visit, watch: BatchWatch, now: Callable[[], datetime], sleep: Sleep
+        self,
+        visit: Visit,
+        claims: Claims | None,
+        watch: BatchWatch,
+        now: Callable[[], datetime],
+        sleep: Sleep,
     ) -> None:
-        self._visit, self._world = visit, visit.world
+        self._visit, self._world, self._claims = visit, visit.world, claims
         self._watch, self._now, self._sleep = watch, now, sleep
         self._started = time.monotonic()
         self._journal = Journal(visit.turn.ledger, visit.run.run_id, now=now)
@@ -182,8 +192,8 @@ class _Run:
                 action="Name a row whose outcome is 'held'.",
             )
         move = await decided(self._world.client, row, decision)
-        await asyncio.to_thread(self._journal.move, key, move)
-        await self._landing.add(row.task, move)
+        scene = await self._scene()
+        await scene.move(row, move)
         row = await asyncio.to_thread(self._journal.row, key)
         is_left = row is not None and row.standing.state in UNFINISHED
         return await self._through(batch, (row,) if is_left and row else ())
@@ -197,14 +207,7 @@ class _Run:
         else:
             left = Left(len(rows), frozenset(row.key for row in rows))
         self._watch.began(batch, left.rows)
-        server = await asyncio.to_thread(self._visit.turn.ledger.server)
-        scene = Scene(
-            self._world.client,
-            self._journal,
-            self._landing,
-            self._now,
-            timedelta(seconds=server.offset_seconds),
-        )
+        scene = await self._scene()
         driven = Rows(
             scene,
             self._journal.work(batch) if rows is None else rows,
@@ -219,6 +222,17 @@ class _Run:
         finally:
             await self._landing.finish()
         return await self._end(batch, scene.error)
+
+    async def _scene(self) -> Scene:
+        server = await asyncio.to_thread(self._visit.turn.ledger.server)
+        return Scene(
+            self._world.client,
+            self._journal,
+            self._landing,
+            self._now,
+            timedelta(seconds=server.offset_seconds),
+            self._claims,
+        )
 
     async def _end(self, batch: str, error: ConnectorError | None) -> BatchReport:
         folder, rows = self._world.warehouse.folder, self._journal.rows(batch)

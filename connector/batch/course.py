@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from connector.batch.landing import Landing
@@ -22,10 +23,13 @@ from connector.engine.push_asks import (
     Answer,
     Ask,
     Attempt,
+    Claim,
+    Claimant,
     Intend,
     ListNewest,
     Lost,
     Move,
+    Newest,
     OfOthers,
     OpenCreates,
     ReadOne,
@@ -44,6 +48,7 @@ from connector.errors import (
     ServerFailed,
     UnreadableAnswer,
 )
+from connector.lakehouse.push_claims import Claims
 from connector.ledger.journal import Journal
 from connector.ledger.push_reads import Work
 from connector.resource import Resource
@@ -70,7 +75,8 @@ class Halted(Exception):
 @dataclass(slots=True)
 class Scene:
     """What the rows of a run act on together. `error` is why nothing more may be sent; `ahead` is
-    how far the server's clock is ahead of ours, as last told.
+    how far the server's clock is ahead of ours, as last told. `claims` is the journal that folders
+    share, if they do. `newest` is the page listed before the first create, by parent.
     """
 
     client: Client
@@ -78,9 +84,19 @@ class Scene:
     landing: Landing
     now: Callable[[], datetime]
     ahead: timedelta
+    claims: Claims | None = None
     error: ConnectorError | None = None
     lost_in_a_row: int = 0
     limited_in_a_row: int = 0
+    newest: dict[str | None, PageSeen] = field(default_factory=dict)
+    looking: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def move(self, row: Work, move: Move) -> None:
+        """Record a transition, land what it showed, and note in the claims how the row ended."""
+        state = await asyncio.to_thread(self.journal.move, row.key, move)
+        await self.landing.add(row.task, move)
+        if self.claims is not None and row.task.operation == "create":
+            await asyncio.to_thread(self.claims.moved, row.task, row.key, move, state)
 
     def halt(self, error: ConnectorError) -> None:
         """Let nothing more leave. The first reason is the one that counts."""
@@ -152,10 +168,13 @@ class Course:
             case Send():
                 answer = await self._send()
             case Move():
-                await asyncio.to_thread(self.scene.journal.move, self.row.key, wanted)
-                await self.scene.landing.add(self.row.task, wanted)
+                await self.scene.move(self.row, wanted)
             case ListNewest(page):
                 answer = await self._list(page)
+            case Newest():
+                answer = await self._newest()
+            case Claim():
+                answer = await self._claim()
             case ReadOne(id):
                 answer = await self._read(id)
             case OfOthers(ids):
@@ -218,7 +237,27 @@ class Course:
         record = declaration(self.row.task.resource).record
         return Accepted(record(raw, served_at=told))
 
+    async def _claim(self) -> Claimant | None:
+        self._may_leave()
+        if self.scene.claims is None:
+            return None
+        may_take = partial(self.scene.journal.may_take, self.row.key)
+        return await asyncio.to_thread(
+            self.scene.claims.claim, self.row.task, self.row.key, may_take
+        )
+
     # -- reads ------------------------------------------------------------------------------------
+
+    async def _newest(self) -> PageSeen | Unread:
+        """The first page of the list as it was before the first create; rows wait for one read."""
+        parent = self.row.task.parent
+        async with self.scene.looking:
+            if parent in self.scene.newest:
+                return self.scene.newest[parent]
+            page = await self._list(1)
+            if isinstance(page, PageSeen):
+                self.scene.newest[parent] = page
+            return page
 
     async def _list(self, number: int) -> PageSeen | Unread:
         self._may_leave()

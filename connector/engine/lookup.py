@@ -24,10 +24,12 @@ from connector.engine.push_asks import (
     Attempt,
     Steps,
     list_newest,
+    newest,
     of_others,
     open_creates,
     read_one,
 )
+from connector.engine.push_plan import folded
 from connector.engine.sameness import is_same, lacking
 from connector.field import Field
 from connector.resource import Declaration, Resource
@@ -106,6 +108,33 @@ def look(sought: Sought) -> Steps[Sighting | None]:
     matches, contested = yield from _uncontested(sought, matches)
     is_complete = listed.is_complete and not has_shrunk
     return Sighting(tuple(matches), (*contested, *alike), is_complete, listed.looked_at)
+
+
+def already_there(
+    resource: Declaration, identity: Mapping[str, Any]
+) -> Steps[tuple[str, ...] | None]:
+    """The ids of the newest records that have this identity and that neither the landing nor the
+    journal knew. Empty where the list does not show all of the identity. None: the list could not
+    be read.
+    """
+    page = yield from newest()
+    if isinstance(page, Unread):
+        return None
+    ids = tuple(item.id for item in page.items if _identifies(resource, identity, item))
+    others = yield from of_others(ids)
+    return tuple(id for id in ids if id not in others)
+
+
+def _identifies(resource: Declaration, identity: Mapping[str, Any], item: Resource) -> bool:
+    """Whether the item shows the whole identity, letter case and outer blanks aside."""
+    return all(
+        name in item.raw
+        and (
+            folded(value) == folded(item.raw[name])
+            or is_same(resource.field(name), value, item.raw[name])
+        )
+        for name, value in identity.items()
+    )
 
 
 def _uncontested(sought: Sought, matches: list[Found]) -> Steps[tuple[list[Found], list[str]]]:

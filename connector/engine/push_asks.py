@@ -100,6 +100,20 @@ class ListNewest:
 
 
 @dataclass(frozen=True, slots=True)
+class Newest:
+    """Read the first page of the list, last created first, as it was before the run's first create:
+    one request for all rows of a run. Answered with `PageSeen` or `Unread`.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Claim the create against other folders, where they share a journal. Answered with None where
+    it is this row's, else with the `Claimant` that has it.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class ReadOne:
     """Read a detail. Answered with `Found`, `Gone` or `Unread`."""
 
@@ -129,7 +143,18 @@ class WaitUntil:
     moment: datetime
 
 
-Ask = Intend | Send | Move | ListNewest | ReadOne | OfOthers | OpenCreates | WaitUntil
+Ask = (
+    Intend
+    | Send
+    | Move
+    | ListNewest
+    | Newest
+    | Claim
+    | ReadOne
+    | OfOthers
+    | OpenCreates
+    | WaitUntil
+)
 
 T = TypeVar("T")
 Steps = Generator[Ask, Any, T]
@@ -184,6 +209,16 @@ class Lost:
 
 Answer = Accepted | Declined | Unsent | Lost
 
+
+@dataclass(frozen=True, slots=True)
+class Claimant:
+    """Another folder's claim: its machine and path, since when, and the record that it has made."""
+
+    holder: str
+    since: datetime
+    record_id: str | None = None
+
+
 _UNSENT = (Denied, Unreachable, RateLimited, Stopped, Misused, WarehouseError)
 """Errors of a write that prove that nothing was applied and say nothing against the row: the key,
 the network, a limit, or our own files are in the way.
@@ -217,6 +252,20 @@ def list_newest(page: int) -> Steps[PageSeen | Unread]:
     seen = yield ListNewest(page)
     assert isinstance(seen, PageSeen | Unread)
     return seen
+
+
+def newest() -> Steps[PageSeen | Unread]:
+    """The page that was listed before the run's first create."""
+    seen = yield Newest()
+    assert isinstance(seen, PageSeen | Unread)
+    return seen
+
+
+def claim() -> Steps[Claimant | None]:
+    """The other folder that has claimed the create; None where it is this row's."""
+    claimant = yield Claim()
+    assert claimant is None or isinstance(claimant, Claimant)
+    return claimant
 
 
 def read_one(id: str) -> Steps[Outcome]:

@@ -1,4 +1,8 @@
-"""A create: sent once, looked for after silence, and adopted if it is found."""
+"""A create: sent once, looked for after silence, and adopted if it is found.
+
+Before the first attempt the newest records are compared with the row, and the create is claimed
+where folders share a journal. A row of which an attempt is in doubt is past both.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 from connector.engine.ask import Found
-from connector.engine.lookup import Sighting, Sought, look
-from connector.engine.push_asks import Accepted, Declined, Move, Steps, wait_until
+from connector.engine.lookup import Sighting, Sought, already_there, look
+from connector.engine.push_asks import Accepted, Declined, Move, Steps, claim, wait_until
 from connector.engine.push_plan import RowProblem
 from connector.engine.push_row import ATTEMPTS_MAX, Row
-from connector.engine.push_told import declined_problems, doubtful
+from connector.engine.push_told import (
+    already_there_problem,
+    claimed_problem,
+    declined_problems,
+    doubtful,
+)
 from connector.engine.sameness import altered
 from connector.resource import Resource
 
@@ -20,6 +29,8 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 def create(row: Row) -> Steps[bool]:
     """Send the create, and record what came of it. Says whether to go on."""
+    if not row.is_in_doubt and not (yield from _may_be_sent(row)):
+        return False
     answer = yield from row.attempt("create", body(row))
     match answer:
         case None:
@@ -38,6 +49,27 @@ def create(row: Row) -> Steps[bool]:
                 move = replace(move, event="refused_in_doubt", code="refused_in_doubt")
             yield from row.move(move)
     return row.can_repeat
+
+
+def _may_be_sent(row: Row) -> Steps[bool]:
+    """Whether nobody else has made the record, as far as the newest records and the shared journal
+    say. A row whose record is there ends here; one of which that could not be read stays planned.
+    """
+    if row.task.identity:
+        there = yield from already_there(row.resource, row.task.identity)
+        if there is None:
+            return False
+        if there:
+            problems = (already_there_problem(there),)
+            id = there[0] if len(there) == 1 else None
+            yield from row.move(Move("repeated", "already_there", problems, record_id=id))
+            return False
+    claimant = yield from claim()
+    if claimant is not None:
+        problems = (claimed_problem(claimant),)
+        id = claimant.record_id
+        yield from row.move(Move("repeated", "claimed_elsewhere", problems, record_id=id))
+    return claimant is None
 
 
 def look_for_it(row: Row) -> Steps[bool]:

@@ -169,7 +169,7 @@ def subject(task: Task) -> str | None:
         return _digest([task.resource, task.record_id])
     if not task.identity:
         return None
-    identity = {name: _folded(value) for name, value in task.identity.items()}
+    identity = {name: folded(value) for name, value in task.identity.items()}
     return _digest([task.resource, task.parent, identity])
 
 
@@ -189,7 +189,8 @@ _TASK_FIELDS = tuple(Task.__dataclass_fields__)
 _TASK_MAPPINGS = ("fields", "afterwards", "base", "identity")
 
 
-def _folded(value: Any) -> Any:
+def folded(value: Any) -> Any:
+    """The value of an identity as it is compared: letter case and outer blanks aside."""
     return value.strip().casefold() if isinstance(value, str) else value
 
 

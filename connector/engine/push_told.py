@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from connector.engine.push_asks import Declined
+from connector.engine.push_asks import Claimant, Declined
 from connector.engine.push_plan import RowProblem
 from connector.engine.sameness import as_text
 from connector.resource import Declaration
@@ -92,6 +92,29 @@ def gone_problem(id: str) -> RowProblem:
         "the API has no such record any more",
         received=id,
         fix="Pull, and look why it is gone; then create it anew, or leave the row out.",
+    )
+
+
+def already_there_problem(ids: tuple[str, ...]) -> RowProblem:
+    """A record of the row's identity is among the newest, and nothing here knew of it."""
+    return RowProblem(
+        "already_there",
+        "a record like this was created by somebody else since the last pull",
+        found=", ".join(ids),
+        fix="Look at the record: take the row out, or push it with --mode upsert.",
+    )
+
+
+def claimed_problem(claimant: Claimant) -> RowProblem:
+    """Another folder that shares the journal has claimed the create."""
+    fix = "Wait until the push there has ended, or go on with it there; then push this row again."
+    if claimant.record_id is not None:
+        fix = "Pull, and take the row out. If that record was deleted since, push with --again."
+    return RowProblem(
+        "claimed_elsewhere",
+        f"{claimant.holder} has claimed this row at {claimant.since:%Y-%m-%d %H:%M:%S} UTC",
+        found=claimant.record_id,
+        fix=fix,
     )
 
 

@@ -47,6 +47,7 @@
     │   ├── LakehouseOffline     its database or the place of its files did not answer
     │   ├── LakehouseBusy        others have held it for too long
     │   └── LakehouseDiffers     a column has another type there
+    ├── PushJournalUnreached     the database in which folders share claims cannot be used
     ├── PublishingRefused        checks that block have failed; the old file stays
     ├── ModelError               a model, seed, test or audit cannot be used (exit 2)
     │   ├── ModelInvalid         a file is not as models are written
@@ -138,6 +139,7 @@ from connector.errors.lakehouse import (
     LakehouseOffline,
     LakehouseBusy,
     LakehouseDiffers,
+    PushJournalUnreached,
 )
 from connector.errors.models import (
     ModelError,
@@ -205,6 +207,7 @@ __all__ = [
     "NotTheApi",
     "NothingPublished",
     "PublishingRefused",
+    "PushJournalUnreached",
     "QuotaSpent",
     "RateLimited",
     "Redirected",

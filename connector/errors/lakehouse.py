@@ -1,4 +1,4 @@
-"""What can keep a publication from the shared lakehouse."""
+"""What can go wrong with the shared lakehouse, and with the claims of pushes in its database."""
 
 from __future__ import annotations
 
@@ -43,4 +43,14 @@ class LakehouseDiffers(LakehouseError):
         "Publish every account with the same version of the connector and the same models; where "
         "the new type is meant, drop the table in the lakehouse as docs/LAKEHOUSE.md shows, then "
         "run 'connector lakehouse publish --all'."
+    )
+
+
+class PushJournalUnreached(ConnectorError):
+    """The database in which folders share their claims on creates cannot be used."""
+
+    code = "push_journal"
+    action = (
+        "Check that the lakehouse's database can be reached from here, then run the same command "
+        "again: no create is sent without it."
     )

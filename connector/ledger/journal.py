@@ -279,6 +279,15 @@ class Journal:
         with self._ledger.reading() as connection:
             return claims.open_creates(connection, key)
 
+    def may_take(self, key: Key, batch: str, is_done: bool) -> bool:
+        """Whether the row may take over a claim of that batch: the batch is in this journal, which
+        then says what became of it; or its record `is_done`, and the row is wanted `again`.
+        """
+        with self._ledger.reading() as connection:
+            if reads.batch_records(connection, _OF_BATCH, (batch,)):
+                return True
+            return is_done and self._batch(connection, key[0]).terms.again
+
     def since(self, change: int) -> Generator[Changes]:
         """Everything that changed since a number, 0 for all, as of one moment and in parts; all
         there is, where this journal never came as far. The ledger is held until they are read.

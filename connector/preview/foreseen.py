@@ -23,7 +23,9 @@ from connector.spreadsheet.row import Problem
 from connector.spreadsheet.table import Table
 
 REQUESTS: Mapping[Operation, int] = {"create": 1, "update": 2, "convert": 2}
-"""What one row costs: an update and a conversion look at the record first."""
+"""What one row costs: an update and a conversion look at the record first. The creates of a file
+look at the newest records with one request for all of them.
+"""
 
 OPERATIONS = frozenset(get_args(Operation))
 
@@ -51,7 +53,7 @@ class Foreseen:
         self.tasks: Kept[Task] = Kept(folder, packed, unpacked)
         self.changes: dict[int, Mapping[str, tuple[Any, Any]]] = {}
         self.changing = self.requests = self.pushed = 0
-        self.keeps_tasks = keeps_tasks
+        self.keeps_tasks, self._looks = keeps_tasks, False
 
     def add(self, checked: Checked, pushed_as: str | None = None, *, is_pushed: bool) -> None:
         """Take in a row: as it was checked, or, where an earlier push has applied its very write,
@@ -72,6 +74,8 @@ class Foreseen:
         changes = tuple((n, _text(now), _text(then)) for n, (now, then) in checked.changes.items())
         self._take(RowResult(number, checked.task.operation, record_id=shown, changes=changes))
         self.requests += requests_of(checked.task)
+        if not self._looks and checked.task.operation == "create" and checked.task.identity:
+            self.requests, self._looks = self.requests + 1, True
         if self.keeps_tasks:
             self.tasks.add(checked.task)
         if checked.changes:

@@ -61,7 +61,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "stream": _ROOMS | {"outcome"},
     "visit": _ROOMS | {"outcome", "stream"},
     "run": _RUN | {"publication"},
-    "batch": _RUN | {"publication"},
+    "batch": _RUN | {"publication", "lakehouse"},
     "preview": _ROOMS,
     "asking": _ROOMS | {"preview"},
     "template": _ROOMS,

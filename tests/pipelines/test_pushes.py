@@ -151,7 +151,7 @@ def test_preview_sends_nothing(sandbox: Sandbox, instance: dg.DagsterInstance, s
     config = {"resource": "candidates", "file": "people.csv", "mode": "create"}
     shown = told(pushed(account(sandbox.base_url, store), instance, config))
 
-    assert ("previewed", 1, 0, 1) == tuple(
+    assert ("previewed", 1, 0, 2) == tuple(
         shown[name] for name in ("outcome", "rows/create", "requests", "requests_foreseen")
     )
     assert [] == sandbox.log

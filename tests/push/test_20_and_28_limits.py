@@ -39,18 +39,19 @@ def counted(report: BatchReport) -> dict[str, int]:
 
 
 def test_20_a_budget_ends_a_push_before_the_send(tmp_path: Path) -> None:
-    """With 4 requests, 4 rows are created and the others are not sent: exit 4, no attempt is in
-    doubt, and the next push of the file goes on in the same batch.
+    """With 5 requests, one of which looks at the newest records, 4 rows are created and the others
+    are not sent: exit 4, no attempt is in doubt, and the next push of the file goes on in the same
+    batch.
     """
     with Sandbox() as sandbox:
         pusher = Pusher(sandbox, tmp_path)
-        first = pusher.push(creates(10), budget=4)
+        first = pusher.push(creates(10), budget=5)
         sent = len(sandbox.log)
-        second = pusher.push(creates(10), budget=4)
+        second = pusher.push(creates(10), budget=5)
         third = pusher.push(creates(10))
         made = emails(sandbox)
 
-    assert ("stopped", 4, 4) == (first.outcome, first.exit_status, sent)
+    assert ("stopped", 4, 5) == (first.outcome, first.exit_status, sent)
     assert {"created": 4, "not_sent": 6} == counted(first)
     assert {"created": 8, "not_sent": 2} == counted(second)
     assert (0, {"created": 10}) == (third.exit_status, counted(third))
@@ -63,7 +64,7 @@ def test_20_a_budget_ends_an_update_after_its_comparison(tmp_path: Path) -> None
     with Sandbox() as sandbox:
         pusher = Pusher(sandbox, tmp_path, connections=1)
         rows = [create(2, status="screening"), create(3)]
-        first = pusher.push(rows, budget=1)
+        first = pusher.push(rows, budget=2)
         second = pusher.push(rows)
         made = {
             each["email"]: each["status"] for each in sandbox.store.records("candidates").values()
@@ -79,17 +80,17 @@ def test_20_the_months_allowance_is_never_passed(tmp_path: Path) -> None:
     """The month ends in the middle of a push: it stops before the send, and next month goes on."""
     time = Time()
     with Sandbox(clock=time.servers) as sandbox:
-        limits = {"monthly_requests": 7, "monthly_reserve_requests": 0, "billing_day": 1}
+        limits = {"monthly_requests": 8, "monthly_reserve_requests": 0, "billing_day": 1}
         pusher = Pusher(sandbox, tmp_path, time, **limits)
         first = pusher.push(creates(10))
         sent = len(sandbox.log)
         pusher.time.pass_minutes(timedelta(days=31).total_seconds() / 60)
         second = pusher.push(creates(10))
 
-    assert ("stopped", 4, 7) == (first.outcome, first.exit_status, sent)
+    assert ("stopped", 4, 8) == (first.outcome, first.exit_status, sent)
     assert {"created": 7, "not_sent": 3} == counted(first)
     assert isinstance(first.month, Month)
-    assert 7 == first.month.used
+    assert 8 == first.month.used
     assert {"created": 10} == counted(second)
 
 

@@ -76,6 +76,7 @@ def test_defaults_say_that_they_are(tmp_path: Path) -> None:
         ("lakehouse", "not set", "default"),
         ("lakehouse_data", "not set", "default"),
         ("lakehouse_keep_days", "30", "default"),
+        ("push_journal", "folder", "default"),
     ] == list(settings.rows())
     assert () == settings.warnings
     assert [] == list(tmp_path.iterdir())

@@ -87,6 +87,11 @@ def files_are_strangers(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(push_writes, "_answered", lambda *_: None)
 
 
+def folders_are_strangers(patch: pytest.MonkeyPatch) -> None:
+    """What another folder has claimed is not asked."""
+    patch.setattr(pusher.Pushing, "_claim", lambda *_: None)
+
+
 def rows_are_strangers(patch: pytest.MonkeyPatch) -> None:
     """Equal rows of one file are all written."""
     patch.setattr(push_writes, "relate", lambda *_: None)

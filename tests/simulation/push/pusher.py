@@ -17,15 +17,19 @@ from pathlib import Path
 from typing import Any
 
 from connector.catalog import declaration
+from connector.engine.ask import PageSeen, Unread
 from connector.engine.push import push
 from connector.engine.push_asks import (
     Accepted,
     Answer,
     Ask,
     Attempt,
+    Claim,
+    Claimant,
     Intend,
     ListNewest,
     Move,
+    Newest,
     OfOthers,
     OpenCreates,
     ReadOne,
@@ -36,7 +40,7 @@ from connector.engine.push_asks import (
     answer_of,
 )
 from connector.engine.push_order import Blocked, Order
-from connector.engine.push_plan import Plan, RowProblem, Terms, marker_of
+from connector.engine.push_plan import Plan, RowProblem, Terms, fingerprint, marker_of, subject
 from connector.errors import ConnectorError, Misused
 from connector.ledger import Ledger
 from connector.ledger.file import transaction
@@ -110,11 +114,12 @@ class _Course:
 class Pushing:
     """One process, with its own run and its turn. `judge` is called after every commit."""
 
-    def __init__(self, world: World, ledger: MemoryLedger, number: int, judge: Judge) -> None:
-        self.world, self.run_id, self._judge = world, f"run-{number}", judge
+    def __init__(self, world: World, ledger: MemoryLedger, run_id: str, judge: Judge) -> None:
+        self.world, self.run_id, self._judge = world, run_id, judge
         self.journal = Journal(ledger, self.run_id, now=world.own_now)
         self.ledger = ledger
         self.sent = 0
+        self._page: PageSeen | None = None
         self._batch = cache(self.journal.batch)
         with ledger.writing() as connection:
             connection.execute("DELETE FROM leases")
@@ -202,6 +207,8 @@ class Pushing:
 
     def _perform(self, course: _Course) -> Any:
         key, world = course.row.key, self.world
+        if world.meanwhile is not None and world.is_faulty and world.chance.yes(0.1):
+            world.meanwhile()
         answer: Any = None
         match course.wanted:
             case Intend() as wanted:
@@ -211,9 +218,14 @@ class Pushing:
             case Move() as what:
                 state = self.journal.move(key, what)
                 self._tell(f"row {key[1]}: {what.event}, {state}")
+                self._note_end(course.row, what, state)
                 self._judge(self, key)
             case ListNewest(page):
                 answer = world.newest(page)
+            case Newest():
+                answer = self._newest()
+            case Claim():
+                answer = self._claim(course.row)
             case ReadOne(id):
                 answer = world.read(id)
             case OfOthers(ids):
@@ -221,6 +233,35 @@ class Pushing:
             case OpenCreates():
                 answer = self.journal.open_creates(key)
         return answer
+
+    def _claim(self, row: Work) -> Claimant | None:
+        """As `connector.lakehouse.push_claims` does it, in memory."""
+        if not self.world.scenario.folders:
+            return None
+        name = subject(row.task) or fingerprint(row.task)
+        (batch, _), record_id = self.world.claims.setdefault(name, (row.key, None))
+        if not self.journal.may_take(row.key, batch, record_id is not None):
+            return Claimant(batch, self.world.now, record_id)
+        self.world.claims[name] = (row.key, None)
+        return None
+
+    def _note_end(self, row: Work, what: Move, state: str) -> None:
+        name = subject(row.task) or fingerprint(row.task)
+        if self.world.claims.get(name, (None, None))[0] != row.key:
+            return
+        if state in ("rejected", "invalid", "dropped"):
+            del self.world.claims[name]
+        elif what.record_id is not None:
+            self.world.claims[name] = (row.key, what.record_id)
+
+    def _newest(self) -> PageSeen | Unread:
+        """The page that was read before the first create, read again where that failed."""
+        if self._page is None:
+            page = self.world.newest(1)
+            if isinstance(page, Unread):
+                return page
+            self._page = page
+        return self._page
 
     def _intend(self, course: _Course, wanted: Intend) -> Attempt | Unfit:
         task, resource = course.row.task, declaration(course.row.task.resource)

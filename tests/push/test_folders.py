@@ -1,0 +1,124 @@
+"""Several data folders that push one file: what the look at the newest records sees, and what not.
+
+Folders that share a journal are in `tests/lakehouse/test_push_claims.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from connector.engine.task import Task
+from connector.run import pull
+from connector.sandbox import Sandbox
+from connector.sandbox.faults import Status
+from tests.cli.calling import call, variables
+from tests.push.pushing import (
+    CANDIDATES,
+    Pusher,
+    codes,
+    create,
+    creates,
+    emails,
+    file_of,
+    listed,
+    outcomes,
+    writes,
+)
+
+ROWS = 5
+PEOPLE = "first_name,last_name,email,employment_type\n" + "".join(
+    f"Ann,Lee {n},ann{n}@people.example,permanent\n" for n in range(ROWS)
+)
+LIST = "page=1&per_page=100&sort=created_at&order=desc"
+
+
+def test_a_second_folder_creates_nothing_again(tmp_path: Path) -> None:
+    """The same spreadsheet, pushed from another folder that never pulled: one request looks at the
+    newest records, every row is told with the id of its record, and the command ends with 3.
+    """
+    with Sandbox() as sandbox:
+        statuses = []
+        for name in ("one", "two"):
+            folder = tmp_path / name
+            folder.mkdir()
+            (folder / "people.csv").write_text(PEOPLE, encoding="utf-8")
+            words = ["push", "candidates", str(folder / "people.csv"), "--mode", "create"]
+            environ = variables(sandbox.base_url, folder, sandbox.key)
+            foreseen = call([*words, "--json"], environ)
+            before = len(sandbox.log)
+            done = call([*words, "--apply", "--no-pull", "--json"], environ)
+            asked = [f"{each.method} {each.query}" for each in sandbox.log[before:]]
+            statuses.append((done.status, foreseen.object["requests_foreseen"], len(asked)))
+        made = sandbox.store.records("candidates")
+        report = (tmp_path / "two" / "people.report-2.csv").read_text(encoding="utf-8-sig")
+
+    assert [(0, ROWS + 1, ROWS + 1), (3, ROWS + 1, 1)] == statuses
+    assert [f"GET {LIST}"] == asked
+    assert ROWS == done.object["duplicate"] == len(made)
+    for id in made:
+        assert "duplicate,already_there" in report
+        assert id in report
+
+
+def test_only_rows_whose_record_is_there_are_left_out(tmp_path: Path) -> None:
+    """Other rows of the file are created; letter case and blanks of an address make no difference;
+    and a row that nothing identifies is sent, since nothing could tell it.
+    """
+    nameless = Task(9, "create", "candidates", create(9).fields)
+    with Sandbox() as sandbox:
+        theirs = sandbox.store.create(
+            "candidates", {**create(2).fields, "email": "ANN2@example.com"}
+        )
+        rows = [create(2, email=" ann2@example.com"), create(3), nameless]
+        report = Pusher(sandbox, tmp_path).push(rows)
+        sent = writes(sandbox)
+
+    assert {2: "duplicate", 3: "created", 9: "created"} == outcomes(report)
+    assert {2: "already_there", 3: "", 9: ""} == codes(report)
+    assert theirs.record["id"] == listed(report)[0].record_id
+    assert (2, 3, "partial") == (len(sent), report.exit_status, report.outcome)
+
+
+def test_what_is_known_here_is_not_told(tmp_path: Path) -> None:
+    """A record that was pulled before, or that this folder has made, is what the preview compares
+    with: the look leaves it alone.
+    """
+    with Sandbox() as sandbox:
+        pusher = Pusher(sandbox, tmp_path)
+        sandbox.store.create("candidates", dict(create(2).fields))
+        asyncio.run(pull(pusher.settings, ["candidates"]))
+        first = pusher.push([create(2, phone="1")], now=pusher.wall)
+        second = pusher.push(file_of([create(2, phone="2")]), now=pusher.wall)
+
+    assert [{2: "created"}] * 2 == [outcomes(first), outcomes(second)]
+
+
+def test_no_create_is_sent_without_the_look(tmp_path: Path) -> None:
+    """While the list cannot be read, nothing is created; the next push looks again and goes on."""
+    with Sandbox() as sandbox:
+        pusher = Pusher(sandbox, tmp_path)
+        sandbox.faults.add(Status(500), method="GET", path=CANDIDATES, times=None)
+        first = pusher.push(creates(ROWS))
+        sent = writes(sandbox)
+        sandbox.faults.clear()
+        second = pusher.push(creates(ROWS))
+
+    assert ([], {"not_sent": ROWS}) == (sent, dict(first.counts))
+    assert ({"created": ROWS}, first.batch) == (dict(second.counts), second.batch)
+
+
+@pytest.mark.parametrize("newer", [99, 100])
+def test_the_look_sees_the_newest_hundred(tmp_path: Path, newer: int) -> None:
+    """One page is looked at: a record is seen with 99 newer ones, and not with 100, as the page on
+    pushes says.
+    """
+    with Sandbox() as sandbox:
+        for each in (create(2), *(create(number) for number in range(1_000, 1_000 + newer))):
+            sandbox.store.create("candidates", dict(each.fields))
+        report = Pusher(sandbox, tmp_path).push([create(2)])
+        made = emails(sandbox).count("ann2@example.com")
+
+    assert (("duplicate", 1) if newer == 99 else ("created", 2)) == (outcomes(report)[2], made)

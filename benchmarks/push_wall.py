@@ -1,8 +1,9 @@
 """Wall time of a push beside the least that the minute's limit allows: `python -m benchmarks
 push_wall`.
 
-1,200 creates from a csv, as `connector push --apply --no-pull` sends them, against a sandbox that
-allows 600 requests a minute, in windows that begin with a request. It takes about a minute.
+1,199 creates from a csv, as `connector push --apply --no-pull` sends them, against a sandbox that
+allows 600 requests a minute, in windows that begin with a request. It takes about a minute. With
+the look at the newest records before the first create they are 1,200 requests: two windows.
 
 The least that the limit implies is made of two parts. All windows but the last must go by whole.
 The requests of the last one can begin no earlier, and then take the time that they need where
@@ -24,7 +25,7 @@ from connector.push import Manner, push
 from connector.sandbox import Sandbox
 from connector.settings import load_settings
 
-ROWS = 1_200
+ROWS = 1_199
 LIMIT = 600
 WINDOW_SECONDS = 60.0
 SHARE_MIN = 0.97

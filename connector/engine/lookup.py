@@ -33,6 +33,7 @@ from connector.engine.push_plan import folded
 from connector.engine.sameness import is_same, lacking
 from connector.field import Field
 from connector.resource import Declaration, Resource
+from connector.value import Kind
 
 PAGES_MAX = 20
 """Pages of one look. A list that has more above the floor is not seen whole."""
@@ -127,14 +128,15 @@ def already_there(
 
 def _identifies(resource: Declaration, identity: Mapping[str, Any], item: Resource) -> bool:
     """Whether the item shows the whole identity, letter case and outer blanks aside."""
-    return all(
-        name in item.raw
-        and (
-            folded(value) == folded(item.raw[name])
-            or is_same(resource.field(name), value, item.raw[name])
-        )
-        for name, value in identity.items()
-    )
+    for name, value in identity.items():
+        shown = item.raw.get(name)
+        if folded(value) == folded(shown):
+            continue
+        field = resource.field(name)
+        # Texts are settled by now, and reading each would take most of the time.
+        if field.kind is Kind.STRING or not is_same(field, value, shown):
+            return False
+    return True
 
 
 def _uncontested(sought: Sought, matches: list[Found]) -> Steps[tuple[list[Found], list[str]]]:

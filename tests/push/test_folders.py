@@ -6,10 +6,15 @@ Folders that share a journal are in `tests/lakehouse/test_push_claims.py`.
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from connector.catalog import declaration
+from connector.engine.ask import PageSeen
+from connector.engine.lookup import already_there
+from connector.engine.push_asks import Newest, OfOthers
 from connector.engine.task import Task
 from connector.run import pull
 from connector.sandbox import Sandbox
@@ -32,6 +37,11 @@ ROWS = 5
 PEOPLE = "first_name,last_name,email,employment_type\n" + "".join(
     f"Ann,Lee {n},ann{n}@people.example,permanent\n" for n in range(ROWS)
 )
+_BOOKING = {
+    "booking_type": "interview",
+    "start_datetime": "2026-01-05T10:00:00Z",
+    "candidate_id": "c",
+}
 LIST = "page=1&per_page=100&sort=created_at&order=desc"
 
 
@@ -80,6 +90,36 @@ def test_only_rows_whose_record_is_there_are_left_out(tmp_path: Path) -> None:
     assert {2: "already_there", 3: "", 9: ""} == codes(report)
     assert theirs.record["id"] == listed(report)[0].record_id
     assert (2, 3, "partial") == (len(sent), report.exit_status, report.outcome)
+
+
+@pytest.mark.parametrize(
+    ("resource", "identity", "shown", "found"),
+    [
+        ("bookings", _BOOKING, {**_BOOKING, "start_datetime": "2026-01-05T10:00:00+00:00"}, ("a",)),
+        ("bookings", _BOOKING, {**_BOOKING, "start_datetime": "2026-01-05T11:00:00Z"}, ()),
+        ("companies", {"name": "Wren & Co"}, {"name": "wren & co "}, ("a",)),
+        ("companies", {"name": "Wren & Co"}, {"name": None}, ()),
+        ("jobs", {"title": "Welder", "company_id": "c"}, {"title": "Welder"}, ()),
+    ],
+)
+def test_an_identity_is_compared_whole(
+    resource: str, identity: dict[str, str], shown: dict[str, str | None], found: tuple[str, ...]
+) -> None:
+    """Moments are compared as moments and texts without letter case; a record is the same only if
+    the list shows every field of the identity.
+    """
+    declared, at = declaration(resource), datetime(2026, 1, 5, tzinfo=UTC)
+    item = declared.record({"id": "a", **shown}, is_item=True)
+    page = PageSeen((item,), 1, 100, 1, at, 0.1, is_server_clock=True, heard_at=at)
+    steps = already_there(declared, identity)
+
+    assert Newest() == next(steps)
+    if found:
+        # Which of them are known here is asked; none is.
+        assert OfOthers(found) == steps.send(page)
+    with pytest.raises(StopIteration) as ended:
+        steps.send(frozenset() if found else page)
+    assert found == ended.value.value
 
 
 def test_what_is_known_here_is_not_told(tmp_path: Path) -> None:

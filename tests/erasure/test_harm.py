@@ -61,7 +61,8 @@ class Harmed:
         self._overwrite("companies", self.company, TITLE)
         place = self.settings.folder / RECEIPTS_FOLDER
         place.mkdir()
-        receipt = {"erasure": "erasure-old", "ended_at": OLD.isoformat(), "hashes": []}
+        at = OLD.isoformat()
+        receipt = {"erasure": "erasure-old", "begun_at": at, "ended_at": at, "hashes": []}
         (place / "erasure-old.json").write_text(json.dumps(receipt), encoding="utf-8")
 
     def _overwrite(self, resource: str, id: str, text: str) -> None:

@@ -35,8 +35,8 @@ def function(lines: int, *, docstring: str = '"""Doc."""') -> str:
 
 
 OFFENCES: list[tuple[Rule, str, str, str]] = [
-    (style.file_is_short, "a.py", D + "x = 1\n" * 400, "a.py: 401 lines"),
-    (style.file_is_short, "m.sql", "select 1\n" * 401, "m.sql: 401 lines"),
+    (style.file_is_short, "a.py", D + "x = 1\n" * 600, "a.py: 601 lines"),
+    (style.file_is_short, "m.sql", "select 1\n" * 601, "m.sql: 601 lines"),
     (style.line_is_short, "a.py", f"{D}x = '{'x' * 95}'\n", "a.py:2: 101 columns"),
     (style.line_is_short, "Makefile", "x" * 101, "Makefile:1: 101 columns"),
     (style.function_is_short, "a.py", function(51), "a.py:2: read has 51 lines"),

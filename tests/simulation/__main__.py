@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TextIO
 
-from tests.simulation.run import Verdict, run
+from tests.simulation.run import ACCOUNT, Verdict, run
 from tests.simulation.scenario import SCENARIOS, SMALL, scenario_of
 from tests.simulation.tiny import Chooser, Shape, explore, play, shapes
 
@@ -105,14 +105,15 @@ def _asked() -> argparse.Namespace:
 def _names(asked: str) -> list[str]:
     """The scenarios asked for, by default all."""
     names: list[str] = []
+    every = [*SCENARIOS, ACCOUNT]
     for part in filter(None, asked.split(",")):
         if len(part) == 3 and part[1] == "-":
             names += [each for each in SCENARIOS if part[0] <= each <= part[2] and len(each) == 1]
-        elif part.removesuffix(SMALL) in SCENARIOS:
+        elif part == ACCOUNT or part.removesuffix(SMALL) in SCENARIOS:
             names.append(part)
         else:
-            sys.exit(f"There is no scenario {part!r}; there are {', '.join(SCENARIOS)}.")
-    return names or list(SCENARIOS)
+            sys.exit(f"There is no scenario {part!r}; there are {', '.join(every)}.")
+    return names or every
 
 
 def _replay(names: list[str], seed: int, *, is_traced: bool) -> int:
@@ -184,7 +185,8 @@ def _table(sums: dict[str, Sum], seconds: float) -> None:
     _say(f"{runs} runs in {seconds:.0f} s, {runs / seconds:.1f} a second")
     for name, each in sums.items():
         if each.wrong:
-            _say(f"\n{name}: {scenario_of(name).about}: {dict(each.promises)}")
+            about = "a whole account" if name == ACCOUNT else scenario_of(name).about
+            _say(f"\n{name}: {about}: {dict(each.promises)}")
         for verdict in each.shown:
             _say(f"  seed {verdict.seed}: {verdict}"[:400])
 

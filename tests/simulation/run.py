@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from connector.engine.scrub import DETAILS_PER_WINDOW
+from tests.simulation.account import life
 from tests.simulation.checkers import (
     Broken,
     differences,
@@ -25,6 +26,9 @@ REQUESTS_PER_RECORD_MAX = 12
 """A pull that sends more requests than this for each record that there ever was does not end."""
 
 IDS_SHOWN_MAX = 6
+
+ACCOUNT = "account"
+"""The scenario that plays a whole account, with erasures, undo, lost files and restores."""
 
 ANOMALIES = frozenset(("late", "silent"))
 """Events that tell of writes that the API's own dates could not show."""
@@ -72,6 +76,9 @@ def run(
     """Run the scenario of that name (or another under that name) with that seed; it `lands` in a
     real warehouse as well, if asked.
     """
+    if name == ACCOUNT:
+        wrong, requests = life(seed, trace)
+        return Verdict(name, seed, [wrong] if wrong else [], requests=requests)
     world = World(seed, scenario or scenario_of(name), through=through)
     mirror = Mirror(world, judge=judge)
     with landing(world.server) if lands else nullcontext() as landed:

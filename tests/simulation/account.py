@@ -1,0 +1,341 @@
+"""Lives of an account: pulls, pushes, undo, erasures, lost files and restores in any order.
+
+Everything is real: the sandbox over a socket, the data folder with its files, the functions that
+the commands call. Chance decides what happens next, and after each step the promises about people,
+rows and history are checked against the platform's own records.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import duckdb
+
+from connector.backup import Manner as RestoreManner
+from connector.backup import make_backup, restore
+from connector.erasure import erase, release
+from connector.errors import ConnectorError, Misused
+from connector.preview import Asked
+from connector.push import Manner, PushReport, push
+from connector.run import pull
+from connector.sandbox import Sandbox
+from connector.undo import LAST, undo
+from tests.pull.landed import reading, settings_of
+from tests.simulation.office import (
+    MARK,
+    PERSONAL,
+    RESOURCES,
+    Office,
+    Someone,
+    is_rightly_marked,
+)
+
+STEPS = 12
+FILES = ("work.duckdb", "ledger.sqlite", "recruitment.duckdb")
+HEADINGS = ("email", "first_name", "last_name", "phone", "employment_type", "notes")
+
+Version = tuple[str, str, str]
+"""A version of a record: resource, id, and the record as JSON."""
+
+
+class Wrong(Exception):
+    """A promise was broken."""
+
+
+class Account:
+    """One account's life. `told` gets a line for each step, where somebody listens."""
+
+    def __init__(
+        self, seed: int, sandbox: Sandbox, folder: Path, told: Callable[[str], None] | None
+    ) -> None:
+        self.chance = random.Random(seed)
+        self.office = Office(sandbox, self.chance)
+        self.settings = settings_of(sandbox, folder)
+        self.sandbox, self.folder, self.data = sandbox, folder, self.settings.folder
+        self.erased: dict[str, Someone] = {}
+        self.released: dict[str, Someone] = {}
+        self.unseen: set[str] = set()
+        self.notes: dict[str, set[str | None]] = {}
+        self.backups: list[Path] = []
+        self.requests = 0
+        self._told = told
+
+    def live(self) -> None:
+        """Take steps by chance, then one quiet pull. Raises `Wrong`."""
+        self.office.open()
+        self.pull()
+        steps = (
+            *((self.churn, 6), (self.pull, 4), (self.create, 2), (self.update, 2)),
+            *((self.undo, 3), (self.erase, 3), (self.release, 0.5), (self.lose_work, 1)),
+            *((self.lose_ledger, 1), (self.empty_ledger, 0.5), (self.back_up, 1)),
+            *((self.restore, 1),),
+        )
+        for _ in range(STEPS):
+            (step,) = self.chance.choices([s for s, _ in steps], [share for _, share in steps])
+            self._say(step.__name__)
+            step()
+            self._check()
+        self._say("quiet pull")
+        self.pull()
+        self._check()
+        self._check_landing()
+
+    def _say(self, what: str) -> None:
+        if self._told is not None:
+            self._told(what)
+
+    # -- steps ------------------------------------------------------------------------------------
+
+    def churn(self) -> None:
+        """What people do on the platform."""
+        for _ in range(1 + self.chance.randrange(3)):
+            self.office.churn()
+
+    def pull(self) -> None:
+        """Pull everything, and publish it."""
+        report = asyncio.run(pull(self.settings, RESOURCES))
+        self.requests += report.requests
+        if report.outcome != "done":
+            raise Wrong(f"a pull ended {report.outcome}: {report.as_json()}")
+
+    def create(self) -> None:
+        """Push a file of new people, and perhaps of one who was erased; perhaps twice."""
+        rows = [self.office.body("candidates") for _ in range(2)]
+        refused = self.chance.choice([*self.erased.values(), None])
+        if refused is not None:
+            rows.append({**self.office.body("candidates"), "email": refused.email})
+        path = self._file(rows, HEADINGS)
+        before = self._emails()
+        for _ in range(1 + self.chance.randrange(2)):
+            self._push(Asked("candidates", path, mode="create"), len(rows))
+        if refused is not None and self._emails()[refused.email] > before[refused.email]:
+            raise Wrong("a row about somebody who was erased was created")
+        there = self.sandbox.store.records("candidates")
+        ids = {record["email"]: id for id, record in there.items()}
+        for row in rows:
+            if row["email"] in ids and (refused is None or row["email"] != refused.email):
+                self.office.know("candidates", ids[row["email"]], row)
+
+    def update(self) -> None:
+        """Push new notes on people who are there."""
+        there = self.sandbox.store.records("candidates")
+        ids = self.chance.sample(sorted(there), min(3, len(there)))
+        rows = [{"email": there[id]["email"], "notes": self.office.note()} for id in ids]
+        for id, row in zip(ids, rows, strict=True):
+            self.notes.setdefault(id, set()).add(row["notes"])
+        path = self._file(rows, ("email", "notes"))
+        self._push(Asked("candidates", path, mode="update", match=("email",)), len(rows))
+
+    def undo(self) -> None:
+        """Take the last push back."""
+        try:
+            asyncio.run(undo(self.settings, LAST, applies=True))
+        except Misused as error:
+            self._say(f"refused: {error}")
+
+    def erase(self) -> None:
+        """Erase somebody, and look at what everybody else's rows say then."""
+        people = [e for id, e in self.office.people.items() if id not in self.office.stayers]
+        who = self.chance.choice(people)
+        before = self._versions("work.duckdb")
+        known = any(id == who.id for _, id, _ in before)
+        asked = self.chance.choice((who.email, who.id)) if known else who.email
+        self._say(f"erase {who.resource} {who.id} by {asked}")
+        erase(self.settings, asked, applies=True)
+        self.erased[who.id] = who
+        self.released.pop(who.id, None)
+        self.unseen.discard(who.id)
+        if not known:
+            self.unseen.add(who.id)
+        self._check_others(before, who)
+
+    def release(self) -> None:
+        """Let somebody in again."""
+        if self.erased:
+            who = self.chance.choice(sorted(self.erased.values(), key=lambda each: each.id))
+            release(self.settings, who.email)
+            self.released[who.id] = self.erased.pop(who.id)
+
+    def lose_work(self) -> None:
+        """Lose the work file, and pull: nothing that analysts saw of the past is lost."""
+        seen = self._versions("recruitment.duckdb")
+        for name in ("work.duckdb", "work.duckdb.wal"):
+            (self.data / name).unlink(missing_ok=True)
+        self.pull()
+        if lost := seen - self._versions("recruitment.duckdb"):
+            raise Wrong(f"history lost {len(lost)} versions of {len(seen)} with the work file")
+
+    def lose_ledger(self) -> None:
+        """Lose the ledger, as its cure for damage advises, and pull."""
+        for each in self.data.glob("ledger.sqlite*"):
+            each.unlink()
+        self.pull()
+
+    def empty_ledger(self) -> None:
+        """A ledger of no bytes, as a full disk leaves one, and pull."""
+        for each in self.data.glob("ledger.sqlite*"):
+            each.unlink()
+        (self.data / "ledger.sqlite").touch()
+        self.pull()
+
+    def back_up(self) -> None:
+        """Make a backup, elsewhere."""
+        made = make_backup(self.settings, self.folder / f"backup-{len(self.backups)}")
+        self.backups.append(made.file)
+
+    def restore(self) -> None:
+        """Restore one of the backups."""
+        if self.backups:
+            source = self.chance.choice(self.backups)
+            done = restore(self.settings, source, RestoreManner(replaces=True))
+            if done.error is not None:
+                raise Wrong(f"a restore ended with {done.error}")
+
+    # -- checks -----------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        """What holds after every step."""
+        for resource, id, name, text in self.office.texts():
+            if MARK in text:
+                raise Wrong(f"the platform has {text!r} in {resource} {id} {name}")
+        if doubled := [each for each, count in self._emails().items() if count > 1]:
+            raise Wrong(f"created twice: {doubled}")
+        for file in FILES:
+            path = self.data / file
+            content = path.read_bytes().lower() if path.exists() else b""
+            for who in self.erased.values():
+                if who.email.encode() in content:
+                    raise Wrong(f"{file} holds the address of {who.id}, who was erased")
+
+    def _check_others(self, before: set[Version], who: Someone) -> None:
+        """Erasing one changed nothing of others, but texts that name this one alone."""
+        rest = Counter((resource, id) for resource, id, _ in self._versions("work.duckdb"))
+        after = self._versions("work.duckdb")
+        if rest.keys() != {(resource, id) for resource, id, _ in before}:
+            raise Wrong("records came or went with an erasure")
+        for resource, id, text in before - after:
+            record = json.loads(text)
+            if id != who.id and not any(
+                self._is_left(resource, record, json.loads(each), who)
+                for there, other, each in after
+                if (there, other) == (resource, id)
+            ):
+                raise Wrong(f"erasing {who.id} changed {resource} {id}: {text}")
+
+    def _is_left(
+        self, resource: str, record: Mapping[str, Any], left: Mapping[str, Any], who: Someone
+    ) -> bool:
+        """Whether `left` is what an erasure of this one alone leaves of somebody else's record."""
+        is_theirs = resource == "bookings" and record.get("candidate_id") == who.id
+        marks = who.marks
+        return all(
+            left.get(name) == value
+            or (is_theirs and name in ("title", "internal_notes"))
+            or (
+                isinstance(value, str)
+                and isinstance(left.get(name), str)
+                and is_rightly_marked(left[name], value, marks)
+            )
+            for name, value in record.items()
+        )
+
+    def _check_landing(self) -> None:
+        """After a quiet pull the published landing is the platform, without who was erased."""
+        marks = tuple(
+            mark for each in (*self.erased.values(), *self.released.values()) for mark in each.marks
+        )
+        with reading(self.data / "recruitment.duckdb") as connection:
+            for resource in RESOURCES:
+                rows = connection.execute(
+                    f"SELECT id, _record::VARCHAR FROM landing.{resource} WHERE _deleted_at IS NULL"
+                ).fetchall()
+                landed = {id: json.loads(text) for id, text in rows}
+                there = self.sandbox.store.records(resource)
+                if landed.keys() != there.keys() or len(rows) != len(landed):
+                    raise Wrong(f"{resource} landed: {sorted(landed.keys() ^ there.keys())}")
+                for id, record in there.items():
+                    self._check_record(resource, id, record, landed[id], marks)
+
+    def _check_record(
+        self,
+        resource: str,
+        id: str,
+        record: Mapping[str, Any],
+        landed: Mapping[str, Any],
+        marks: tuple[str, ...],
+    ) -> None:
+        for name, value in record.items():
+            found = landed.get(name)
+            if id in self.erased and name in PERSONAL[resource]:
+                if found is not None:
+                    raise Wrong(f"{resource} {id} {name} of somebody who was erased: {found!r}")
+                continue
+            about = record.get("candidate_id") if resource == "bookings" else id
+            is_excused = about in self.erased or about in self.released
+            is_marked = (
+                isinstance(value, str)
+                and isinstance(found, str)
+                and is_rightly_marked(found, value, marks)
+            )
+            if found != value and not (is_excused and found is None) and not is_marked:
+                raise Wrong(f"{resource} {id} {name} is {found!r}, the platform has {value!r}")
+
+    # -- what is there ----------------------------------------------------------------------------
+
+    def _emails(self) -> Counter[str]:
+        return Counter(e["email"] for e in self.sandbox.store.records("candidates").values())
+
+    def _versions(self, file: str) -> set[Version]:
+        """Every version of every record in a file of the account."""
+        path = self.data / file
+        if not path.exists():
+            return set()
+        found: set[Version] = set()
+        with duckdb.connect(str(path), read_only=True) as connection:
+            for resource in RESOURCES:
+                for schema in ("landing", "history"):
+                    query = f"SELECT id, _record::VARCHAR FROM {schema}.{resource}"
+                    rows = connection.execute(query).fetchall()
+                    found |= {(resource, id, text) for id, text in rows}
+        return found
+
+    def _file(self, rows: list[dict[str, Any]], headings: tuple[str, ...]) -> Path:
+        path = self.folder / f"people-{self.chance.randrange(10**9)}.csv"
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(headings)
+            writer.writerows([row.get(each, "") for each in headings] for row in rows)
+        return path
+
+    def _push(self, asked: Asked, rows: int) -> PushReport:
+        manner = Manner(applies=True, reports=False)
+        (report,) = asyncio.run(push(self.settings, [asked], manner))
+        self.requests += report.requests
+        if sum(report.counts.values()) != rows:
+            raise Wrong(f"{rows} rows were pushed, and {report.counts} are accounted for")
+        if report.error is not None or report.batch is None or report.batch.error is not None:
+            raise Wrong(f"a push ended with {report.as_json()}")
+        self._say(f"pushed: {report.counts}")
+        return report
+
+
+def life(seed: int, told: Callable[[str], None] | None = None) -> tuple[str | None, int]:
+    """One life: what was wrong in it, if anything was, and the requests that it took."""
+    with (
+        TemporaryDirectory(prefix="life-") as folder,
+        Sandbox(rate_limit=10**6) as sandbox,
+    ):
+        account = Account(seed, sandbox, Path(folder), told)
+        try:
+            account.live()
+        except (Wrong, ConnectorError) as wrong:
+            return f"{type(wrong).__name__}: {wrong}", account.requests
+        return None, account.requests

@@ -58,16 +58,34 @@ class PageSeen:
     @property
     def is_last(self) -> bool:
         """Whether no page follows, by the rows and by the total of this very answer."""
-        return len(self.items) < self.per_page or self.page * self.per_page >= self.total
+        return self.ends_list(0)
+
+    def ends_list(self, offset: int) -> bool:
+        """Whether no page follows, where the list has so many more rows than its total says."""
+        return not self.is_full or self.page * self.per_page >= self.total + offset
 
     @property
     def count(self) -> int:
         """How many records the list has: by its rows, which are of one instant, where it ends on
         this page; else by the total, which may be of another.
         """
-        if len(self.items) < self.per_page:
+        if not self.is_full:
             return (self.page - 1) * self.per_page + len(self.items)
         return self.total
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no room left on the page, so that it cannot show where the list ends."""
+        return len(self.items) >= self.per_page
+
+    @property
+    def offset(self) -> int | None:
+        """By how many the list's rows exceed its total, where the list ends on this page; None
+        where the page is full, or empty, so that it does not show how many come before it.
+        """
+        if self.is_full or (not self.items and self.page > 1):
+            return None
+        return self.count - self.total
 
     @property
     def is_ascending(self) -> bool:

@@ -34,7 +34,8 @@ class Bookmark:
     that its second look has; both are None outside of that phase. `is_sorted` turns false for
     good once the server was seen not to sort. `scrubbed_to` is the `created_at` up to which the
     list scrub has come in its round, None at a round's beginning. `total_offset` is by how many
-    the live records exceed the API's own total, where every page was compared and it stayed so.
+    the list's rows exceed its own total, None while that was not measured: then that as many rows
+    are live as the total says proves nothing.
 
     `closed_by` is the record whose clean reading closed the last proven walk, `closed_floor` the
     floor of that walk. Without the former the latter says that the walk is not trusted any more,
@@ -51,7 +52,7 @@ class Bookmark:
     verify_page: int | None = None
     is_sorted: bool = True
     scrubbed_to: datetime | None = None
-    total_offset: int = 0
+    total_offset: int | None = None
     closed_by: str | None = None
     closed_floor: datetime | None = None
     clock_ahead_seconds: float | None = None

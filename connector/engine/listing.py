@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from connector.engine.ask import PageSeen
+from connector.engine.bookmark import Bookmark
 from connector.resource import Resource
 
 SECOND = timedelta(seconds=1)
@@ -41,13 +43,31 @@ class Listing:
             self.step[item.id] = step
         return tuple(fresh)
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether the list has no further page."""
-        return self.pages[-1].is_last
+    def is_complete(self, offset: int) -> bool:
+        """Whether the list has no further page; it has `offset` more rows than its total says."""
+        return self.pages[-1].ends_list(offset)
+
+    def length(self, offset: int) -> int:
+        """How many rows the list has: those of its last page count, and not the total, where the
+        list certainly ends on it.
+        """
+        last = self.pages[-1]
+        return last.total + offset if last.is_full else last.count
 
 
 def opening(page: PageSeen) -> datetime:
     """T0 by a pass's first list: the server's time before it, cut to the second and never later."""
     before = page.served_at - timedelta(seconds=page.round_trip_seconds) - SECOND
     return before.replace(microsecond=0)
+
+
+def measured(page: PageSeen, bookmark: Bookmark) -> Bookmark:
+    """The bookmark after a page that may show where the list ends, beside what its total says.
+
+    That both agree is a measure. That they do not may as well be a total of another instant: then
+    the offset is unknown, until every page was compared.
+    """
+    if page.offset is None or page.offset == bookmark.total_offset:
+        return bookmark
+    agrees = page.offset == 0 and bookmark.total_offset is None
+    return replace(bookmark, total_offset=0 if agrees else None)

@@ -19,13 +19,15 @@ from connector.engine.ask import Commit, Event, Known, PageSeen, Steps
 from connector.engine.bookmark import Bookmark
 from connector.engine.examine import bury, bury_few, drain
 from connector.engine.guard import Guard
-from connector.engine.listing import opening
+from connector.engine.listing import measured, opening
 from connector.engine.scrub import Round, read_windows
 from connector.engine.walk import timed
 from connector.resource import Declaration, Resource
 
-SWEEPS_MAX = 12
-"""Sweeps of one first load: more than one only if fewer ids were seen than the list's total."""
+SWEEPS_MAX = 24
+"""Sweeps of one first load: more than one only if fewer ids were seen than the list's total. Where
+all records are tied and each page draws its own, a sweep leaves out a third of what is left.
+"""
 
 VERIFICATIONS_MAX = 3
 """Times that all pages are looked at again while fewer records are live than the total says."""
@@ -71,14 +73,15 @@ def sweep(bookmark: Bookmark) -> Steps[Swept]:
             if has_shrunk and number > 1:
                 number -= 1
                 continue
-            if page.is_last:
+            if page.ends_list(bookmark.total_offset or 0):
                 break
             number += 1
         live = yield from ask.count_live()
         is_short = live < page.count
         if not is_short:
             break
-    is_one_instant = requests == 1 and page.page == 1
+    # A page that is full does not show that nothing follows it.
+    is_one_instant = requests == 1 and page.page == 1 and not page.is_full
     bookmark = _after_sweep(bookmark, is_one_instant, is_short)
     yield from ask.commit(Commit(bookmark=bookmark))
     return Swept(bookmark, page.total, is_one_instant, is_short)
@@ -103,6 +106,7 @@ def verify(
     looks again.
     """
     doubt: str | None = None
+    sweeps = SWEEPS_MAX
     for _ in range(VERIFICATIONS_MAX):
         done = yield from read_windows(bookmark, guard, reads_all=reads_all)
         bookmark, reads_all = done.bookmark, False
@@ -116,6 +120,11 @@ def verify(
             # What the windows did not compare is not vouched for.
             yield from ask.commit(Commit(bookmark=bookmark))
             return bookmark, "the list is not sorted by created_at"
+        if (yield from ask.count_live()) < done.count:
+            sweeps -= yield from _fill(done, sweeps)
+            bookmark = done.bookmark
+            yield from drain(guard)
+            yield from bury_few(guard)
         live = yield from ask.count_live()
         # Ties may hide a record from every window while another is deleted, and the count agree;
         # but then fewer were seen than were there at one time or another.
@@ -124,14 +133,39 @@ def verify(
             doubt = None
             break
         doubt = "fewer records could be found than the list has"
+    events: tuple[Event, ...] = ()
     if doubt is None:
         bookmark = replace(bookmark, verify_page=None, listed=done.total)
         if (offset := done.offset(live)) is not None:
+            events = total_events(bookmark, offset, live)
             bookmark = replace(bookmark, total_offset=offset)
         if bookmark.proven_at is None:
             bookmark = replace(bookmark, proven_at=bookmark.opened_at, opened_at=None)
-    yield from ask.commit(Commit(bookmark=bookmark))
+    yield from ask.commit(Commit(bookmark=bookmark, events=events))
     return bookmark, doubt
+
+
+def _fill(done: Round, sweeps_max: int) -> Steps[int]:
+    """List all pages again until as many are live as there are; returns the sweeps that took.
+
+    The round has read again all that was landed, so that only what is missing is looked for, and
+    lists show that. Another round would read a third of tied records by their details once more.
+    """
+    for sweeps in range(1, sweeps_max + 1):
+        number = 1
+        while True:
+            page = yield from ask.list_page(number, "created_at", "asc")
+            has_shrunk = done.note(page)
+            yield from ask.commit(Commit(items=page.items))
+            if has_shrunk and number > 1:
+                number -= 1
+                continue
+            if page.ends_list(done.bookmark.total_offset or 0):
+                break
+            number += 1
+        if (yield from ask.count_live()) >= done.count:
+            return sweeps
+    return sweeps_max
 
 
 def _alive(done: Round) -> Steps[int]:
@@ -221,11 +255,19 @@ def _note(page: PageSeen, bookmark: Bookmark) -> Bookmark:
     all.
     """
     return replace(
-        _open(page, bookmark),
+        measured(page, _open(page, bookmark)),
         load_page=page.page,
         listed=page.total,
         is_sorted=bookmark.is_sorted and page.is_ascending,
     )
+
+
+def total_events(bookmark: Bookmark, offset: int, live: int) -> tuple[Event, ...]:
+    """Tells that the list's total is wrong, and by how much; nothing where that is known."""
+    if offset in (0, bookmark.total_offset):
+        return ()
+    told = f"the list shows {live} records, and its total says {live - offset}"
+    return (Event("total_off", told),)
 
 
 def unsorted_event(resource: Declaration) -> Event:

@@ -76,8 +76,10 @@ def _price_first(resource: Declaration, bookmark: Bookmark) -> Steps[Price]:
     details = unlisted + queued + (ends if page.total else 0)
     # What was swept before the load was cut short is not swept again.
     swept = pages if bookmark.verify_page is not None else max(0, (bookmark.load_page or 1) - 1)
-    # A single page is one instant, which needs no second look.
-    lists = 1 + ends if pages == 1 else pages - swept + pages + 1
+    # A single page is one instant, which needs no second look. A full one does not show that it
+    # is the last, so that the newest are listed as well.
+    is_full = 0 < page.total == pages * page.per_page
+    lists = 1 + ends if pages == 1 and not is_full else pages - swept + pages + 1 + is_full
     return Price(page.total, unlisted, 0, queued, lists, details, is_first=True)
 
 
@@ -128,10 +130,15 @@ class _Gallop:
         pages = max(1, ceil(first.total / first.per_page))
         seen = max(1, min(self._seen, changed))
         new = round(self._unknown * changed / seen) if changed else 0
-        deleted = max(0, live + new - first.total - self._bookmark.total_offset)
+        offset = self._bookmark.total_offset
+        deleted = max(0, live + new - first.total - (offset or 0))
         lists = min(pages, changed // first.per_page + 1)
         ends = 0 if self._lists_cursor or changed >= first.total else 1
-        searched = min(pages, deleted * (ceil(log2(max(1, pages / deleted))) + 2)) if deleted else 0
+        searched = 0
+        if offset is None:
+            searched = pages
+        elif deleted:
+            searched = min(pages, deleted * (ceil(log2(max(1, pages / deleted))) + 2))
         return Price(
             total=first.total,
             changed=changed,

@@ -169,16 +169,20 @@ def _walk(resource: Declaration, bookmark: Bookmark, guard: Guard, manner: Manne
 def _audit(walked: Walked, bookmark: Bookmark, guard: Guard) -> Steps[tuple[Bookmark, str | None]]:
     """Hold the live rows against the total of the walk's own list; search where they differ.
 
-    Records that were found gone after that list are in its total and no longer live. Returns the
-    bookmark, and what remains unexplained.
+    Records that were found gone after that list are in its total and no longer live. A total whose
+    offset was never measured proves nothing, equal or not. Returns the bookmark, and what remains
+    unexplained.
     """
+    if bookmark.total_offset is None:
+        yield from ask.turn_to("sweep")
+        return (yield from _explain(bookmark, guard))
     total = walked.total + bookmark.total_offset - walked.gone
     if (yield from ask.count_live()) == total:
         return bookmark, None
     yield from ask.turn_to("sweep")
-    search = Reconcile(total, walked.per_page, guard)
+    search = Reconcile(total, walked.per_page, bookmark, guard)
     absent = yield from search.run()
-    examined = yield from examine(absent, bookmark, guard, is_absent=True)
+    examined = yield from examine(absent, search.bookmark, guard, is_absent=True)
     bookmark = examined.bookmark
     if not search.is_sorted:
         bookmark = replace(bookmark, is_sorted=False)
@@ -189,15 +193,17 @@ def _audit(walked: Walked, bookmark: Bookmark, guard: Guard) -> Steps[tuple[Book
     yield from drain(guard)
     yield from bury_few(guard)
     live = yield from ask.count_live()
-    if not search.totals or live == search.totals[-1] + bookmark.total_offset:
-        return bookmark, None
-    if set(search.totals) != {walked.total}:
-        return bookmark, None  # It changes as it is read; the next pull's audit will see.
+    if (offset := bookmark.total_offset) is not None:
+        is_explained = not search.totals or live == search.totals[-1] + offset
+        # What changes as it is read is for the next pull's audit to see.
+        if is_explained or set(search.totals) != {walked.total}:
+            return bookmark, None
     return (yield from _explain(bookmark, guard))
 
 
 def _explain(bookmark: Bookmark, guard: Guard) -> Steps[tuple[Bookmark, str | None]]:
-    """Compare every page, after a search did not account for the total.
+    """Compare every page, after a search did not account for the total, or where nothing says
+    what the total is worth.
 
     If all pages agree with the landing and only the total does not, then it is the total that is
     wrong, and by how much is remembered.
@@ -213,9 +219,9 @@ def _explain(bookmark: Bookmark, guard: Guard) -> Steps[tuple[Bookmark, str | No
     if offset is None:
         told = f"the API counts {done.total} records, and {live} are landed"
         return bookmark, guard.refused or (told if live != done.count else None)
-    event = Event("total_off", f"the list shows {live} records, and its total says {done.total}")
+    events = load.total_events(bookmark, offset, live)
     bookmark = replace(bookmark, total_offset=offset)
-    yield from ask.commit(Commit(bookmark=bookmark, events=(event,) if offset else ()))
+    yield from ask.commit(Commit(bookmark=bookmark, events=events))
     return bookmark, None
 
 

@@ -22,7 +22,9 @@ from math import ceil
 
 from connector.engine import ask
 from connector.engine.ask import Commit, PageSeen, Steps
+from connector.engine.bookmark import Bookmark
 from connector.engine.guard import Guard
+from connector.engine.listing import measured
 
 _TICK = timedelta(microseconds=1)
 
@@ -44,11 +46,13 @@ class Reconcile:
     """One search, for a list of `total` records in pages of `per_page`.
 
     `totals` are those of the pages that it read, and `is_sorted` is false once one of them was not
-    in order of creation, which ends the search.
+    in order of creation, which ends the search. `bookmark` has what the last page says of the
+    total, if it was among them.
     """
 
-    def __init__(self, total: int, per_page: int, guard: Guard) -> None:
+    def __init__(self, total: int, per_page: int, bookmark: Bookmark, guard: Guard) -> None:
         self._total, self._per_page, self._guard = total, per_page, guard
+        self.bookmark = bookmark
         self._listed: dict[int, frozenset[str]] = {}
         self._recognised = 0
         self.totals: list[int] = []
@@ -110,6 +114,7 @@ class Reconcile:
         """Read one page: missing records land and are queued, what differs is queued."""
         page = yield from ask.list_page(number, "created_at", "asc")
         self.totals.append(page.total)
+        self.bookmark = measured(page, self.bookmark)
         self.is_sorted &= page.is_ascending
         self._listed[number] = frozenset(item.id for item in page.items)
         differing = yield from ask.differing(page.items)

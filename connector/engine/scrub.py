@@ -16,6 +16,7 @@ from connector.engine.ask import Commit, PageSeen, Steps
 from connector.engine.bookmark import Bookmark
 from connector.engine.examine import examine
 from connector.engine.guard import Guard
+from connector.engine.listing import measured
 
 DETAILS_PER_WINDOW = 20
 """Details that a scrub reads for each window of the list."""
@@ -30,8 +31,9 @@ class Round:
     `suspects` are ids to be read, each with its reason; `absent` counts those that were not
     listed, and `recognised` the listed ones that are landed. `total` and `count` are those of the
     last window, and `is_steady` is whether all windows gave the same total. `is_over` says that
-    the last window of the list was read. `seen` are the ids listed, as hashes, which take less
-    room, and `most` is the largest total.
+    the last window of the list was read, and `ends_full` that it was full and that no newer record
+    was seen beyond it. `seen` are the ids listed, as hashes, which take less room, and `most` is
+    the largest total.
     """
 
     bookmark: Bookmark
@@ -45,15 +47,30 @@ class Round:
     seen: set[int] = field(default_factory=set)
     is_steady: bool = True
     is_over: bool = False
+    ends_full: bool = False
     # The windows read since the moment that the bookmark says is scrubbed.
     union: list[PageSeen] = field(default_factory=list)
+
+    def note(self, page: PageSeen) -> bool:
+        """Take in what a page says of the whole list; whether fewer records are in it than when
+        the page before was read.
+        """
+        has_before = self.requests > 0
+        has_shrunk = has_before and page.total < self.total
+        self.is_steady &= not has_before or page.total == self.total
+        self.requests += 1
+        self.total, self.count = page.total, page.count
+        self.most = max(self.most, page.total)
+        self.seen.update(hash(item.id) for item in page.items)
+        self.bookmark = measured(page, self.bookmark)
+        return has_shrunk
 
     def offset(self, live: int) -> int | None:
         """By how many the live rows exceed the total, where all of them were listed and nothing
         moved; None where that is not certain.
         """
-        is_certain = self.is_over and self.is_steady and len(self.seen) == self.count == live
-        return live - self.total if is_certain else None
+        is_whole = len(self.seen) == self.count == live or (self.ends_full and live == self.total)
+        return live - self.total if self.is_over and self.is_steady and is_whole else None
 
 
 def scrub(bookmark: Bookmark, requests: int, guard: Guard) -> Steps[Bookmark]:
@@ -93,17 +110,11 @@ def read_windows(
         if windows is not None and done.requests >= windows:
             break
         page = yield from ask.list_page(number, "created_at", "asc")
-        done.requests += 1
+        has_shrunk = done.note(page)
         if done.requests == 1 and page.per_page != ask.PER_PAGE:
             assumed, (number, offset) = number, (yield from _place(bookmark, page.per_page))
             if assumed != number:
-                done.total = page.total
                 continue
-        has_shrunk = done.requests > 1 and page.total < done.total
-        done.is_steady &= done.requests == 1 or page.total == done.total
-        done.total, done.count = page.total, page.count
-        done.most = max(done.most, page.total)
-        done.seen.update(hash(item.id) for item in page.items)
         if not page.is_ascending:
             done.bookmark = replace(done.bookmark, is_sorted=False)
             break
@@ -116,7 +127,27 @@ def read_windows(
         offset, is_strict = 0, False
         yield from _compare(page, done, guard, reads_all=reads_all)
         number += 1
+    if done.is_over and windows is None and page.is_full and done.bookmark.total_offset is None:
+        yield from _look_from_the_end(page, done)
     return done
+
+
+def _look_from_the_end(last: PageSeen, done: Round) -> Steps[None]:
+    """See whether records stand beyond a last page that is full: only the total says that it is the
+    last. The newest are listed, since a page past the last may be refused.
+    """
+    page = yield from ask.list_page(1, "created_at", "desc")
+    known = yield from ask.recall(page.items)
+    end = last.items[-1].created_at
+    beyond = {hash(item.id) for item in page.items if item.created_at > end}
+    done.requests += 1
+    done.is_steady &= page.total == done.total
+    done.ends_full = len(known) == len(page.items)
+    if len(beyond) < len(page.items):
+        # It reaches down to what was listed, so that nothing is left between.
+        done.count += len(beyond - done.seen)
+        done.seen |= beyond
+    yield from ask.commit(Commit(items=page.items))
 
 
 def _place(bookmark: Bookmark, per_page: int) -> Steps[tuple[int, int]]:
@@ -140,8 +171,8 @@ def _starts_after(page: PageSeen, bookmark: Bookmark) -> bool:
 def _compare(page: PageSeen, done: Round, guard: Guard, *, reads_all: bool) -> Steps[None]:
     """Hold the windows read since the scrubbed moment against the landed rows, and commit."""
     done.union.append(page)
-    done.is_over = page.is_last
-    last = None if page.is_last else page.items[-1].created_at
+    done.is_over = page.ends_list(done.bookmark.total_offset or 0)
+    last = None if done.is_over else page.items[-1].created_at
     held = yield from ask.between(done.bookmark.scrubbed_to, last)
     listed = {str(item.id) for each in done.union for item in each.items}
     guard.still_listed(listed)

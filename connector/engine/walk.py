@@ -117,6 +117,9 @@ class Walk:
                     break
                 self._readings.forget(witnesses)
                 continue
+            if boundary == len(listing.order) and self._may_go_on(listing):
+                reason = "nothing shows where the list ends"
+                break
             if one_instant or (yield from self._certify(listing)):
                 reason = None
                 break
@@ -211,13 +214,22 @@ class Walk:
                 self._readings.bookmark, self._clock_was_set = distrusted, True
                 self._own_floor = floor
 
+    @property
+    def _offset(self) -> int:
+        """By how many the list's rows exceed its total, as far as that is known."""
+        return self._readings.bookmark.total_offset or 0
+
+    def _may_go_on(self, listing: Listing) -> bool:
+        """Whether only a total that nobody has measured says that the list ends."""
+        return listing.pages[-1].is_full and self._readings.bookmark.total_offset is None
+
     # -- the boundary ----------------------------------------------------------------------------
 
     def _find_boundary(self, listing: Listing) -> Steps[int]:
         """The index in `listing.order` of the first clean record; its length if there is none."""
         yield from self._extend(listing)
         start = self._predict(listing)
-        while start >= len(listing.order) and not listing.is_complete:
+        while start >= len(listing.order) and not listing.is_complete(self._offset):
             yield from self._extend(listing)
             start = self._predict(listing)
         return (
@@ -228,7 +240,7 @@ class Walk:
 
     def _verdict(self, listing: Listing, index: int) -> Steps[Verdict]:
         """What the record of that index is, listing as far as it takes to see it."""
-        while index >= len(listing.order) and not listing.is_complete:
+        while index >= len(listing.order) and not listing.is_complete(self._offset):
             yield from self._extend(listing)
         if index >= len(listing.order):
             return "end"
@@ -307,7 +319,7 @@ class Walk:
 
     def _is_short(self, listing: Listing, boundary: int) -> bool:
         """Whether fewer ids were seen above the boundary than its rank says there are."""
-        need = listing.pages[-1].total
+        need = listing.length(self._offset)
         if boundary < len(listing.order):
             need = listing.rank[listing.order[boundary].id]
         return listing.has_shifted or len(self._above.keys() - self._readings.dead) < need
@@ -319,7 +331,7 @@ class Walk:
         the first verified clean rank, or not shown and read since. They are a subset of the
         records above that rank, so equal numbers mean equal sets.
         """
-        need = listing.pages[-1].total
+        need = listing.length(self._offset)
         for item in listing.order:
             if self._is_verified_clean(listing, item):
                 need = min(need, listing.rank[item.id])

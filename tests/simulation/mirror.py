@@ -105,7 +105,8 @@ class Mirror:
         at = self.world.server_now().replace(microsecond=0)
         for id, raw in self.world.server.details().items():
             self.rows[id] = Row(raw, moment(raw["created_at"]), moment(raw["updated_at"]), at)
-        self.bookmark = replace(self.bookmark, proven_at=at - timedelta(seconds=1))
+        proven_at = at - timedelta(seconds=1)
+        self.bookmark = replace(self.bookmark, proven_at=proven_at, total_offset=0)
 
     def pull(self) -> Ended:
         """One pull, to its end or to its kill. Raises `Endless` past `requests_max`."""

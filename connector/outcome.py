@@ -173,6 +173,7 @@ class Progress:
         self.total: int | None = None
         self.is_proven = True
         self.reason: str | None = None
+        self.code: str | None = None
 
     def commit(self, what: Commit, fates: Landed) -> None:
         """Count one commit."""
@@ -185,4 +186,5 @@ class Progress:
         """Count one stream's end."""
         self.total = (self.total or 0) + pulled.total
         self.is_proven = self.is_proven and pulled.is_proven
-        self.reason = self.reason or pulled.reason
+        if self.reason is None or (self.code is None and pulled.code is not None):
+            self.reason, self.code = pulled.reason, pulled.code

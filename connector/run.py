@@ -310,7 +310,7 @@ class _Pull:
             pending=0,
             bookmark_before=before,
             bookmark_after=before,
-            error_code=error.code if error else None,
+            error_code=error.code if error else progress.code,
             message=str(error) if error else progress.reason,
             sweeps=tally.towards(name, "sweep"),
             scrubs=tally.towards(name, "scrub"),

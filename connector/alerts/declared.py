@@ -83,9 +83,8 @@ _ALL = (
         "deletions_refused",
         "degraded",
         "resource",
-        "The list lacks so many records that the last pull did not believe it.",
-        "Look in the application: if the records are meant to be gone, run 'connector pull"
-        " --accept-deletes'; if not, check the key's scopes and the address.",
+        "So many records were missing that the last pull kept their deletions back.",
+        BY_CODE,
         "The last pull believed what the list shows.",
     ),
     Declared(

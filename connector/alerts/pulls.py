@@ -123,8 +123,9 @@ def _of_resource(resource: str, done: ResourceRun, run: Run | None) -> Seen:
     if refused or done.proven:
         found = None
         if refused:
-            said = f"{resource}: the list lacks too many of the {done.live:,} records to be true."
-            found = Finding(_moment(run), said, DECLARED["deletions_refused"].action)
+            reason = told(done.message, done.error_code)
+            said = sentence(f"{resource}: deletions were not believed", reason)
+            found = Finding(_moment(run), said, action_of(done.error_code or "deletions_refused"))
         yield Subject("deletions_refused", resource), found
     odd = {kind: count for kind, count in done.anomalies.items() if kind not in _QUIET}
     if odd or done.proven:

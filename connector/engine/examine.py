@@ -60,7 +60,7 @@ def bury_few(guard: Guard) -> Steps[None]:
     lists of another round.
     """
     if guard.holds_many:
-        guard.held.clear()
+        guard.put_off()
     elif gone := guard.let_through({}):
         yield from ask.commit(Commit(gone=gone))
 

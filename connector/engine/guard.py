@@ -5,12 +5,16 @@ wrong address or a server in trouble. What tells them apart is the list:
 
 - a list that is suddenly much shorter than it was is not believed, until a person says so;
 - neither is one that shows hardly any record that is landed, whatever its length;
-- and where many records are said to be gone, lists must have stopped showing them as well.
+- where many records are said to be gone, lists must have stopped showing them as well: those that
+  still show them contradict it, and those that were not read yet have to be.
 
-While others create as much as they delete, any number may go, and all of it is found.
+While others create as much as they delete, any number may go, and all of it is found. A refusal
+keeps deletions back and nothing else: what is new or changed lands all the same.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from connector.engine.ask import Gone
 
@@ -20,6 +24,9 @@ GONE_MIN = 20
 GONE_SHARE = 0.02
 """The share of the live records by which the list may be shorter than it last was."""
 
+EMPTIED_MAX = 5
+"""A list of no more records may be empty: each of them is then asked for, and must be a 404."""
+
 RECOGNISED_SHARE = 0.05
 """How many listed records must be landed for each that is absent: another agency has none."""
 
@@ -27,6 +34,18 @@ RECOGNISED_SHARE = 0.05
 def gone_max(live: int) -> float:
     """By more than this no list may be shorter than it last was without a person's word."""
     return max(GONE_MIN, GONE_SHARE * live)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why deletions were kept back: `code` is that of the error that says what to do about it
+    (`connector/errors/deletions.py`). With `hides_changes` the lists may hide changed records as
+    well, so that the bookmark must stay.
+    """
+
+    code: str
+    told: str
+    hides_changes: bool = False
 
 
 class Guard:
@@ -41,10 +60,12 @@ class Guard:
 
     def __init__(self, live: int, listed: int | None, *, accepts: bool = False) -> None:
         self._accepts = accepts
-        self._listed = live if listed is None else listed
+        self._live, self._listed = live, live if listed is None else listed
+        self._is_emptied = False
         self._max = gone_max(live)
-        self._passed = 0
-        self.refused: str | None = None
+        self._passed = self._contradicted = 0
+        self._waiting: set[str] = set()
+        self.refused: Refusal | None = None
         self.held: dict[str, Gone] = {}
 
     @property
@@ -52,28 +73,53 @@ class Guard:
         """Whether so many are held that lists must be read before they are believed."""
         return self._passed + len(self.held) > self._max and not self._accepts
 
+    @property
+    def blindness(self) -> str | None:
+        """Why lists prove nothing of what changed either, if it is the lists that were refused, or
+        if a list is empty that was not.
+        """
+        refused = self.refused
+        if refused is None:
+            told = f"the list is empty, and {self._live} records are landed"
+            return told if self._is_emptied else None
+        return refused.told if refused.hides_changes else None
+
+    @property
+    def refusal(self) -> Refusal | None:
+        """Why deletions were kept back in this pull, if any were."""
+        if self.refused is not None or not self._waiting:
+            return self.refused
+        told = f"{len(self._waiting)} records are said to be gone, and no list was read since"
+        return Refusal("deletions_waiting", told)
+
     def allows_list(self, total: int) -> bool:
         """Whether the list may have so many records now.
 
-        An empty list is never believed where it had more than one: that is how a key looks that
+        An empty list is not believed where it had more than a few: that is how a key looks that
         sees nothing any more.
         """
-        if total == 0 and self._listed > 1:
-            return self._judge(False, f"the list is empty, and it had {self._listed} records")
+        self._is_emptied = total == 0 < self._live
         missing = self._listed - total
+        is_emptied = total == 0 and self._listed > EMPTIED_MAX
         told = f"{missing} records are missing at once: {self._listed} were listed, and now {total}"
-        return self._judge(missing <= self._max, told)
+        refusal = Refusal("list_shrank", told, hides_changes=True)
+        return self._judge(missing <= self._max and not is_emptied, refusal)
 
     def allows_absent(self, absent: int, recognised: int) -> bool:
         """Whether so many may be absent from lists that show so many of those that are landed."""
         is_familiar = recognised >= RECOGNISED_SHARE * absent
         told = f"{absent} records are missing, and the lists show {recognised} that are landed"
-        return self._judge(absent <= self._max or is_familiar, told)
+        refusal = Refusal("list_unfamiliar", told, hides_changes=True)
+        return self._judge(absent <= self._max or is_familiar, refusal)
 
     def still_listed(self, ids: set[str]) -> None:
         """What is held and listed after all is not deleted, or not surely."""
-        for id in ids & self.held.keys():
+        shown = ids & self.held.keys()
+        for id in shown:
             del self.held[id]
+        self._contradicted += len(shown)
+        told = f"{self._contradicted} records are said to be gone, and the lists show them"
+        self._judge(self._contradicted <= self._max, Refusal("details_gone", told))
 
     def let_through(self, gone: dict[str, Gone]) -> dict[str, Gone]:
         """The tombstones that may be made on the API's word alone; too many at once are held."""
@@ -86,10 +132,16 @@ class Guard:
     def release(self) -> dict[str, Gone]:
         """The tombstones that were held, since lists do not show them either."""
         held, self.held = self.held, {}
+        self._waiting -= held.keys()
         return {} if self.refused is not None else held
 
-    def _judge(self, is_believed: bool, told: str) -> bool:
+    def put_off(self) -> None:
+        """Leave what is held to the next pull, which reads all lists first."""
+        self._waiting |= self.held.keys()
+        self.held.clear()
+
+    def _judge(self, is_believed: bool, refusal: Refusal) -> bool:
         if is_believed or self._accepts:
             return True
-        self.refused = told
+        self.refused = refusal
         return False

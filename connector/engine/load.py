@@ -103,7 +103,7 @@ def verify(
 
     After a first load it sets R. With `reads_all`, every record is read again as well. Returns the
     bookmark, and why the landing is still in doubt, if it is: then R is not set, and the next pull
-    looks again.
+    looks again, unless it is the guard that refused what a loaded stream shows.
     """
     doubt: str | None = None
     sweeps = SWEEPS_MAX
@@ -112,10 +112,13 @@ def verify(
         bookmark, reads_all = done.bookmark, False
         if guard.refused is None:
             yield from bury(guard)
-            yield from drain(guard)
-            yield from bury_few(guard)
+        yield from drain(guard)
+        yield from bury_few(guard)
         if guard.refused is not None:
-            return bookmark, guard.refused
+            if bookmark.proven_at is not None:
+                bookmark = replace(bookmark, verify_page=None)
+            yield from ask.commit(Commit(bookmark=bookmark))
+            return bookmark, guard.refused.told
         if not bookmark.is_sorted:
             # What the windows did not compare is not vouched for.
             yield from ask.commit(Commit(bookmark=bookmark))
@@ -205,20 +208,20 @@ def read_whole(
             break
         number += 1
     held = yield from ask.between(None, None)
-    is_whole = not has_shifted and len(listed) == page.count
-    is_whole &= guard.allows_list(total) and guard.allows_absent(
-        len(held - listed), len(held & listed)
-    )
+    guard.allows_list(total)
+    guard.allows_absent(len(held - listed), len(held & listed))
+    is_whole = not has_shifted and len(listed) == page.count and guard.refused is None
     if is_whole:
         yield from ask.commit(Commit(enqueue=dict.fromkeys(held - listed, "absent")))
-    if guard.refused is None:
+    yield from drain(guard)
+    if guard.holds_many:
+        # Said to be gone and listed in the same breath is no evidence.
         guard.still_listed(listed)
-        yield from drain(guard)
-        if guard.holds_many:
-            # Said to be gone and listed in the same breath is no evidence.
-            guard.still_listed(listed)
-        yield from bury(guard)
+    yield from bury(guard)
     is_whole &= guard.refused is None
+    if guard.blindness is not None:
+        # An empty list is true once each record that it had was asked for, and is gone.
+        is_whole &= (yield from ask.count_live()) == 0
     proven_at = bookmark.proven_at
     if is_whole and not resource.sortable:
         # Where lists ought to be sorted and are not, nothing tells what changed: R stays.

@@ -47,12 +47,14 @@ class Manner:
 class Pulled:
     """How the pull of a stream ended: whether the landing is proven up to the new R, or why not.
 
-    `total` is the API's own count in the last list that was read.
+    `total` is the API's own count in the last list that was read. `code` is that of the error that
+    says what to do, where deletions were kept back.
     """
 
     is_proven: bool
     reason: str | None
     total: int
+    code: str | None = None
 
 
 _THE_LEAST = Manner()
@@ -78,11 +80,9 @@ def pull(resource: Declaration, bookmark: Bookmark, manner: Manner = _THE_LEAST)
         # So many need more than the API's word for each: every list is read, and then believed.
         bookmark = replace(bookmark, verify_page=0, scrubbed_to=None)
     bookmark, ended = yield from _load(resource, bookmark, swept, guard, manner)
-    if guard.refused is not None:
-        return (yield from _refused(guard, live))
     if ended is not None:
         yield from bury_few(guard)
-        return ended
+        return (yield from _concluded(ended, guard))
     if not bookmark.is_sorted:
         return (yield from _pull_whole(resource, bookmark, manner))
     return (yield from _walk(resource, bookmark, guard, manner))
@@ -111,7 +111,7 @@ def _load(
         if bookmark.proven_at is not None:
             yield from ask.turn_to("sweep")
         bookmark, doubt = yield from load.verify(bookmark, guard, reads_all=manner.is_full)
-        if doubt is not None:
+        if doubt is not None and (guard.refused is None or bookmark.proven_at is None):
             return bookmark, Pulled(False, doubt, (yield from ask.count_live()))
     return bookmark, None
 
@@ -151,19 +151,23 @@ def _walk(resource: Declaration, bookmark: Bookmark, guard: Guard, manner: Manne
         yield from ask.turn_to("sweep")
         bookmark, found = yield from load.verify(replace(bookmark, scrubbed_to=None), guard)
         doubt = doubt or found
-    elif guard.refused is None:
+    else:
         yield from ask.commit(Commit(enqueue=walked.suspects))
         examined = yield from examine(walked.suspects, bookmark, guard)
-        bookmark, found = yield from _audit(walked, examined.bookmark, guard)
-        doubt = doubt or found
-    if guard.refused is not None:
-        return (yield from _refused(guard, walked.total))
-    if manner.scrub_requests:
+        if guard.refused is None:
+            bookmark, found = yield from _audit(walked, examined.bookmark, guard)
+            doubt = doubt or found
+    is_confirmed = guard.refused is None and guard.blindness is not None
+    if is_confirmed and (yield from ask.count_live()) == 0:
+        # Each record that the empty list had was asked for, and is gone: now the list is believed.
+        walked = yield from Walk(resource, bookmark, Guard(0, 0)).run()
+        bookmark, doubt = walked.bookmark, walked.reason
+    if manner.scrub_requests and guard.refused is None:
         yield from ask.turn_to("scrub")
         bookmark = yield from scrub(bookmark, manner.scrub_requests, guard)
         yield from drain(guard)
         yield from bury_few(guard)
-    return Pulled(doubt is None, doubt or guard.refused, walked.total)
+    return (yield from _concluded(Pulled(doubt is None, doubt, walked.total), guard))
 
 
 def _audit(walked: Walked, bookmark: Bookmark, guard: Guard) -> Steps[tuple[Bookmark, str | None]]:
@@ -188,10 +192,10 @@ def _audit(walked: Walked, bookmark: Bookmark, guard: Guard) -> Steps[tuple[Book
         bookmark = replace(bookmark, is_sorted=False)
         yield from ask.commit(Commit(bookmark=bookmark))
         return bookmark, "the list is not sorted by created_at"
-    if guard.refused is not None:
-        return bookmark, guard.refused
     yield from drain(guard)
     yield from bury_few(guard)
+    if guard.refused is not None:
+        return bookmark, guard.refused.told
     live = yield from ask.count_live()
     if (offset := bookmark.total_offset) is not None:
         is_explained = not search.totals or live == search.totals[-1] + offset
@@ -211,25 +215,26 @@ def _explain(bookmark: Bookmark, guard: Guard) -> Steps[tuple[Bookmark, str | No
     done = yield from read_windows(replace(bookmark, scrubbed_to=None), guard)
     examined = yield from examine(done.suspects, done.bookmark, guard, is_absent=True)
     bookmark = examined.bookmark
-    if guard.refused is None:
-        yield from drain(guard)
-        yield from bury_few(guard)
+    yield from drain(guard)
+    yield from bury_few(guard)
     live = yield from ask.count_live()
     offset = done.offset(live)
-    if offset is None:
+    if offset is None or guard.refused is not None:
         told = f"the API counts {done.total} records, and {live} are landed"
-        return bookmark, guard.refused or (told if live != done.count else None)
+        return bookmark, told if live != done.count else None
     events = load.total_events(bookmark, offset, live)
     bookmark = replace(bookmark, total_offset=offset)
     yield from ask.commit(Commit(bookmark=bookmark, events=events))
     return bookmark, None
 
 
-def _refused(guard: Guard, total: int) -> Steps[Pulled]:
-    """The guard refused: nothing was taken for deleted, and a person must look."""
-    assert guard.refused is not None
-    yield from ask.commit(Commit(events=(Event("mass_deletion", guard.refused),)))
-    return Pulled(False, guard.refused, total)
+def _concluded(pulled: Pulled, guard: Guard) -> Steps[Pulled]:
+    """How the pull ended, with what the guard kept back: then it is not proven, and says why."""
+    refusal = guard.refusal
+    if refusal is None:
+        return pulled
+    yield from ask.commit(Commit(events=(Event("mass_deletion", refusal.told),)))
+    return Pulled(False, refusal.told, pulled.total, refusal.code)
 
 
 def _pull_whole(resource: Declaration, bookmark: Bookmark, manner: Manner) -> Steps[Pulled]:
@@ -239,10 +244,9 @@ def _pull_whole(resource: Declaration, bookmark: Bookmark, manner: Manner) -> St
     bookmark, is_whole, total = yield from load.read_whole(
         resource, bookmark, guard, reads_all=manner.is_full
     )
-    if guard.refused is not None:
-        return (yield from _refused(guard, total))
+    reason: str | None = None
     if not is_whole:
-        return Pulled(False, "the list changed while it was read", total)
-    if resource.sortable:
-        return Pulled(False, "the server does not sort, so changes may be unseen for a day", total)
-    return Pulled(True, None, total)
+        reason = "the list changed while it was read"
+    elif resource.sortable:
+        reason = "the server does not sort, so changes may be unseen for a day"
+    return (yield from _concluded(Pulled(reason is None, reason, total), guard))

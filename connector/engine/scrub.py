@@ -81,9 +81,8 @@ def scrub(bookmark: Bookmark, requests: int, guard: Guard) -> Steps[Bookmark]:
         done = yield from read_windows(bookmark, guard, windows=windows)
         bookmark, left = done.bookmark, left - done.requests
         suspects = tuple(done.suspects)[: max(0, left)]
-        if guard.refused is None:
-            examined = yield from examine(suspects, bookmark, guard, is_absent=True)
-            bookmark, left = examined.bookmark, left - len(suspects)
+        examined = yield from examine(suspects, bookmark, guard, is_absent=True)
+        bookmark, left = examined.bookmark, left - len(suspects)
     if left > 0:
         oldest = yield from ask.least_recent(left)
         examined = yield from examine(oldest, bookmark, guard)
@@ -98,15 +97,15 @@ def read_windows(
 
     Reads so many windows, or all that are left of the round. What is unknown lands and is queued;
     what differs, or is landed and not listed, is queued too, and everything is with `reads_all`.
-    Ends early, and queues nothing that is absent, once the guard has refused, and where the list
-    turns out not to be sorted, which the bookmark then says.
+    Queues nothing that is absent once the guard has refused. Ends early where the list turns out
+    not to be sorted, which the bookmark then says.
     """
     done = Round(bookmark)
     number, offset = yield from _place(bookmark, ask.PER_PAGE)
     # A whole round vouches for the list, so where it goes on must be shown to leave no gap; to a
     # few windows of a scrub that would cost one of them.
     is_strict = windows is None and bookmark.scrubbed_to is not None
-    while not done.is_over and guard.refused is None:
+    while not done.is_over:
         if windows is not None and done.requests >= windows:
             break
         page = yield from ask.list_page(number, "created_at", "asc")
@@ -180,10 +179,9 @@ def _compare(page: PageSeen, done: Round, guard: Guard, *, reads_all: bool) -> S
     known = yield from ask.recall(page.items)
     done.recognised += sum(not each.is_deleted for each in known.values())
     done.absent += len(absent)
-    is_believed = guard.allows_list(page.total)
-    if not (is_believed and guard.allows_absent(done.absent, done.recognised)):
-        return
-    absent -= guard.held.keys()
+    guard.allows_list(page.total)
+    guard.allows_absent(done.absent, done.recognised)
+    absent = absent - guard.held.keys() if guard.refused is None else frozenset()
     differing = yield from ask.differing(page.items)
     suspects = dict.fromkeys(absent, "absent") | dict.fromkeys(differing, "differs")
     done.suspects |= suspects

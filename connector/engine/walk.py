@@ -35,10 +35,8 @@ from connector.engine.listing import SECOND, Listing, opening
 from connector.engine.readings import Readings
 from connector.resource import Declaration, Resource
 
-ATTEMPTS_MAX = 12
-"""Listings of one walk before it gives up being proven: an API that changes faster than it is
-read.
-"""
+ATTEMPTS_MAX = 24
+"""Listings of one walk before it gives up: an API that changes faster than it is read."""
 
 OUT_OF_ORDER = "the list is not sorted by updated_at"
 """Why a walk is not proven that found the list out of order."""
@@ -128,9 +126,9 @@ class Walk:
     def _close(self, listing: Listing, boundary: int, reason: str | None) -> Steps[Walked]:
         """Commit the end of the pass: R := T0 if nothing speaks against it."""
         total = listing.pages[-1].total
-        if not self._guard.allows_list(total):
-            # What cannot be seen cannot be said to be unchanged, so R must not move either.
-            reason = self._guard.refused
+        self._guard.allows_list(total)
+        # What cannot be seen cannot be said to be unchanged, so R must not move either.
+        reason = (blindness := self._guard.blindness) or reason
         before, opened_at = self._readings.bookmark, self._readings.bookmark.opened_at
         assert before.proven_at is not None
         assert opened_at is not None
@@ -152,8 +150,10 @@ class Walk:
             alarms = bookmark.alarms + 1
             bookmark = replace(bookmark, alarms=alarms, is_sorted=alarms < ALARMS_MAX)
         evidence = self._evidence(listing, boundary)
-        suspects = (yield from evidence.suspects()) if reason is None else {}
-        event = Event("unproven", reason) if reason is not None else None
+        suspects = (yield from evidence.suspects()) if reason in (None, blindness) else {}
+        if blindness is not None:
+            suspects = {id: why for id, why in suspects.items() if why != "absent"}
+        event = Event("unproven", reason) if reason not in (None, blindness) else None
         yield from self._readings.close(bookmark, event)
         return Walked(
             bookmark=bookmark,

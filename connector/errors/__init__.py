@@ -18,7 +18,8 @@
     │   ├── Unreachable          no connection could be made
     │   ├── NoAnswer             the answer to a read did not arrive whole and in time
     │   ├── ServerFailed         5xx to a read
-    │   └── LeaseHeld            another run of this account is under way
+    │   ├── LeaseHeld            another run of this account is under way
+    │   └── DeletionsWaiting     a pull has yet to read all lists before it believes deletions
     ├── NotTheApi                the answer cannot come from this API: check the address
     │   ├── Redirected           3xx: redirects are never followed
     │   ├── UnreadableAnswer     not JSON, or JSON of another shape
@@ -28,6 +29,10 @@
     │   ├── BudgetSpent          the run's own limit of requests
     │   ├── QuotaSpent           the month's allowance
     │   └── LeaseLost            another run has taken over
+    ├── DeletionsRefused         a pull has landed all but deletions that it did not believe
+    │   ├── ListShrank           the list is suddenly much shorter
+    │   ├── ListUnfamiliar       it shows hardly any landed record
+    │   └── DetailsGone          it shows what is said to be gone
     ├── WarehouseError           the data folder or a file in it cannot be used
     │   ├── NotAWarehouse        the file is not a DuckDB database, or not one of ours
     │   ├── WorkLost             the work file is gone, and cannot be made of the published one
@@ -112,6 +117,13 @@ from connector.errors.limits import (
     LeaseHeld,
     LeaseLost,
 )
+from connector.errors.deletions import (
+    DeletionsRefused,
+    ListShrank,
+    ListUnfamiliar,
+    DetailsGone,
+    DeletionsWaiting,
+)
 from connector.errors.files import (
     WarehouseError,
     NotAWarehouse,
@@ -174,8 +186,11 @@ __all__ = [
     "ConnectorError",
     "DamagedLog",
     "DamagedSpreadsheet",
+    "DeletionsRefused",
+    "DeletionsWaiting",
     "DelimiterUnknown",
     "Denied",
+    "DetailsGone",
     "DiskFull",
     "EncodingUnknown",
     "ErasuresUnknown",
@@ -190,6 +205,8 @@ __all__ = [
     "LeaseHeld",
     "LeaseLost",
     "LedgerDamaged",
+    "ListShrank",
+    "ListUnfamiliar",
     "MartsMissing",
     "Misused",
     "ModelError",

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
+from connector.advice import action_of
+from connector.engine.pull import Manner
+from connector.run import pull
 from connector.sandbox import Sandbox
-from tests.pull.landed import differences, published, pulled, rows
+from tests.pull.landed import differences, published, pulled, rows, settings_of
 
 COUNTS = {"candidates": 130, "jobs": 8}
 
@@ -61,3 +65,43 @@ def test_an_empty_list_deletes_nothing(tmp_path: Path) -> None:
         after = pulled(sandbox, tmp_path).resources["candidates"]
 
         assert (False, 0, 130, 1) == (after.proven, after.deleted, after.live, after.requests)
+
+
+def test_small_list_may_be_emptied(tmp_path: Path) -> None:
+    """Two jobs, both deleted: each is asked for, and found gone by the API's own word. The pull
+    is done, for a list more than those details, and the next one costs a list.
+    """
+    with Sandbox(counts={"jobs": 2}) as sandbox:
+        pulled(sandbox, tmp_path, "jobs")
+        for id in sorted(sandbox.store.records("jobs")):
+            sandbox.store.delete("jobs", id)
+        after = pulled(sandbox, tmp_path, "jobs").resources["jobs"]
+
+        assert ("done", True, 2, 0) == (after.outcome, after.proven, after.deleted, after.live)
+        assert after.requests <= 1 + 2 + 1
+        assert 1 == pulled(sandbox, tmp_path, "jobs").requests
+
+
+def test_refusal_keeps_back_nothing_but_deletions(tmp_path: Path) -> None:
+    """A list that lost most of its records: what is new or changed lands in the same pull, which
+    says what mends it; that does, and running again does not.
+    """
+    with Sandbox(counts=COUNTS) as sandbox:
+        pulled(sandbox, tmp_path)
+        delete(sandbox, 60)
+        last = max(sandbox.store.records("candidates"))
+        sandbox.store.update("candidates", last, {"city": "Leeds"})
+        person = {"first_name": "Zoë", "last_name": "New", "email": "zoe@people.example"}
+        sandbox.store.create("candidates", {**person, "employment_type": "permanent"})
+        for _ in range(2):
+            after = pulled(sandbox, tmp_path, "candidates").resources["candidates"]
+
+            assert ("partial", "list_shrank") == (after.outcome, after.error_code)
+            assert "--accept-deletes" in action_of(after)
+            differing = differences(sandbox, published(tmp_path))
+            assert 60 == len(differing)
+            assert all("landed, and not in the store" in each for each in differing)
+        accepted = Manner(accepts_deletes=True)
+        asyncio.run(pull(settings_of(sandbox, tmp_path), ("candidates",), manner=accepted))
+
+        assert [] == differences(sandbox, published(tmp_path))

@@ -1,0 +1,142 @@
+"""Each reason for which deletions are kept back, and what lands all the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from connector.engine.ask import Gone, Outcome, PageSeen
+from connector.engine.guard import Guard
+from connector.engine.pull import Manner, Pulled
+from tests.simulation.checkers import differences, ghosts, judge
+from tests.simulation.mirror import Mirror
+from tests.simulation.scenario import ORDINARY, Scenario
+from tests.simulation.world import START, World
+
+_QUIET = Scenario("nothing happens of itself", ORDINARY, accepts_deletes=False)
+
+
+def _loaded(records: int = 120) -> Mirror:
+    """A landing of so many records, proven, and an hour later."""
+    mirror = Mirror(World(0, replace(_QUIET, records=records)), judge=judge)
+    _pulled(mirror)
+    return mirror
+
+
+def _pulled(mirror: Mirror) -> Pulled:
+    mirror.world.pass_time(3600)
+    ended = mirror.pull()
+    assert ended.pulled is not None, ended.error
+    return ended.pulled
+
+
+def _work(mirror: Mirror, count: int = 1) -> None:
+    """Change so many records, and create one."""
+    for id in sorted(mirror.world.server.born)[-count:]:
+        mirror.world.churn.write(id, is_late_allowed=False)
+    mirror.world.churn.create(is_late_allowed=False)
+
+
+def _accepted(mirror: Mirror) -> Pulled:
+    mirror.manner = Manner(accepts_deletes=True)
+    return _pulled(mirror)
+
+
+def test_list_that_shrank_keeps_back_its_deletions_alone() -> None:
+    """A third is gone: what is new or changed lands, and the bookmark stays, since what is out of
+    sight may have changed. A person's word mends it.
+    """
+    mirror = _loaded()
+    before = mirror.bookmark.proven_at
+    gone = set(sorted(mirror.world.server.born)[:40])
+    for id in gone:
+        mirror.world.server.remove(id)
+    _work(mirror)
+
+    assert "list_shrank" == _pulled(mirror).code
+    assert {"ghosts": gone} == differences(mirror)
+    assert before == mirror.bookmark.proven_at
+    assert _accepted(mirror).is_proven
+    assert {} == differences(mirror)
+
+
+def test_list_that_shows_hardly_any_landed_record_is_another_one() -> None:
+    """All records were replaced by as many others, as where the address is another workspace's, and
+    a sweep compares them: no tombstone.
+    """
+    mirror = _loaded()
+    gone = set(mirror.world.server.born)
+    for id in gone:
+        mirror.world.server.remove(id)
+    for _ in gone:
+        mirror.world.churn.create(is_late_allowed=False)
+    mirror.manner = Manner(sweeps=True)
+
+    assert "list_unfamiliar" == _pulled(mirror).code
+    assert {"ghosts": gone} == differences(mirror)
+    assert _accepted(mirror).is_proven
+    assert {} == differences(mirror)
+
+
+def test_details_that_are_gone_and_listed_are_a_contradiction() -> None:
+    """Forty changed records are 404 for a while, and the lists show them: they are not deleted, and
+    what can be read lands. Once they can be read, one pull gives all.
+    """
+    mirror = _loaded()
+    _work(mirror, 40)
+    hidden, whole = set(mirror.rows), mirror.world.read
+
+    def read(id: str) -> Outcome:
+        return Gone(mirror.world.now) if id in hidden else whole(id)
+
+    mirror.world.read = read  # type: ignore[method-assign]
+    pulled = _pulled(mirror)
+
+    assert ("details_gone", set()) == (pulled.code, ghosts(mirror))
+    assert not any(row.is_deleted for row in mirror.rows.values())
+    assert differences(mirror).keys() == {"stale"}
+    mirror.world.read = whole  # type: ignore[method-assign]
+    assert _pulled(mirror).is_proven
+    assert {} == differences(mirror)
+
+
+def test_many_that_are_gone_wait_until_lists_do_not_show_them() -> None:
+    """What was put off is told, with the code that says to run again, until it is let through."""
+    guard = Guard(100, 100)
+    gone = {f"{number}": Gone(START) for number in range(30)}
+
+    assert {} == guard.let_through(gone)
+    guard.put_off()
+    assert guard.refusal is not None
+    assert "deletions_waiting" == guard.refusal.code
+    guard.held |= gone
+    assert gone == guard.release()
+    assert guard.refusal is None
+
+
+def test_broken_server_that_lists_nothing_deletes_nothing() -> None:
+    """A list of two is empty, and both can still be read: they stay, and nothing is proven."""
+    mirror = _loaded(2)
+    whole = mirror.world.list
+
+    def empty(page: int, sort: str | None, order: str) -> PageSeen:
+        return replace(whole(page, sort, order), items=(), total=0)
+
+    mirror.world.list = empty  # type: ignore[method-assign]
+    pulled = _pulled(mirror)
+
+    assert not pulled.is_proven
+    assert not any(row.is_deleted for row in mirror.rows.values())
+    mirror.world.list = whole  # type: ignore[method-assign]
+    assert _pulled(mirror).is_proven
+    assert {} == differences(mirror)
+
+
+def test_list_of_more_than_a_few_is_not_emptied_unasked() -> None:
+    """Six records are gone at once, which is also how a key looks that sees nothing any more."""
+    mirror = _loaded(6)
+    for id in sorted(mirror.world.server.born):
+        mirror.world.server.remove(id)
+
+    assert "list_shrank" == _pulled(mirror).code
+    assert _accepted(mirror).is_proven
+    assert {} == differences(mirror)

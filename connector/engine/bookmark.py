@@ -38,11 +38,12 @@ class Bookmark:
     are live as the total says proves nothing.
 
     `closed_by` is the record whose clean reading closed the last proven walk, `closed_floor` the
-    floor of that walk. Without the former the latter says that the walk is not trusted any more,
-    and that the next one must reach down to that floor again. `clock_ahead_seconds` is how far the
-    server's clock was ahead of ours when R was set. `alarms` counts the walks in a row that found
-    the list out of order, and `late_seconds_seen` is the latest that a write was ever seen to be.
-    `listed` is the list's total when it was last believed.
+    floor of that walk, or of an earlier one that ended less than L before. Without the former the
+    latter says that the walk is not trusted any more, and that the next one must reach down to that
+    floor again. `clock_ahead_seconds` is how far the server's clock was ahead of ours when R was
+    set. `alarms` counts the walks in a row that found the list out of order, and
+    `late_seconds_seen` is the latest that a write was ever seen to be. `listed` is the list's total
+    when it was last believed.
     """
 
     proven_at: datetime | None = None

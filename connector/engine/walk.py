@@ -138,10 +138,15 @@ class Walk:
         if reason is None:
             is_certain = self._is_certain and not self._clock_was_set
             is_closed = boundary < len(listing.order) and is_certain
+            floor = self._own_floor
+            is_soon = opened_at - self._lateness < before.proven_at
+            if is_soon and before.closed_by is not None and before.closed_floor is not None:
+                # Within L of the last walk, the same old answer may have closed both.
+                floor = min(floor, before.closed_floor)
             bookmark = replace(
                 bookmark,
                 closed_by=listing.order[boundary].id if is_closed else None,
-                closed_floor=self._own_floor if is_closed or not is_certain else None,
+                closed_floor=floor if is_closed or not is_certain else None,
                 clock_ahead_seconds=max(self._clock, default=None),
                 alarms=0,
                 listed=total,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from tests.simulation.scenario import Scenario
@@ -104,7 +105,8 @@ class Churn:
             write()
 
         self._locked.add(id)
-        self._later(self._chance.random() * self._scenario.late_seconds_max, id, commit)
+        least, most = self._scenario.late_seconds_min, self._scenario.late_seconds_max
+        self._later(least + self._chance.random() * (most - least), id, commit)
 
     def _changes(self) -> dict[str, Any]:
         name = self._scenario.resource
@@ -152,6 +154,18 @@ class Churn:
         for id in reversed(self._newest(live, self._chance.randint(2, 25))):
             self._advance(timedelta(milliseconds=1))
             self._server.change((id,), self._changes(), self._date_of(id))
+
+    def _slow_batch(self, live: list[str]) -> None:
+        """The same, by a job that takes longer for each than a write may be late."""
+        seconds = 0.0
+        for id in reversed(self._newest(live, self._chance.randint(2, 3))):
+            self._locked.add(id)
+            self._later(seconds, id, partial(self._write_now, id))
+            seconds += self._scenario.lateness_seconds * (1.1 + self._chance.random())
+
+    def _write_now(self, id: str) -> None:
+        self._locked.discard(id)
+        self._server.change((id,), self._changes(), self._date_of(id))
 
     def _bulk(self, live: list[str]) -> None:
         """One statement, one stamp."""

@@ -54,7 +54,9 @@ class Scenario:
     total: Literal["exact", "earlier"] = "exact"
     total_offset: int = 0
     sorting: Literal["honoured", "ignored", "updated_ignored"] = "honoured"
+    lag_seconds_min: float = 0.0
     lag_seconds_max: float = 0.0
+    lists_are_fresh: bool = False
     has_date: bool = True
     own_clock_ahead: float = 0.0
     clock_step_share: float = 0.0
@@ -62,6 +64,7 @@ class Scenario:
 
     # Writes that people cannot see in time.
     lateness_seconds: float = 10.0
+    late_seconds_min: float = 0.0
     late_seconds_max: float = 0.0
     late_share: float = 0.0
     odd_dates: Literal["none", "null", "future"] = "none"
@@ -122,6 +125,10 @@ SCENARIOS: Mapping[str, Scenario] = {
         churn={"update": 10, "create": 1, "delete": 1, "migration": 0.5},
     ),
     "killed": replace(_F, about="F, killed before or after any step", kill_share=0.004),
+    "killed-late": replace(
+        _B, about="B, with late commits, killed before or after any step", late_seconds_max=5.0,
+        late_share=0.2, kill_share=0.01,
+    ),
     "killed-load": replace(
         _F, about="F, killed so often that most pulls do not end", kill_share=0.02, pulls=12,
     ),
@@ -156,6 +163,27 @@ SCENARIOS: Mapping[str, Scenario] = {
     "unsorted-updated": replace(
         _B, about="B, sort=updated_at ignored, created_at honoured", sorting="updated_ignored",
         promise="honest",
+    ),
+    "tied-updates": replace(
+        _E, about="bulk edits of one stamp, in any order each time; no two created at once",
+        precision="microseconds", tied_share=0.0, records=60, mutations_per_second=0.2,
+        churn={"create": 1, "update": 2, "bulk": 1, "delete": 0.5},
+    ),
+    "edge": replace(
+        _B, about="creations, most of them visible as late as is allowed for",
+        churn={"create": 10, "delete": 1}, late_seconds_min=9.9, late_seconds_max=10.0,
+        late_share=0.8,
+    ),
+    "content-edge": replace(
+        _B, about="content items, most of their changes visible as late as is allowed for",
+        resource="content_items", churn={"create": 1, "update": 10}, late_seconds_min=9.9,
+        late_seconds_max=10.0, late_share=0.8,
+    ),
+    "lag-details": replace(
+        _B, about="slow jobs over the newest records, details 7 to 8 s behind their lists",
+        churn={"slow_batch": 3}, records=60, mutations_per_second=0.02, per_page_max=100,
+        lag_seconds_min=7.0, lag_seconds_max=8.0, lists_are_fresh=True, promise="honest",
+        keeps_assumptions=False,
     ),
     "capped": replace(_B, about="B, per_page capped at 50", per_page_max=50),
     "total-high": replace(

@@ -7,11 +7,16 @@ failure says which command replays it; `make simulate RUNS=10000` plays as many 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.faults.amount import IS_ALL
+from tests.simulation.checkers import differences, judge
+from tests.simulation.mirror import Mirror
 from tests.simulation.run import Verdict, run
-from tests.simulation.scenario import SCENARIOS, SMALL
+from tests.simulation.scenario import SCENARIOS, SMALL, scenario_of
+from tests.simulation.world import World
 
 BLOCKS = 4 if IS_ALL else 2
 FULL_SEEDS = 1
@@ -41,6 +46,12 @@ def test_2_one_quiet_pull_makes_the_landing_exact(name: str, block: int) -> None
     assert [] == _play(name, block)
 
 
+@pytest.mark.parametrize(("name", "block"), _blocks(["edge", "content-edge", "tied-updates"]))
+def test_2_writes_as_late_as_allowed_lose_nothing(name: str, block: int) -> None:
+    """Writes that use the whole lateness, and bulk edits in any order: exact all the same."""
+    assert [] == _play(name, block)
+
+
 @pytest.mark.parametrize(("name", "block"), _blocks("GH"))
 def test_3_what_no_list_shows_is_found_by_the_scrub(name: str, block: int) -> None:
     """Commits later than allowed for, and changes without a date: exact once the scrub has looked
@@ -66,7 +77,9 @@ def test_6_an_edit_of_half_of_all_records_is_landed_or_the_bookmark_stands(
     assert [] == _play(name, block)
 
 
-@pytest.mark.parametrize(("name", "block"), _blocks(["killed", "killed-load", "content-killed"]))
+@pytest.mark.parametrize(
+    ("name", "block"), _blocks(["killed", "killed-late", "killed-load", "content-killed"])
+)
 def test_8_a_pull_killed_anywhere_loses_nothing(name: str, block: int) -> None:
     """Killed before or after any step, again and again, in a busy world: exact in the end."""
     assert [] == _play(name, block)
@@ -94,10 +107,36 @@ def test_22_a_key_that_loses_sight_makes_no_tombstones(name: str, block: int) ->
     assert [] == _play(name, block)
 
 
-@pytest.mark.parametrize(("name", "block"), _blocks(["lag", "lag-ties", "content-lag"]))
+@pytest.mark.parametrize(
+    ("name", "block"), _blocks(["lag", "lag-ties", "content-lag", "lag-details"])
+)
 def test_24_replicas_that_lag_lose_nothing(name: str, block: int) -> None:
     """Lists, pages and details each from another replica, up to L old: exact in the end."""
     assert [] == _play(name, block)
+
+
+def test_24_an_old_detail_that_closes_two_walks_hides_nothing() -> None:
+    """Two walks in quick succession are closed by one old answer: once it is known to be old, the
+    next walk reads what changed before the first of them.
+    """
+    world = World(0, replace(scenario_of("lag-details"), records=10, lag_seconds_max=7.0))
+    mirror = Mirror(world, judge=judge)
+    mirror.adopt()
+    dated = world.server.dated
+    newest = sorted(dated, key=lambda each: dated[each] or "", reverse=True)
+    world.pass_time(60)
+    for id in (newest[2], newest[1], newest[0]):
+        world.pass_time(20)
+        world.server.change((id,), {"notes": "changed"}, world.server_now())
+    world.pass_time(1)
+    closed_by = []
+    for pause in (0, 0, 60):
+        world.pass_time(pause)
+        mirror.pull()
+        closed_by.append(mirror.bookmark.closed_by)
+
+    assert [newest[0], newest[0]] == closed_by[:2]
+    assert {} == differences(mirror)
 
 
 @pytest.mark.parametrize(

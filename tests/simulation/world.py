@@ -157,11 +157,12 @@ class World:
         if self._happens(self.scenario.drop_share):
             raise NoAnswer("There was no answer.")
 
-    def _sight(self) -> Sight:
+    def _sight(self, *, is_list: bool) -> Sight:
         """What the next answer is made from."""
         at = sees = None
-        if self.scenario.lag_seconds_max:
-            lag = self.chance.random() * self.scenario.lag_seconds_max
+        if self.scenario.lag_seconds_max and not (is_list and self.scenario.lists_are_fresh):
+            least, most = self.scenario.lag_seconds_min, self.scenario.lag_seconds_max
+            lag = least + self.chance.random() * (most - least)
             at = self.now - timedelta(seconds=lag)
         if self.is_blind:
             sees = {"empty": _nothing, "half": _half, "details": None}[self.scenario.blind]
@@ -176,7 +177,7 @@ class World:
     def list(self, page: int, sort: str | None, order: str) -> PageSeen:
         """One page, some time later. Raises `ServerFailed` or `NoAnswer`."""
         sent_at = self._send()
-        answer = self.server.page(page, sort, order, self._sight())
+        answer = self.server.page(page, sort, order, self._sight(is_list=True))
         served_at = self._served_at()
         self._receive()
         return PageSeen(
@@ -194,7 +195,7 @@ class World:
         """One record's detail, some time later."""
         try:
             self._send()
-            record = self.server.detail(id, self._sight())
+            record = self.server.detail(id, self._sight(is_list=False))
             served_at = self._served_at()
             self._receive()
         except (ServerFailed, NoAnswer) as error:

@@ -1,7 +1,8 @@
 """Run as many simulated worlds as asked, over every core: `make simulate RUNS=10000`.
 
 One run is replayed with SCENARIO and SEED, and told ask by ask with TRACE. Exit status 1 if any
-run was wrong.
+run was wrong. With --planted, faults are planted in the engines instead, and each is shown with the
+runs that it took to be seen; exit status 1 if one was not seen.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TextIO
 
+from tests.simulation.planted import PLANTED, RUNS_MAX
 from tests.simulation.run import ACCOUNT, Verdict, run
 from tests.simulation.scenario import SCENARIOS, SMALL, scenario_of
 from tests.simulation.tiny import Chooser, Shape, explore, play, shapes
@@ -70,6 +72,8 @@ def main() -> int:
     asked = _asked()
     if asked.tiny:
         return _tiny(asked)
+    if asked.planted:
+        return _planted(asked.runs or RUNS_MAX, asked.workers)
     names = _names(asked.scenario)
     if asked.seed is not None and asked.runs is None:
         return _replay(names, asked.seed, is_traced=asked.trace)
@@ -97,6 +101,7 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--tiny", default="", help="every tiny world, or those of one shape")
     parser.add_argument("--depth", type=int, default=3, help="mutations of a tiny world")
     parser.add_argument("--pulls", type=int, default=1, help="pulls of a tiny world")
+    parser.add_argument("--planted", action="store_true", help="how soon planted faults are seen")
     parser.add_argument("--tape", help="the one run of a tiny world that this replays")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     return parser.parse_args()
@@ -162,6 +167,24 @@ def _explored(shape: Shape, *, depth: int, pulls: int) -> tuple[int, list[str]]:
         if wrong:
             found.append(f"{wrong} (replay: {command})")
     return count, found
+
+
+def _planted(runs: int, workers: int) -> int:
+    """Every planted fault, and after how many runs of its scenario it was seen."""
+    is_as_it_should_be = True
+    _say(f"{'engine':<7} {'planted fault':<37} {'scenario':<22} seen after")
+    with ProcessPoolExecutor(workers) as pool:
+        found = pool.map(partial(_first_seen, runs=runs), range(len(PLANTED)))
+        for each, seen in zip(PLANTED, found, strict=True):
+            is_as_it_should_be &= (seen is None) == each.is_harmless
+            told = f"{seen[0]} runs: {seen[1]}" if seen else f"not in {runs} runs"
+            told += " (harmless: docs/RELIABILITY.md)" if each.is_harmless else ""
+            _say(f"{each.engine:<7} {each.name:<37} {each.scenario:<22} {told}"[:160])
+    return int(not is_as_it_should_be)
+
+
+def _first_seen(number: int, runs: int) -> tuple[int, str] | None:
+    return PLANTED[number].first_seen(runs)
 
 
 def _progress(done: int, total: int, sums: dict[str, Sum], began: float) -> None:

@@ -1,35 +1,159 @@
-"""The engine without one of its parts, to see that the simulator misses it.
+"""The engine with a planted fault: a part taken out, or one of its lines changed.
 
-Each function takes a part out, for as long as the patch lasts. Where the engine has moved on and
-the part is no longer there, the patch raises, so that no ablation is one in name only.
+Each function plants one for as long as the patch lasts. `SHOWN_IN` names the scenario that is made
+to show it, and `HARMLESS` the faults that no scenario can show; docs/RELIABILITY.md says why. Where
+the engine has moved on and the part is no longer there, the patch raises, so that no planted fault
+is one in name only.
 """
 
 from __future__ import annotations
 
+import inspect
+import textwrap
+from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from connector.engine import ask, load
+from connector.engine import ask, load, walk
 from connector.engine.ask import Commit, Gone, Steps
 from connector.engine.bookmark import Bookmark
 from connector.engine.listing import Listing
+from connector.engine.others import Others
 from connector.engine.walk import Walk, Walked
+from tests.simulation.mirror import Ended, Mirror
 from tests.simulation.world import START
+
+
+def changed(patch: pytest.MonkeyPatch, owner: Any, name: str, *edits: tuple[str, str]) -> None:
+    """Replace a function of a class or module by the same with some of its text edited.
+
+    Each edit is a text that stands in the function's source exactly once, and what replaces it.
+    """
+    whole = vars(owner)[name]
+    source = "from __future__ import annotations\n" + textwrap.dedent(inspect.getsource(whole))
+    for was, becomes in edits:
+        assert source.count(was) == 1, f"{name} has {was!r} {source.count(was)} times, not once"
+        source = source.replace(was, becomes)
+    scope: dict[str, Any] = {}
+    exec(source, whole.__globals__, scope)  # noqa: S102 # our own source, with our own edits
+    patch.setattr(owner, name, scope[name])
+
+
+# -- the floor and the bookmark -------------------------------------------------------------------
+
+
+def _lateness_is(patch: pytest.MonkeyPatch, share: str) -> None:
+    whole = "timedelta(seconds=bookmark.lateness_seconds)"
+    for owner, name in ((walk, "floor_of"), (Walk, "__init__")):
+        changed(patch, owner, name, (whole, f"{whole} * {share}"))
 
 
 def no_lookback(patch: pytest.MonkeyPatch) -> None:
     """The floor is R itself: what becomes visible late lies below it."""
-    whole = Walk.__init__
+    _lateness_is(patch, "0")
 
-    def init(self: Walk, *arguments: Any) -> None:
-        whole(self, *arguments)
-        self._floor += self._lateness
-        self._lateness = timedelta(0)
 
-    patch.setattr(Walk, "__init__", init)
+def half_the_lateness(patch: pytest.MonkeyPatch) -> None:
+    """The floor leaves room for writes that are half as late as they may be."""
+    _lateness_is(patch, "0.5")
+
+
+def _floor_is_higher(patch: pytest.MonkeyPatch, seconds: int) -> None:
+    higher = f"return floor + timedelta(seconds={seconds})"
+    changed(patch, walk, "floor_of", ("return floor", higher))
+
+
+def floor_a_second_high(patch: pytest.MonkeyPatch) -> None:
+    """The floor that a walk compares with lies one second too high."""
+    _floor_is_higher(patch, 1)
+
+
+def floor_three_seconds_high(patch: pytest.MonkeyPatch) -> None:
+    """The floor that a walk compares with lies three seconds too high."""
+    _floor_is_higher(patch, 3)
+
+
+def clock_set_back_is_ignored(patch: pytest.MonkeyPatch) -> None:
+    """The floor stays where it is, although the server's clock was set back."""
+    changed(patch, Walk, "_note_clock", ("before - ahead > CLOCK_SLACK_SECONDS", "False"))
+
+
+def bookmark_from_data(patch: pytest.MonkeyPatch) -> None:
+    """R is the newest `updated_at` that was read, as most connectors have it."""
+    whole = Walk._close
+
+    def close(self: Walk, *arguments: Any, **named: Any) -> Steps[Walked]:
+        readings = self._readings
+        dates = [each.updated_at for each in readings.by_id.values() if each.updated_at]
+        readings.bookmark = replace(readings.bookmark, opened_at=max(dates, default=START))
+        return (yield from whole(self, *arguments, **named))
+
+    patch.setattr(Walk, "_close", close)
+
+
+def bookmark_before_its_rows(patch: pytest.MonkeyPatch) -> None:
+    """The bookmark is committed on its own, and the rows that it covers after it."""
+
+    def commit(what: Commit) -> Steps[None]:
+        if what.bookmark is not None:
+            yield Commit(bookmark=what.bookmark)
+        yield replace(what, bookmark=None)
+
+    patch.setattr(ask, "commit", commit)
+
+
+def bookmark_after_its_rows(patch: pytest.MonkeyPatch) -> None:
+    """The rows are committed first, and the bookmark that covers them on its own after them."""
+
+    def commit(what: Commit) -> Steps[None]:
+        yield replace(what, bookmark=None)
+        if what.bookmark is not None:
+            yield Commit(bookmark=what.bookmark)
+
+    patch.setattr(ask, "commit", commit)
+
+
+# -- what a pull leaves to the next one -----------------------------------------------------------
+
+
+def queue_is_forgotten_after_a_kill(patch: pytest.MonkeyPatch) -> None:
+    """The queue is in the memory of the process, and not in the warehouse."""
+    whole = Mirror.pull
+
+    def pull(self: Mirror) -> Ended:
+        ended = whole(self)
+        if ended.pulled is None:
+            self.queue.clear()
+        return ended
+
+    patch.setattr(Mirror, "pull", pull)
+
+
+def closing_id_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """Which record ended the last walk is not known when its reading turns out to be old."""
+    id = ("closed_by=listing.order[boundary].id if is_closed else None", "closed_by=None")
+    floor = ("floor if is_closed or not is_certain", "floor if not is_certain")
+    changed(patch, Walk, "_close", id, floor)
+
+
+def closing_floor_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """A walk soon after another one remembers its own floor alone, and not the one before."""
+    changed(patch, Walk, "_close", ("floor = min(floor, before.closed_floor)", "pass"))
+
+
+def resumed_walk_proves_as_of_now(patch: pytest.MonkeyPatch) -> None:
+    """R is the time of the last listing, although records were read before the kill."""
+    changed(
+        patch,
+        Walk,
+        "_close",
+        ("max(before.proven_at, opened_at)", "max(before.proven_at, opening(listing.pages[0]))"),
+    )
+
+
+# -- the certificate and other evidence -----------------------------------------------------------
 
 
 def no_coverage_certificate(patch: pytest.MonkeyPatch) -> None:
@@ -59,17 +183,9 @@ def no_verify_sweep(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(load, "verify", verify)
 
 
-def bookmark_from_data(patch: pytest.MonkeyPatch) -> None:
-    """R is the newest `updated_at` that was read, as most connectors have it."""
-    whole = Walk._close
-
-    def close(self: Walk, *arguments: Any, **named: Any) -> Steps[Walked]:
-        readings = self._readings
-        dates = [each.updated_at for each in readings.by_id.values() if each.updated_at]
-        readings.bookmark = replace(readings.bookmark, opened_at=max(dates, default=START))
-        return (yield from whole(self, *arguments, **named))
-
-    patch.setattr(Walk, "_close", close)
+def certificate_off_by_one(patch: pytest.MonkeyPatch) -> None:
+    """One record above the boundary need not have been read."""
+    changed(patch, Walk, "_certify", ("if len(live) < need", "if len(live) < need - 1"))
 
 
 def tombstones_without_evidence(patch: pytest.MonkeyPatch) -> None:
@@ -81,3 +197,36 @@ def tombstones_without_evidence(patch: pytest.MonkeyPatch) -> None:
         yield from whole(replace(what, gone={**what.gone, **absent}))
 
     patch.setattr(ask, "commit", commit)
+
+
+# -- the pace -------------------------------------------------------------------------------------
+
+
+def other_users_of_the_key_are_ignored(patch: pytest.MonkeyPatch) -> None:
+    """The pace takes the whole limit for its own, whoever else is seen to use the key."""
+    changed(patch, Others, "is_seen", ("now < self._seen_at + ALONE_SECONDS", "False"))
+
+
+SHOWN_IN: Mapping[str, str] = {
+    "no_lookback": "edge",
+    "half_the_lateness": "content-edge",
+    "floor_three_seconds_high": "content-edge",
+    "clock_set_back_is_ignored": "clock",
+    "bookmark_from_data": "D",
+    "bookmark_before_its_rows": "B",
+    "queue_is_forgotten_after_a_kill": "killed-load",
+    "closing_id_is_forgotten": "lag-details",
+    "closing_floor_is_forgotten": "lag-details",
+    "resumed_walk_proves_as_of_now": "killed",
+    "no_coverage_certificate": "E",
+    "certificate_off_by_one": "tied-updates",
+    "no_verify_sweep": "E",
+    "tombstones_without_evidence": "B",
+}
+"""The faults planted in the pull, each with the scenario that is made to show it."""
+
+HARMLESS: Mapping[str, str] = {
+    "floor_a_second_high": "content-edge",
+    "bookmark_after_its_rows": "killed-late",
+}
+"""The faults that are none, each with the scenario that would show it if one could."""

@@ -1,37 +1,68 @@
-"""The simulator can see: an engine that lacks one of its parts is found wrong, and soon."""
+"""The simulator can see: every fault planted in an engine is found, and soon."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import re
 
 import pytest
 
+from connector.engine.listing import Listing
+from tests.house.tree import ROOT
 from tests.simulation import ablation
-from tests.simulation.run import run
+from tests.simulation.planted import PLANTED, Planted
+from tests.simulation.push import ablation as push_ablation
 
+SOON = 200
+"""Runs within which each fault is seen; most are within ten."""
 
-@contextmanager
-def _without(part: str) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        remove: Callable[[pytest.MonkeyPatch], None] = getattr(ablation, part)
-        remove(patch)
-        yield
+HARMLESS_RUNS = 30
 
 
 @pytest.mark.parametrize(
-    ("part", "name", "seeds"),
-    [
-        ("no_lookback", "D", 40),
-        ("no_coverage_certificate", "E", 40),
-        ("no_verify_sweep", "E", 120),
-        ("bookmark_from_data", "D", 40),
-        ("tombstones_without_evidence", "B", 10),
-    ],
+    "planted", [each for each in PLANTED if not each.is_harmless], ids=lambda each: each.id
 )
-def test_an_engine_that_lacks_a_part_is_found_wrong(part: str, name: str, seeds: int) -> None:
-    """Each part of the engine is there for a reason that some seed shows."""
-    with _without(part):
-        found = next((seed for seed in range(seeds) if run(name, seed).wrong), None)
+def test_a_planted_fault_is_seen(planted: Planted) -> None:
+    """Each part of the engines is there for a reason that some early seed shows."""
+    assert planted.first_seen(SOON) is not None
 
-    assert found is not None
+
+@pytest.mark.parametrize(
+    "planted", [each for each in PLANTED if each.is_harmless], ids=lambda each: each.id
+)
+def test_a_harmless_fault_is_not_seen(planted: Planted) -> None:
+    """A fault that is proven to be none breaks no promise, in the world that would show it."""
+    assert planted.first_seen(HARMLESS_RUNS) is None
+
+
+@pytest.mark.parametrize("module", [ablation, push_ablation])
+def test_every_fault_is_planted(module: object) -> None:
+    """A fault that nobody plants would pass for one that is seen."""
+    faults = {
+        name
+        for name, each in vars(module).items()
+        if callable(each)
+        and getattr(each, "__module__", "") == getattr(module, "__name__", None)
+        and not name.startswith("_")
+        and name != "changed"
+    }
+
+    assert faults <= {each.name for each in PLANTED}
+    assert faults
+
+
+def test_the_document_has_every_planted_fault() -> None:
+    """The tables of docs/RELIABILITY.md name each fault, and where it is seen."""
+    page = (ROOT / "docs" / "RELIABILITY.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    shown = {match[1] for line in rows if (match := re.match(r"\| `(\w+)` \|", line))}
+
+    assert {each.name for each in PLANTED if not each.is_harmless} == shown
+
+
+def test_a_line_that_is_gone_is_noticed() -> None:
+    """An edit of a line that the engine no longer has raises, and plants nothing."""
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        pytest.raises(AssertionError, match="add has 'no such line' 0 times"),
+    ):
+        ablation.changed(patch, Listing, "add", ("no such line", ""))

@@ -1,7 +1,7 @@
-"""The push without one of its parts, to see that the simulator misses it.
+"""The push with a planted fault: one of its parts is missing, or one of its lines is changed.
 
-Each function takes a part out, for as long as the patch lasts; where the part is no longer there,
-the patch raises, so that no ablation is one in name only.
+Each function plants one for as long as the patch lasts, and `SHOWN_IN` says where it is seen. Where
+the part is no longer there, the patch raises, so that no planted fault is one in name only.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from connector.engine.sameness import compare as compare_values
 from connector.engine.sameness import lacking
 from connector.errors import ConnectorError
 from connector.ledger import push_claims, push_writes
+from tests.simulation.ablation import changed
 from tests.simulation.push import pusher
 
 
@@ -61,6 +62,11 @@ def what_was_cut_off_is_planned_again(patch: pytest.MonkeyPatch) -> None:
         return 0
 
     patch.setattr(push_writes, "recover", recover)
+
+
+def an_incomplete_look_is_believed(patch: pytest.MonkeyPatch) -> None:
+    """What a look did not find is taken to be absent, although it did not see the whole list."""
+    changed(patch, push_create, "_absent", ("not sighting.is_complete", "False"))
 
 
 def other_rows_records_are_adopted(patch: pytest.MonkeyPatch) -> None:
@@ -165,3 +171,24 @@ def the_body_is_written_anew(patch: pytest.MonkeyPatch) -> None:
         return attempt
 
     patch.setattr(pusher.Pushing, "_intend", intend)
+
+
+SHOWN_IN: Mapping[str, tuple[str, str]] = {
+    "silence_is_taken_for_failure": ("losses", "P5"),
+    "absence_is_believed_at_once": ("retry", "P5"),
+    "an_incomplete_look_is_believed": ("retry-crowded", "P5"),
+    "nothing_is_written_ahead": ("crashes", "P1"),
+    "what_was_cut_off_is_planned_again": ("crashes", "P5"),
+    "other_rows_records_are_adopted": ("siblings", "report"),
+    "rivals_are_not_asked": ("nameless", "report"),
+    "likeness_is_enough": ("alike", "report"),
+    "files_are_strangers": ("other-file", "P2"),
+    "rows_are_strangers": ("crashes", "P6"),
+    "every_row_is_another": ("other-file", "P5"),
+    "rows_about_one_thing_go_at_once": ("nameless", "report"),
+    "folders_are_strangers": ("folders", "P5"),
+    "others_changes_are_overwritten": ("edited", "conflict"),
+    "a_refusal_is_final": ("retry-hidden-unique", "report"),
+    "the_body_is_written_anew": ("quiet", "P8"),
+}
+"""The faults planted in the push, each with its scenario and the obligation that it breaks."""

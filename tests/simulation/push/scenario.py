@@ -212,6 +212,17 @@ SCENARIOS: Mapping[str, Scenario] = {
         policy="retry-after-settle",
         lag_seconds_max=60.0,
     ),
+    "retry-crowded": Scenario(
+        "what has settled is sent again, and others create more than a look can see",
+        _SOON,
+        crashes=0.03,
+        policy="retry-after-settle",
+        per_page=1,
+        others=("create",),
+        others_per_minute=6.0,
+        others_max=50,
+        rows=(1, 2),
+    ),
     "retry-unique": Scenario(
         "what has settled is sent again, and emails are unique",
         _SOON,

@@ -1,0 +1,90 @@
+"""Every planted fault with the scenario that is made to show it, and how soon it does.
+
+The faults of the pull and of the pace are in `ablation.py`, those of the push in
+`push/ablation.py`; what each of them shows is in docs/RELIABILITY.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from tests.engine import test_pace_others as pace
+from tests.simulation import ablation
+from tests.simulation import run as pull
+from tests.simulation.push import ablation as push_ablation
+from tests.simulation.push import run as push
+
+RUNS_MAX = 1000
+"""A fault that is not seen in so many runs of its scenario is not seen."""
+
+REFUSED_MAX = 1
+"""Of 5,000 requests beside a steady other client so many may be refused."""
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A planted fault. `wrong` plays the run of a seed and returns the promises that it broke;
+    `is_harmless` says that none can be.
+    """
+
+    name: str
+    engine: str
+    scenario: str
+    plant: Callable[[pytest.MonkeyPatch], None]
+    wrong: Callable[[int], list[str]]
+    is_harmless: bool = False
+
+    @property
+    def id(self) -> str:
+        """The fault and its scenario, in a line."""
+        return f"{self.engine}: {self.name} ({self.scenario})"
+
+    def first_seen(self, runs: int = RUNS_MAX) -> tuple[int, str] | None:
+        """After how many runs, of seeds 0, 1, 2, ..., one was wrong that is right without the
+        fault, and the promise that it broke; None if there was none.
+        """
+        for seed in range(runs):
+            with pytest.MonkeyPatch.context() as patch:
+                self.plant(patch)
+                wrong = self.wrong(seed)
+            if wrong and not self.wrong(seed):
+                return seed + 1, wrong[0]
+        return None
+
+
+def _pulled(name: str, scenario: str, *, is_harmless: bool = False) -> Planted:
+    def wrong(seed: int) -> list[str]:
+        return pull.run(scenario, seed).wrong
+
+    return Planted(name, "pull", scenario, getattr(ablation, name), wrong, is_harmless)
+
+
+def _pushed(name: str, scenario: str, obligation: str) -> Planted:
+    def wrong(seed: int) -> list[str]:
+        verdict = push.run(scenario, seed)
+        return verdict.wrong if obligation in verdict.promises else []
+
+    return Planted(name, "push", scenario, getattr(push_ablation, name), wrong)
+
+
+def _paced(kind: str) -> Planted:
+    def wrong(seed: int) -> list[str]:
+        refused = len(pace.run(kind, "burst", "steady", seed).refused_at)
+        told = f"refused: {refused} of {pace.REQUESTS} requests"
+        return [told] if refused > REFUSED_MAX else []
+
+    plant = ablation.other_users_of_the_key_are_ignored
+    return Planted(plant.__name__, "pace", kind, plant, wrong)
+
+
+PLANTED: tuple[Planted, ...] = (
+    *(_pulled(name, scenario) for name, scenario in ablation.SHOWN_IN.items()),
+    *(_pulled(name, scenario, is_harmless=True) for name, scenario in ablation.HARMLESS.items()),
+    *(_pushed(name, *shown) for name, shown in push_ablation.SHOWN_IN.items()),
+    _paced("fixed"),
+    _paced("sliding to the oldest"),
+)
+"""Every planted fault."""

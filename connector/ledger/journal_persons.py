@@ -115,11 +115,11 @@ def reduce_journal(
 
 def everything_kept(connection: sqlite3.Connection) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every record and body that the journal holds, with its resource and the record's id; without
-    the values that were removed.
+    values that were removed, and without nulls, which tell nothing of anybody.
     """
     for row in _rows(connection):
         for values in row.mappings():
-            left = {name: value for name, value in values.items() if value != MARK}
+            left = {name: each for name, each in values.items() if each not in (None, MARK)}
             yield row.declaration.name, {"id": row.record_id, **left}
 
 

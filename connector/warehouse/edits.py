@@ -160,7 +160,7 @@ class Edits:
 
         Where a list cannot show the detail's value, what it showed instead says little.
         """
-        if last.is_before(sighting.updated_at):
+        if last.is_before(sighting):
             return True
         from_list = set(names) if last.changed is None else set(last.changed)
         listed = [(n, f) for n in names if (f := self.declaration.fields.get(n)) and f.listed]

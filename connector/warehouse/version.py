@@ -69,9 +69,12 @@ class Version:
         """The end of the second in which it was first seen."""
         return self.observed_from + SECOND
 
-    def is_before(self, updated_at: datetime | None) -> bool:
-        """Whether a change of that date came after the last answer that showed the version."""
-        return updated_at is not None and updated_at >= self.observed_to + SECOND
+    def is_before(self, sighting: Sighting) -> bool:
+        """Whether a sighting's date lies after the last answer that showed the version. A date in
+        the sighting's own future is wrong, and tells nothing.
+        """
+        at = sighting.updated_at
+        return at is not None and self.observed_to + SECOND <= at < sighting.at + SECOND
 
 
 @dataclass(frozen=True, slots=True)

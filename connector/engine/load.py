@@ -132,7 +132,7 @@ def verify(
         # Ties may hide a record from every window while another is deleted, and the count agree;
         # but then fewer were seen than were there at one time or another.
         seen = len(done.seen) + (yield from _alive(done))
-        if live >= done.count and seen >= done.count + done.most - done.total:
+        if live >= done.count and seen >= done.population:
             doubt = None
             break
         doubt = "fewer records could be found than the list has"
@@ -159,6 +159,7 @@ def _fill(done: Round, sweeps_max: int) -> Steps[int]:
         while True:
             page = yield from ask.list_page(number, "created_at", "asc")
             has_shrunk = done.note(page)
+            done.show(page.items, (yield from ask.recall(page.items)))
             yield from ask.commit(Commit(items=page.items))
             if has_shrunk and number > 1:
                 number -= 1

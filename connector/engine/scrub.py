@@ -8,15 +8,17 @@ the detail scrub reads the records whose details were read longest ago.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from connector.engine import ask
-from connector.engine.ask import Commit, PageSeen, Steps
+from connector.engine.ask import Commit, Known, PageSeen, Steps
 from connector.engine.bookmark import Bookmark
 from connector.engine.examine import examine
 from connector.engine.guard import Guard
 from connector.engine.listing import measured
+from connector.resource import Resource
 
 DETAILS_PER_WINDOW = 20
 """Details that a scrub reads for each window of the list."""
@@ -32,8 +34,9 @@ class Round:
     listed, and `recognised` the listed ones that are landed. `total` and `count` are those of the
     last window, and `is_steady` is whether all windows gave the same total. `is_over` says that
     the last window of the list was read, and `ends_full` that it was full and that no newer record
-    was seen beyond it. `seen` are the ids listed, as hashes, which take less room, and `most` is
-    the largest total.
+    was seen beyond it. `seen` are the ids listed, as hashes, which take less room; `born` are those of them
+    that may have become visible since the first window. `most` is the largest total, and `opening`
+    the first window.
     """
 
     bookmark: Bookmark
@@ -45,6 +48,8 @@ class Round:
     count: int = 0
     most: int = 0
     seen: set[int] = field(default_factory=set)
+    born: set[int] = field(default_factory=set)
+    opening: PageSeen | None = None
     is_steady: bool = True
     is_over: bool = False
     ends_full: bool = False
@@ -61,9 +66,27 @@ class Round:
         self.requests += 1
         self.total, self.count = page.total, page.count
         self.most = max(self.most, page.total)
-        self.seen.update(hash(item.id) for item in page.items)
+        self.opening = self.opening or page
         self.bookmark = measured(page, self.bookmark)
         return has_shrunk
+
+    def show(self, items: tuple[Resource, ...], known: Mapping[str, Known]) -> None:
+        """Take in what a page lists and is about to land; `known` is what was landed before."""
+        assert self.opening is not None
+        lateness = timedelta(seconds=self.bookmark.lateness_seconds)
+        since = self.opening.served_at - lateness
+        self.seen.update(hash(item.id) for item in items)
+        new = (item for item in items if item.id not in known)
+        self.born.update(hash(each.id) for each in new if each.created_at > since)
+
+    @property
+    def population(self) -> int:
+        """How many records were in the list at one time or another, at least. Those that came
+        since the first window hide in every later total as many that went.
+        """
+        assert self.opening is not None
+        most = max(self.most, self.opening.total + len(self.born))
+        return self.count - self.total + most
 
     def offset(self, live: int) -> int | None:
         """By how many the live rows exceed the total, where all of them were listed and nothing
@@ -145,7 +168,7 @@ def _look_from_the_end(last: PageSeen, done: Round) -> Steps[None]:
     if len(beyond) < len(page.items):
         # It reaches down to what was listed, so that nothing is left between.
         done.count += len(beyond - done.seen)
-        done.seen |= beyond
+        done.show(tuple(item for item in page.items if item.created_at > end), known)
     yield from ask.commit(Commit(items=page.items))
 
 
@@ -177,6 +200,7 @@ def _compare(page: PageSeen, done: Round, guard: Guard, *, reads_all: bool) -> S
     guard.still_listed(listed)
     absent = held - listed - done.suspects.keys()
     known = yield from ask.recall(page.items)
+    done.show(page.items, known)
     done.recognised += sum(not each.is_deleted for each in known.values())
     done.absent += len(absent)
     guard.allows_list(page.total)

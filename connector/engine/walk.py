@@ -281,9 +281,9 @@ class Walk:
             if reading.step > listing.step[id]:
                 return False
         yield from readings.read((id,))
-        reading = readings.by_id.get(id)
-        # What could not be read is treated as dirty and queued: it proves nothing.
-        return reading is None or not self._is_below_floor(reading.updated_at)
+        # What could not be read is treated as dirty and queued: it proves nothing, and neither
+        # does what it showed before the list.
+        return not self._is_verified_clean(listing, item)
 
     def _is_undated(self, listing: Listing, index: int) -> Steps[bool]:
         """Whether the record has no `updated_at`, or one in the future, as few odd ones do."""

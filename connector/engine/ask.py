@@ -56,6 +56,13 @@ class PageSeen:
     heard_at: datetime | None = None
 
     @property
+    def ahead_seconds(self) -> float | None:
+        """How far the server's clock is ahead of ours; None where the answer does not say."""
+        if self.heard_at is None or not self.is_server_clock:
+            return None
+        return (self.served_at - self.heard_at).total_seconds()
+
+    @property
     def is_last(self) -> bool:
         """Whether no page follows, by the rows and by the total of this very answer."""
         return self.ends_list(0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from connector.resource import Declaration
 
@@ -41,9 +41,9 @@ class Bookmark:
     floor of that walk, or of an earlier one that ended less than L before. Without the former the
     latter says that the walk is not trusted any more, and that the next one must reach down to that
     floor again. `clock_ahead_seconds` is how far the server's clock was ahead of ours when R was
-    set. `alarms` counts the walks in a row that found the list out of order, and
-    `late_seconds_seen` is the latest that a write was ever seen to be. `listed` is the list's total
-    when it was last believed.
+    set, or when it was last found to be set back. `alarms` counts the walks in a row that found the
+    list out of order, and `late_seconds_seen` is the latest that a write was ever seen to be.
+    `listed` is the list's total when it was last believed.
     """
 
     proven_at: datetime | None = None
@@ -60,3 +60,12 @@ class Bookmark:
     alarms: int = 0
     late_seconds_seen: float = 0.0
     listed: int | None = None
+
+
+def floor_of(bookmark: Bookmark) -> datetime:
+    """W: everything at or below it is landed, or queued."""
+    assert bookmark.proven_at is not None
+    floor = bookmark.proven_at - timedelta(seconds=bookmark.lateness_seconds)
+    if bookmark.closed_by is None and bookmark.closed_floor is not None:
+        return min(floor, bookmark.closed_floor)
+    return floor

@@ -6,11 +6,14 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from connector.engine.ask import PageSeen
-from connector.engine.bookmark import Bookmark
+from connector.engine.bookmark import Bookmark, floor_of
 from connector.resource import Resource
 
 SECOND = timedelta(seconds=1)
 """What `Date` is cut to."""
+
+CLOCK_SLACK_SECONDS = 5.0
+"""By how much two clocks may drift apart between two lists without one of them having been set."""
 
 
 class Listing:
@@ -67,7 +70,27 @@ def measured(page: PageSeen, bookmark: Bookmark) -> Bookmark:
     That both agree is a measure. That they do not may as well be a total of another instant: then
     the offset is unknown, until every page was compared.
     """
+    bookmark = clocked(page, bookmark)
     if page.offset is None or page.offset == bookmark.total_offset:
         return bookmark
     agrees = page.offset == 0 and bookmark.total_offset is None
     return replace(bookmark, total_offset=0 if agrees else None)
+
+
+def clocked(page: PageSeen, bookmark: Bookmark) -> Bookmark:
+    """The bookmark with a lower floor where the server's clock was set back, by our own clock.
+
+    What was written since R was set may bear moments from before R, by as much as it was set back;
+    so the next walk reaches down there.
+    """
+    before, ahead = bookmark.clock_ahead_seconds, page.ahead_seconds
+    if ahead is None:
+        return bookmark
+    if before is None:
+        return replace(bookmark, clock_ahead_seconds=ahead)
+    if before - ahead <= CLOCK_SLACK_SECONDS:
+        return bookmark
+    distrusted = replace(bookmark, closed_by=None, clock_ahead_seconds=ahead)
+    since = replace(distrusted, proven_at=bookmark.proven_at or bookmark.opened_at)
+    floor = floor_of(since) - timedelta(seconds=before - ahead)
+    return replace(distrusted, closed_floor=floor)

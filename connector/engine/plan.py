@@ -14,10 +14,10 @@ from math import ceil, log2
 
 from connector.engine import ask
 from connector.engine.ask import Found, Known, PageSeen, Steps
-from connector.engine.bookmark import Bookmark
+from connector.engine.bookmark import Bookmark, floor_of
 from connector.engine.gallop import Verdict, first_clean, predicted
 from connector.engine.load import DETAILS_REREAD_HOURS
-from connector.engine.walk import floor_of, future_of
+from connector.engine.walk import future_of
 from connector.resource import Declaration, Resource
 
 

@@ -120,7 +120,8 @@ class Reconcile:
         differing = yield from ask.differing(page.items)
         known = yield from ask.recall(page.items)
         self._recognised += sum(not each.is_deleted for each in known.values())
-        yield from ask.commit(Commit(items=page.items, enqueue=dict.fromkeys(differing, "differs")))
+        queued = dict.fromkeys(differing, "differs")
+        yield from ask.commit(Commit(items=page.items, enqueue=queued, bookmark=self.bookmark))
         if page.items:
             first, last = page.items[0].created_at, page.items[-1].created_at
             yield from self._suspect(self._listed[number], first, last)

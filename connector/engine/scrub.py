@@ -17,7 +17,7 @@ from connector.engine.ask import Commit, Known, PageSeen, Steps
 from connector.engine.bookmark import Bookmark
 from connector.engine.examine import examine
 from connector.engine.guard import Guard
-from connector.engine.listing import measured
+from connector.engine.listing import clocked, measured
 from connector.resource import Resource
 
 DETAILS_PER_WINDOW = 20
@@ -34,9 +34,9 @@ class Round:
     listed, and `recognised` the listed ones that are landed. `total` and `count` are those of the
     last window, and `is_steady` is whether all windows gave the same total. `is_over` says that
     the last window of the list was read, and `ends_full` that it was full and that no newer record
-    was seen beyond it. `seen` are the ids listed, as hashes, which take less room; `born` are those of them
-    that may have become visible since the first window. `most` is the largest total, and `opening`
-    the first window.
+    was seen beyond it. `seen` are the ids listed, as hashes, which take less room; `born` are those
+    of them that may have become visible since the first window. `most` is the largest total, and
+    `opening` the first window.
     """
 
     bookmark: Bookmark
@@ -169,7 +169,8 @@ def _look_from_the_end(last: PageSeen, done: Round) -> Steps[None]:
         # It reaches down to what was listed, so that nothing is left between.
         done.count += len(beyond - done.seen)
         done.show(tuple(item for item in page.items if item.created_at > end), known)
-    yield from ask.commit(Commit(items=page.items))
+    done.bookmark = clocked(page, done.bookmark)
+    yield from ask.commit(Commit(items=page.items, bookmark=done.bookmark))
 
 
 def _place(bookmark: Bookmark, per_page: int) -> Steps[tuple[int, int]]:

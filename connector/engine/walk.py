@@ -27,11 +27,11 @@ from datetime import datetime, timedelta
 
 from connector.engine import ask
 from connector.engine.ask import Event, Known, PageSeen, Steps
-from connector.engine.bookmark import Bookmark
+from connector.engine.bookmark import Bookmark, floor_of
 from connector.engine.evidence import Evidence
 from connector.engine.gallop import Verdict, first_clean, predicted
 from connector.engine.guard import Guard
-from connector.engine.listing import SECOND, Listing, opening
+from connector.engine.listing import SECOND, Listing, clocked, opening
 from connector.engine.readings import Readings
 from connector.resource import Declaration, Resource
 
@@ -50,9 +50,6 @@ ALARMS_MAX = 3
 """Walks in a row that found the list out of order before the server is taken not to sort. Replicas
 that lag can look like that, for a while.
 """
-
-CLOCK_SLACK_SECONDS = 5.0
-"""By how much two clocks may drift apart between two walks without one of them having been set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +80,9 @@ class Walk:
         self._readings = Readings(bookmark, guard)
         self._guard = guard
         self._above: dict[str, None] = {}
-        self._clock: list[float] = []
         # Whether the end of this pass needs no second look by the next one, and down to where that
         # would have to reach: what this one was to prove, without what it reached back for.
-        self._is_certain, self._clock_was_set = True, False
+        self._is_certain, self._clock_was_set, self._has_listed = True, False, False
         self._own_floor = bookmark.proven_at - self._lateness
 
     def run(self) -> Steps[Walked]:
@@ -136,9 +132,11 @@ class Walk:
         proven_at = max(before.proven_at, opened_at) if reason is None else before.proven_at
         bookmark = replace(before, proven_at=proven_at, opened_at=None)
         if reason is None:
-            is_certain = self._is_certain and not self._clock_was_set
+            # By a clock that is behind R, what was written since bears moments from before it.
+            is_behind = opened_at < before.proven_at
+            is_certain = self._is_certain and not (self._clock_was_set or is_behind)
             is_closed = boundary < len(listing.order) and is_certain
-            floor = self._own_floor
+            floor = min(self._own_floor, opened_at - self._lateness)
             is_soon = opened_at - self._lateness < before.proven_at
             if is_soon and before.closed_by is not None and before.closed_floor is not None:
                 # Within L of the last walk, the same old answer may have closed both.
@@ -147,7 +145,6 @@ class Walk:
                 bookmark,
                 closed_by=listing.order[boundary].id if is_closed else None,
                 closed_floor=floor if is_closed or not is_certain else None,
-                clock_ahead_seconds=max(self._clock, default=None),
                 alarms=0,
                 listed=total,
             )
@@ -200,24 +197,22 @@ class Walk:
             readings.remember(item.id, known.get(item.id))
 
     def _note_clock(self, page: PageSeen) -> None:
-        """Reach lower where the server's clock was set back, by our own clock, since R was set.
-
-        What was written since then may bear moments from before R, by as much as it was set back.
+        """Reach lower where the server's clock was set back since R was set, and this pass too if
+        it was set back before.
         """
-        if page.heard_at is None or not page.is_server_clock:
-            return
-        ahead = (page.served_at - page.heard_at).total_seconds()
-        is_opening = len(self._clock) == 0
-        before = self._readings.bookmark.clock_ahead_seconds if is_opening else max(self._clock)
-        self._clock.append(ahead)
-        if before is not None and before - ahead > CLOCK_SLACK_SECONDS:
-            floor = self._floor - timedelta(seconds=before - ahead)
-            distrusted = replace(self._readings.bookmark, closed_by=None, closed_floor=floor)
-            if is_opening:
+        before = self._readings.bookmark
+        self._readings.bookmark = after = clocked(page, before)
+        if (floor := floor_of(after)) < floor_of(before):
+            self._own_floor = floor
+            # What was dated before this pass could see it is the next one's to read again.
+            self._clock_was_set = self._clock_was_set or self._has_listed
+            if not self._has_listed:
                 self._floor = floor
-            else:
-                self._readings.bookmark, self._clock_was_set = distrusted, True
-                self._own_floor = floor
+        if not self._has_listed and (ahead := page.ahead_seconds) is not None:
+            # R is going to be this answer's time, so it is this clock that must not be set back.
+            highest = max(ahead, self._readings.bookmark.clock_ahead_seconds or ahead)
+            self._readings.bookmark = replace(self._readings.bookmark, clock_ahead_seconds=highest)
+        self._has_listed = True
 
     @property
     def _offset(self) -> int:
@@ -381,15 +376,6 @@ class Walk:
         if reading is None or reading.updated_at is None:
             return False
         return self._floor < reading.updated_at <= until
-
-
-def floor_of(bookmark: Bookmark) -> datetime:
-    """W: everything at or below it is landed, or queued."""
-    assert bookmark.proven_at is not None
-    floor = bookmark.proven_at - timedelta(seconds=bookmark.lateness_seconds)
-    if bookmark.closed_by is None and bookmark.closed_floor is not None:
-        return min(floor, bookmark.closed_floor)
-    return floor
 
 
 def future_of(now: datetime, bookmark: Bookmark) -> datetime:

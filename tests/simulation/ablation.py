@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from connector.engine import ask, load, walk
+from connector.engine import ask, listing, load, scrub, walk
 from connector.engine.ask import Commit, Gone, Steps
 from connector.engine.bookmark import Bookmark
 from connector.engine.listing import Listing
@@ -77,7 +77,8 @@ def floor_three_seconds_high(patch: pytest.MonkeyPatch) -> None:
 
 def clock_set_back_is_ignored(patch: pytest.MonkeyPatch) -> None:
     """The floor stays where it is, although the server's clock was set back."""
-    changed(patch, Walk, "_note_clock", ("before - ahead > CLOCK_SLACK_SECONDS", "False"))
+    for owner in (walk, scrub, listing):
+        changed(patch, owner, "clocked", ("before - ahead <= CLOCK_SLACK_SECONDS", "True"))
 
 
 def bookmark_from_data(patch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from connector.engine.ask import Commit
-from connector.engine.bookmark import Bookmark
-from connector.engine.walk import floor_of
+from connector.engine.bookmark import Bookmark, floor_of
 from tests.simulation.mirror import Mirror, moment
 
 OPENING_SECONDS = 3.0

@@ -30,8 +30,8 @@ SPARING: Mapping[str, float] = {**ORDINARY, "batch": 0.4, "bulk": 0.3, "delete":
 
 @dataclass(frozen=True)
 class Scenario:
-    """How people, the server, the network and the machine behave. Shares are per request, or for
-    `kill_share` per step; times are seconds.
+    """How people, the server, the network and the machine behave. Shares are per request; for
+    `kill_share` per step, and for `clock_step_share` per list. Times are seconds.
     """
 
     about: str
@@ -148,8 +148,8 @@ SCENARIOS: Mapping[str, Scenario] = {
         late_seconds_max=4.0,
     ),
     "clock": replace(
-        _B, about="B, with the server's clock stepping 10 minutes to and fro",
-        clock_step_share=0.01, keeps_assumptions=False,
+        _B, about="B, with the server's clock stepping 10 minutes to and fro as lists are read",
+        clock_step_share=0.02, keeps_assumptions=False,
     ),
     "no-date": replace(
         _B, about="B, without Date, our own clock 10 minutes ahead", has_date=False,

@@ -142,14 +142,18 @@ class World:
         self.requests += 1
         if self._happens(scenario.limited_share):
             self.pass_time(self.chance.random() * 60)
-        if self._happens(scenario.clock_step_share):
-            steps = (-1, 1) if not self._step else (0,)
-            self._step = timedelta(seconds=scenario.clock_step_seconds) * self.chance.choice(steps)
         sent_at = self.now
         self.pass_time(0.05 + self.chance.random() * 0.2)
         if self._happens(scenario.error_share):
             raise ServerFailed("The server failed.", status=503)
         return sent_at
+
+    def _step_clock(self) -> None:
+        """Set the server's clock, now and then: only where a list shows it (docs/PULL.md)."""
+        scenario = self.scenario
+        if self._happens(scenario.clock_step_share):
+            steps = (-1, 1) if not self._step else (0,)
+            self._step = timedelta(seconds=scenario.clock_step_seconds) * self.chance.choice(steps)
 
     def _receive(self) -> None:
         """What happens to an answer on its way."""
@@ -176,6 +180,7 @@ class World:
 
     def list(self, page: int, sort: str | None, order: str) -> PageSeen:
         """One page, some time later. Raises `ServerFailed` or `NoAnswer`."""
+        self._step_clock()
         sent_at = self._send()
         answer = self.server.page(page, sort, order, self._sight(is_list=True))
         served_at = self._served_at()

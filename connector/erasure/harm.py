@@ -16,9 +16,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from connector.erasure.receipt import RECEIPTS_FOLDER
 from connector.errors.files import naming
 from connector.settings import Settings
+from connector.sources import RECEIPTS_FOLDER
 from connector.suppression import MARK, Mention
 from connector.warehouse import Warehouse
 from connector.warehouse.file import opened

@@ -196,6 +196,11 @@ COMMENT ON COLUMN sync.lakehouse.error_code IS
 COMMENT ON COLUMN sync.lakehouse.message IS 'The same, in a sentence.';
 """
 
+_OFFSET = (
+    "COMMENT ON COLUMN sync.bookmarks.total_offset IS 'By how many the list''s rows exceed its own"
+    " total; null while that was not measured, so that the total proves nothing.';"
+)
+
 MIGRATIONS: tuple[tuple[int, str, str], ...] = (
     (1, "bookkeeping of runs and streams", _SYNC),
     (2, "what the audit and the list scrub remember", _SCRUB),
@@ -205,5 +210,6 @@ MIGRATIONS: tuple[tuple[int, str, str], ...] = (
     (6, "what the columns mean", own_texts.statements()),
     (7, "whom rows told of that were erased", _ERASED),
     (8, "what went to the lakehouse", _LAKEHOUSE),
+    (9, "what the offset of a total means", _OFFSET),
 )
 """Numbered, in order; each commits with its record, and none is ever changed once released."""

@@ -74,8 +74,8 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "run_id": "The run that wrote it (`sync.runs.run_id`).",
         "scrubbed_to": "The `created_at` up to which the scrub of lists has come in its round; "
         "null at a round's beginning.",
-        "total_offset": "By how many the list's rows exceed its own total; null while that was "
-        "not measured, so that the total proves nothing.",
+        "total_offset": "By how many the live rows exceed the API's own total, where every page "
+        "was compared and it stayed so.",
         "alarms": "Walks in a row that found the list out of order.",
         "late_seconds_seen": "The latest that a write was ever seen to become visible.",
         "listed": "The list's total when it was last believed.",

@@ -67,8 +67,8 @@ def test_whatever_changed_between_any_two_requests_the_quiet_pull_is_exact(
         report = pulled(sandbox, tmp_path, "candidates", time=time)
         sandbox.between = None
         assert report.outcome in ("done", "partial"), report.as_json()
-        # The sandbox lets it happen after every answer but a 404.
-        assert churn.calls >= report.requests / 2
+        # The sandbox lets it happen after every answer but a 404, of which there are many.
+        assert churn.calls >= report.requests / 3
         time.pass_minutes(10)
         quiet = pulled(sandbox, tmp_path, "candidates", time=time)
 

@@ -62,7 +62,6 @@ class Account:
         self.sandbox, self.folder, self.data = sandbox, folder, self.settings.folder
         self.erased: dict[str, Someone] = {}
         self.released: dict[str, Someone] = {}
-        self.unseen: set[str] = set()
         self.notes: dict[str, set[str | None]] = {}
         self.backups: list[Path] = []
         self.requests = 0
@@ -149,12 +148,10 @@ class Account:
         known = any(id == who.id for _, id, _ in before)
         asked = self.chance.choice((who.email, who.id)) if known else who.email
         self._say(f"erase {who.resource} {who.id} by {asked}")
-        erase(self.settings, asked, applies=True)
-        self.erased[who.id] = who
-        self.released.pop(who.id, None)
-        self.unseen.discard(who.id)
-        if not known:
-            self.unseen.add(who.id)
+        if erase(self.settings, asked, applies=True).receipts:
+            # Somebody who is nowhere here is not erased, and may land with the next pull.
+            self.erased[who.id] = who
+            self.released.pop(who.id, None)
         self._check_others(before, who)
 
     def release(self) -> None:

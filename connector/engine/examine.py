@@ -36,11 +36,14 @@ class Examined:
 def drain(guard: Guard) -> Steps[None]:
     """Read everything queued, newest first, committing each batch.
 
-    What cannot be read stays queued, and what is gone is held by the guard, until `bury`.
+    What cannot be read stays queued, and what is gone is held by the guard, until `bury`. What was
+    said to be gone in this pull and is listed all the same waits for the next one.
     """
     unread: set[str] = set()
     while ids := (
-        yield from ask.next_queued(BATCH_RECORDS_MAX, frozenset(unread | guard.held.keys()))
+        yield from ask.next_queued(
+            BATCH_RECORDS_MAX, frozenset(unread | guard.held.keys() | guard.contradicted)
+        )
     ):
         outcomes = yield from ask.read_records(ids)
         found, gone = _sorted_out(outcomes)

@@ -55,7 +55,7 @@ class Guard:
     last believed (None: the live rows are taken for it); `accepts` is a person's word that all
     deletions are meant, which lets any number through. `refused` says why the guard refused, if it
     has: then it lets nothing through any more. `held` are tombstones that wait for lists that do
-    not show them.
+    not show them, `contradicted` the ids of those that a list showed.
     """
 
     def __init__(self, live: int, listed: int | None, *, accepts: bool = False) -> None:
@@ -63,10 +63,11 @@ class Guard:
         self._live, self._listed = live, live if listed is None else listed
         self._is_emptied = False
         self._max = gone_max(live)
-        self._passed = self._contradicted = 0
+        self._passed = 0
         self._waiting: set[str] = set()
         self.refused: Refusal | None = None
         self.held: dict[str, Gone] = {}
+        self.contradicted: set[str] = set()
 
     @property
     def holds_many(self) -> bool:
@@ -117,9 +118,10 @@ class Guard:
         shown = ids & self.held.keys()
         for id in shown:
             del self.held[id]
-        self._contradicted += len(shown)
-        told = f"{self._contradicted} records are said to be gone, and the lists show them"
-        self._judge(self._contradicted <= self._max, Refusal("details_gone", told))
+        self.contradicted |= shown
+        count = len(self.contradicted)
+        told = f"{count} records are said to be gone, and the lists show them"
+        self._judge(count <= self._max, Refusal("details_gone", told))
 
     def let_through(self, gone: dict[str, Gone]) -> dict[str, Gone]:
         """The tombstones that may be made on the API's word alone; too many at once are held."""

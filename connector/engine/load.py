@@ -11,6 +11,7 @@ Lists that cannot be sorted (content types; a server that ignores `sort`) are re
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -60,22 +61,17 @@ def sweep(bookmark: Bookmark) -> Steps[Swept]:
     cause. R is set at once only if one answer showed everything; otherwise `verify` sets it.
     """
     requests, is_short = 0, True
+
+    def land(page: PageSeen) -> Steps[Bookmark]:
+        nonlocal requests, bookmark
+        requests += 1
+        bookmark = _note(page, bookmark)
+        yield from ask.commit(Commit(items=page.items, bookmark=bookmark))
+        return bookmark
+
     for attempt in range(1, SWEEPS_MAX + 1):
-        number = max(1, bookmark.load_page or 1) if attempt == 1 else 1
-        total_before: int | None = None
-        while True:
-            page = yield from ask.list_page(number, "created_at", "asc")
-            requests += 1
-            bookmark = _note(page, bookmark)
-            yield from ask.commit(Commit(items=page.items, bookmark=bookmark))
-            has_shrunk = total_before is not None and page.total < total_before
-            total_before = page.total
-            if has_shrunk and number > 1:
-                number -= 1
-                continue
-            if page.ends_list(bookmark.total_offset or 0):
-                break
-            number += 1
+        first = max(1, bookmark.load_page or 1) if attempt == 1 else 1
+        page = yield from _list_all(first, land)
         live = yield from ask.count_live()
         is_short = live < page.count
         if not is_short:
@@ -154,22 +150,36 @@ def _fill(done: Round, sweeps_max: int) -> Steps[int]:
     The round has read again all that was landed, so that only what is missing is looked for, and
     lists show that. Another round would read a third of tied records by their details once more.
     """
+
+    def land(page: PageSeen) -> Steps[Bookmark]:
+        done.note(page)
+        done.show(page.items, (yield from ask.recall(page.items)))
+        yield from ask.commit(Commit(items=page.items))
+        return done.bookmark
+
     for sweeps in range(1, sweeps_max + 1):
-        number = 1
-        while True:
-            page = yield from ask.list_page(number, "created_at", "asc")
-            has_shrunk = done.note(page)
-            done.show(page.items, (yield from ask.recall(page.items)))
-            yield from ask.commit(Commit(items=page.items))
-            if has_shrunk and number > 1:
-                number -= 1
-                continue
-            if page.ends_list(done.bookmark.total_offset or 0):
-                break
-            number += 1
+        yield from _list_all(1, land)
         if (yield from ask.count_live()) >= done.count:
             return sweeps
     return sweeps_max
+
+
+def _list_all(number: int, land: Callable[[PageSeen], Steps[Bookmark]]) -> Steps[PageSeen]:
+    """List all pages from that one on; each is landed, which gives the bookmark after it. Returns
+    the last. After a total that fell the page before is read again.
+    """
+    total: int | None = None
+    while True:
+        page = yield from ask.list_page(number, "created_at", "asc")
+        bookmark = yield from land(page)
+        has_shrunk = total is not None and page.total < total
+        total = page.total
+        if has_shrunk and number > 1:
+            number -= 1
+        elif page.ends_list(bookmark.total_offset or 0):
+            return page
+        else:
+            number += 1
 
 
 def _alive(done: Round) -> Steps[int]:

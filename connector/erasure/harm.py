@@ -11,12 +11,11 @@ Older versions in the history cannot be read again, nor can records that were de
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
-from connector.errors.files import naming
+from connector.ledger.receipts import read_receipts
 from connector.settings import Settings
 from connector.sources import RECEIPTS_FOLDER
 from connector.suppression import MARK, Mention
@@ -30,12 +29,13 @@ REREAD = "Run 'connector pull --reread-erased'."
 
 def harmed(settings: Settings) -> dict[str, tuple[str, ...]]:
     """The ids of landed records, by resource, in whose texts an earlier erasure may have
-    overwritten what was somebody else's. Raises a `WarehouseError`.
+    overwritten what was somebody else's. Raises `ErasuresUnknown` where a receipt cannot be read,
+    or another `WarehouseError`.
     """
     warehouse = Warehouse(settings.folder)
     if not warehouse.exists:
         return {}
-    receipts = tuple(_receipts(settings.folder / RECEIPTS_FOLDER))
+    receipts = tuple(read_receipts(settings.folder / RECEIPTS_FOLDER))
     naming_all = {str(each["erasure"]) for each in receipts if "texts" in each}
     ended = [datetime.fromisoformat(each["ended_at"]) for each in receipts if "texts" not in each]
     named = {Mention(**text) for each in receipts for text in each.get("texts", ())}
@@ -64,19 +64,3 @@ def _is_suspect(resource: str, record: Mapping[str, Any], named: Collection[Ment
         for name, value in record.items()
         if Mention(resource, id, name) not in named
     )
-
-
-def _receipts(folder: Path) -> Iterator[dict[str, Any]]:
-    """The receipts of an account's folder; what is none is left out."""
-    try:
-        contents = [path.read_bytes() for path in sorted(folder.glob("erasure-*.json"))]
-    except OSError as error:
-        raise naming(folder, error) from error
-    for content in contents:
-        try:
-            receipt = json.loads(content)
-            datetime.fromisoformat(receipt["ended_at"])
-            tuple(Mention(**each) for each in receipt.get("texts", ()))
-        except (ValueError, TypeError, KeyError, AttributeError):
-            continue
-        yield receipt

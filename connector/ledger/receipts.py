@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +22,7 @@ from connector.errors import ErasuresUnknown
 from connector.errors.files import naming
 from connector.sources import RECEIPTS_FOLDER
 from connector.stamp import new_id
-from connector.suppression import KEY_FILE, Kind
+from connector.suppression import KEY_FILE, Kind, Mention
 
 T = TypeVar("T")
 
@@ -137,6 +137,13 @@ def _unreleased(*folders: Path) -> list[_Entry]:
     ]
 
 
+def read_receipts(folder: Path) -> Iterator[Mapping[str, Any]]:
+    """Each receipt of a folder, as it was written. Raises `ErasuresUnknown` for one that cannot be
+    read, and a `WarehouseError`.
+    """
+    return _read(folder, _RECEIPTS, _checked)
+
+
 def _receipted(folder: Path) -> Iterator[_Entry]:
     return _read(folder, _RECEIPTS, _entries)
 
@@ -159,6 +166,14 @@ def _read(folder: Path, pattern: str, take: Callable[[Any], Iterable[T]]) -> Ite
                 " whoever it was about.",
             ) from error
         yield from found
+
+
+def _checked(told: Any) -> Iterator[Mapping[str, Any]]:
+    """The receipt, if it is one: of this version or of one that did not name texts of others."""
+    list(_entries(told))
+    datetime.fromisoformat(told["ended_at"])
+    tuple(Mention(**each) for each in told.get("texts", ()))
+    yield told
 
 
 def _released(told: Any) -> Iterator[tuple[str, str]]:

@@ -16,13 +16,14 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
-from connector.batch import BatchReport, BatchWatch, apply, sharing
+from connector.batch import BatchReport, BatchWatch, apply
 from connector.batch.publish import publish
 from connector.client import Client
 from connector.engine.push_plan import Terms
 from connector.engine.task import Foreseen
 from connector.errors import ConnectorError, LeaseHeld, Misused, UnknownName
 from connector.kept import Mapped
+from connector.lakehouse.push_claims import sharing
 from connector.ledger.push_reads import RowRecord
 from connector.outcome import PullReport, Watch
 from connector.preview import Asked, Preview, preview

@@ -13,7 +13,6 @@ from connector.batch.report import (
     Declared,
     UnwatchedBatch,
 )
-from connector.lakehouse.push_claims import sharing
 
 __all__ = [
     "BatchReport",
@@ -24,5 +23,4 @@ __all__ = [
     "apply",
     "resolve",
     "resume",
-    "sharing",
 ]

@@ -13,10 +13,8 @@ from connector.erasure.receipt import Receipt
 from connector.erasure.retention import Due, retain
 from connector.erasure.rules import Rule, read_rules
 from connector.erasure.whereis import whereis
-from connector.sources import RECEIPTS_FOLDER
 
 __all__ = [
-    "RECEIPTS_FOLDER",
     "Due",
     "Erased",
     "Found",

@@ -115,8 +115,8 @@ def _had(
                 marks = person.marks_in(text)
                 # An address within a longer text is mentioned there; a name is a part of another.
                 is_all = person.without(text.strip()) == MARK
-                names = frozenset(each for each in marks.texts if " " in each)
-                found = _joined(found, marks if is_all else Person(texts=names))
+                named = frozenset(each for each in marks.texts if " " in each)
+                found = _joined(found, marks if is_all else Person(texts=named))
     return found
 
 

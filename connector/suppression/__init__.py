@@ -12,7 +12,8 @@ from connector.suppression.key import KEY_FILE
 from connector.suppression.listed import Noticing, Suppressed
 from connector.suppression.owners import GROUPS, Group, groups_of
 from connector.suppression.person import Mention, Person
-from connector.suppression.reduction import MARK, Who, owned, reduced
+from connector.suppression.reduction import Who, owned, reduced
+from connector.value import MARK
 
 __all__ = [
     "GROUPS",

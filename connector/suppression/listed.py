@@ -20,7 +20,8 @@ from connector.suppression.identifiers import Kind, normal, replaced
 from connector.suppression.key import read_key, token
 from connector.suppression.owners import groups_of
 from connector.suppression.person import Person
-from connector.suppression.reduction import MARK, owned, reduced
+from connector.suppression.reduction import owned, reduced
+from connector.value import MARK
 
 _BUSY_SECONDS = 10.0
 _LEDGER_FILE = "ledger.sqlite"

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any, Self
 
 from connector.suppression.identifiers import Kind, is_same_number, normal, replaced
-from connector.suppression.reduction import MARK
+from connector.value import MARK
 
 TEXT_CHARACTERS_MIN = 5
 """A name or an address that is shorter than this is looked for in no text: it would be found

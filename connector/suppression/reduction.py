@@ -13,7 +13,7 @@ from connector.field import Field
 from connector.resource import Declaration
 from connector.suppression.identifiers import Kind
 from connector.suppression.owners import Group, groups_of
-from connector.value import MARK as MARK  # noqa: PLC0414 # a name of this module too
+from connector.value import MARK
 from connector.value import Kind as Kinds
 
 

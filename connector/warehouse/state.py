@@ -124,9 +124,10 @@ def take_notices(connection: duckdb.DuckDBPyConnection, run_id: str) -> tuple[st
     rows = connection.execute(
         "SELECT detail FROM sync.events WHERE resource IS NULL AND run_id IS NULL ORDER BY seen_at"
     ).fetchall()
-    connection.execute(
-        "UPDATE sync.events SET run_id = ? WHERE resource IS NULL AND run_id IS NULL", [run_id]
-    )
+    if rows:
+        connection.execute(
+            "UPDATE sync.events SET run_id = ? WHERE resource IS NULL AND run_id IS NULL", [run_id]
+        )
     return tuple(detail for (detail,) in rows)
 
 

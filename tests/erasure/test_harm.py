@@ -13,11 +13,12 @@ from click.testing import CliRunner, Result
 
 from connector.catalog import CATALOG
 from connector.cli import main
-from connector.erasure import RECEIPTS_FOLDER, erase, harmed
+from connector.erasure import erase, harmed
 from connector.resource import Resource
 from connector.run import pull
 from connector.sandbox import Sandbox
 from connector.settings import Settings
+from connector.sources import RECEIPTS_FOLDER
 from connector.suppression import Kind, Suppressed
 from connector.suppression.key import make_key, token
 from connector.upkeep import upkeep

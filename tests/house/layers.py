@@ -65,7 +65,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "preview": _ROOMS,
     "asking": _ROOMS | {"preview"},
     "template": _ROOMS,
-    "push": _RUN | {"run", "batch", "preview"},
+    "push": _RUN | {"run", "batch", "preview", "lakehouse"},
     "undo": _RUN | {"batch"},
     "erasure": _RUN | {"batch", "publication", "report", "lakehouse"},
     "backup": _RUN | {"batch", "publication", "report", "erasure", "inbox"},

@@ -9,7 +9,6 @@ import pytest
 
 from connector.accounts import Configured, configured_accounts
 from connector.backup.contents import FOLDERS
-from connector.erasure import RECEIPTS_FOLDER
 from connector.errors import SettingsError, UnknownName
 from connector.settings import load_settings
 from connector.sources import OWN_FOLDERS, OWN_PREFIXES
@@ -116,5 +115,5 @@ def test_own_folders_are_those_that_an_account_has() -> None:
     page = (ROOT / "docs" / "SETTINGS.md").read_text(encoding="utf-8")
     (told,) = re.findall(r"for something else: (.*?)\.\n", page, re.DOTALL)
 
-    assert {RECEIPTS_FOLDER, *FOLDERS} <= set(OWN_FOLDERS)
+    assert set(FOLDERS) <= set(OWN_FOLDERS)
     assert {*OWN_FOLDERS, *OWN_PREFIXES} == set(re.findall(r"`(.+?)`", told))

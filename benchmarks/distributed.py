@@ -35,7 +35,8 @@ import dagster as dg
 import dask
 from distributed import LocalCluster
 
-from connector.sandbox import Sandbox, Store
+from connector.sandbox.server import Sandbox
+from connector.sandbox.store import Store
 from pipelines.connections import Account
 from pipelines.everywhere import (
     ADDRESS,

@@ -18,13 +18,14 @@ from unittest.mock import patch
 
 import pyarrow as pa
 
-from connector.catalog import CATALOG, Candidate
-from connector.engine.ask import PER_PAGE, Commit, Found
+from connector.catalog import CATALOG
+from connector.catalog.candidate import Candidate
 from connector.engine.bookmark import Stream
-from connector.warehouse import Warehouse, landing
-from connector.warehouse.edits import Edits
+from connector.engine.commands import PER_PAGE, Commit, Found
+from connector.warehouse import landing
 from connector.warehouse.history import History
-from connector.warehouse.version import Version
+from connector.warehouse.versions import Edits, Version
+from connector.warehouse.warehouse import Warehouse
 
 RECORDS = 10_000
 REREAD = 5_000

@@ -16,12 +16,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks import models as large
-from connector.lakehouse import Place, Sent, send, standing
-from connector.lakehouse.attaching import reading
-from connector.publication import publish
-from connector.settings import Settings, load_settings
-from connector.warehouse import Warehouse
-from connector.warehouse.file import opened
+from connector.lakehouse.attaching import Place, reading
+from connector.lakehouse.lake_status import standing
+from connector.lakehouse.share import Sent, send
+from connector.publishing.publication import publish
+from connector.settings.model import Settings, load_settings
+from connector.warehouse.duckdb_file import opened
+from connector.warehouse.warehouse import Warehouse
 from tests.lakehouse.publishers import Publishers
 from tests.lakehouse.server import Server, binaries, serving
 

@@ -18,8 +18,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from connector.run import pull
-from connector.settings import load_settings
+from connector.pulls.run import pull
+from connector.settings.model import load_settings
 from tests.pull.arithmetic import serving
 
 SMALL, LARGE = 2_000, 20_000

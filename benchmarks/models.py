@@ -16,8 +16,10 @@ from pathlib import Path
 
 import duckdb
 
-from connector.models import Built, build, load_project
-from connector.warehouse import Warehouse
+from connector.publishing.build import build
+from connector.publishing.folder import load_project
+from connector.publishing.project import Built
+from connector.warehouse.warehouse import Warehouse
 
 CANDIDATES = 200_000
 SECONDS_MAX = 30.0

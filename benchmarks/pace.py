@@ -21,7 +21,7 @@ from concurrent.futures import ProcessPoolExecutor
 import httpx
 
 from connector import Client
-from connector.sandbox import Sandbox
+from connector.sandbox.server import Sandbox
 
 REQUESTS = 600
 LIMIT = 300

@@ -17,12 +17,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from connector.publication import publish
-from connector.settings import load_settings
-from connector.warehouse import Warehouse
-from connector.warehouse.file import opened
-from connector.warehouse.publications import Publication
-from connector.warehouse.publish import copy_work, remove
+from connector.publishing.publication import publish
+from connector.settings.model import load_settings
+from connector.warehouse.duckdb_file import opened
+from connector.warehouse.runs import Publication
+from connector.warehouse.snapshot import copy_work, remove
+from connector.warehouse.warehouse import Warehouse
 
 BYTES = int(os.environ.get("PUBLISHING_BYTES", str(1 << 30)))
 ROUNDS = 3

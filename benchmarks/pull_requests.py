@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from connector.run import pull
-from connector.sandbox import Sandbox
-from connector.settings import load_settings
+from connector.pulls.run import pull
+from connector.sandbox.server import Sandbox
+from connector.settings.model import load_settings
 
 RECORDS = 10_000
 PAGES = math.ceil(RECORDS / 100)

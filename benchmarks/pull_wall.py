@@ -16,9 +16,9 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from connector.run import pull
-from connector.sandbox import Sandbox
-from connector.settings import load_settings
+from connector.pulls.run import pull
+from connector.sandbox.server import Sandbox
+from connector.settings.model import load_settings
 
 CANDIDATES = 1_900
 LIMIT = 600

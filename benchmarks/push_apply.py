@@ -23,14 +23,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.memory import peak_bytes
-from connector.catalog import CATALOG, Candidate
-from connector.engine.ask import Commit, Found
+from connector.catalog import CATALOG
+from connector.catalog.candidate import Candidate
 from connector.engine.bookmark import Stream
-from connector.preview import Asked
-from connector.push import Manner, push
-from connector.sandbox import KEY_DEFAULT, Sandbox
-from connector.settings import load_settings
-from connector.warehouse import Warehouse
+from connector.engine.commands import Commit, Found
+from connector.pushes.dry_run import Asked
+from connector.pushes.push import Manner, push
+from connector.sandbox.server import KEY_DEFAULT, Sandbox
+from connector.settings.model import load_settings
+from connector.warehouse.warehouse import Warehouse
 
 ROWS = 50_000
 PARTS = 10

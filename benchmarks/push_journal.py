@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from connector.catalog import CATALOG
-from connector.engine.push_asks import Move
+from connector.client.request import create_request
+from connector.engine.push_commands import Move
 from connector.engine.push_plan import Plan, Terms
-from connector.engine.task import Task
-from connector.ledger import Ledger, Owner
+from connector.engine.push_states import Task
 from connector.ledger.journal import PUSH_LEASE, Journal
-from connector.wire import create_request
+from connector.ledger.lease import Owner
+from connector.ledger.ledger import Ledger
 
 ROWS = 300
 PLANNED = 3_000

@@ -19,9 +19,9 @@ from pathlib import Path
 
 from benchmarks.memory import peak_bytes
 from benchmarks.spreadsheet_checking import MEGABYTES_MAX, land, write
-from connector.preview import Asked
-from connector.push import Manner, push
-from connector.settings import load_settings
+from connector.pushes.dry_run import Asked
+from connector.pushes.push import Manner, push
+from connector.settings.model import load_settings
 
 ROWS = 100_000
 _ROOT = Path(__file__).parents[1]

@@ -20,10 +20,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from connector.preview import Asked
-from connector.push import Manner, push
-from connector.sandbox import Sandbox
-from connector.settings import load_settings
+from connector.pushes.dry_run import Asked
+from connector.pushes.push import Manner, push
+from connector.sandbox.server import Sandbox
+from connector.settings.model import load_settings
 
 ROWS = 1_199
 LIMIT = 600

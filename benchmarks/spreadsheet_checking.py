@@ -21,16 +21,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.memory import peak_bytes
-from connector.catalog import CATALOG, Candidate
-from connector.engine.ask import PER_PAGE, Commit, Found
+from connector.catalog import CATALOG
+from connector.catalog.candidate import Candidate
 from connector.engine.bookmark import Stream
-from connector.spreadsheet.aim import aim
+from connector.engine.commands import PER_PAGE, Commit, Found
 from connector.spreadsheet.check import check
-from connector.spreadsheet.identity import folded
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.table import open_table
-from connector.warehouse import Warehouse
-from connector.warehouse.lookups import Lookups
+from connector.spreadsheet.target_columns import aim, folded
+from connector.warehouse.lookups import WarehouseLookups
+from connector.warehouse.warehouse import Warehouse
 
 ROWS = 200_000
 LANDED = 20_000
@@ -82,7 +82,7 @@ def _raw(number: int) -> dict[str, object]:
 
 def measure_here(count: int, mode: str, folder: Path) -> dict[str, float]:
     """Open and check so many rows in this process."""
-    with Lookups(Warehouse(folder), folded) as lookups:
+    with WarehouseLookups(Warehouse(folder), folded) as lookups:
         match = ("email",) if mode == "update" else ()
         wanted = aim("candidates", "update" if match else "create", lookups, match=match)
         began, wall = time.process_time(), time.monotonic()

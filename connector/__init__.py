@@ -1,7 +1,7 @@
 """The Recruitment Connector: the public names, and nothing else.
 
-A name is imported when it is first asked for, so that what needs little of the connector loads
-little of it.
+A name is imported when it is first asked for, so that a program that needs little of the
+connector loads little of it.
 """
 
 from __future__ import annotations
@@ -10,254 +10,166 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from connector.accounts import Configured, configured_accounts
-    from connector.advice import difference, explain, may_repeat
-    from connector.alerts import JobRun, check_alerts
-    from connector.alerts.silence import Proof, proof_of
-    from connector.asking import PUSH_OPTIONS, PushOptions
-    from connector.catalog import (
-        CATALOG,
-        Booking,
-        Candidate,
-        Company,
-        ContentItem,
-        ContentType,
-        Job,
-        Lead,
-    )
-    from connector.client import Client
-    from connector.endpoint import Page, Written
-    from connector.errors import (
-        ConnectorError,
-        Forbidden,
-        InDoubt,
-        LeaseHeld,
-        NotFound,
-        PublishingRefused,
-        QuotaSpent,
-        RateLimited,
-        Stopped,
-        TryAgain,
-        Unauthorized,
-        UnknownName,
-        ValidationFailed,
-    )
-    from connector.frame import read
-    from connector.inbox import Delivered, Inbox, Waiting, deliver
-    from connector.models import (
-        Building,
-        Built,
-        Checked,
-        ModelBuilt,
-        Project,
-        Shown,
-        inventory_of,
-        load_project,
-    )
-    from connector.outcome import PullReport, Watch
-    from connector.preview import Asked
-    from connector.publication import Prepared, Published, prepare, publish
-    from connector.push import ORDER, Manner, PushReport, Watches
-    from connector.resource import Declaration
-    from connector.run import PullManner, pull
-    from connector.schedule_settings import OFF
-    from connector.settings import Settings, load_settings
-    from connector.spreadsheet.mapping_file import load_map
-    from connector.spreadsheet.problems import PROBLEMS
-    from connector.warehouse import ResourceRun, Warehouse
-    from connector.warehouse.schema import Column, columns
+    from connector.catalog import CATALOG as CATALOG
+    from connector.catalog.booking import Booking as Booking
+    from connector.catalog.candidate import Candidate as Candidate
+    from connector.catalog.company import Company as Company
+    from connector.catalog.content import ContentItem as ContentItem
+    from connector.catalog.content import ContentType as ContentType
+    from connector.catalog.job import Job as Job
+    from connector.catalog.lead import Lead as Lead
+    from connector.catalog.resource import Declaration as Declaration
+    from connector.client.client import Client as Client
+    from connector.client.endpoint import Page as Page
+    from connector.client.endpoint import Written as Written
+    from connector.errors import ConnectorError as ConnectorError
+    from connector.errors import PublishingRefused as PublishingRefused
+    from connector.errors import UnknownName as UnknownName
+    from connector.errors_api import Forbidden as Forbidden
+    from connector.errors_api import InDoubt as InDoubt
+    from connector.errors_api import LeaseHeld as LeaseHeld
+    from connector.errors_api import NotFound as NotFound
+    from connector.errors_api import QuotaSpent as QuotaSpent
+    from connector.errors_api import RateLimited as RateLimited
+    from connector.errors_api import Stopped as Stopped
+    from connector.errors_api import TryAgain as TryAgain
+    from connector.errors_api import Unauthorized as Unauthorized
+    from connector.errors_api import ValidationFailed as ValidationFailed
+    from connector.operations.alert_check import check_alerts as check_alerts
+    from connector.operations.findings import JobRun as JobRun
+    from connector.operations.findings import Proof as Proof
+    from connector.operations.findings import proof_of as proof_of
+    from connector.publishing.dictionary import Shown as Shown
+    from connector.publishing.dictionary import inventory_of as inventory_of
+    from connector.publishing.folder import load_project as load_project
+    from connector.publishing.frames import read as read
+    from connector.publishing.project import Building as Building
+    from connector.publishing.project import Built as Built
+    from connector.publishing.project import Checked as Checked
+    from connector.publishing.project import ModelBuilt as ModelBuilt
+    from connector.publishing.project import Project as Project
+    from connector.publishing.publication import Prepared as Prepared
+    from connector.publishing.publication import Published as Published
+    from connector.publishing.publication import prepare as prepare
+    from connector.publishing.publication import publish as publish
+    from connector.pulls.advice import difference as difference
+    from connector.pulls.advice import explain as explain
+    from connector.pulls.advice import may_repeat as may_repeat
+    from connector.pulls.outcome import PullReport as PullReport
+    from connector.pulls.outcome import Watch as Watch
+    from connector.pulls.run import PullManner as PullManner
+    from connector.pulls.run import pull as pull
+    from connector.pushes.dry_run import Asked as Asked
+    from connector.pushes.inbox import Delivered as Delivered
+    from connector.pushes.inbox import Inbox as Inbox
+    from connector.pushes.inbox import Waiting as Waiting
+    from connector.pushes.inbox import deliver as deliver
+    from connector.pushes.options import PUSH_OPTIONS as PUSH_OPTIONS
+    from connector.pushes.options import PushOptions as PushOptions
+    from connector.pushes.push import ORDER as ORDER
+    from connector.pushes.push import Manner as Manner
+    from connector.pushes.push import PushReport as PushReport
+    from connector.pushes.push import Watches as Watches
+    from connector.settings.accounts import Configured as Configured
+    from connector.settings.accounts import configured_accounts as configured_accounts
+    from connector.settings.model import Settings as Settings
+    from connector.settings.model import load_settings as load_settings
+    from connector.settings.parts import OFF as OFF
+    from connector.spreadsheet.mapping_file import load_map as load_map
+    from connector.spreadsheet.problems import PROBLEMS as PROBLEMS
+    from connector.warehouse.runs import ResourceRun as ResourceRun
+    from connector.warehouse.schema import Column as Column
+    from connector.warehouse.schema import columns as columns
+    from connector.warehouse.warehouse import Warehouse as Warehouse
 
 _HOMES = {
-    "accounts": (
-        "Configured",
-        "configured_accounts",
-    ),
-    "alerts": (
-        "JobRun",
-        "check_alerts",
-    ),
-    "alerts.silence": (
-        "Proof",
-        "proof_of",
-    ),
-    "advice": (
-        "difference",
-        "explain",
-        "may_repeat",
-    ),
-    "asking": (
-        "PUSH_OPTIONS",
-        "PushOptions",
-    ),
-    "catalog": (
-        "CATALOG",
-        "Booking",
-        "Candidate",
-        "Company",
-        "ContentItem",
-        "ContentType",
-        "Job",
-        "Lead",
-    ),
-    "client": ("Client",),
-    "endpoint": (
-        "Page",
-        "Written",
-    ),
-    "errors": (
-        "ConnectorError",
-        "Forbidden",
-        "InDoubt",
-        "LeaseHeld",
-        "NotFound",
-        "PublishingRefused",
-        "QuotaSpent",
-        "RateLimited",
-        "Stopped",
-        "TryAgain",
-        "Unauthorized",
-        "UnknownName",
-        "ValidationFailed",
-    ),
-    "frame": ("read",),
-    "inbox": (
-        "Delivered",
-        "Inbox",
-        "Waiting",
-        "deliver",
-    ),
-    "models": (
-        "Building",
-        "Built",
-        "Checked",
-        "ModelBuilt",
-        "Project",
-        "Shown",
-        "inventory_of",
-        "load_project",
-    ),
-    "outcome": (
-        "PullReport",
-        "Watch",
-    ),
-    "preview": ("Asked",),
-    "publication": (
-        "Prepared",
-        "Published",
-        "prepare",
-        "publish",
-    ),
-    "push": (
-        "ORDER",
-        "Manner",
-        "PushReport",
-        "Watches",
-    ),
-    "resource": ("Declaration",),
-    "run": (
-        "PullManner",
-        "pull",
-    ),
-    "schedule_settings": ("OFF",),
-    "settings": (
-        "Settings",
-        "load_settings",
-    ),
-    "spreadsheet.mapping_file": ("load_map",),
-    "spreadsheet.problems": ("PROBLEMS",),
-    "warehouse": (
-        "ResourceRun",
-        "Warehouse",
-    ),
-    "warehouse.schema": (
-        "Column",
-        "columns",
-    ),
+    "CATALOG": "catalog",
+    "OFF": "settings.parts",
+    "ORDER": "pushes.push",
+    "PROBLEMS": "spreadsheet.problems",
+    "PUSH_OPTIONS": "pushes.options",
+    "Asked": "pushes.dry_run",
+    "Booking": "catalog.booking",
+    "Building": "publishing.project",
+    "Built": "publishing.project",
+    "Candidate": "catalog.candidate",
+    "Checked": "publishing.project",
+    "Client": "client.client",
+    "Column": "warehouse.schema",
+    "Company": "catalog.company",
+    "Configured": "settings.accounts",
+    "ConnectorError": "errors",
+    "ContentItem": "catalog.content",
+    "ContentType": "catalog.content",
+    "Declaration": "catalog.resource",
+    "Delivered": "pushes.inbox",
+    "Forbidden": "errors_api",
+    "InDoubt": "errors_api",
+    "Inbox": "pushes.inbox",
+    "Job": "catalog.job",
+    "JobRun": "operations.findings",
+    "Lead": "catalog.lead",
+    "LeaseHeld": "errors_api",
+    "Manner": "pushes.push",
+    "ModelBuilt": "publishing.project",
+    "NotFound": "errors_api",
+    "Page": "client.endpoint",
+    "Prepared": "publishing.publication",
+    "Project": "publishing.project",
+    "Proof": "operations.findings",
+    "Published": "publishing.publication",
+    "PublishingRefused": "errors",
+    "PullManner": "pulls.run",
+    "PullReport": "pulls.outcome",
+    "PushOptions": "pushes.options",
+    "PushReport": "pushes.push",
+    "QuotaSpent": "errors_api",
+    "RateLimited": "errors_api",
+    "ResourceRun": "warehouse.runs",
+    "Settings": "settings.model",
+    "Shown": "publishing.dictionary",
+    "Stopped": "errors_api",
+    "TryAgain": "errors_api",
+    "Unauthorized": "errors_api",
+    "UnknownName": "errors",
+    "ValidationFailed": "errors_api",
+    "Waiting": "pushes.inbox",
+    "Warehouse": "warehouse.warehouse",
+    "Watch": "pulls.outcome",
+    "Watches": "pushes.push",
+    "Written": "client.endpoint",
+    "check_alerts": "operations.alert_check",
+    "columns": "warehouse.schema",
+    "configured_accounts": "settings.accounts",
+    "deliver": "pushes.inbox",
+    "difference": "pulls.advice",
+    "explain": "pulls.advice",
+    "inventory_of": "publishing.dictionary",
+    "load_map": "spreadsheet.mapping_file",
+    "load_project": "publishing.folder",
+    "load_settings": "settings.model",
+    "may_repeat": "pulls.advice",
+    "prepare": "publishing.publication",
+    "proof_of": "operations.findings",
+    "publish": "publishing.publication",
+    "pull": "pulls.run",
+    "read": "publishing.frames",
 }
 """The module of each public name, below `connector`."""
 
-__all__ = [
-    "CATALOG",
-    "OFF",
-    "ORDER",
-    "PROBLEMS",
-    "PUSH_OPTIONS",
-    "Asked",
-    "Booking",
-    "Building",
-    "Built",
-    "Candidate",
-    "Checked",
-    "Client",
-    "Column",
-    "Company",
-    "Configured",
-    "ConnectorError",
-    "ContentItem",
-    "ContentType",
-    "Declaration",
-    "Delivered",
-    "Forbidden",
-    "InDoubt",
-    "Inbox",
-    "Job",
-    "JobRun",
-    "Lead",
-    "LeaseHeld",
-    "Manner",
-    "ModelBuilt",
-    "NotFound",
-    "Page",
-    "Prepared",
-    "Project",
-    "Proof",
-    "Published",
-    "PublishingRefused",
-    "PullManner",
-    "PullReport",
-    "PushOptions",
-    "PushReport",
-    "QuotaSpent",
-    "RateLimited",
-    "ResourceRun",
-    "Settings",
-    "Shown",
-    "Stopped",
-    "TryAgain",
-    "Unauthorized",
-    "UnknownName",
-    "ValidationFailed",
-    "Waiting",
-    "Warehouse",
-    "Watch",
-    "Watches",
-    "Written",
-    "check_alerts",
-    "columns",
-    "configured_accounts",
-    "deliver",
-    "difference",
-    "explain",
-    "inventory_of",
-    "load_map",
-    "load_project",
-    "load_settings",
-    "may_repeat",
-    "prepare",
-    "proof_of",
-    "publish",
-    "pull",
-    "read",
-]
+__all__ = list(_HOMES)
 
 
 if not TYPE_CHECKING:  # A checker would take any name whatever to be here.
 
     def __getattr__(name: str) -> object:
-        """Import a public name from its home."""
-        for home, names in _HOMES.items():
-            if name in names:
-                found = getattr(import_module(f"{__name__}.{home}"), name)
-                globals()[name] = found
-                return found
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        """Import a public name from its module."""
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        globals()[name] = found
+        return found
+
+    def __dir__() -> list[str]:
+        """The public names."""
+        return sorted(_HOMES)

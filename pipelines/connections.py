@@ -9,15 +9,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from connector import (
-    ConnectorError,
-    LeaseHeld,
-    Settings,
-    TryAgain,
-    Watch,
-    explain,
-    load_settings,
-)
+from connector import ConnectorError, LeaseHeld, Settings, TryAgain, Watch, explain, load_settings
 
 _CHOICE = "CONNECTOR_ACCOUNT"
 _OF_ONE_ACCOUNT = tuple(

@@ -14,8 +14,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from connector.warehouse import Warehouse
-from connector.warehouse.file import make_folder, naming_errors
+from connector.warehouse.duckdb_file import make_folder, naming_errors
+from connector.warehouse.warehouse import Warehouse
 
 _prepare = Warehouse.prepare
 

@@ -14,8 +14,8 @@ from connector.catalog.company import Company
 from connector.catalog.content import ContentItem, ContentType, ContentTypeField
 from connector.catalog.job import Job
 from connector.catalog.lead import Lead
+from connector.catalog.resource import Declaration, Resource
 from connector.errors import UnknownName
-from connector.resource import Declaration, Resource
 
 _RESOURCES: tuple[type[Resource], ...] = (
     Job,

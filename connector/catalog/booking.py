@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import Literal
 
-from connector.field import (
+from connector.catalog.field import (
     REFUSED,
     REQUIRED,
     AcceptedWhen,
@@ -15,8 +15,8 @@ from connector.field import (
     only,
     shown,
 )
-from connector.resource import Resource
-from connector.value import Kind, Uuid
+from connector.catalog.resource import Resource
+from connector.catalog.value import Kind, Uuid
 
 BookingType = Literal[
     "interview", "contract", "permanent", "internal", "consultation", "site_visit"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import date
 from typing import Literal
 
+from connector.catalog.field import REFUSED, REQUIRED, field, only, shown
 from connector.catalog.job import EmploymentType
-from connector.field import REFUSED, REQUIRED, field, only, shown
-from connector.resource import Resource
-from connector.value import Uuid
+from connector.catalog.resource import Resource
+from connector.catalog.value import Uuid
 
 CandidateStatus = Literal[
     "new_lead",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import date
 from typing import Literal
 
-from connector.field import REQUIRED, field, only, shown
-from connector.resource import Resource
-from connector.value import Uuid
+from connector.catalog.field import REQUIRED, field, only, shown
+from connector.catalog.resource import Resource
+from connector.catalog.value import Uuid
 
 CompanySize = Literal["1-10", "11-50", "51-200", "201-500", "501-1000", "1000+"]
 CompanyStatus = Literal["prospect", "active", "inactive", "on_hold", "archived"]

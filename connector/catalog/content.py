@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal
 
-from connector.field import REFUSED, REQUIRED, field, shown
-from connector.resource import Record, Resource
-from connector.value import FieldValue, Uuid
+from connector.catalog.field import REFUSED, REQUIRED, field, shown
+from connector.catalog.resource import Record, Resource
+from connector.catalog.value import FieldValue, Uuid
 
 ContentFieldType = Literal[
     "text",

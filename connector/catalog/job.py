@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import Literal
 
-from connector.field import REQUIRED, field, only, shown
-from connector.resource import Resource
-from connector.value import Uuid
+from connector.catalog.field import REQUIRED, field, only, shown
+from connector.catalog.resource import Resource
+from connector.catalog.value import Uuid
 
 EmploymentType = Literal[
     "permanent", "contractor", "interim", "contract_to_perm", "freelance", "temporary"

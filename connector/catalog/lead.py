@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
-from connector.field import REFUSED, REQUIRED, AtLeastOneOf, field
-from connector.resource import Resource
-from connector.value import Uuid
+from connector.catalog.field import REFUSED, REQUIRED, AtLeastOneOf, field
+from connector.catalog.resource import Resource
+from connector.catalog.value import Uuid
 
 CustomerType = Literal["individual", "business"]
 LeadStatus = Literal["lead", "prospect"]

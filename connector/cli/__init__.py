@@ -40,7 +40,20 @@ COMMANDS: Mapping[str, str] = {
     "health": "End with 0 if the files are in order and were proven lately.",
     "alerts": "Show the alerts that are due or stand, send them, or send a test.",
 }
-"""Every command with its one line of help; `connector/cli/NAME.py` holds the command NAME."""
+"""Every command with its one line of help; `connector/cli/NAME.py` has the command NAME."""
+
+_HOMES: Mapping[str, str] = {
+    "sweep": "pull",
+    "template": "push",
+    "doctor": "operations",
+    "backup": "operations",
+    "restore": "operations",
+    "erase": "privacy",
+    "whereis": "privacy",
+    "retention": "privacy",
+    "report": "publish",
+}
+"""The modules of the commands that share one."""
 
 
 INTERRUPTED = 130
@@ -71,7 +84,7 @@ class _Commands(click.Group):
         """The command of that name, or None."""
         if cmd_name not in COMMANDS:
             return None
-        found = getattr(import_module(f"{__name__}.{cmd_name}"), cmd_name)
+        found = getattr(import_module(f"{__name__}.{_HOMES.get(cmd_name, cmd_name)}"), cmd_name)
         assert isinstance(found, click.Command)
         return found
 

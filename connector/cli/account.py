@@ -9,11 +9,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
-from connector.engine.ask import PER_PAGE
+from connector.engine.commands import PER_PAGE
 from connector.engine.quota import requests_left, shown
-from connector.ledger import Lease, Standing
-from connector.warehouse import Run, StreamState
-from connector.words import counted
+from connector.errors import counted
+from connector.ledger.lease import Lease
+from connector.ledger.ledger import Standing
+from connector.warehouse.runs import Run
+from connector.warehouse.state import StreamState
 
 TELLING_REQUESTS = 50
 """A run with fewer requests says nothing about the pace."""

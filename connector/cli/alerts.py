@@ -7,31 +7,36 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
 import click
 
-from connector.accounts import UNNAMED, configured_accounts
-from connector.advice import explain
-from connector.alerts import (
-    DECLARED,
-    AlertCheck,
-    check_alerts,
-    due,
-    sinks_of,
-    standing_alerts,
-    trial_message,
-)
-from connector.cli import options
+from connector.cli import session as options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.engine.quota import shown
-from connector.errors import ConnectorError, NotDelivered, SettingsError
-from connector.ledger.alerts import DeliveryRecord
-from connector.settings import Settings
-from connector.words import counted
+from connector.errors import ConnectorError, NotDelivered, SettingsError, counted
+from connector.ledger.alert_states import AlertRecord, DeliveryRecord
+from connector.operations.alert_check import (
+    AlertCheck,
+    Waiting,
+    check_alerts,
+    due,
+    failure_of,
+    standing_alerts,
+    trial_message,
+    waiting_of,
+)
+from connector.operations.alerts import DECLARED
+from connector.operations.delivery import sinks_of
+from connector.operations.findings import Proof
+from connector.pulls.advice import explain
+from connector.pulls.outcome import plain
+from connector.settings.accounts import UNNAMED, configured_accounts
+from connector.settings.model import Settings
 
 COLUMNS = ("account", "kind", "alert", "about", "state", "since")
 WAITING_COLUMNS = ("account", "to", "alert", "about", "change", "at", "attempts")
@@ -185,3 +190,58 @@ def _waiting_row(check: AlertCheck, each: DeliveryRecord) -> tuple[object, ...]:
         *(check.account or UNNAMED, each.sink, told.code, told.about, told.change),
         *(shown(told.at), each.attempts),
     )
+
+
+# -- Alerting --------------------------------------------------------------------------------------
+# How alerts stand, in words, for the commands that show it beside other things.
+#
+# Words and exit statuses alone: nothing is decided and nothing is sent here.
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """The alerts that stand, and what waits for the sinks that are set."""
+
+    standing: tuple[AlertRecord, ...]
+    waiting: tuple[Waiting, ...]
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """A sentence on each sink that alerts do not arrive at."""
+        return tuple(failure for each in self.waiting if (failure := failure_of(each)))
+
+
+def watched(settings: Settings) -> Watched:
+    """How alerts stand; no file is made. Raises a `WarehouseError`."""
+    standing, undelivered = standing_alerts(settings)
+    return Watched(standing, waiting_of(undelivered))
+
+
+def lines(what: Watched) -> Iterator[str]:
+    """A line for each alert that stands."""
+    for each in what.standing:
+        about = f" ({each.about})" if each.about else ""
+        yield f"Alert since {shown(each.since)}: {each.code}{about}. {each.happened}"
+
+
+def as_json(proof: Proof | None, what: Watched) -> dict[str, object]:
+    """The same as an object."""
+    told: dict[str, object] = {
+        "alerts": [plain(asdict(each)) for each in what.standing],
+        "alerts_waiting": [plain(asdict(each)) for each in what.waiting],
+    }
+    return told if proof is None else {**told, "silent": proof.sentence}
+
+
+def judge(terminal: Terminal, proof: Proof | None, what: Watched) -> int:
+    """Warn of alerts that do not arrive, and say whether what is pulled is too old; the exit
+    status. Where a proof was asked for, alerts that cannot arrive make it 1 as well: their silence
+    would mean nothing.
+    """
+    for failure in what.failures:
+        terminal.warn(f"{failure}. 'connector alerts --test' says whether they would now.")
+    if proof is None:
+        return 0
+    if proof.sentence is not None:
+        terminal.warn(f"{proof.sentence} Check that the schedule runs; then run 'connector pull'.")
+    return 1 if proof.sentence is not None or what.failures else 0

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import click
 
-from connector.accounts import UNNAMED, Configured, configured_accounts
-from connector.advice import explain
-from connector.alert_settings import Age
-from connector.cli import options, status_all
+from connector.cli import session as options
+from connector.cli import status_all
 from connector.cli.session import Command, Session
 from connector.engine.quota import shown
+from connector.pulls.advice import explain
+from connector.settings.accounts import UNNAMED, Configured, configured_accounts
+from connector.settings.parts import Age
 
 
 @click.command(

@@ -10,18 +10,18 @@ from pathlib import Path
 
 import click
 
-from connector.accounts import configured_accounts
-from connector.advice import explain
-from connector.cli import options
+from connector.cli import session as options
 from connector.cli.session import Command, Session
 from connector.engine.quota import shown
-from connector.errors import ConnectorError, Misused
-from connector.lakehouse import Place, Sent, send_and_record
-from connector.lakehouse import maintain as run_maintain
-from connector.lakehouse import remove as run_remove
-from connector.lakehouse import standing as run_standing
-from connector.settings import Settings
-from connector.words import counted
+from connector.errors import ConnectorError, Misused, counted
+from connector.lakehouse.attaching import Place
+from connector.lakehouse.forget import remove as run_remove
+from connector.lakehouse.lake_status import standing as run_standing
+from connector.lakehouse.maintenance import maintain as run_maintain
+from connector.lakehouse.share import Sent, send_and_record
+from connector.pulls.advice import explain
+from connector.settings.accounts import configured_accounts
+from connector.settings.model import Settings
 
 SENT_COLUMNS = ("account", "outcome", "snapshot", "tables", "inserted", "removed", "seconds")
 STANDING_COLUMNS = ("account", "published", "true of", "personal", "tables", "rows")

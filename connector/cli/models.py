@@ -1,7 +1,7 @@
 """`connector models`: list, build and test the models, and fill in the seeds that people own.
 
-Parses, calls, prints. What a model is, and how it is built, is `connector/models`; how a file
-reaches analysts is `connector/publication`.
+Parses, calls, prints. What a model is, how it is built, and how a file reaches analysts is
+`connector/publishing`.
 """
 
 from __future__ import annotations
@@ -14,17 +14,15 @@ import click
 from connector.cli.publish import BuildFollower, unshared
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Meter, Terminal
-from connector.errors import ConnectorError, NothingPublished
-from connector.models import Checked, ModelBuilt, check
-from connector.models.checks import checks_about
-from connector.models.inventory import Shown, inventory_of
-from connector.models.unmapped import Unmapped, Written, unmapped, write_copies
-from connector.publication import publish
-from connector.publication.publishing import project_of
-from connector.settings import Settings
-from connector.sources import SEEDS_FOLDER
-from connector.warehouse import Warehouse
-from connector.words import counted
+from connector.errors import ConnectorError, NothingPublished, counted
+from connector.publishing.build import check
+from connector.publishing.checks import Unmapped, Written, checks_about, unmapped, write_copies
+from connector.publishing.dictionary import Shown, inventory_of
+from connector.publishing.project import Checked, ModelBuilt
+from connector.publishing.publication import project_of, publish
+from connector.settings.layers import SEEDS_FOLDER
+from connector.settings.model import Settings
+from connector.warehouse.warehouse import Warehouse
 
 LISTED = ("name", "schema", "kind", "columns", "tests", "rows are")
 BUILT = ("name", "schema", "kind", "rows", "seconds", "carried")

@@ -12,12 +12,12 @@ from typing import Any
 
 import click
 
-from connector.cli import options
+from connector.cli import session as options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
-from connector.plan import PlanReport
-from connector.plan import plan as run_plan
-from connector.words import counted
+from connector.errors import counted
+from connector.pulls.price import PlanReport
+from connector.pulls.price import plan as run_plan
 
 COLUMNS = ("resource", "requests", "lists", "details", "changed", "deleted", "queued", "total")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}

@@ -9,18 +9,17 @@ import asyncio
 
 import click
 
-from connector.advice import explain
-from connector.batch import BatchReport, Decision, Declared
-from connector.batch import resolve as run_resolve
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
-from connector.errors import Misused
-from connector.ledger import Ledger
+from connector.errors import Misused, counted
 from connector.ledger.journal import Journal
-from connector.ledger.push_reads import RowRecord
-from connector.outcome import plain
-from connector.settings import Settings
-from connector.words import counted
+from connector.ledger.journal_reads import RowRecord
+from connector.ledger.ledger import Ledger
+from connector.pulls.advice import explain
+from connector.pulls.outcome import plain
+from connector.pushes.batch import resolve as run_resolve
+from connector.pushes.batch_report import BatchReport, Decision, Declared
+from connector.settings.model import Settings
 
 COLUMNS = ("batch", "row", "operation", "code", "since", "file")
 

@@ -17,8 +17,10 @@ import click
 
 from connector.catalog import CATALOG
 from connector.errors import ConnectorError, SettingsError, UnknownName
-from connector.sandbox import BEHAVIOURS, COUNTS_DEFAULT, KEY_DEFAULT, Behaviours, Sandbox
 from connector.sandbox.app import ALL_SCOPES
+from connector.sandbox.behaviour import BEHAVIOURS, Behaviours
+from connector.sandbox.seed import COUNTS_DEFAULT
+from connector.sandbox.server import KEY_DEFAULT, Sandbox
 
 _SCOPES = (
     *sorted({f"{each.scope}.{verb}" for each in CATALOG.values() for verb in ("read", "write")}),

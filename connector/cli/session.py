@@ -15,16 +15,19 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar, get_args
 
 import click
 
 from connector.cli import INTERRUPTED
 from connector.cli.terminal import Terminal
+from connector.engine.push_states import Mode
 from connector.errors import ConnectorError
-from connector.log import Masked
-from connector.permissions import wide
-from connector.settings import Settings, load_settings
+from connector.pushes.options import PUSH_OPTIONS
+from connector.settings.model import Settings, load_settings
+from connector.settings.parts import Age, read_age
+from connector.system.atomic_files import wide
+from connector.system.log import Masked
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -143,7 +146,7 @@ def _check_alerts(terminal: Terminal, settings: Settings) -> None:
     if settings.alert_webhook.value is None and settings.alert_email_host.value is None:
         return
     # Who has no alerts set need not wait for what sends them.
-    from connector.alerts import check_alerts  # noqa: PLC0415
+    from connector.operations.alert_check import check_alerts  # noqa: PLC0415
 
     try:
         for failure in check_alerts(settings).failures:
@@ -199,3 +202,96 @@ def show_log(terminal: Terminal, *secrets: str) -> None:
     logger.handlers = [speaker]
     logger.setLevel(logging.DEBUG)
     logger.propagate = False
+
+
+# -- Options ---------------------------------------------------------------------------------------
+# The arguments and options that several commands take, each described once.
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+resources = click.argument("resources", nargs=-1, metavar="[RESOURCE]...")
+"""The resources that a command is about; none are all of them."""
+
+budget = click.option(
+    "--budget",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Send at most N requests, retries among them, and end with 4 if that is not enough.",
+)
+"""`--budget N`: the most requests that a command may send."""
+
+accept_deletes = click.option(
+    "--accept-deletes",
+    "accepts_deletes",
+    is_flag=True,
+    help="Believe all deletions, however many: you have looked, and they are meant.",
+)
+"""`--accept-deletes`: a person's word where very many records are gone."""
+
+
+def mode(*, default: Mode | None = None) -> Callable[[F], F]:
+    """`--mode`: what rows become; it has to be given where there is no default."""
+    # click takes None for a default like any other, and so nothing for missing.
+    given: dict[str, Any] = {"required": True}
+    if default is not None:
+        given = {"default": default, "show_default": True}
+    return click.option(
+        "--mode", type=click.Choice(get_args(Mode)), help=PUSH_OPTIONS["mode"], **given
+    )
+
+
+class Names(click.ParamType[tuple[str, ...]]):
+    """Names parted by commas."""
+
+    name = "names"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        """The names, in order, without blanks."""
+        return tuple(each.strip() for each in str(value).split(",") if each.strip())
+
+
+class AgeText(click.ParamType[Age]):
+    """A length of time such as 26h."""
+
+    name = "age"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Age:
+        """The age. Fails with what is allowed."""
+        try:
+            return value if isinstance(value, Age) else read_age(value)
+        except ValueError as error:
+            self.fail(f"{value!r} is not {error}", param, ctx)
+
+
+all_accounts = click.option(
+    "--all", "is_for_all", is_flag=True, help="Every configured account, one after another."
+)
+"""`--all`: not one account, but each."""
+
+match = click.option(
+    "--match",
+    type=Names(),
+    default="",
+    metavar="FIELD,...",
+    help=PUSH_OPTIONS["match"],
+)
+"""`--match`: how rows find their records."""
+
+content_type = click.option(
+    "--type",
+    "content_type",
+    metavar="SLUG",
+    help=PUSH_OPTIONS["content_type"],
+)
+"""`--type`: the content type."""
+
+ask_anyway = click.option(
+    "--ask-anyway",
+    "asks_anyway",
+    is_flag=True,
+    help="Ask the API although it said that the month is spent: the plan was enlarged, say.",
+)
+"""`--ask-anyway`: do not believe that the month is spent."""

@@ -11,20 +11,21 @@ from datetime import UTC, datetime, timedelta
 
 import click
 
-from connector.advice import explain
-from connector.alert_settings import Age
-from connector.alerts.silence import proof_of
-from connector.cli import account, alerting, options, status_all
+from connector.cli import account, status_all
+from connector.cli import alerts as alerting
+from connector.cli import session as options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.errors import SettingsError
-from connector.ledger import Ledger, Standing, terms_of
-from connector.outcome import plain
-from connector.settings import Settings
-from connector.warehouse import Run, StreamState, Warehouse
-from connector.warehouse.publications import Publication, published_in
-from connector.warehouse.shared import SharedPublication
-from connector.warehouse.warehouse import LOST, LOST_ACTION
+from connector.ledger.ledger import Ledger, Standing, terms_of
+from connector.operations.findings import proof_of
+from connector.pulls.advice import explain
+from connector.pulls.outcome import plain
+from connector.settings.model import Settings
+from connector.settings.parts import Age
+from connector.warehouse.runs import Publication, Run, SharedPublication, published_in
+from connector.warehouse.state import StreamState
+from connector.warehouse.warehouse import LOST, LOST_ACTION, Warehouse
 
 RESOURCE_COLUMNS = (
     *("resource", "live", "listed only", "deleted", "pending", "total at last list"),

@@ -10,18 +10,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from connector.accounts import UNNAMED, Configured, configured_accounts
-from connector.advice import explain
-from connector.alert_settings import Age
-from connector.alerts.silence import Proof, proof_of
-from connector.cli import alerting
+from connector.cli import alerts as alerting
 from connector.cli.session import Session
 from connector.engine.quota import shown
 from connector.errors import ConnectorError
-from connector.ledger import Ledger, Standing, terms_of
-from connector.outcome import plain
-from connector.settings import Settings
-from connector.warehouse import Run, Warehouse
+from connector.ledger.ledger import Ledger, Standing, terms_of
+from connector.operations.findings import Proof, proof_of
+from connector.pulls.advice import explain
+from connector.pulls.outcome import plain
+from connector.settings.accounts import UNNAMED, Configured, configured_accounts
+from connector.settings.model import Settings
+from connector.settings.parts import Age
+from connector.warehouse.runs import Run
+from connector.warehouse.warehouse import Warehouse
 
 COLUMNS = ("account", "proven up to", "last run", "outcome", "requests", "of", "forecast", "alerts")
 

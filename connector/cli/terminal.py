@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from connector.errors import ConnectorError
-from connector.log import Form, as_line
+from connector.system.log import Form, as_line
 
 LOG_VARIABLE = "CONNECTOR_LOG"
 """The variable of the setting `log`, which counts before the settings are read as well."""

@@ -1,6 +1,6 @@
 """`connector undo`: what would take a push back, and with `--apply`, doing it.
 
-Parses, calls, prints. What can be taken back is decided in `connector/engine/undo.py`.
+Parses, calls, prints. What can be taken back is decided in `connector/engine/reversal.py`.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Iterator
 
 import click
 
-from connector.advice import explain
-from connector.batch.undone import GOOD, UndoneRow, UndoReport
-from connector.cli import options
+from connector.cli import session as options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Meter, Terminal
-from connector.errors import Stopped
-from connector.undo import undo as run_undo
-from connector.words import counted
+from connector.errors import counted
+from connector.errors_api import Stopped
+from connector.pulls.advice import explain
+from connector.pushes.undo import undo as run_undo
+from connector.pushes.undo_report import GOOD, UndoneRow, UndoReport
 
 COLUMNS = ("row", "operation", "outcome", "field", "now", "then", "id")
 SHOWN_MAX = 20

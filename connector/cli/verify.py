@@ -9,16 +9,16 @@ import asyncio
 
 import click
 
-from connector.cli import options
+from connector.cli import session as options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Meter, Terminal
-from connector.engine.compare import Comparison
-from connector.erasure.harm import REREAD
-from connector.errors import Stopped
-from connector.verify import VerifyReport
-from connector.verify import verify as run_verify
-from connector.warehouse import ResourceRun
-from connector.words import counted
+from connector.engine.comparison import Comparison
+from connector.errors import counted
+from connector.errors_api import Stopped
+from connector.operations.verify import VerifyReport
+from connector.operations.verify import verify as run_verify
+from connector.privacy.harm import REREAD
+from connector.warehouse.runs import ResourceRun
 
 COLUMNS = ("resource", "equal", "compared", "missing", "extra", "stale", "unhydrated", "unread")
 SHOWN_MAX = 10

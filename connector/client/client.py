@@ -12,26 +12,22 @@ from typing import TYPE_CHECKING, Any, Never, Self
 
 from pydantic import SecretStr
 
-from connector.address import read_address
-from connector.catalog import (
-    Booking,
-    Candidate,
-    Company,
-    ContentItem,
-    ContentType,
-    Job,
-    Lead,
-)
+from connector.catalog.booking import Booking
+from connector.catalog.candidate import Candidate
+from connector.catalog.company import Company
+from connector.catalog.content import ContentItem, ContentType
+from connector.catalog.job import Job
+from connector.catalog.lead import Lead
 from connector.client.connection import Connections
+from connector.client.endpoint import Changeable, Convertible, Endpoint, Exchange, Readable
+from connector.client.rate_limiter import Pace, RateHeaders
+from connector.client.request import Request
 from connector.client.sending import Limits, Observer, Sending, Toll, Unobserved, Untolled
-from connector.endpoint import Changeable, Convertible, Endpoint, Exchange, Readable
-from connector.engine.pace import Pace, RateHeaders
 from connector.errors import SettingsError
-from connector.key import read_key
-from connector.wire import Request
+from connector.settings.connection import read_address, read_key
 
 if TYPE_CHECKING:
-    from connector import shapes
+    from connector.client import shapes
 
 
 class Client:

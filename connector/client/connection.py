@@ -19,20 +19,19 @@ from typing import TYPE_CHECKING, Any
 import httpx
 from pydantic import SecretStr
 
-from connector.errors import (
+from connector.client.answer import Answer, Unpacked, parse
+from connector.client.envelope import in_doubt
+from connector.client.request import Request
+from connector.errors import ConnectorError, Misused, SettingsError
+from connector.errors_api import (
     AnswerTooLarge,
-    ConnectorError,
     InDoubt,
-    Misused,
     NoAnswer,
     NotTheApi,
-    SettingsError,
     Unreachable,
     UnreadableAnswer,
 )
-from connector.log import MASK, forms
-from connector.wire import Answer, Request, in_doubt
-from connector.wire.body import Unpacked, parse
+from connector.system.log import MASK, forms
 
 if TYPE_CHECKING:
     import httpcore

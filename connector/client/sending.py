@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, Protocol
 
+from connector.client.answer import Answer, rate_headers, served_at
 from connector.client.connection import Connections
-from connector.endpoint import Exchange
-from connector.engine.pace import Go, Pace, RateHeaders, Spent, Ticket, Wait
-from connector.errors import Misused, QuotaSpent, RateLimited, TryAgain, Unreachable
-from connector.wire import Answer, Request, error_of, rate_headers, served_at
+from connector.client.endpoint import Exchange
+from connector.client.envelope import error_of
+from connector.client.rate_limiter import Go, Pace, RateHeaders, Spent, Ticket, Wait
+from connector.client.request import Request
+from connector.errors import Misused
+from connector.errors_api import QuotaSpent, RateLimited, TryAgain, Unreachable
 
 CONNECT_ATTEMPTS_MAX = 3
 """Attempts at a connection that cannot be made."""

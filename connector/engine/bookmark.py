@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from connector.resource import Declaration
+from connector.catalog.resource import Declaration
 
 LATENESS_SECONDS = 120.0
 """How late a write may become visible (L), unless a stream has shown worse."""

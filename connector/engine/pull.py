@@ -8,7 +8,7 @@ type's items.
 The audit holds the live rows against the list's own total; where they differ, the deleted and the
 missing are searched for. A scrub follows where it was asked for.
 
-A generator that asks (`ask.py`). Whoever drives it may stop at any ask: all that was committed
+A generator that asks (`commands.py`). Whoever drives it may stop at any ask: all that was committed
 stays, and the next pull goes on from there.
 """
 
@@ -16,15 +16,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from connector.engine import ask, load
-from connector.engine.ask import Commit, Event, Steps
+from connector.catalog.resource import Declaration
+from connector.engine import commands
+from connector.engine import first_load as load
 from connector.engine.bookmark import Bookmark
-from connector.engine.examine import bury_few, drain, examine
-from connector.engine.guard import Guard
+from connector.engine.commands import Commit, Event, Steps
+from connector.engine.recheck import Guard, bury_few, drain, examine
 from connector.engine.reconcile import Reconcile
 from connector.engine.scrub import read_windows, scrub
 from connector.engine.walk import OUT_OF_ORDER, Walk, Walked
-from connector.resource import Declaration
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def pull(resource: Declaration, bookmark: Bookmark, manner: Manner = _THE_LEAST)
     if bookmark.proven_at is None and bookmark.verify_page is None:
         swept = yield from load.sweep(bookmark)
         bookmark = swept.bookmark
-    live = yield from ask.count_live()
+    live = yield from commands.count_live()
     guard = Guard(live, bookmark.listed, accepts=manner.accepts_deletes)
     yield from drain(guard)
     if guard.holds_many:
@@ -101,7 +101,7 @@ def _load(
             reason = "fewer records could be found than the list has"
             return bookmark, Pulled(False, reason, swept.total)
         if not bookmark.is_sorted:
-            yield from ask.commit(Commit(events=(load.unsorted_event(resource),)))
+            yield from commands.commit(Commit(events=(load.unsorted_event(resource),)))
         elif swept.is_one_instant and resource.lists_cursor:
             # Its only page showed every id and `updated_at` at one instant: that is a walk.
             return bookmark, Pulled(True, None, swept.total)
@@ -109,10 +109,10 @@ def _load(
         bookmark = replace(bookmark, verify_page=0, scrubbed_to=None)
     if bookmark.verify_page is not None:
         if bookmark.proven_at is not None:
-            yield from ask.turn_to("sweep")
+            yield from commands.turn_to("sweep")
         bookmark, doubt = yield from load.verify(bookmark, guard, reads_all=manner.is_full)
         if doubt is not None and (guard.refused is None or bookmark.proven_at is None):
-            return bookmark, Pulled(False, doubt, (yield from ask.count_live()))
+            return bookmark, Pulled(False, doubt, (yield from commands.count_live()))
     return bookmark, None
 
 
@@ -120,10 +120,10 @@ def pull_ids(bookmark: Bookmark, ids: tuple[str, ...]) -> Steps[Pulled]:
     """Read these records and no others. What the API says is gone becomes a tombstone: a person
     named it.
     """
-    live = yield from ask.count_live()
+    live = yield from commands.count_live()
     guard = Guard(live, bookmark.listed, accepts=True)
     examined = yield from examine(ids, bookmark, guard)
-    known = yield from ask.recall_ids(ids)
+    known = yield from commands.recall_ids(ids)
     absent = [id for id in ids if id not in known]
     reason = ONLY_THESE
     if absent:
@@ -135,7 +135,7 @@ def pull_ids(bookmark: Bookmark, ids: tuple[str, ...]) -> Steps[Pulled]:
 
 def _walk(resource: Declaration, bookmark: Bookmark, guard: Guard, manner: Manner) -> Steps[Pulled]:
     """Walk, look at what the list made suspect, audit, and scrub if that was asked for."""
-    yield from ask.turn_to("pull")
+    yield from commands.turn_to("pull")
     is_resumed = bookmark.opened_at is not None
     walked = yield from Walk(resource, bookmark, guard).run()
     if is_resumed and walked.is_proven:
@@ -144,26 +144,26 @@ def _walk(resource: Declaration, bookmark: Bookmark, guard: Guard, manner: Manne
     bookmark = walked.bookmark
     if walked.reason == OUT_OF_ORDER and guard.refused is None:
         event = () if bookmark.is_sorted else (load.unsorted_event(resource),)
-        yield from ask.commit(Commit(events=event))
+        yield from commands.commit(Commit(events=event))
         return (yield from _pull_whole(resource, bookmark, manner))
     doubt = walked.reason
     if guard.refused is None and guard.holds_many:
-        yield from ask.turn_to("sweep")
+        yield from commands.turn_to("sweep")
         bookmark, found = yield from load.verify(replace(bookmark, scrubbed_to=None), guard)
         doubt = doubt or found
     else:
-        yield from ask.commit(Commit(enqueue=walked.suspects))
+        yield from commands.commit(Commit(enqueue=walked.suspects))
         examined = yield from examine(walked.suspects, bookmark, guard)
         if guard.refused is None:
             bookmark, found = yield from _audit(walked, examined.bookmark, guard)
             doubt = doubt or found
     is_confirmed = guard.refused is None and guard.blindness is not None
-    if is_confirmed and (yield from ask.count_live()) == 0:
+    if is_confirmed and (yield from commands.count_live()) == 0:
         # Each record that the empty list had was asked for, and is gone: now the list is believed.
         walked = yield from Walk(resource, bookmark, Guard(0, 0)).run()
         bookmark, doubt = walked.bookmark, walked.reason
     if manner.scrub_requests and guard.refused is None:
-        yield from ask.turn_to("scrub")
+        yield from commands.turn_to("scrub")
         bookmark = yield from scrub(bookmark, manner.scrub_requests, guard)
         yield from drain(guard)
         yield from bury_few(guard)
@@ -178,25 +178,25 @@ def _audit(walked: Walked, bookmark: Bookmark, guard: Guard) -> Steps[tuple[Book
     unexplained.
     """
     if bookmark.total_offset is None:
-        yield from ask.turn_to("sweep")
+        yield from commands.turn_to("sweep")
         return (yield from _explain(bookmark, guard))
     total = walked.total + bookmark.total_offset - walked.gone
-    if (yield from ask.count_live()) == total:
+    if (yield from commands.count_live()) == total:
         return bookmark, None
-    yield from ask.turn_to("sweep")
+    yield from commands.turn_to("sweep")
     search = Reconcile(total, walked.per_page, bookmark, guard)
     absent = yield from search.run()
     examined = yield from examine(absent, search.bookmark, guard, is_absent=True)
     bookmark = examined.bookmark
     if not search.is_sorted:
         bookmark = replace(bookmark, is_sorted=False)
-        yield from ask.commit(Commit(bookmark=bookmark))
+        yield from commands.commit(Commit(bookmark=bookmark))
         return bookmark, "the list is not sorted by created_at"
     yield from drain(guard)
     yield from bury_few(guard)
     if guard.refused is not None:
         return bookmark, guard.refused.told
-    live = yield from ask.count_live()
+    live = yield from commands.count_live()
     if (offset := bookmark.total_offset) is not None:
         is_explained = not search.totals or live == search.totals[-1] + offset
         # What changes as it is read is for the next pull's audit to see.
@@ -217,14 +217,14 @@ def _explain(bookmark: Bookmark, guard: Guard) -> Steps[tuple[Bookmark, str | No
     bookmark = examined.bookmark
     yield from drain(guard)
     yield from bury_few(guard)
-    live = yield from ask.count_live()
+    live = yield from commands.count_live()
     offset = done.offset(live)
     if offset is None or guard.refused is not None:
         told = f"the API counts {done.total} records, and {live} are landed"
         return bookmark, told if live != done.count else None
     events = load.total_events(bookmark, offset, live)
     bookmark = replace(bookmark, total_offset=offset)
-    yield from ask.commit(Commit(bookmark=bookmark, events=events))
+    yield from commands.commit(Commit(bookmark=bookmark, events=events))
     return bookmark, None
 
 
@@ -233,13 +233,13 @@ def _concluded(pulled: Pulled, guard: Guard) -> Steps[Pulled]:
     refusal = guard.refusal
     if refusal is None:
         return pulled
-    yield from ask.commit(Commit(events=(Event("mass_deletion", refusal.told),)))
+    yield from commands.commit(Commit(events=(Event("mass_deletion", refusal.told),)))
     return Pulled(False, refusal.told, pulled.total, refusal.code)
 
 
 def _pull_whole(resource: Declaration, bookmark: Bookmark, manner: Manner) -> Steps[Pulled]:
     """Read the list whole; content that cannot be sorted is never proven by its list alone."""
-    live = yield from ask.count_live()
+    live = yield from commands.count_live()
     guard = Guard(live, bookmark.listed, accepts=manner.accepts_deletes)
     bookmark, is_whole, total = yield from load.read_whole(
         resource, bookmark, guard, reads_all=manner.is_full

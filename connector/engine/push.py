@@ -17,17 +17,335 @@ Pure: moments, answers and the journal's memory come in as arguments.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
 
-from connector.engine.push_asks import Steps
-from connector.engine.push_convert import convert, look_at_lead
-from connector.engine.push_create import create, look_for_it
-from connector.engine.push_plan import Terms
-from connector.engine.push_row import Row, Standing
-from connector.engine.push_update import update
-from connector.engine.task import Operation, Task
-from connector.resource import Declaration
+from connector.catalog.resource import Declaration, Resource
+from connector.engine.commands import Found, Gone, Outcome, Unread
+from connector.engine.lookup import Sighting, Sought, already_there, altered, compare, look
+from connector.engine.push_commands import (
+    Accepted,
+    Declined,
+    Move,
+    PushSteps,
+    claim,
+    read_one,
+    wait_until,
+)
+from connector.engine.push_plan import RowProblem, Terms
+from connector.engine.push_row import (
+    ATTEMPTS_MAX,
+    Row,
+    Standing,
+    already_there_problem,
+    claimed_problem,
+    conflict_problems,
+    declined_problems,
+    doubtful,
+    gone_problem,
+)
+from connector.engine.push_states import Operation, Task
 
-_Act = Callable[[Row], Steps[bool]]
+# -- Push create -----------------------------------------------------------------------------------
+# A create: sent once, looked for after silence, and adopted if it is found.
+#
+# Before the first attempt the newest records are compared with the row, and the create is claimed
+# where folders share a journal. A row of which an attempt is in doubt is past both.
+
+
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+def create(row: Row) -> PushSteps[bool]:
+    """Send the create, and record what came of it. Says whether to go on."""
+    if not row.is_in_doubt and not (yield from _may_be_sent(row)):
+        return False
+    answer = yield from row.attempt("create", body(row))
+    match answer:
+        case None:
+            return False
+        case Accepted(record):
+            problems = altered(row.resource, body(row), record.raw)
+            twins = (yield from _twins(row, record.id)) if row.is_in_doubt else ()
+            code = twins[0].code if twins else ""
+            move = Move("accepted", code, (*problems, *twins), fate="accepted")
+            yield from _created(row, move, record)
+        case Declined():
+            problems = declined_problems(row.resource, answer, body(row))
+            move = Move("refused", answer.code, problems, fate="refused", reason=answer.message)
+            if row.is_in_doubt:
+                # What refuses this one may be the record that the one before has made.
+                move = replace(move, event="refused_in_doubt", code="refused_in_doubt")
+            yield from row.move(move)
+    return row.can_repeat
+
+
+def _may_be_sent(row: Row) -> PushSteps[bool]:
+    """Whether nobody else has made the record, as far as the newest records and the shared journal
+    say. A row whose record is there ends here; one of which that could not be read stays planned.
+    """
+    if row.task.identity:
+        there = yield from already_there(row.resource, row.task.identity)
+        if there is None:
+            return False
+        if there:
+            problems = (already_there_problem(there),)
+            id = there[0] if len(there) == 1 else None
+            yield from row.move(Move("repeated", "already_there", problems, record_id=id))
+            return False
+    claimant = yield from claim()
+    if claimant is not None:
+        problems = (claimed_problem(claimant),)
+        id = claimant.record_id
+        yield from row.move(Move("repeated", "claimed_elsewhere", problems, record_id=id))
+    return claimant is None
+
+
+def look_for_it(row: Row) -> PushSteps[bool]:
+    """Look for the record that a create may have made. Says whether to go on."""
+    if row.state == "settling":
+        yield from wait_until(row.settled_at)
+    sighting = yield from look(_sought(row))
+    if sighting is None:
+        return False
+    if len(sighting.matches) == 1:
+        record = sighting.matches[0].record
+        # Only a mark can have told it, if anything differs.
+        problems = altered(row.resource, body(row), record.raw)
+        move = Move("found", "found_after_doubt", problems, is_detail=True)
+        yield from _created(row, move, record)
+    elif sighting.matches:
+        ids = tuple(each.record.id for each in sighting.matches)
+        yield from row.move(Move("several", "several_matches", doubtful("several_matches", ids)))
+    else:
+        if row.state == "unknown":
+            yield from row.move(Move("absent", "in_doubt"))
+        if sighting.looked_at >= row.settled_at:
+            yield from row.move(_absent(row, sighting))
+    return True
+
+
+def body(row: Row) -> dict[str, Any]:
+    """What is sent to create the row's record."""
+    return {**row.task.fields, **row.marker}
+
+
+def _created(row: Row, move: Move, record: Resource) -> PushSteps[None]:
+    """The record exists: the row is done, or its update follows."""
+    if not row.task.afterwards:
+        yield from row.applied(move, record)
+        return
+    row.is_altered |= any(each.code == "values_differ" for each in move.problems)
+    shown = dict(record.raw)
+    yield from row.move(replace(move, event="begun", before=shown), record)
+    row.record_id, row.before = record.id, shown
+    row.is_begun, row.is_in_doubt, row.attempts = True, False, []
+    if all(name in shown for name in row.task.afterwards):
+        row.seen = Found(record, record.served_at or _NEVER)
+
+
+def _absent(row: Row, sighting: Sighting) -> Move:
+    """It is not there, and no late commit is to be expected any more."""
+    if sighting.alike:
+        return Move("several", "look_alike", doubtful("look_alike", sighting.alike))
+    if row.attempts[-1].fate == "refused":
+        # The problems that the API named stay.
+        return Move("kept", "refused_in_doubt")
+    if not sighting.is_complete:
+        code = "look_incomplete"
+    elif row.terms.policy == "hold":
+        code = "not_found"
+    elif row.doubts >= ATTEMPTS_MAX:
+        code = "attempts_spent"
+    else:
+        return Move("retried")
+    return Move("kept", code, doubtful(code))
+
+
+def _twins(row: Row, id: str) -> PushSteps[tuple[RowProblem, ...]]:
+    """What to tell of a repeat that was accepted: whether an attempt before it made one too."""
+    sighting = yield from look(_sought(row))
+    if sighting is None:
+        return doubtful("twins_unknown", (id,))
+    ids = tuple(each.record.id for each in sighting.matches if each.record.id != id)
+    return doubtful("created_twice", (id, *ids)) if ids else ()
+
+
+def _sought(row: Row) -> Sought:
+    return Sought(
+        row.resource,
+        body(row),
+        row.task.identity,
+        row.marker,
+        next(each for each in row.attempts if each.fate in (None, "lost")),
+        row.terms.lateness_seconds,
+    )
+
+
+# -- Push update -----------------------------------------------------------------------------------
+# An update: compared first, so that only what differs is sent and nobody else's change is lost.
+#
+# It costs a detail and, where something differs, a PUT. In doubt the same comparison tells what
+# became of the attempt, and what is still missing is sent again: a PUT may be repeated.
+
+
+def update(row: Row) -> PushSteps[bool]:
+    """Compare, and send what is missing. Says whether to go on."""
+    found, row.seen = row.seen, None
+    outcome: Outcome = found or (yield from read_one(row.id))
+    if isinstance(outcome, Unread):
+        return False
+    if isinstance(outcome, Gone):
+        yield from row.move(_gone(row))
+        return False
+    record = outcome.record
+    base = row.task.base if row.before is None else row.before
+    overwrite = row.terms.overwrite
+    left = compare(row.resource, _wanted(row), base, record.raw, overwrite=overwrite)
+    if left.conflicts:
+        problems = conflict_problems(left.conflicts, _wanted(row), base, record.raw)
+        move = Move("changed_elsewhere", "changed_elsewhere", problems, is_detail=True)
+        yield from row.move(move, record)
+    elif not left.body or (not left.is_shown and _has_shown(row)):
+        yield from _nothing_left(row, record)
+    elif row.state == "planned":
+        return (yield from _send(row, left.body, dict(record.raw)))
+    elif row.doubts >= ATTEMPTS_MAX:
+        yield from row.move(Move("kept", "attempts_spent", doubtful("attempts_spent")))
+    else:
+        yield from row.move(Move("unapplied"))
+        row.is_in_doubt, row.seen = False, outcome
+    return True
+
+
+def gone(row: Row) -> Move:
+    """The record is not there: nothing was or will be written to it."""
+    return Move("missing", "record_gone", (gone_problem(row.id),))
+
+
+def _gone(row: Row) -> Move:
+    if row.is_begun:
+        return replace(gone(row), event="refused_afterwards")
+    return gone(row) if row.state == "planned" else replace(gone(row), event="changed_elsewhere")
+
+
+def _send(row: Row, body: Mapping[str, Any], now: Mapping[str, Any]) -> PushSteps[bool]:
+    answer = yield from row.attempt("update", body, now if row.before is None else None)
+    match answer:
+        case None:
+            return False
+        case Accepted(record):
+            problems = altered(row.resource, _wanted(row), record.raw)
+            yield from row.applied(Move("accepted", "", problems, fate="accepted"), record)
+        case Declined():
+            problems = declined_problems(row.resource, answer, body)
+            move = Move("refused", answer.code, problems, fate="refused", reason=answer.message)
+            if row.is_begun:
+                move = replace(move, event="refused_afterwards", code="afterwards_refused")
+            yield from row.move(replace(move, record_id=row.id))
+    return row.can_repeat
+
+
+def _wanted(row: Row) -> Mapping[str, Any]:
+    return row.task.afterwards if row.is_begun else row.task.fields
+
+
+def _has_shown(row: Row) -> bool:
+    """Whether the attempt in doubt wrote something that answers show, so that they tell of it."""
+    if row.state != "unknown" or row.before is None:
+        return False
+    whole = compare(row.resource, _wanted(row), {}, row.before, overwrite=True)
+    return whole.is_shown
+
+
+def _nothing_left(row: Row, record: Resource) -> PushSteps[None]:
+    """The record has all that is wanted: by an attempt of ours, or it had it before."""
+    if row.is_begun or row.doubts:
+        code = "found_after_doubt" if row.doubts else ""
+        yield from row.applied(Move("found", code, is_detail=True), record)
+    else:
+        yield from row.move(Move("up_to_date", "up_to_date", is_detail=True), record)
+
+
+# -- Push convert ----------------------------------------------------------------------------------
+# A conversion: read first, sent once, never repeated by itself. It cannot be undone (API 4.6).
+#
+# What the stored lead is after it is not shown (API 3.5): it may be gone, active, or as before. So
+# only the first two say that it happened; the third says nothing, and the row is a person's.
+
+
+CONVERTED_STATUS = "active"
+"""The status that a conversion is answered with (API 3.5)."""
+
+
+def convert(row: Row) -> PushSteps[bool]:
+    """Read the lead and convert it. Says whether to go on."""
+    outcome = yield from read_one(row.id)
+    if isinstance(outcome, Unread):
+        return False
+    if isinstance(outcome, Found) and not _is_converted(outcome.record):
+        before = dict(outcome.record.raw) if row.before is None else None
+        answer = yield from row.attempt("convert", None, before)
+        match answer:
+            case None:
+                return False
+            case Accepted():
+                # The further fields of this answer are not shown, so that nothing of it is landed.
+                yield from row.move(Move("accepted", record_id=row.id, fate="accepted"))
+            case Declined():
+                yield from row.move(_declined(row, answer))
+        return row.can_repeat
+    if row.is_in_doubt:
+        yield from row.move(_found(row))
+    elif isinstance(outcome, Gone):
+        yield from row.move(gone(row))
+    else:
+        move = Move("up_to_date", "already_converted", is_detail=True)
+        yield from row.move(move, outcome.record)
+    return True
+
+
+def look_at_lead(row: Row) -> PushSteps[bool]:
+    """Whether a conversion in doubt has happened. Says whether to go on."""
+    if row.state == "settling":
+        yield from wait_until(row.settled_at)
+    outcome = yield from read_one(row.id)
+    if isinstance(outcome, Unread):
+        return False
+    if isinstance(outcome, Gone) or _is_converted(outcome.record):
+        yield from row.move(_found(row))
+    elif row.state == "unknown":
+        yield from row.move(Move("absent", "in_doubt"))
+    else:
+        yield from row.move(Move("kept", "not_converted", doubtful("not_converted")))
+    return True
+
+
+def _found(row: Row) -> Move:
+    return Move("found", "found_after_doubt", record_id=row.id)
+
+
+def _declined(row: Row, answer: Declined) -> Move:
+    if row.is_in_doubt and (answer.is_validation or answer.is_missing):
+        # The lead is not as it was: the attempt before this one has converted it.
+        reason = answer.message
+        return Move(
+            "confirmed", "found_after_doubt", record_id=row.id, fate="refused", reason=reason
+        )
+    problems = declined_problems(row.resource, answer, {})
+    return Move("refused", answer.code, problems, fate="refused", reason=answer.message)
+
+
+def _is_converted(lead: Resource) -> bool:
+    return bool(lead.raw.get("converted_at")) or lead.raw.get("status") == CONVERTED_STATUS
+
+
+# -- Push ------------------------------------------------------------------------------------------
+#
+
+
+_Act = Callable[[Row], PushSteps[bool]]
 
 _CARRIES_OUT: Mapping[Operation, _Act] = {"create": create, "update": update, "convert": convert}
 _CLEARS_UP: Mapping[Operation, _Act] = {
@@ -43,7 +361,7 @@ def push(
     terms: Terms,
     marker: Mapping[str, str],
     standing: Standing,
-) -> Steps[bool]:
+) -> PushSteps[bool]:
     """Bring the row as near to its end as it can come now. `marker` is its mark, or empty.
 
     Ends with whether the row is open: its write may have happened, or has half happened.

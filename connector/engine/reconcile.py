@@ -20,11 +20,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil
 
-from connector.engine import ask
-from connector.engine.ask import Commit, PageSeen, Steps
+from connector.engine import commands
 from connector.engine.bookmark import Bookmark
-from connector.engine.guard import Guard
-from connector.engine.listing import measured
+from connector.engine.commands import Commit, PageSeen, Steps
+from connector.engine.recheck import Guard, measured
 
 _TICK = timedelta(microseconds=1)
 
@@ -87,7 +86,7 @@ class Reconcile:
         """
         if cut.page == 0:
             return 0
-        landed = yield from ask.count_before((cut.moment,))
+        landed = yield from commands.count_before((cut.moment,))
         return landed[0] - cut.rank
 
     def _halve(self, low: Cut, high: Cut) -> Steps[list[tuple[Cut, Cut]]]:
@@ -112,16 +111,16 @@ class Reconcile:
 
     def _read(self, number: int) -> Steps[PageSeen]:
         """Read one page: missing records land and are queued, what differs is queued."""
-        page = yield from ask.list_page(number, "created_at", "asc")
+        page = yield from commands.list_page(number, "created_at", "asc")
         self.totals.append(page.total)
         self.bookmark = measured(page, self.bookmark)
         self.is_sorted &= page.is_ascending
         self._listed[number] = frozenset(item.id for item in page.items)
-        differing = yield from ask.differing(page.items)
-        known = yield from ask.recall(page.items)
+        differing = yield from commands.differing(page.items)
+        known = yield from commands.recall(page.items)
         self._recognised += sum(not each.is_deleted for each in known.values())
         queued = dict.fromkeys(differing, "differs")
-        yield from ask.commit(Commit(items=page.items, enqueue=queued, bookmark=self.bookmark))
+        yield from commands.commit(Commit(items=page.items, enqueue=queued, bookmark=self.bookmark))
         if page.items:
             first, last = page.items[0].created_at, page.items[-1].created_at
             yield from self._suspect(self._listed[number], first, last)
@@ -139,7 +138,7 @@ class Reconcile:
         self, listed: frozenset[str], after: datetime | None, before: datetime | None
     ) -> Steps[None]:
         """Suspect the landed ids created strictly between two moments that are not listed."""
-        held = yield from ask.between(after, before)
+        held = yield from commands.between(after, before)
         self._absent |= dict.fromkeys(held - listed)
         self._guard.allows_absent(len(self._absent), self._recognised)
 

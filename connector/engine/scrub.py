@@ -12,13 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from connector.engine import ask
-from connector.engine.ask import Commit, Known, PageSeen, Steps
+from connector.catalog.resource import Resource
+from connector.engine import commands
 from connector.engine.bookmark import Bookmark
-from connector.engine.examine import examine
-from connector.engine.guard import Guard
-from connector.engine.listing import clocked, measured
-from connector.resource import Resource
+from connector.engine.commands import Commit, Known, PageSeen, Steps
+from connector.engine.recheck import Guard, clocked, examine, measured
 
 DETAILS_PER_WINDOW = 20
 """Details that a scrub reads for each window of the list."""
@@ -107,7 +105,7 @@ def scrub(bookmark: Bookmark, requests: int, guard: Guard) -> Steps[Bookmark]:
         examined = yield from examine(suspects, bookmark, guard, is_absent=True)
         bookmark, left = examined.bookmark, left - len(suspects)
     if left > 0:
-        oldest = yield from ask.least_recent(left)
+        oldest = yield from commands.least_recent(left)
         examined = yield from examine(oldest, bookmark, guard)
         bookmark = examined.bookmark
     return bookmark
@@ -124,16 +122,16 @@ def read_windows(
     not to be sorted, which the bookmark then says.
     """
     done = Round(bookmark)
-    number, offset = yield from _place(bookmark, ask.PER_PAGE)
+    number, offset = yield from _place(bookmark, commands.PER_PAGE)
     # A whole round vouches for the list, so where it goes on must be shown to leave no gap; to a
     # few windows of a scrub that would cost one of them.
     is_strict = windows is None and bookmark.scrubbed_to is not None
     while not done.is_over:
         if windows is not None and done.requests >= windows:
             break
-        page = yield from ask.list_page(number, "created_at", "asc")
+        page = yield from commands.list_page(number, "created_at", "asc")
         has_shrunk = done.note(page)
-        if done.requests == 1 and page.per_page != ask.PER_PAGE:
+        if done.requests == 1 and page.per_page != commands.PER_PAGE:
             assumed, (number, offset) = number, (yield from _place(bookmark, page.per_page))
             if assumed != number:
                 continue
@@ -158,8 +156,8 @@ def _look_from_the_end(last: PageSeen, done: Round) -> Steps[None]:
     """See whether records stand beyond a last page that is full: only the total says that it is the
     last. The newest are listed, since a page past the last may be refused.
     """
-    page = yield from ask.list_page(1, "created_at", "desc")
-    known = yield from ask.recall(page.items)
+    page = yield from commands.list_page(1, "created_at", "desc")
+    known = yield from commands.recall(page.items)
     end = last.items[-1].created_at
     beyond = {hash(item.id) for item in page.items if item.created_at > end}
     done.requests += 1
@@ -170,7 +168,7 @@ def _look_from_the_end(last: PageSeen, done: Round) -> Steps[None]:
         done.count += len(beyond - done.seen)
         done.show(tuple(item for item in page.items if item.created_at > end), known)
     done.bookmark = clocked(page, done.bookmark)
-    yield from ask.commit(Commit(items=page.items, bookmark=done.bookmark))
+    yield from commands.commit(Commit(items=page.items, bookmark=done.bookmark))
 
 
 def _place(bookmark: Bookmark, per_page: int) -> Steps[tuple[int, int]]:
@@ -179,7 +177,7 @@ def _place(bookmark: Bookmark, per_page: int) -> Steps[tuple[int, int]]:
     """
     if bookmark.scrubbed_to is None:
         return 1, 0
-    seen = yield from ask.count_before((bookmark.scrubbed_to + _TICK,))
+    seen = yield from commands.count_before((bookmark.scrubbed_to + _TICK,))
     return seen[0] // per_page + 1, seen[0] % per_page
 
 
@@ -196,24 +194,24 @@ def _compare(page: PageSeen, done: Round, guard: Guard, *, reads_all: bool) -> S
     done.union.append(page)
     done.is_over = page.ends_list(done.bookmark.total_offset or 0)
     last = None if done.is_over else page.items[-1].created_at
-    held = yield from ask.between(done.bookmark.scrubbed_to, last)
+    held = yield from commands.between(done.bookmark.scrubbed_to, last)
     listed = {str(item.id) for each in done.union for item in each.items}
     guard.still_listed(listed)
     absent = held - listed - done.suspects.keys()
-    known = yield from ask.recall(page.items)
+    known = yield from commands.recall(page.items)
     done.show(page.items, known)
     done.recognised += sum(not each.is_deleted for each in known.values())
     done.absent += len(absent)
     guard.allows_list(page.total)
     guard.allows_absent(done.absent, done.recognised)
     absent = absent - guard.held.keys() if guard.refused is None else frozenset()
-    differing = yield from ask.differing(page.items)
+    differing = yield from commands.differing(page.items)
     suspects = dict.fromkeys(absent, "absent") | dict.fromkeys(differing, "differs")
     done.suspects |= suspects
     if reads_all:
         suspects = dict.fromkeys((str(item.id) for item in page.items), "full") | suspects
     yield from _advance(page, last, listed, done)
-    yield from ask.commit(Commit(items=page.items, enqueue=suspects, bookmark=done.bookmark))
+    yield from commands.commit(Commit(items=page.items, enqueue=suspects, bookmark=done.bookmark))
 
 
 def _advance(page: PageSeen, last: datetime | None, listed: set[str], done: Round) -> Steps[None]:
@@ -224,7 +222,7 @@ def _advance(page: PageSeen, last: datetime | None, listed: set[str], done: Roun
         # The round is over, and the next one begins at the beginning.
         done.bookmark, done.union = replace(done.bookmark, scrubbed_to=None), []
         return
-    tied = yield from ask.between(last - _TICK, last + _TICK)
+    tied = yield from commands.between(last - _TICK, last + _TICK)
     earlier = [item.created_at for item in page.items if item.created_at < last]
     if tied <= listed:
         done.bookmark, done.union = replace(done.bookmark, scrubbed_to=last), []

@@ -22,18 +22,185 @@ order within a tie is believed.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Literal
 
-from connector.engine import ask
-from connector.engine.ask import Event, Known, PageSeen, Steps
+from connector.catalog.resource import Declaration, Resource
+from connector.engine import commands
 from connector.engine.bookmark import Bookmark, floor_of
-from connector.engine.evidence import Evidence
-from connector.engine.gallop import Verdict, first_clean, predicted
-from connector.engine.guard import Guard
-from connector.engine.listing import SECOND, Listing, clocked, opening
-from connector.engine.readings import Readings
-from connector.resource import Declaration, Resource
+from connector.engine.commands import Event, Known, PageSeen, Steps
+from connector.engine.recheck import SECOND, Guard, Listing, Readings, clocked, opening
+
+# -- Gallop ----------------------------------------------------------------------------------------
+# The search for the first clean record of a list, which whoever walks and whoever prices share.
+
+
+Verdict = Literal["dirty", "clean", "odd", "end"]
+"""Of the record of a rank: above the floor, at or below it, without a date that could say so, or
+not there, since the list ends before.
+"""
+
+
+def predicted(rows: Sequence[Known | None], floor: datetime, future: datetime) -> int:
+    """The smallest index from which on all rows, in the list's order, look landed and in order.
+
+    None is a record that is not landed. A row without `updated_at`, or with one after `future`,
+    predicts nothing.
+    """
+    start, newer = len(rows), None
+    while start > 0:
+        row = rows[start - 1]
+        if row is None or row.is_queued or row.is_deleted:
+            break
+        updated_at = row.updated_at
+        if updated_at is not None and updated_at <= future:
+            if updated_at > floor or (newer is not None and updated_at < newer):
+                break
+            newer = updated_at
+        start -= 1
+    return start
+
+
+def first_clean(
+    start: int, verdict: Callable[[int], Steps[Verdict]], end: Callable[[], int]
+) -> Steps[int]:
+    """The index of the first clean record, or `end()`: gallop from `start` 1, 2, 4, then halve.
+
+    What is odd says nothing of those above it, so the gallop steps over it.
+    """
+    low, probe, stride = start - 1, start, 1
+    while (found := (yield from verdict(probe))) != "clean":
+        if found == "end":
+            probe = end()
+            break
+        if found == "odd":
+            probe += 1
+            continue
+        low, probe, stride = probe, probe + stride, stride * 2
+    high = probe
+    while high - low > 1:
+        middle = (low + high) // 2
+        if (yield from verdict(middle)) == "clean":
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+# -- Evidence --------------------------------------------------------------------------------------
+# What a listing shows besides its boundary: that it is out of order, and which rows are suspect.
+#
+# None of it costs a request, but for a few witnesses where something is wrong.
+
+
+WITNESSES_MAX = 5
+"""Records read to find out why they are not listed where the landed rows say that they belong."""
+
+
+class Evidence:
+    """One listing of a pass, with the boundary found in it and what was read.
+
+    `above` are the ids seen above a boundary in this pass. `limit` is T0 - L: what is dated at or
+    before it was not written since the pass opened, and what is dated after `future` is not dated
+    at all.
+    """
+
+    def __init__(
+        self,
+        listing: Listing,
+        boundary: int,
+        readings: Readings,
+        above: frozenset[str],
+        *,
+        limit: datetime,
+        future: datetime,
+        lists_cursor: bool,
+    ) -> None:
+        self._listing, self._boundary = listing, boundary
+        self._readings, self._above = readings, above
+        self._limit, self._future, self._lists_cursor = limit, future, lists_cursor
+
+    def out_of_order(self) -> Steps[frozenset[str]]:
+        """Who testifies that the list is not in order, if it is not.
+
+        Out of order are two records that one answer shows the wrong way round, and one that is
+        newer than the boundary and not listed above it.
+        """
+        for page in self._listing.pages:
+            shown = {item.id: self._testimony(item) for item in page.items}
+            dated = [each for each in shown.values() if each is not None]
+            if any(later > earlier for earlier, later in pairwise(dated)):
+                return frozenset(id for id, each in shown.items() if each is not None)
+        if self._boundary == len(self._listing.order):
+            return frozenset()
+        last = self._testimony(self._listing.order[self._boundary])
+        if last is None:
+            return frozenset()
+        unseen = yield from self._unseen(last)
+        witnesses = sorted(unseen - self._readings.dead)[:WITNESSES_MAX]
+        yield from self._readings.read(tuple(witnesses))
+        return frozenset(id for id in witnesses if self._is_between(id, last))
+
+    def suspects(self) -> Steps[dict[str, str]]:
+        """Landed ids to look at, each with the reason, by what the clean part of the list shows.
+
+        Below the boundary the landed rows are what the API has. A list item that differs from its
+        row, or that has none, says otherwise; and so does a row that is newer than the last of
+        them and not listed.
+        """
+        suspects: dict[str, str] = {}
+        dated: list[datetime] = []
+        known = self._readings.known
+        clean = {item.id for item in self._listing.order[self._boundary :]} - self._above
+        for page in self._listing.pages:
+            below = tuple(item for item in page.items if item.id in clean)
+            differing = yield from commands.differing(below)
+            suspects |= dict.fromkeys(differing, "differs")
+            for item in below:
+                held = known.get(item.id)
+                if held is None or held.is_deleted:
+                    suspects[item.id] = "listed"
+                elif held.updated_at is not None and held.updated_at <= self._future:
+                    dated.append(held.updated_at)
+        if dated and dated == sorted(dated, reverse=True):
+            unseen = yield from self._unseen(dated[-1])
+            suspects |= dict.fromkeys(unseen, "absent")
+        # What has no date, or one in the future, is shown to have changed by nothing but reading.
+        undated = yield from commands.undated(self._future)
+        suspects |= dict.fromkeys(undated, "undated")
+        return {id: why for id, why in suspects.items() if not self._readings.settled(id)}
+
+    def _testimony(self, item: Resource) -> datetime | None:
+        """The `updated_at` that the record certainly had when it was listed; None if unknown.
+
+        A list item says so itself where lists show it. A detail does if it was read after the list
+        and says that nothing was written since the pass opened.
+        """
+        if self._lists_cursor:
+            return item.updated_at
+        reading = self._readings.by_id.get(item.id)
+        if reading is None or reading.updated_at is None or reading.updated_at > self._limit:
+            return None
+        return reading.updated_at if reading.step > self._listing.step[item.id] else None
+
+    def _unseen(self, moment: datetime) -> Steps[frozenset[str]]:
+        """Landed ids that are newer than the moment, and that no list of this pass shows."""
+        held = yield from commands.updated_between(moment, self._future)
+        return held - self._listing.rank.keys() - self._above
+
+    def _is_between(self, id: str, last: datetime) -> bool:
+        """Whether a witness belongs above the boundary, and did so when the list was made."""
+        reading = self._readings.by_id.get(id)
+        updated_at = reading.updated_at if reading is not None else None
+        return updated_at is not None and last < updated_at <= self._limit
+
+
+# -- Walk ------------------------------------------------------------------------------------------
+#
+
 
 ATTEMPTS_MAX = 24
 """Listings of one walk before it gives up: an API that changes faster than it is read."""
@@ -184,7 +351,7 @@ class Walk:
 
     def _extend(self, listing: Listing) -> Steps[None]:
         """List one page more; the first one of the pass sets T0."""
-        page = yield from ask.list_page(len(listing.pages) + 1, "updated_at", "desc")
+        page = yield from commands.list_page(len(listing.pages) + 1, "updated_at", "desc")
         readings = self._readings
         readings.step += 1
         if readings.bookmark.opened_at is None:
@@ -192,7 +359,7 @@ class Walk:
         self._note_clock(page)
         readings.bookmark = timed(page, readings.bookmark)
         fresh = listing.add(page, readings.step)
-        known = yield from ask.recall(fresh)
+        known = yield from commands.recall(fresh)
         for item in fresh:
             readings.remember(item.id, known.get(item.id))
 
@@ -380,12 +547,12 @@ class Walk:
 
 def future_of(now: datetime, bookmark: Bookmark) -> datetime:
     """What is dated after this is in the future, and not by a clock that is a little ahead."""
-    return now + timedelta(seconds=bookmark.lateness_seconds + ask.LATENESS_UNTIMED_SECONDS)
+    return now + timedelta(seconds=bookmark.lateness_seconds + commands.LATENESS_UNTIMED_SECONDS)
 
 
 def timed(page: PageSeen, bookmark: Bookmark) -> Bookmark:
     """The bookmark with the lateness that the answer's clock calls for."""
     if page.is_server_clock:
         return bookmark
-    lateness = max(bookmark.lateness_seconds, ask.LATENESS_UNTIMED_SECONDS)
+    lateness = max(bookmark.lateness_seconds, commands.LATENESS_UNTIMED_SECONDS)
     return replace(bookmark, lateness_seconds=lateness)

@@ -20,14 +20,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from connector.engine.push_asks import Claimant, Move
+from connector.engine.push_commands import Claimant, Move
 from connector.engine.push_plan import fingerprint, subject
-from connector.engine.push_states import State
-from connector.engine.task import Task
+from connector.engine.push_states import State, Task
 from connector.errors import LakehouseError, PushJournalUnreached, SettingsError
-from connector.lakehouse.catalog import connected, psycopg_of, without_secrets
-from connector.lakehouse.place import Place
-from connector.settings import Settings
+from connector.lakehouse.attaching import Place, connected, psycopg_of, without_secrets
+from connector.settings.model import Settings
 
 if TYPE_CHECKING:
     from psycopg import Connection

@@ -8,22 +8,3 @@ A file per concern: `file.py` opens it, `migrations.py` has its tables, `request
 `leases.py` are functions over an open connection, and `Ledger` holds their transactions. `Purse`
 pays for one run's requests, and `Turn` keeps the run's lease as well.
 """
-
-from connector.ledger.leases import Lease
-from connector.ledger.ledger import Ledger, Spender, Standing, terms_of
-from connector.ledger.owner import Owner
-from connector.ledger.purse import Purse
-from connector.ledger.requests import Exhaustion
-from connector.ledger.turn import Turn
-
-__all__ = [
-    "Exhaustion",
-    "Lease",
-    "Ledger",
-    "Owner",
-    "Purse",
-    "Spender",
-    "Standing",
-    "Turn",
-    "terms_of",
-]

@@ -14,16 +14,17 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from connector.engine.push_asks import Attempt, Move
+from connector.client.request import Request
+from connector.engine.push_commands import Attempt, Move
 from connector.engine.push_plan import Plan, Terms
 from connector.engine.push_states import FOR_A_PERSON, State
-from connector.errors import LeaseLost, UnknownName
-from connector.ledger import push_claims as claims
-from connector.ledger import push_portions as portions
-from connector.ledger import push_reads as reads
-from connector.ledger import push_writes as writes
-from connector.ledger.ledger import Ledger
-from connector.ledger.push_reads import (
+from connector.errors import UnknownName
+from connector.errors_api import LeaseLost
+from connector.ledger import claims
+from connector.ledger import journal_portions as portions
+from connector.ledger import journal_reads as reads
+from connector.ledger import journal_writes as writes
+from connector.ledger.journal_reads import (
     AttemptRecord,
     BatchRecord,
     BeforeImage,
@@ -33,8 +34,8 @@ from connector.ledger.push_reads import (
     RowRecord,
     Work,
 )
-from connector.ledger.push_writes import UNFINISHED
-from connector.wire import Request
+from connector.ledger.journal_writes import UNFINISHED
+from connector.ledger.ledger import Ledger
 
 PUSH_LEASE = "push"
 """What there is one of at a time, for each account: whatever writes to the API."""

@@ -16,16 +16,23 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from connector.catalog import CATALOG
-from connector.engine.push_asks import Move
+from connector.catalog.resource import Declaration
+from connector.catalog.value import MARK, VALUE_ERASED, is_redacted
+from connector.engine.push_commands import Move
 from connector.engine.push_plan import RowProblem
-from connector.ledger import push_writes as writes
+from connector.ledger import journal_writes as writes
+from connector.ledger.journal_reads import Key
+from connector.ledger.journal_writes import Stamp
 from connector.ledger.migrations import OPEN
-from connector.ledger.push_reads import Key
-from connector.ledger.push_writes import Stamp
-from connector.resource import Declaration
-from connector.suppression import Group, Mention, Person, owned
-from connector.suppression.reduction import changed_elsewhere, is_own, marked_groups
-from connector.value import MARK, VALUE_ERASED, is_redacted
+from connector.suppression.owners import Group
+from connector.suppression.person import (
+    Mention,
+    Person,
+    changed_elsewhere,
+    is_own,
+    marked_groups,
+    owned,
+)
 
 _TASK_MAPPINGS = ("fields", "afterwards", "base", "identity")
 _TEXTS: Mapping[str, tuple[str, ...]] = {

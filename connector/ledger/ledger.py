@@ -24,13 +24,13 @@ from connector.engine.quota import (
     shown,
     usual_day,
 )
-from connector.errors import QuotaSpent
-from connector.ledger import leases, requests
-from connector.ledger.file import connect, naming_errors, transaction
-from connector.ledger.leases import Lease
-from connector.ledger.owner import Owner
+from connector.errors_api import QuotaSpent
+from connector.ledger import lease as leases
+from connector.ledger import requests
+from connector.ledger.lease import Lease, Owner
 from connector.ledger.requests import Block, Exhaustion, Server
-from connector.settings import Settings
+from connector.ledger.sqlite_file import connect, naming_errors, transaction
+from connector.settings.model import Settings
 
 LEDGER_FILE = "ledger.sqlite"
 

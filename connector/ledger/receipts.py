@@ -17,12 +17,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
-from connector.disk import replacing
-from connector.errors import ErasuresUnknown
-from connector.errors.files import naming
-from connector.sources import RECEIPTS_FOLDER
-from connector.stamp import new_id
-from connector.suppression import KEY_FILE, Kind, Mention
+from connector.errors import ErasuresUnknown, naming
+from connector.settings.layers import RECEIPTS_FOLDER
+from connector.suppression.identifiers import KEY_FILE, Kind
+from connector.suppression.person import Mention
+from connector.system.atomic_files import replacing
+from connector.system.log import new_id
 
 T = TypeVar("T")
 

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from datetime import date
 
 from connector.report import charts
-from connector.report.figure import Column, Figure, Section, Shown, Table
+from connector.report.figure import Column, Figure, Section, Shown, Table, count, of, plain, share
 from connector.report.published import Published, Row, total
-from connector.report.words import count, of, plain, share
 
 _DECIDED_MIN = 5
 """A rate of fewer decisions than these says nothing about a stage."""

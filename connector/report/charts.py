@@ -7,12 +7,93 @@ to the width of a column and never beyond reading size.
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, NamedTuple
+
+import vl_convert
 
 from connector.report.figure import Chart
-from connector.report.palette import SERIES, variable
+
+# -- Drawing ---------------------------------------------------------------------------------------
+# Charts as pictures in the page: Vega-Lite in, plain SVG out, with no script and no address.
+
+
+_VERSION = "5.21"
+"""The Vega-Lite that the specifications are written in; the library carries several."""
+
+_TAG = re.compile(r"<[^>]*>")
+_NOISE = re.compile(
+    r"""\s(?:xmlns(?::\w+)?|version|role|aria-\w+|pointer-events|opacity="1"|class
+    |font-family)(?:="[^"]*")?(?=[\s/>])""",
+    re.VERBOSE,
+)
+_NUMBER = re.compile(r"(\d+\.\d{2})\d{3,}")
+
+
+def draw(chart: Chart) -> str:
+    """The chart as an `svg` element to be put into a page of HTML.
+
+    What the picture says to a screen reader is left out of it: the page has a text of its own in
+    its place. The text in it takes the page's font, and its colours are the page's variables.
+    """
+    drawn = vl_convert.vegalite_to_svg(
+        dict(chart.specification), vl_version=_VERSION, allowed_base_urls=[]
+    )
+    slim = _TAG.sub(lambda tag: _NUMBER.sub(r"\1", _NOISE.sub("", tag.group())), drawn)
+    return slim.replace("<svg", '<svg aria-hidden="true" focusable="false"', 1)
+
+
+# -- Palette ---------------------------------------------------------------------------------------
+# The report's colours, each once for the light theme and once for the dark one.
+#
+# Charts and styles name them as CSS variables, so that one drawing serves both themes and print.
+# Blue, orange and grey differ in lightness as well as in hue: they stay apart for readers who see
+# no red or no green, and on a printer without colour.
+
+
+Theme = Literal["light", "dark"]
+
+
+class Shade(NamedTuple):
+    """One colour in both themes, as #rrggbb."""
+
+    light: str
+    dark: str
+
+
+PALETTE: Mapping[str, Shade] = {
+    "paper": Shade("#f7f5f0", "#14171b"),
+    "card": Shade("#ffffff", "#1c2026"),
+    "ink": Shade("#1c2127", "#ecebe7"),
+    "muted": Shade("#555d67", "#a8b0ba"),
+    "line": Shade("#dedad1", "#353b44"),
+    "link": Shade("#0f5683", "#7fbfec"),
+    "first": Shade("#0e4f7d", "#5aaee4"),
+    "second": Shade("#c0610f", "#f0b064"),
+    "third": Shade("#8b949e", "#7d8792"),
+    "fourth": Shade("#2b2b33", "#e4e1f7"),
+    "warn": Shade("#93400b", "#f3b27a"),
+}
+"""Every colour by its name. `paper` and `card` are surfaces, `ink`, `muted`, `link` and `warn` are
+written on them, `first` to `fourth` are what charts draw with.
+"""
+
+SURFACES = ("paper", "card")
+TEXTS = ("ink", "muted", "link", "warn")
+SERIES = ("first", "second", "third", "fourth")
+
+
+def variable(name: str) -> str:
+    """The colour as charts and styles write it. Raises `KeyError` for one that is not declared."""
+    assert name in PALETTE, name
+    return f"var(--{name})"
+
+
+# -- Charts ----------------------------------------------------------------------------------------
+#
+
 
 WIDTH = 360
 """Pixels across, which is what a phone has; text is 13 pixels high."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from connector.errors import counted
 from connector.report import charts
-from connector.report.figure import Column, Figure, Section, Shown, Table
+from connector.report.figure import Column, Figure, Section, Shown, Table, count, of
 from connector.report.published import Published, total
-from connector.report.words import count, of
-from connector.words import counted
 
 _DRAWN_MAX = 12
 

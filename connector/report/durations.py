@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from connector.report import charts
-from connector.report.figure import Column, Figure, Section, Shown, Table
+from connector.report.figure import Column, Figure, Section, Shown, Table, days, of, plain, share
 from connector.report.published import Published, Row
-from connector.report.words import days, of, plain, share
 
 _WIDTHS = (1, 2, 5, 7, 14, 30, 60, 90, 180, 365)
 _BANDS_MAX = 10

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from connector.errors import counted
 from connector.report import charts
-from connector.report.figure import Chart, Column, Figure, Section, Shown, Table
+from connector.report.figure import Chart, Column, Figure, Section, Shown, Table, money, share
 from connector.report.published import Published, Row, months, total
-from connector.report.words import money, share
-from connector.words import counted
 
 _MONTHS_BEFORE = 6
 _MONTHS_AFTER = 12

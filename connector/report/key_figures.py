@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from connector.errors import counted
 from connector.report.fees import FORECAST_NEEDS, coming, forecast_rows
-from connector.report.figure import KeyFigure, KeyQuestion
+from connector.report.figure import NOTHING, KeyFigure, KeyQuestion, count, days, money, of, share
 from connector.report.people import ACTIVITY_NEEDS, recent
 from connector.report.published import Published, total
-from connector.report.words import NOTHING, count, days, money, of, share
-from connector.words import counted
 
 Drawn = tuple[tuple[str, ...], str, Mapping[str, Any]]
 

@@ -15,13 +15,14 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from connector.report import candidates, content, durations, fees, health, jobs, people
-from connector.report.drawing import draw
-from connector.report.figure import Answered, Figure, KeyFigure, Section
+from connector.report import candidates, content, durations, fees, jobs, people
+from connector.report import mirror as health
+from connector.report.charts import PALETTE, draw
+from connector.report.figure import Answered, Figure, KeyFigure, Section, age, capital, moment
 from connector.report.key_figures import key_figures
-from connector.report.palette import PALETTE
-from connector.report.published import Published
-from connector.report.words import age, capital, moment
+from connector.report.published import Published, opened
+from connector.system.atomic_files import replacing
+from connector.warehouse.duckdb_file import naming_errors
 
 SECTIONS: tuple[Section, ...] = (
     candidates.SECTION,
@@ -118,3 +119,39 @@ def _number(value: Any) -> Any:
         return {name: _number(each) for name, each in value.items()}
     is_plain = value is None or isinstance(value, bool | int | float | str)
     return value if is_plain else float(value)
+
+
+# -- Writing ---------------------------------------------------------------------------------------
+# A page put in place on the disk: whole or not at all, and for its owner's eyes alone.
+
+
+def put(path: Path, text: str) -> None:
+    """Write the text in place of whatever the file was, readable by its owner alone.
+
+    Whoever reads the file meanwhile sees the old text or the new one. Raises `DiskFull` or another
+    `WarehouseError`.
+    """
+    with naming_errors(path), replacing(path) as file:
+        file.write(text.encode())
+
+
+REPORT_FILE = "recruitment.html"
+"""The page's name beside the published file."""
+
+
+def write_report(
+    file: Path, out: Path, *, written_at: datetime, account: str | None = None
+) -> Page:
+    """Write the page of the published `file` to `out`, and return it.
+
+    `written_at` is the present moment, which the data's age is counted to; `account` stands in the
+    title. Everything is read as of one publication. `out` is replaced at once, and only its owner
+    may read it.
+
+    Raises `NothingPublished` where there is no file, `MartsMissing` where it has no marts, or
+    another `WarehouseError`.
+    """
+    with opened(file) as published:
+        page = make_page(published, written_at=written_at, account=account)
+    put(out, page.html)
+    return page

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from connector.errors import counted
 from connector.report import charts
-from connector.report.figure import Column, Figure, Section, Shown, Table
-from connector.report.leads import BY_SOURCE, BY_STATUS
+from connector.report.figure import Column, Figure, Section, Shown, Table, count, of, plain, share
+from connector.report.jobs import BY_SOURCE, BY_STATUS
 from connector.report.published import Published, Row, months, total
-from connector.report.words import count, of, plain, share
-from connector.words import counted
 
 _MONTHS = 12
 _DRAWN_MAX = 12

@@ -17,7 +17,7 @@ from typing import Any
 
 from connector.errors import MartsMissing, NothingPublished
 from connector.report.figure import Needs
-from connector.warehouse.moment import from_microseconds
+from connector.warehouse.duckdb_file import from_microseconds
 from connector.warehouse.query import Answer, asking
 
 Row = Mapping[str, Any]

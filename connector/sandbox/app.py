@@ -25,11 +25,9 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from connector.catalog import CATALOG
-from connector.resource import Declaration, Operation
-from connector.sandbox.answer import Answer, Body, Rejection
-from connector.sandbox.exchange import Exchange, Reply
+from connector.catalog.resource import Declaration, Operation
+from connector.sandbox.exchange import Allowance, Answer, Body, Exchange, Limits, Rejection, Reply
 from connector.sandbox.faults import Faults
-from connector.sandbox.limits import Allowance, Limits
 from connector.sandbox.store import Store
 
 PREFIX = "/api/v1"

@@ -22,10 +22,19 @@ from connector.catalog import CATALOG
 from connector.catalog import declaration as declared
 from connector.errors import SettingsError
 from connector.sandbox.behaviour import Behaviours
-from connector.sandbox.counters import count_all, count_for
-from connector.sandbox.moment import Clock, keep, show, truncate, wall_clock
-from connector.sandbox.shape import Shape
-from connector.sandbox.shelf import Row, Shelf, Stored
+from connector.sandbox.shelf import (
+    Clock,
+    Row,
+    Shape,
+    Shelf,
+    Stored,
+    count_all,
+    count_for,
+    keep,
+    show,
+    truncate,
+    wall_clock,
+)
 
 MEMORY = ":memory:"
 # Names the layout of the file; another layout cannot be read as this one.

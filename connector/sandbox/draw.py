@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from uuid import NAMESPACE_DNS, UUID, uuid5
 
 from connector.sandbox import vocabulary as words
-from connector.sandbox.transitions import slug
+from connector.sandbox.validation import slug
 
 T = TypeVar("T")
 

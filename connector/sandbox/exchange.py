@@ -7,14 +7,107 @@ exchange knows no resource and no rule of the API; serving is the application's.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import math
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Protocol
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol, assert_never
 
 from starlette.types import Message, Receive, Scope, Send
 
-from connector.sandbox.limits import Allowance
+from connector.sandbox.behaviour import Behaviours
+
+# -- Limits ----------------------------------------------------------------------------------------
+# How many requests are left: the minute's window and the month's allowance (API 8).
+#
+# Both belong to the workspace's plan and are shared by its keys. The clock is passed into every
+# call. This module sends nothing; the application asks it before each request and shows its
+# figures in the headers.
+
+
+WINDOW_SECONDS = 60
+PER_MINUTE_DEFAULT = 1_000_000
+"""The limit where none is asked for: headers are always sent, and nobody meets it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """The figures of the three headers: `reset_at` is a Unix timestamp in whole seconds."""
+
+    limit: int
+    remaining: int
+    reset_at: int
+
+
+class Limits:
+    """Counts requests within a minute and within a calendar month (UTC)."""
+
+    def __init__(
+        self, behaviours: Behaviours, *, per_minute: int | None, per_month: int | None
+    ) -> None:
+        self.per_minute = PER_MINUTE_DEFAULT if per_minute is None else per_minute
+        self.per_month = per_month
+        self._behaviours = behaviours
+        # When requests leave the window, with how many: one entry, unless the window slides.
+        self._leaving: deque[tuple[float, int]] = deque()
+        self._spent = 0
+        self._month = (0, 0)
+        self._spent_in_month = 0
+
+    def spend(self, now: datetime) -> bool:
+        """Count one request, if one is left; says whether it was."""
+        self._forget(now)
+        if self._spent >= self.per_minute or self._is_month_spent():
+            return False
+        leaves_at, together = self._end(now), 0
+        if self._leaving and self._leaving[-1][0] == leaves_at:
+            _, together = self._leaving.pop()
+        self._leaving.append((leaves_at, together + 1))
+        self._spent += 1
+        self._spent_in_month += 1
+        return True
+
+    def allowance(self, now: datetime) -> Allowance:
+        """What the headers of an answer at this moment say."""
+        self._forget(now)
+        remaining = self.per_minute - self._spent
+        reset_at = self._leaving[0][0] if self._leaving else self._end(now)
+        if self._is_month_spent():
+            remaining = 0
+            if self._behaviours.month_reset == "month":
+                reset_at = _next_month(now).timestamp()
+        return Allowance(self.per_minute, remaining, math.ceil(reset_at))
+
+    def _is_month_spent(self) -> bool:
+        return self.per_month is not None and self._spent_in_month >= self.per_month
+
+    def _end(self, now: datetime) -> float:
+        """When a request of this moment leaves the window."""
+        at = now.timestamp()
+        if self._behaviours.rate_window == "aligned":
+            return at - at % WINDOW_SECONDS + WINDOW_SECONDS
+        if self._behaviours.rate_window == "first_request" and self._leaving:
+            return self._leaving[0][0]
+        return at + WINDOW_SECONDS
+
+    def _forget(self, now: datetime) -> None:
+        """Drop what belongs to an earlier window or month."""
+        while self._leaving and now.timestamp() >= self._leaving[0][0]:
+            self._spent -= self._leaving.popleft()[1]
+        month = (now.astimezone(UTC).year, now.astimezone(UTC).month)
+        if month != self._month:
+            self._month, self._spent_in_month = month, 0
+
+
+def _next_month(now: datetime) -> datetime:
+    first = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    return (first + timedelta(days=32)).replace(day=1)
+
+
+# -- Exchange --------------------------------------------------------------------------------------
+#
+
 
 JSON = b"application/json"
 
@@ -140,3 +233,88 @@ class Exchange:
 
 HANG_UP_SECONDS_MAX = 5
 """How long the end of a connection may take before the exchange is given up."""
+
+
+# -- Answer ----------------------------------------------------------------------------------------
+# What the store says: an `Answer`, or a `Rejection` with the API's error body (API 4, 7).
+#
+# This module knows no HTTP beyond status numbers; the application turns both into responses.
+
+
+Body = dict[str, Any]
+"""A JSON object, as a request or an answer carries it."""
+
+CODES: Mapping[int, str] = {
+    400: "bad_request",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    422: "validation_error",
+    429: "rate_limit_exceeded",
+    500: "server_error",
+}
+"""The `error` of each status; the API shows that of 422 alone (API 7.3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A success: its status and its envelope, which is None for 204."""
+
+    status: int
+    body: Body | None
+
+    @property
+    def record(self) -> Body:
+        """The `data` of an answer about one record. Raises `KeyError` for a delete's."""
+        record: Body = (self.body or {})["data"]
+        return record
+
+    @property
+    def items(self) -> list[Body]:
+        """The `data` of a list. Raises `KeyError` for a delete's answer."""
+        items: list[Body] = (self.body or {})["data"]
+        return items
+
+    @property
+    def pagination(self) -> dict[str, int]:
+        """The `pagination` of a list. Raises `KeyError` for other answers."""
+        pagination: dict[str, int] = (self.body or {})["pagination"]
+        return pagination
+
+
+class Rejection(Exception):
+    """A request that the API refuses: the status, a sentence, and messages by field for 422."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        errors: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        super().__init__(f"{status}: {message}")
+        self.status, self.message = status, message
+        self.errors = None if errors is None else {k: list(v) for k, v in errors.items()}
+
+    def body(self, behaviours: Behaviours) -> Body:
+        """The error body of API 7; for statuses other than 422 as `error_bodies` says."""
+        if self.errors is not None:
+            return {
+                "error": CODES[self.status],
+                "message": self.message,
+                "errors": self.errors,
+            }
+        match behaviours.error_bodies:
+            case "full":
+                return {"error": CODES.get(self.status, "error"), "message": self.message}
+            case "message":
+                return {"message": self.message}
+            case "empty":
+                return {}
+            case other:
+                assert_never(other)
+
+
+def invalid(errors: Mapping[str, Sequence[str]]) -> Rejection:
+    """The 422 for these messages by field (API 7.1)."""
+    return Rejection(422, "The given data was invalid.", errors)

@@ -18,8 +18,7 @@ from fnmatch import fnmatchcase
 from threading import RLock
 from typing import Literal, Protocol
 
-from connector.sandbox.answer import CODES
-from connector.sandbox.exchange import Exchange
+from connector.sandbox.exchange import CODES, Exchange
 
 When = Literal["before", "after"]
 """Whether the fault comes before the request has had its effect, or after."""

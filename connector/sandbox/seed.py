@@ -14,10 +14,17 @@ from types import MappingProxyType
 
 from connector.catalog import CATALOG
 from connector.errors import SettingsError, UnknownName
-from connector.sandbox.content_records import content_item, content_type
 from connector.sandbox.direct import DirectStore
-from connector.sandbox.draw import LEAD_STATUSES, USERS, Agency, Draw
-from connector.sandbox.records import booking, candidate, company, job, lead
+from connector.sandbox.draw import Agency, Draw
+from connector.sandbox.records import (
+    booking,
+    candidate,
+    company,
+    content_item,
+    content_type,
+    job,
+    lead,
+)
 from connector.sandbox.shelf import Stored
 
 COUNTS_DEFAULT: Mapping[str, int] = MappingProxyType(
@@ -121,6 +128,3 @@ def _groups(total: int) -> Iterator[int]:
         size = total if total < 2 * _IMPORT_MIN else max(_IMPORT_MIN, total // 6)
         yield min(size, total)
         total -= size
-
-
-__all__ = ["COUNTS_DEFAULT", "LEAD_STATUSES", "USERS", "seed_store"]

@@ -20,10 +20,10 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from connector.errors import ConnectorError
 from connector.sandbox.app import ALL_SCOPES, Application, Between, Served
 from connector.sandbox.behaviour import Behaviours
+from connector.sandbox.exchange import Limits
 from connector.sandbox.faults import Faults
-from connector.sandbox.limits import Limits
-from connector.sandbox.moment import Clock, wall_clock
 from connector.sandbox.seed import seed_store
+from connector.sandbox.shelf import Clock, wall_clock
 from connector.sandbox.store import Store
 
 KEY_DEFAULT = "sandbox-key"

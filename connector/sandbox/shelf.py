@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from typing import Any
 
 from connector.catalog import CATALOG
-from connector.resource import Declaration
-from connector.value import Kind
+from connector.catalog.resource import Declaration
+from connector.catalog.value import Kind
+from connector.sandbox.behaviour import Behaviours
 
 Stored = dict[str, Any]
 """A record as kept: every field that has a value, the write-only ones and undeclared ones too.
@@ -214,3 +216,158 @@ class Shelf:
 
 def _text(record: Stored) -> str:
     return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+
+
+# -- Moment ----------------------------------------------------------------------------------------
+# Timestamps as the store keeps them and as answers show them.
+#
+# Kept, every timestamp is one fixed-width text in UTC, so that texts sort as times do; shown, it
+# has the precision and the suffix that the behaviours ask for. This module reads no clock.
+
+
+Clock = Callable[[], datetime]
+"""What tells the server's time: an aware datetime. A simulation passes its own."""
+
+_MICROSECONDS_KEPT = {"microseconds": 1, "milliseconds": 1_000, "seconds": 1_000_000}
+# The lengths of a kept text without its suffix, by the precision that is shown.
+_LENGTHS = {"microseconds": 26, "milliseconds": 23, "seconds": 19}
+_LENGTH_KEPT = 27
+_SUFFIXES = {"Z": "Z", "offset": "+00:00", "none": ""}
+
+
+def wall_clock() -> datetime:
+    """The machine's time, in UTC."""
+    return datetime.now(UTC)
+
+
+def keep(moment: datetime) -> str:
+    """The text under which an aware moment is kept: UTC, microseconds, `Z`."""
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+def truncate(moment: datetime, behaviours: Behaviours) -> datetime:
+    """The moment in the precision that the server keeps (`timestamp_precision`)."""
+    unit = _MICROSECONDS_KEPT[behaviours.timestamp_precision]
+    return moment.replace(microsecond=moment.microsecond // unit * unit)
+
+
+def read_date(text: str) -> date:
+    """The day of a `YYYY-MM-DD` text, and of no other form. Raises `ValueError`."""
+    if len(text) != len("2024-01-31"):
+        raise ValueError(text)
+    return date.fromisoformat(text)
+
+
+def show(kept: str, behaviours: Behaviours) -> str:
+    """A kept text as answers show it (API conventions: any ISO 8601 form in UTC).
+
+    A text of another form, which only a test can have put there, is shown as it is.
+    """
+    if len(kept) != _LENGTH_KEPT:
+        return kept
+    digits = kept[: _LENGTHS[behaviours.timestamp_precision]]
+    return digits + _SUFFIXES[behaviours.timestamp_suffix]
+
+
+# -- Shape -----------------------------------------------------------------------------------------
+# How a stored record is shown: as a detail, as a list item, in which timestamps and nulls.
+#
+# The declared shapes decide (API 2); this module reads no store and changes nothing.
+
+
+EXTRA_FIELD = "workspace_id"
+_EXTRA_VALUE = "5f0c7f5e-9d0f-4c6b-8a53-0d5e8a7c1b11"
+
+
+class Shape:
+    """One resource's two shapes, under given behaviours."""
+
+    def __init__(self, declaration: Declaration, behaviours: Behaviours) -> None:
+        self._behaviours = behaviours
+        declared = declaration.fields
+        self._declared = frozenset(declared)
+        self._detail = tuple(each.name for each in declaration.detail_fields)
+        self._item = tuple(each.name for each in declaration.item_fields)
+        if declaration.name == "content_types" and behaviours.content_type_items != "declared":
+            self._item += ("updated_at",)
+        self._datetimes = frozenset(
+            name for name, each in declared.items() if each.kind is Kind.DATETIME
+        )
+        self._write_only = tuple(name for name, each in declared.items() if each.write_only)
+
+    def detail(self, record: Stored, computed: Mapping[str, Any]) -> dict[str, Any]:
+        """The record as a detail answer shows it: every declared field, and undeclared ones."""
+        extras = [n for n in record if n not in self._declared and not n.startswith("_")]
+        return self._shown(record, computed, (*self._detail, *extras))
+
+    def item(self, record: Stored, computed: Mapping[str, Any]) -> dict[str, Any]:
+        """The record as a list shows it: exactly the declared list shape."""
+        return self._shown(record, computed, self._item)
+
+    def hidden(self, record: Stored) -> dict[str, Any]:
+        """The write-only fields of the record, which no answer shows."""
+        return {name: record.get(name) for name in self._write_only}
+
+    def pick(self, detail: Mapping[str, Any], names: Collection[str] | None) -> dict[str, Any]:
+        """The detail, or those of its fields that an answer echoes (API 4.7)."""
+        if names is None:
+            return dict(detail)
+        return {name: value for name, value in detail.items() if name in names}
+
+    def _shown(
+        self, record: Stored, computed: Mapping[str, Any], names: Iterable[str]
+    ) -> dict[str, Any]:
+        read = record.get
+        shown = {name: read(name) for name in names}
+        for name in self._datetimes:
+            if isinstance(kept := shown.get(name), str):
+                shown[name] = show(kept, self._behaviours)
+        shown |= {name: value for name, value in computed.items() if name in shown}
+        if self._behaviours.nulls == "absent":
+            shown = {name: value for name, value in shown.items() if value is not None}
+        if self._behaviours.extra_fields == "shown":
+            shown[EXTRA_FIELD] = _EXTRA_VALUE
+        return shown
+
+
+# -- Counters --------------------------------------------------------------------------------------
+# A company's counters, computed from jobs and bookings whenever they are shown (API 2.3).
+#
+# What counts as active, or as a placement, is not shown; the two conditions below are ours.
+# Counting writes nothing, so that a counter changes while the company's `updated_at` stands.
+
+
+_ACTIVE = "t.status = 'published'"
+_PLACEMENT = (
+    "t.booking_type IN ('contract', 'permanent') "
+    "AND t.status IN ('confirmed', 'in_progress', 'completed')"
+)
+
+Counters = dict[str, int]
+
+
+def count_for(companies: Iterable[str], jobs: Shelf, bookings: Shelf) -> dict[str, Counters]:
+    """The three counters of each company by its id."""
+    ids = tuple(companies)
+    counted = {id: {"jobs_count": 0, "active_jobs_count": 0, "placements_count": 0} for id in ids}
+    among = Where(f"t.company_id IN ({', '.join('?' * len(ids))})", ids)
+    for name, shelf, where in (
+        ("jobs_count", jobs, among),
+        ("active_jobs_count", jobs, among.narrowed(_ACTIVE)),
+        ("placements_count", bookings, among.narrowed(_PLACEMENT)),
+    ):
+        for id, number in shelf.tally(where, "company_id"):
+            counted[id][name] = number
+    return counted
+
+
+def count_all(jobs: Shelf, bookings: Shelf) -> dict[str, Counters]:
+    """The counters of every company that has any, by its id."""
+    present = Where("t.company_id IS NOT NULL")
+    ids = {id for shelf in (jobs, bookings) for id, _ in shelf.tally(present, "company_id")}
+    counted: dict[str, Counters] = {}
+    listed = sorted(ids)
+    # In slices, since SQLite bounds the parameters of one statement.
+    for start in range(0, len(listed), 500):
+        counted |= count_for(listed[start : start + 500], jobs, bookings)
+    return counted

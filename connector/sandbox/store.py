@@ -14,16 +14,12 @@ from typing import Any
 from uuid import UUID
 
 from connector.catalog import declaration as declared
-from connector.resource import Declaration, Operation
-from connector.sandbox.answer import Answer, Body, Rejection, invalid
-from connector.sandbox.content import check_content
-from connector.sandbox.counters import count_for
+from connector.catalog.resource import Declaration, Operation
 from connector.sandbox.direct import DirectStore
-from connector.sandbox.listing import Listing, read_listing
-from connector.sandbox.moment import keep
-from connector.sandbox.shelf import Row, Stored, Where
-from connector.sandbox.transitions import check_transition, fill_in
-from connector.sandbox.validation import check_body
+from connector.sandbox.exchange import Answer, Body, Rejection, invalid
+from connector.sandbox.list_query import Listing, read_listing
+from connector.sandbox.shelf import Row, Stored, Where, count_for, keep
+from connector.sandbox.validation import check_body, check_content, check_transition, fill_in
 
 Interlude = Callable[[], None]
 """What happens between counting a list and reading its rows, where `total` is `earlier`."""

@@ -7,20 +7,21 @@ is asked of the caller.
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Callable, Mapping
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from connector.field import AcceptedWhen, AtLeastOneOf, Field, Input, RequiredWhen
-from connector.resource import Declaration
-from connector.sandbox.answer import Body, invalid
+from connector.catalog.field import AcceptedWhen, AtLeastOneOf, Field, Input, RequiredWhen
+from connector.catalog.resource import Declaration
+from connector.catalog.value import Kind, read_datetime
 from connector.sandbox.behaviour import Behaviours
-from connector.sandbox.moment import keep, read_date, truncate
-from connector.sandbox.shelf import Stored, relations
-from connector.value import Kind, read_datetime
+from connector.sandbox.exchange import Body, invalid
+from connector.sandbox.shelf import Stored, keep, read_date, relations, truncate
 
 Messages = dict[str, list[str]]
 Exists = Callable[[str, str], bool]
@@ -252,3 +253,170 @@ def _check_companions(
         state = values.get(rule.on, stored.get(rule.on))
         if state not in rule.values:
             errors[rule.field] = [f"is accepted only when {rule.on} is {rule.values[0]}"]
+
+
+# -- Transitions -----------------------------------------------------------------------------------
+# Which state may follow which, and what the server fills in by itself (API 3).
+#
+# Transitions are not shown; `transitions=restricted` makes the final states below final. Nothing
+# here reads a store or a clock.
+
+
+FINAL: Mapping[str, frozenset[str]] = {
+    "jobs": frozenset({"filled", "cancelled"}),
+    "candidates": frozenset({"placed", "rejected"}),
+    "companies": frozenset({"archived"}),
+    "bookings": frozenset({"completed", "cancelled"}),
+}
+"""The states that `transitions=restricted` never leaves, by resource."""
+
+_NOT_IN_SLUGS = re.compile(r"[^a-z0-9]+")
+
+
+def check_transition(
+    declaration: Declaration, before: Stored, values: Stored, behaviours: Behaviours
+) -> None:
+    """Refuse to leave a final state, where `transitions` is `restricted`."""
+    state = before.get("status")
+    wanted = values.get("status", state)
+    is_final = state in FINAL.get(declaration.name, ())
+    if behaviours.transitions == "restricted" and is_final and wanted != state:
+        raise invalid({"status": [f"cannot leave {state}"]})
+
+
+def fill_in(declaration: Declaration, record: Stored, before: Stored | None, stamp: str) -> None:
+    """Give a new or changed record what the server decides: state, slug, publication, meeting.
+
+    `before` is the record as it was, None for a new one; `stamp` is the time of the change.
+    """
+    fields = declaration.fields
+    if before is None and "status" in fields and record.get("status") is None:
+        record["status"] = initial_status(declaration)
+    if "slug" in fields and not record.get("slug"):
+        title = str(record.get("title") or declaration.singular)
+        # A job's public address is made once and is its own; an item's is its title.
+        suffix = "" if fields["slug"].create.accepted else f"-{record['id'][:8]}"
+        record["slug"] = slug(title) + suffix
+    is_published = "published_at" in fields and record.get("status") == "published"
+    if is_published and not record.get("published_at"):
+        record["published_at"] = stamp
+    if "meeting_join_url" in fields:
+        _fill_in_meeting(record)
+
+
+def initial_status(declaration: Declaration) -> str:
+    """The state of a record that is created without one: the first that create accepts."""
+    status = declaration.fields["status"]
+    return (status.create.values or status.values)[0]
+
+
+def slug(title: str) -> str:
+    """The title as it stands in an address."""
+    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
+    return _NOT_IN_SLUGS.sub("-", plain).strip("-") or "untitled"
+
+
+def _fill_in_meeting(record: Stored) -> None:
+    """An online meeting on a platform has a number, a password and an address."""
+    if record.get("meeting_platform") and not record.get("meeting_id"):
+        number = int(record["id"].replace("-", ""), 16) % 10**10
+        record["meeting_id"] = f"{number:010d}"
+        record["meeting_password"] = record["id"][-6:]
+        record["meeting_join_url"] = f"https://meet.example.com/j/{record['meeting_id']}"
+
+
+# -- Content ---------------------------------------------------------------------------------------
+# The `fields` of a content item against the fields of its content type (API 2.6, 2.7).
+#
+# Which values each `field_type` takes is not shown; what this module accepts is what a form with
+# such a field would send. It reads no store.
+
+
+def check_content(
+    type_fields: Sequence[Mapping[str, Any]],
+    given: Mapping[str, Any],
+    operation: Literal["create", "update"],
+    behaviours: Behaviours,
+) -> tuple[dict[str, Any], Messages]:
+    """The values to store by `field_key`, and messages by `fields.<field_key>`."""
+    by_key = {each["field_key"]: each for each in type_fields}
+    values: dict[str, Any] = {}
+    errors: Messages = {}
+    for key, value in given.items():
+        if key not in by_key:
+            if behaviours.unknown_fields == "refused":
+                errors[f"fields.{key}"] = ["is not a field of this content type"]
+            continue
+        if value is not None and (problem := _problem(by_key[key], value)):
+            errors[f"fields.{key}"] = [problem]
+        else:
+            values[key] = value
+    replaces = operation == "create" or behaviours.content_update == "replaced"
+    for key, declared in by_key.items():
+        is_given = key in given or replaces
+        if declared["is_required"] and is_given and given.get(key) in (None, "", []):
+            errors[f"fields.{key}"] = ["is required"]
+    return values, errors
+
+
+def _problem(declared: Mapping[str, Any], value: Any) -> str | None:
+    """Why the value is none of the field's type, or None."""
+    kind = declared["field_type"]
+    accepts, expected = _TYPES.get(kind, _TYPES["text"])
+    # An empty text stands for no value in whatever kind of field a form shows.
+    if value == "" and kind not in ("number", "boolean", "multi_select"):
+        return None
+    if not accepts(value):
+        return f"must be {expected}"
+    options = _options(declared)
+    chosen = value if isinstance(value, list) else [value]
+    if options and any(each not in options for each in chosen):
+        return f"must be one of {', '.join(options)}"
+    return None
+
+
+def _options(declared: Mapping[str, Any]) -> tuple[str, ...]:
+    if declared["field_type"] not in ("select", "multi_select") or not declared["config"]:
+        return ()
+    return tuple(json.loads(declared["config"]).get("options", ()))
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _reads(reader: Callable[[str], object]) -> Callable[[Any], bool]:
+    def accepts(value: Any) -> bool:
+        try:
+            reader(value)
+        except (ValueError, TypeError):
+            return False
+        return True
+
+    return accepts
+
+
+_TYPES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "text": (_is_text, "a string"),
+    "textarea": (_is_text, "a string"),
+    "rich_text": (_is_text, "a string"),
+    "number": (_is_number, "a number"),
+    "select": (_is_text, "a string"),
+    "multi_select": (_is_texts, "an array of strings"),
+    "date": (_reads(read_date), "a date, as 2024-01-31"),
+    "datetime": (_reads(read_datetime), "a date and time, as 2024-01-31T09:30:00Z"),
+    "boolean": (lambda value: isinstance(value, bool), "true or false"),
+    "image": (lambda value: _is_text(value) and is_url(value), "a web address"),
+    "file": (lambda value: _is_text(value) and is_url(value), "a web address"),
+    "url": (lambda value: _is_text(value) and is_url(value), "a web address"),
+    "email": (lambda value: _is_text(value) and is_email(value), "an email address"),
+    "phone": (_is_text, "a string"),
+}

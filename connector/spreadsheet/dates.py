@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from connector.spreadsheet.unreadable import ReadText, ReadTyped, Unreadable
+from connector.spreadsheet.row import ReadText, ReadTyped, Unreadable
 
 _ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
 _MIDNIGHT = re.compile(r"[T ]00:00(:00(\.0+)?)?(Z|\+00:00)?").fullmatch

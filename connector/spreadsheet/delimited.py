@@ -8,16 +8,246 @@ line, which differs behind a cell with line breaks.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
-from collections.abc import Generator, Mapping
+import re
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
+from typing import BinaryIO
 
-from connector.errors import UnknownName
-from connector.errors.spreadsheet import DamagedSpreadsheet, DelimiterUnknown, NoRows
+from connector.errors import (
+    DamagedSpreadsheet,
+    DelimiterUnknown,
+    EncodingUnknown,
+    NoRows,
+    UnknownName,
+)
 from connector.spreadsheet.columns import is_of_report
-from connector.spreadsheet.encoding import LINE_CHARACTERS_MAX, Encoded
-from connector.spreadsheet.source import Source
+from connector.spreadsheet.source_file import Source
+
+# -- Encoding --------------------------------------------------------------------------------------
+# Which encoding a text file has: said, marked or proven, and otherwise asked for.
+#
+# In this order: what the person said; a byte order mark; UTF-16 where every second byte of the
+# start is NUL; UTF-8 where the whole file is valid UTF-8, which text in another encoding hardly
+# ever is. What remains is an old one-byte encoding, and any of them would do without an error: many
+# letters would be wrong and nobody would know. So the file is refused, with Windows' western
+# encoding offered where every byte has a meaning in it, and with cells to judge it by.
+
+
+ENCODINGS: tuple[str, ...] = (
+    *("utf-8", "utf-16", "utf-16-le", "utf-16-be", "utf-32"),
+    *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258"),
+    *("iso8859-1", "iso8859-2", "iso8859-5", "iso8859-7", "iso8859-9", "iso8859-15"),
+    *("cp437", "cp850", "cp852", "cp866", "cp874", "koi8-r", "koi8-u", "mac-roman"),
+    *("cp932", "shift_jis", "euc_jp", "cp949", "euc_kr", "gb18030", "big5", "cp950"),
+)
+"""The encodings that may be said; all names that Python knows them by are understood."""
+
+LINE_CHARACTERS_MAX = 16 * 1024 * 1024
+"""A line that is longer is not read: its length alone would fill the memory."""
+
+OFFERED = "cp1252"
+
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    # Before UTF-16: its little-endian mark begins with that of UTF-16.
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_CHUNK_BYTES = 1024 * 1024
+_HEAD_BYTES = 64 * 1024
+_SAMPLES_MAX = 3
+_SAMPLES_TRIED_MAX = 1_000
+_SAMPLE_CHARACTERS_MAX = 40
+_CELL_REACH = 1_000
+_LETTER = re.compile(r"[^\W\x00-\x7f]")
+_EDGES = ',;\t|"\r\n'
+_UP_TO_EDGE = re.compile(f"[^{_EDGES}]*")
+# Five bytes mean nothing in it, and NUL is in no text of one byte a letter.
+_NOT_IN_CP1252 = b"\x81\x8d\x8f\x90\x9d\0"
+_NULS_CERTAIN, _NULS_LIKELY, _NULS_MIN = 0.4, 0.02, 16
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A text file's encoding, proven to fit its every byte.
+
+    `codec` is what Python decodes with, `name` what people call it. `is_guessed` says that it was
+    neither said nor marked nor proven: UTF-16 known by its NUL bytes. `samples` are cells with
+    letters beyond ASCII.
+    """
+
+    codec: str
+    name: str
+    is_guessed: bool
+    samples: tuple[str, ...]
+
+
+def recognise(source: Source, said: str | None) -> Encoded:
+    """The encoding of the file, whose every byte has been decoded once.
+
+    Raises `EncodingUnknown`, `UnknownName` for an encoding that may not be said,
+    `DamagedSpreadsheet` for a line without end.
+    """
+    with source.open() as file:
+        head = file.read(_HEAD_BYTES)
+    marked = next((codec for mark, codec in _MARKS if head.startswith(mark)), None)
+    patterned = _utf_16_by_nuls(head, _NULS_CERTAIN)
+    # Letters of other scripts have no NUL, but blanks and line ends have.
+    perhaps = _utf_16_by_nuls(head, _NULS_LIKELY) if head.count(0) >= _NULS_MIN else None
+    if said is marked is patterned is None and perhaps is not None:
+        raise _offer(source, perhaps, "every NUL byte is where UTF-16 has them")
+    codec = _said(source, said, marked) if said is not None else marked or patterned or "utf-8"
+    walk = _Walk(source, codec)
+    try:
+        walk.to_the_end()
+    except UnicodeDecodeError as error:
+        raise _misfit(source, codec, said or marked, walk.place_of(error)) from error
+    is_guessed = said is None and marked is None and patterned is not None
+    name = codec.removesuffix("-sig")
+    return Encoded(codec, name, is_guessed, tuple(walk.samples))
+
+
+def _said(source: Source, said: str, marked: str | None) -> str:
+    """The codec of the name that was said. Raises where it is unknown or the file denies it."""
+    known = {codecs.lookup(each).name: each for each in ENCODINGS}
+    try:
+        name = codecs.lookup(said).name
+    except (LookupError, ValueError):
+        name = ""
+    if name == "utf-8-sig":
+        name = "utf-8"
+    if name not in known:
+        raise UnknownName("encoding", said, ENCODINGS)
+    if marked is None:
+        return known[name]
+    if not known[name].startswith(marked.removesuffix("-sig")):
+        raise EncodingUnknown(
+            source.path,
+            f"it begins with the mark of {marked.removesuffix('-sig')}, and {said!r} was said",
+        )
+    return marked
+
+
+def _utf_16_by_nuls(head: bytes, share: float) -> str | None:
+    """UTF-16 without a mark: at least this share of the pairs of bytes have a NUL, and always in
+    the same place.
+    """
+    pairs = len(head) // 2
+    even, odd = head[: 2 * pairs : 2].count(0), head[1 : 2 * pairs : 2].count(0)
+    if even == 0 and odd and odd >= share * pairs:
+        return "utf-16-le"
+    if odd == 0 and even and even >= share * pairs:
+        return "utf-16-be"
+    return None
+
+
+def _offer(source: Source, offered: str, reason: str) -> EncodingUnknown:
+    """The error that offers an encoding, with samples; without where it does not fit after all."""
+    walk = _Walk(source, offered)
+    try:
+        walk.to_the_end()
+    except UnicodeDecodeError:
+        return EncodingUnknown(source.path, f"{reason}, and the file's encoding is not certain")
+    return EncodingUnknown(
+        source.path,
+        f"{reason}; {offered} would fit",
+        offered=offered,
+        samples=tuple(walk.samples),
+    )
+
+
+def _misfit(
+    source: Source, codec: str, known: str | None, place: tuple[int, int, int]
+) -> EncodingUnknown:
+    """The error for bytes that are not text of the encoding; offers another where that is sound."""
+    line, column, byte = place
+    where = f"byte 0x{byte:02X} in line {line}, character {column}"
+    if known is not None or codec not in ("utf-8", "utf-8-sig"):
+        name = codec.removesuffix("-sig")
+        return EncodingUnknown(source.path, f"{where}, is not {name}, which the file should be in")
+    with source.open() as file:
+        for chunk in iter(lambda: file.read(_CHUNK_BYTES), b""):
+            if chunk.translate(None, _NOT_IN_CP1252) != chunk:
+                return EncodingUnknown(
+                    source.path, f"{where}, is not UTF-8, and the file's encoding is not certain"
+                )
+    return _offer(source, OFFERED, f"{where}, is not UTF-8")
+
+
+class _Walk:
+    """One decoding of a whole file, chunk by chunk: samples, and where it was last."""
+
+    def __init__(self, source: Source, codec: str) -> None:
+        self.source = source
+        self.samples: list[str] = []
+        self._tried = 0
+        self._decoder = codecs.getincrementaldecoder(codec)(errors="strict")
+        self._codec = codec
+        self._line, self._column, self._ends_in_cr = 1, 1, False
+
+    def to_the_end(self) -> None:
+        """Raises `UnicodeDecodeError` at the first byte that does not fit."""
+        with self.source.open() as file:
+            for chunk, is_last in _chunks(file):
+                self._pass_over(self._decoder.decode(chunk, is_last))
+
+    def _pass_over(self, text: str) -> None:
+        if not text.isascii():
+            self._collect(text)
+        breaks = text.count("\n") + text.count("\r") - text.count("\r\n")
+        if self._ends_in_cr and text.startswith("\n"):
+            breaks -= 1
+        self._line += breaks
+        last = max(text.rfind("\n"), text.rfind("\r"))
+        self._column = len(text) - last if last >= 0 else self._column + len(text)
+        if text:
+            self._ends_in_cr = text.endswith("\r")
+        if self._column > LINE_CHARACTERS_MAX:
+            raise DamagedSpreadsheet(
+                f"{self.source.path}: line {self._line} is longer than"
+                f" {LINE_CHARACTERS_MAX:,} characters"
+            )
+
+    def _collect(self, text: str) -> None:
+        """Take cells with letters beyond ASCII, a few that differ; of many alike, the first."""
+        at = 0
+        while len(self.samples) < _SAMPLES_MAX and self._tried < _SAMPLES_TRIED_MAX:
+            letter = _LETTER.search(text, at)
+            if letter is None:
+                return
+            self._tried += 1
+            place = letter.start()
+            begin = 1 + max(text.rfind(edge, max(0, place - _CELL_REACH), place) for edge in _EDGES)
+            within = _UP_TO_EDGE.match(text, place)
+            at = within.end() if within else place + 1
+            cell = text[max(begin, place - _CELL_REACH) : at].strip()[:_SAMPLE_CHARACTERS_MAX]
+            if cell not in self.samples:
+                self.samples.append(cell)
+
+    def place_of(self, error: UnicodeDecodeError) -> tuple[int, int, int]:
+        """The line, the character in it and the value of the byte that `error` stopped at."""
+        # The decoder's own error speaks of what it had left over and the chunk together.
+        good = codecs.getincrementaldecoder(self._codec)(errors="ignore")
+        self._pass_over(good.decode(error.object[: error.start]))
+        return self._line, self._column, error.object[error.start]
+
+
+def _chunks(file: BinaryIO) -> Iterator[tuple[bytes, bool]]:
+    """The file's chunks, each with whether it is the last."""
+    ahead = file.read(_CHUNK_BYTES)
+    while ahead:
+        chunk, ahead = ahead, file.read(_CHUNK_BYTES)
+        yield chunk, not ahead
+
+
+# -- Delimited -------------------------------------------------------------------------------------
+#
+
 
 DELIMITERS: Mapping[str, str] = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 """Those that are tried and may be said, by name."""

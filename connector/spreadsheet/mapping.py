@@ -10,16 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from connector.catalog.field import AtLeastOneOf
+from connector.catalog.resource import Declaration
 from connector.errors import Misused, UnknownName
-from connector.field import AtLeastOneOf
-from connector.resource import Declaration
-from connector.spreadsheet.aim import Aim
-from connector.spreadsheet.aliases import ALIASES, HINTS
-from connector.spreadsheet.headings import ALIKE_MIN, likeness, plain, words
+from connector.spreadsheet.cells import AS_WRITTEN, Manner, reader
+from connector.spreadsheet.columns import ALIASES, ALIKE_MIN, HINTS, likeness, plain, words
 from connector.spreadsheet.mapping_file import SavedMap
-from connector.spreadsheet.slots import Slot
-from connector.spreadsheet.unreadable import Unreadable
-from connector.spreadsheet.values import AS_WRITTEN, Manner, reader
+from connector.spreadsheet.row import Unreadable
+from connector.spreadsheet.target_columns import Aim, Slot
 
 How = Literal["name", "alias", "given"]
 """How a column found its field: by the field's name, by a known other name, or as was said."""

@@ -13,12 +13,10 @@ from typing import Any, get_args
 from zoneinfo import ZoneInfo
 
 from connector.catalog import CATALOG
-from connector.errors import Misused
-from connector.errors.files import naming
+from connector.catalog.value import MARK, is_redacted
+from connector.errors import Misused, naming
+from connector.spreadsheet.cells import AS_WRITTEN, Decimal, Manner, Policy
 from connector.spreadsheet.dates import FORMAT_ALLOWED, DateFormat
-from connector.spreadsheet.numbers import Decimal
-from connector.spreadsheet.values import AS_WRITTEN, Manner, Policy
-from connector.value import MARK, is_redacted
 
 _MANNER = tuple(each.name for each in fields(Manner))
 _FILE_WIDE = ("date_format", "decimal", "timezone")

@@ -16,12 +16,15 @@ from typing import Any, Protocol
 
 from openpyxl import load_workbook
 
-from connector.disk import replacing
-from connector.errors.files import naming
-from connector.errors.spreadsheet import DamagedSpreadsheet
-from connector.spreadsheet import container, parts
-from connector.spreadsheet.source import find
+from connector.errors import DamagedSpreadsheet, naming
+from connector.spreadsheet import source_file as container
+from connector.spreadsheet import workbook_parts as parts
+from connector.spreadsheet.row import Problem
+from connector.spreadsheet.row_reader import Draft
+from connector.spreadsheet.source_file import find
 from connector.spreadsheet.table import Table, open_table
+from connector.suppression.listed import Suppressed
+from connector.system.atomic_files import replacing
 
 
 class Sought(parts.Naming, Protocol):
@@ -188,3 +191,39 @@ def _put(path: Path, write: Callable[[Any], object]) -> None:
             write(file)
     except OSError as error:
         raise naming(path, error) from error
+
+
+# -- Erased ----------------------------------------------------------------------------------------
+# Rows about people who were erased: refused, and nothing of them is told again.
+
+
+PERSON_ERASED = Problem(
+    "person_erased",
+    "The row is about a person who was erased.",
+    fix="Take the row out; 'connector erase --release' lets the person in again.",
+)
+"""It shows no cell: problems are kept in the journal."""
+
+
+def refuse_erased(resource: str, drafts: Sequence[Draft], suppressed: Suppressed | None) -> None:
+    """Refuse the rows that have an id, an address or a number of somebody who was erased, whatever
+    else is wrong with them. What was told of such a row before is taken back.
+    """
+    if suppressed is None:
+        return
+    for draft in drafts:
+        if _is_about(resource, draft, suppressed):
+            draft.problems = (PERSON_ERASED,)
+            # Nothing more is to be said of it, as if its cells could not be told apart.
+            draft.is_misshapen = True
+
+
+def _is_about(resource: str, draft: Draft, suppressed: Suppressed) -> bool:
+    values = draft.values
+    if draft.record_id is not None:
+        values = {**values, "id": draft.record_id}
+    if suppressed.met_in(resource, values):
+        return True
+    # A telephone number that was typed as a number is one all the same.
+    texts = (str(cell) for cell in draft.row.cells if isinstance(cell, str | int) and cell)
+    return any(suppressed.named_in(each) for each in texts)

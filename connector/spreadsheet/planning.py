@@ -6,15 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from connector.engine.sameness import is_same
-from connector.engine.task import Task
-from connector.spreadsheet.aim import Aim
-from connector.spreadsheet.identity import natural_key
+from connector.engine.lookup import is_same
+from connector.engine.push_states import Task
+from connector.spreadsheet.cells import Policy
 from connector.spreadsheet.mapping import ColumnMap
-from connector.spreadsheet.reading import Draft
 from connector.spreadsheet.row import Problem
-from connector.spreadsheet.slots import CONTENT, Slot
-from connector.spreadsheet.values import Policy
+from connector.spreadsheet.row_reader import Draft
+from connector.spreadsheet.target_columns import CONTENT, Aim, Slot, natural_key
 
 _CONTENT_PREFIX = f"{CONTENT}."
 

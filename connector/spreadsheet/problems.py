@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from connector.spreadsheet.form import FORM_PROBLEMS
-from connector.value import MARK, VALUE_ERASED
+from connector.catalog.value import MARK, VALUE_ERASED
+from connector.spreadsheet.table import FORM_PROBLEMS
 
 COLUMN_MISSING = "column_missing"
 """The code of a row that cannot make a record since the file lacks a column: told once of it all.

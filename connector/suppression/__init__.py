@@ -6,27 +6,3 @@ against it. This room knows which fields of a record belong to whom (`owners.py`
 is known (`identifiers.py`), what remains of a record (`reduction.py`), and reads the list
 (`listed.py`). It erases nothing.
 """
-
-from connector.suppression.identifiers import Kind
-from connector.suppression.key import KEY_FILE
-from connector.suppression.listed import Noticing, Suppressed
-from connector.suppression.owners import GROUPS, Group, groups_of
-from connector.suppression.person import Mention, Person
-from connector.suppression.reduction import Who, owned, reduced
-from connector.value import MARK
-
-__all__ = [
-    "GROUPS",
-    "KEY_FILE",
-    "MARK",
-    "Group",
-    "Kind",
-    "Mention",
-    "Noticing",
-    "Person",
-    "Suppressed",
-    "Who",
-    "groups_of",
-    "owned",
-    "reduced",
-]

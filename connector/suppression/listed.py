@@ -14,14 +14,12 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote
 
+from connector.catalog.resource import Declaration, Resource
+from connector.catalog.value import MARK
 from connector.errors import LedgerDamaged, WarehouseError
-from connector.resource import Declaration, Resource
-from connector.suppression.identifiers import Kind, normal, replaced
-from connector.suppression.key import read_key, token
+from connector.suppression.identifiers import Kind, normal, read_key, replaced, token
 from connector.suppression.owners import groups_of
-from connector.suppression.person import Person
-from connector.suppression.reduction import owned, reduced
-from connector.value import MARK
+from connector.suppression.person import Person, owned, reduced
 
 _BUSY_SECONDS = 10.0
 _LEDGER_FILE = "ledger.sqlite"

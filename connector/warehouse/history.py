@@ -20,18 +20,15 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from connector.engine.ask import Found, Gone
+from connector.catalog.resource import Resource
 from connector.engine.bookmark import Stream
-from connector.resource import Resource
-from connector.warehouse.difference import listed_differing
-from connector.warehouse.edits import Edits, Standing
-from connector.warehouse.looks import Held, staged
-from connector.warehouse.moment import from_microseconds
-from connector.warehouse.quoting import quoted
-from connector.warehouse.rows import Rows, ids_table, moments
+from connector.engine.commands import Found, Gone
+from connector.warehouse.duckdb_file import from_microseconds, quoted
+from connector.warehouse.queries import Held, staged
+from connector.warehouse.rows import Rows, ids_table, listed_differing, moments
 from connector.warehouse.schema import HISTORY_COLUMNS, columns
 from connector.warehouse.sparing import narrowly
-from connector.warehouse.version import Ending, Version
+from connector.warehouse.versions import Edits, Ending, Standing, Version
 
 _NEAR_ROWS = 256
 """Rows that are no further apart are looked for at once."""

@@ -21,12 +21,18 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connector.catalog import ContentTypeField, declaration
-from connector.field import Field
-from connector.value import Kind, read_datetime
-from connector.warehouse.file import naming_errors, opened
-from connector.warehouse.moment import from_microseconds, to_microseconds
-from connector.warehouse.quoting import literal, quoted
+from connector.catalog import declaration
+from connector.catalog.content import ContentTypeField
+from connector.catalog.field import Field
+from connector.catalog.value import Kind, read_datetime
+from connector.warehouse.duckdb_file import (
+    from_microseconds,
+    literal,
+    naming_errors,
+    opened,
+    quoted,
+    to_microseconds,
+)
 from connector.warehouse.schema import PARTS_TABLE
 from connector.warehouse.warehouse import HELD_SECONDS, Warehouse
 
@@ -47,7 +53,7 @@ class LandedRecord:
     is_deleted: bool
 
 
-class Lookups:
+class WarehouseLookups:
     """Questions to one account's landing; a context, at whose end the file is let go.
 
     `fold` brings texts that mean the same into one form. Every method raises a `WarehouseError`

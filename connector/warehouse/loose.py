@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import duckdb
 
-from connector.warehouse.file import ROW_GROUP_ROWS, transaction
+from connector.warehouse.duckdb_file import ROW_GROUP_ROWS, transaction
 from connector.warehouse.sparing import let_go
 
 ROWS_ENOUGH = ROW_GROUP_ROWS * 5 // 8

@@ -26,18 +26,23 @@ from pathlib import Path
 import duckdb
 
 from connector.catalog import CATALOG
-from connector.engine.ask import Event
+from connector.engine.commands import Event
 from connector.errors import WorkLost
-from connector.suppression import Noticing, Person, Suppressed, reduced
-from connector.warehouse.compacting import compact
-from connector.warehouse.file import naming_errors, opened, transaction
+from connector.suppression.listed import Noticing, Suppressed
+from connector.suppression.person import Person, reduced
+from connector.warehouse.duckdb_file import (
+    literal,
+    move_logs,
+    naming_errors,
+    opened,
+    quoted,
+    transaction,
+)
 from connector.warehouse.persons import Erasing, every_version, take_out
-from connector.warehouse.publications import published_in
-from connector.warehouse.publish import copy_file, put_in_place, remove
 from connector.warehouse.query import query
-from connector.warehouse.quoting import literal, quoted
-from connector.warehouse.repair import move_logs
+from connector.warehouse.runs import published_in
 from connector.warehouse.schema import migrate
+from connector.warehouse.snapshot import compact, copy_file, put_in_place, remove
 from connector.warehouse.state import write_notice
 
 MAKING_ENDING = ".making"

@@ -16,8 +16,7 @@ import duckdb
 import pyarrow as pa
 
 from connector.errors import UnknownName
-from connector.warehouse.file import naming_errors
-from connector.warehouse.quoting import literal, quoted
+from connector.warehouse.duckdb_file import literal, naming_errors, quoted
 
 _SCHEMAS_FIRST = ("marts", "staging", "seeds", "landing", "history", "sync", "push")
 

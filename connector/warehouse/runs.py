@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
+from pathlib import Path
 from typing import Any
 
 import duckdb
 
 from connector.engine.quota import Use, period_of
-from connector.warehouse.moment import from_microseconds, iso
+from connector.errors import WarehouseError
+from connector.warehouse.duckdb_file import from_microseconds, iso, literal, opened, transaction
+from connector.warehouse.query import query
+from connector.warehouse.schema import is_migrated, migrate
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +102,7 @@ def name_interrupted(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 _RESOURCE_RUN = tuple(ResourceRun.__dataclass_fields__)
-_MOMENTS = frozenset({"bookmark_before", "bookmark_after", "oldest_read_at"})
+_RESOURCE_MOMENTS = frozenset({"bookmark_before", "bookmark_after", "oldest_read_at"})
 
 
 def write_resource_run(
@@ -106,7 +110,9 @@ def write_resource_run(
 ) -> None:
     """Append what the run did with one resource."""
     names = ", ".join(f'"{name}"' for name in _RESOURCE_RUN)
-    marks = ", ".join("?::TIMESTAMPTZ" if name in _MOMENTS else "?" for name in _RESOURCE_RUN)
+    marks = ", ".join(
+        "?::TIMESTAMPTZ" if name in _RESOURCE_MOMENTS else "?" for name in _RESOURCE_RUN
+    )
     values = [getattr(done, name) for name in _RESOURCE_RUN]
     connection.execute(
         f"INSERT INTO sync.run_resources (run_id, {names}) VALUES (?, {marks})",
@@ -142,7 +148,8 @@ def last_runs(connection: duckdb.DuckDBPyConnection, count: int) -> tuple[Run, .
 def last_resource_run(connection: duckdb.DuckDBPyConnection, resource: str) -> ResourceRun | None:
     """What the latest run that touched the resource did with it."""
     names = ", ".join(
-        f'epoch_us(r."{name}")' if name in _MOMENTS else f'r."{name}"' for name in _RESOURCE_RUN
+        f'epoch_us(r."{name}")' if name in _RESOURCE_MOMENTS else f'r."{name}"'
+        for name in _RESOURCE_RUN
     )
     rows = connection.execute(
         f"SELECT {names} FROM sync.run_resources AS r JOIN sync.runs USING (run_id) "
@@ -158,7 +165,8 @@ def last_resource_runs(
 ) -> dict[str, tuple[str, ResourceRun]]:
     """Of every resource, the latest run that touched it, and what it did with it."""
     names = ", ".join(
-        f'epoch_us(r."{name}")' if name in _MOMENTS else f'r."{name}"' for name in _RESOURCE_RUN
+        f'epoch_us(r."{name}")' if name in _RESOURCE_MOMENTS else f'r."{name}"'
+        for name in _RESOURCE_RUN
     )
     rows = connection.execute(
         f"SELECT run_id, {names} FROM sync.run_resources AS r JOIN sync.runs USING (run_id) "
@@ -172,7 +180,7 @@ def last_resource_runs(
 
 def _resource_run(row: tuple[Any, ...]) -> ResourceRun:
     values: dict[str, Any] = dict(zip(_RESOURCE_RUN, row, strict=True))
-    for name in _MOMENTS:
+    for name in _RESOURCE_MOMENTS:
         values[name] = from_microseconds(values[name])
     values["anomalies"] = json.loads(values["anomalies"])
     return ResourceRun(**values)
@@ -219,3 +227,242 @@ def _plain(value: object) -> object:
     if isinstance(value, datetime):
         return iso(value)
     return json.dumps(value) if isinstance(value, Mapping) else value
+
+
+# -- Publications ----------------------------------------------------------------------------------
+# The record of publications: which file analysts were given, and why not where they were not.
+#
+# Functions over an open connection; whoever calls them holds the transaction. A published file has
+# its own row as well: what it is true of goes with it wherever it is copied.
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """One attempt to publish. `outcome` is published, refused or failed, interrupted where the
+    process was ended, and None while it is under way.
+
+    `true_of` is the moment that the data is true of. `failed_checks` are those that block and, of
+    a published file, those that only warn. `bytes` are the file's, and not known within the file
+    itself.
+    """
+
+    publication: str
+    started_at: datetime
+    run_id: str | None = None
+    ended_at: datetime | None = None
+    true_of: datetime | None = None
+    outcome: str | None = None
+    models: int = 0
+    checks: int = 0
+    failed_checks: tuple[str, ...] = ()
+    personal: str = "keep"
+    error_code: str | None = None
+    message: str | None = None
+    bytes: int | None = None
+    seconds: float | None = None
+
+
+_PUBLICATION = tuple(Publication.__dataclass_fields__)
+_PUBLICATION_MOMENTS = frozenset(("started_at", "ended_at", "true_of"))
+_SHOWN = ", ".join(
+    f"epoch_us({name}) AS {name}" if name in _PUBLICATION_MOMENTS else name for name in _PUBLICATION
+)
+
+
+def write_publication(connection: duckdb.DuckDBPyConnection, row: Publication) -> None:
+    """Insert the publication, or replace it by how it ended."""
+    connection.execute("DELETE FROM sync.publications WHERE publication = ?", [row.publication])
+    marks = ("?::TIMESTAMPTZ" if name in _PUBLICATION_MOMENTS else "?" for name in _PUBLICATION)
+    connection.execute(
+        f"INSERT INTO sync.publications ({', '.join(_PUBLICATION)}) VALUES ({', '.join(marks)})",
+        [_publication_value(getattr(row, name)) for name in _PUBLICATION],
+    )
+
+
+_OPEN = "(outcome IS NULL OR (outcome = 'published' AND bytes IS NULL))"
+
+
+def name_cut_off(connection: duckdb.DuckDBPyConnection, published: Path) -> None:
+    """Name how publications ended that nobody lived to record: what the published file itself
+    shows was published, and any other was interrupted.
+
+    One that nothing can refuse is called published before it is; its bytes are known after.
+    """
+    found = connection.execute(f"SELECT publication FROM sync.publications WHERE {_OPEN}")
+    open_ones = {name for (name,) in found.fetchall()}
+    if not open_ones:
+        return
+    shown = published_in(published)
+    if shown is not None and shown.publication in open_ones:
+        write_publication(connection, shown)
+    connection.execute(f"UPDATE sync.publications SET outcome = 'interrupted' WHERE {_OPEN}")
+
+
+def last_publications(connection: duckdb.DuckDBPyConnection, count: int) -> tuple[Publication, ...]:
+    """The latest publications, newest first."""
+    cursor = connection.execute(
+        f"SELECT {_SHOWN} FROM sync.publications ORDER BY started_at DESC, publication DESC "
+        "LIMIT ?",
+        [count],
+    )
+    return tuple(_read(dict(zip(_PUBLICATION, row, strict=True))) for row in cursor.fetchall())
+
+
+def published_in(path: Path) -> Publication | None:
+    """What a published file says of itself; None where there is none that says it."""
+    if not path.exists():
+        return None
+    sql = f"SELECT {_SHOWN} FROM sync.publications ORDER BY started_at DESC LIMIT 1"
+    try:
+        rows = query(path, sql).rows
+    except (WarehouseError, duckdb.Error):
+        # It was published before there was such a record, or without the schema.
+        return None
+    if not rows:
+        return None
+    found = _read(dict(zip(_PUBLICATION, rows[0], strict=True)))
+    return replace(found, bytes=path.stat().st_size)
+
+
+def true_of(connection: duckdb.DuckDBPyConnection) -> datetime | None:
+    """The moment that the data is true of, which the models take for "now": the newest that a
+    resource is proven up to; before the first proof, when the last run was.
+    """
+    ((moment,),) = connection.execute(
+        "SELECT epoch_us(coalesce((SELECT max(proven_at) FROM sync.bookmarks), "
+        "(SELECT max(coalesce(ended_at, started_at)) FROM sync.runs)))"
+    ).fetchall()
+    return from_microseconds(moment)
+
+
+def _publication_value(value: object) -> object:
+    if isinstance(value, datetime):
+        return iso(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _read(values: Mapping[str, Any]) -> Publication:
+    moments = {name: from_microseconds(values[name]) for name in _PUBLICATION_MOMENTS}
+    failed = tuple(values["failed_checks"] or ())
+    return Publication(**{**values, **moments, "failed_checks": failed})
+
+
+# -- Shared ----------------------------------------------------------------------------------------
+# The record of what went to the shared lakehouse, and why not where it did not.
+#
+# It is written after the file was published, so that it is in the next one.
+
+
+ROWS_KEPT = 1_000
+"""How many of the latest attempts are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedPublication:
+    """One attempt. `outcome` is published, unchanged (the lakehouse had it all) or failed;
+    `publication` is that of the file, `snapshot` the lakehouse's after it.
+    """
+
+    started_at: datetime
+    ended_at: datetime
+    outcome: str
+    publication: str | None = None
+    snapshot: int | None = None
+    tables: int = 0
+    inserted: int = 0
+    removed: int = 0
+    error_code: str | None = None
+    message: str | None = None
+
+
+_SHARED = tuple(SharedPublication.__dataclass_fields__)
+_SHARED_MOMENTS = frozenset(("started_at", "ended_at"))
+
+
+def write_shared(work: Path, row: SharedPublication) -> None:
+    """Write the attempt down in the work file, and forget the oldest. Raises a `WarehouseError`."""
+    values = ", ".join(_literal(getattr(row, name)) for name in _SHARED)
+    with opened(work) as connection:
+        if not is_migrated(connection):
+            migrate(connection, str(work))
+        with transaction(connection):
+            connection.execute(
+                f"INSERT INTO sync.lakehouse ({', '.join(_SHARED)}) VALUES ({values})"
+            )
+            connection.execute(
+                "DELETE FROM sync.lakehouse WHERE rowid NOT IN (SELECT rowid FROM sync.lakehouse "
+                f"ORDER BY started_at DESC, rowid DESC LIMIT {ROWS_KEPT})"
+            )
+
+
+def last_shared(connection: duckdb.DuckDBPyConnection) -> SharedPublication | None:
+    """The latest attempt; None where there was none."""
+    shown = ", ".join(f"epoch_us({each})" if each in _SHARED_MOMENTS else each for each in _SHARED)
+    rows = connection.execute(
+        f"SELECT {shown} FROM sync.lakehouse ORDER BY started_at DESC, rowid DESC LIMIT 1"
+    ).fetchall()
+    for row in rows:
+        values: dict[str, Any] = dict(zip(_SHARED, row, strict=True))
+        return SharedPublication(
+            **{**values, **{name: from_microseconds(values[name]) for name in _SHARED_MOMENTS}}
+        )
+    return None
+
+
+def _literal(value: object) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, datetime):
+        return literal(value.isoformat())
+    return literal(value) if isinstance(value, str) else str(value)
+
+
+# -- Health ----------------------------------------------------------------------------------------
+# How runs and publications have gone lately: what whoever watches over the account looks at.
+#
+# Functions over an open connection. Nothing is judged here, and no landing table is read.
+
+
+RUNS_READ = 100
+PUBLICATIONS_READ = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """`runs` and `publications` are the latest, newest first; `first_run_at` is when the first of
+    all runs began. `scrubs` are the requests of each run that only looked again. `resources` are
+    what the latest run that touched a resource did with it, with that run's id; `proven_at` is up
+    to when each resource is proven, None where it is not. `shared` is the latest attempt to bring
+    what was published to the lakehouse.
+    """
+
+    runs: tuple[Run, ...]
+    scrubs: Mapping[str, int]
+    first_run_at: datetime | None
+    resources: Mapping[str, tuple[str, ResourceRun]]
+    proven_at: Mapping[str, datetime | None]
+    publications: tuple[Publication, ...]
+    shared: SharedPublication | None = None
+
+
+def read_health(connection: duckdb.DuckDBPyConnection) -> Health:
+    """The health as it is written down at one moment."""
+    ((first,),) = connection.execute("SELECT epoch_us(min(started_at)) FROM sync.runs").fetchall()
+    scrubs = connection.execute(
+        "SELECT run_id, sum(scrubs)::BIGINT FROM sync.run_resources GROUP BY run_id "
+        "HAVING sum(scrubs) > 0"
+    ).fetchall()
+    # A resource is proven up to the least of its streams, and not while one was never loaded.
+    proven = connection.execute(
+        "SELECT resource, CASE WHEN bool_and(proven_at IS NOT NULL) "
+        "THEN epoch_us(min(proven_at)) END FROM sync.bookmarks GROUP BY resource ORDER BY resource"
+    ).fetchall()
+    return Health(
+        runs=last_runs(connection, RUNS_READ),
+        scrubs=dict(scrubs),
+        first_run_at=from_microseconds(first),
+        resources=last_resource_runs(connection),
+        proven_at={resource: from_microseconds(moment) for resource, moment in proven},
+        publications=last_publications(connection, PUBLICATIONS_READ),
+        shared=last_shared(connection),
+    )

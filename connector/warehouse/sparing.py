@@ -16,8 +16,7 @@ from typing import TypeVar
 
 import duckdb
 
-from connector.warehouse.file import transaction
-from connector.warehouse.quoting import literal
+from connector.warehouse.duckdb_file import literal, transaction
 
 T = TypeVar("T")
 

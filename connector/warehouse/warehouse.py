@@ -24,33 +24,32 @@ from typing import Any, ParamSpec, TypeVar
 import duckdb
 
 from connector.catalog import CATALOG
-from connector.engine import ask
-from connector.engine.ask import Commit, Event
+from connector.catalog.resource import Declaration
+from connector.engine import commands
 from connector.engine.bookmark import Bookmark, Stream
+from connector.engine.commands import Commit, Event
 from connector.engine.quota import Use
-from connector.resource import Declaration
-from connector.warehouse import pushes, runs, state
-from connector.warehouse.file import (
-    make_folder,
-    naming_errors,
-    opened,
-    transaction,
-)
-from connector.warehouse.health import Health, read_health
-from connector.warehouse.landing import Landed, Table
-from connector.warehouse.looks import Looks
+from connector.warehouse import runs, state
+from connector.warehouse import state as pushes
+from connector.warehouse.duckdb_file import make_folder, naming_errors, opened, quoted, transaction
+from connector.warehouse.landing import Landed, Table, asked_without_erased, without_erased
 from connector.warehouse.loose import Loose
 from connector.warehouse.making import is_missing, make
 from connector.warehouse.memory import is_small
-from connector.warehouse.publications import Publication, last_publications
-from connector.warehouse.pushes import PushChanges
-from connector.warehouse.quoting import quoted
-from connector.warehouse.runs import ResourceRun, Run
+from connector.warehouse.queries import Looks
+from connector.warehouse.runs import (
+    Health,
+    Publication,
+    ResourceRun,
+    Run,
+    SharedPublication,
+    last_publications,
+    last_shared,
+    read_health,
+)
 from connector.warehouse.schema import is_migrated, migrate
-from connector.warehouse.shared import SharedPublication, last_shared
 from connector.warehouse.sparing import let_go, sparingly
-from connector.warehouse.state import StreamState
-from connector.warehouse.stripping import asked_without_erased, without_erased
+from connector.warehouse.state import PushChanges, StreamState
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -248,8 +247,8 @@ class Warehouse:
         table.inserted["sync.events"] += len(events)
         return fates, table.inserted
 
-    def look(self, stream: Stream, wanted: ask.Look) -> Any:
-        """Answer what an engine asks of the stream's rows, as `engine/ask.py` describes it."""
+    def look(self, stream: Stream, wanted: commands.Look) -> Any:
+        """Answer what an engine asks of the stream's rows, as `engine/commands.py` describes it."""
         with self._reading() as connection:
             looks, asked = Looks(connection, stream), asked_without_erased(wanted, self.folder)
             return self._sparingly(connection, lambda: looks.answer(asked), keeps=True)

@@ -13,14 +13,21 @@ from pathlib import Path
 from connector.catalog import CATALOG
 from connector.engine.bookmark import Bookmark, Stream
 from connector.engine.quota import day_of
-from connector.ledger import Exhaustion, Ledger, Spender, terms_of
-from connector.ledger.ledger import Settlement
-from connector.settings import Settings, load_settings
-from connector.warehouse import ResourceRun, Run, Warehouse
-from connector.warehouse.file import opened, transaction
-from connector.warehouse.publications import Publication, write_publication
-from connector.warehouse.runs import name_interrupted, write_resource_run, write_run
+from connector.ledger.ledger import Ledger, Settlement, Spender, terms_of
+from connector.ledger.requests import Exhaustion
+from connector.settings.model import Settings, load_settings
+from connector.warehouse.duckdb_file import opened, transaction
+from connector.warehouse.runs import (
+    Publication,
+    ResourceRun,
+    Run,
+    name_interrupted,
+    write_publication,
+    write_resource_run,
+    write_run,
+)
 from connector.warehouse.state import write_bookmark
+from connector.warehouse.warehouse import Warehouse
 
 START = datetime(2026, 11, 20, 22, 0, tzinfo=UTC)
 

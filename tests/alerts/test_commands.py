@@ -10,9 +10,9 @@ from pathlib import Path
 import click
 import pytest
 
-from connector.alerts import check_alerts
 from connector.cli import COMMANDS, main
-from connector.sandbox import Sandbox
+from connector.operations.alert_check import check_alerts
+from connector.sandbox.server import Sandbox
 from tests.alerts.agency import Agency, Clock, settings_of
 from tests.alerts.receivers import Receiver
 from tests.cli.calling import COUNTS, KEY, call, variables

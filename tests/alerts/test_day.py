@@ -10,10 +10,10 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from connector.alerts import check_alerts
+from connector.operations.alert_check import check_alerts
 from connector.warehouse import warehouse
-from connector.warehouse.file import opened
-from connector.warehouse.publications import Publication
+from connector.warehouse.duckdb_file import opened
+from connector.warehouse.runs import Publication
 from tests.alerts import agency as agency_module
 from tests.alerts.agency import Agency, Clock, settings_of
 from tests.alerts.receivers import Receiver

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connector.alert_settings import KINDS, Kind
-from connector.alerts.deciding import Decision, Finding, Sight, Subject, decide
-from connector.ledger.alerts import AlertRecord
+from connector.ledger.alert_states import AlertRecord
+from connector.operations.alerts import Decision, Finding, Sight, Subject, decide
+from connector.settings.parts import KINDS, Kind
 
 START = datetime(2026, 11, 21, tzinfo=UTC)
 SUBJECTS = (

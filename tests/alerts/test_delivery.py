@@ -10,13 +10,20 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from connector.alerts import AlertCheck, check_alerts, sinks_of, trial_message
-from connector.alerts.checking import ALERT_LEASE, KEPT, RETRY_MAX
-from connector.alerts.webhook import Webhook
 from connector.errors import NotDelivered
-from connector.ledger import Ledger, Owner
-from connector.ledger.alerts import AlertBook, Change, MessageRecord
-from connector.settings import Settings
+from connector.ledger.alert_states import AlertBook, Change, MessageRecord
+from connector.ledger.lease import Owner
+from connector.ledger.ledger import Ledger
+from connector.operations.alert_check import (
+    ALERT_LEASE,
+    KEPT,
+    RETRY_MAX,
+    AlertCheck,
+    check_alerts,
+    trial_message,
+)
+from connector.operations.delivery import Webhook, sinks_of
+from connector.settings.model import Settings
 from tests.alerts.agency import START, Clock, settings_of
 from tests.alerts.receivers import Receiver
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from connector.alert_settings import Security
-from connector.alerts import check_alerts, trial_message
-from connector.alerts.mail import Email, MailServer
 from connector.errors import NotDelivered
+from connector.operations.alert_check import check_alerts, trial_message
+from connector.operations.delivery import Email, MailServer
+from connector.settings.parts import Security
 from tests.alerts.agency import START, Clock, settings_of
 from tests.alerts.receivers import PostOffice
 

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import inspect
 
-from connector.alert_settings import KINDS
-from connector.alerts import DECLARED, facts, month, pulls, pushes, silence
-from connector.alerts.checking import KEPT, RETRY_MAX, RETRY_MIN
-from connector.alerts.declared import BY_CODE
-from connector.alerts.pulls import COST_FACTOR, COST_PULLS_MAX, COST_PULLS_MIN, COST_REQUESTS_MIN
+from connector.operations import findings as facts
+from connector.operations import findings as month
+from connector.operations import findings as pulls
+from connector.operations import findings as pushes
+from connector.operations import findings as silence
+from connector.operations.alert_check import KEPT, RETRY_MAX, RETRY_MIN
+from connector.operations.alerts import BY_CODE, DECLARED
+from connector.operations.findings import (
+    COST_FACTOR,
+    COST_PULLS_MAX,
+    COST_PULLS_MIN,
+    COST_REQUESTS_MIN,
+)
+from connector.settings.parts import KINDS
 from tests.catalog.document import quoted, read_tables
 from tests.house.tree import ROOT
 

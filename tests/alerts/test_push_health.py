@@ -6,9 +6,10 @@ from datetime import timedelta
 from pathlib import Path
 
 from connector.engine.push_plan import Plan, Terms
-from connector.ledger import Ledger, Owner
 from connector.ledger.journal import PUSH_LEASE, Journal
-from connector.ledger.push_health import Doubt, PushHealth, read_push_health
+from connector.ledger.journal_reads import Doubt, PushHealth, read_push_health
+from connector.ledger.lease import Owner
+from connector.ledger.ledger import Ledger
 from tests.alerts.agency import START
 
 

@@ -9,20 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from connector.alert_settings import read_age
-from connector.alerts.deciding import Finding, Seen, Subject
-from connector.alerts.facts import Facts, JobRun, look, sight_of
-from connector.alerts.month import of_month
-from connector.alerts.pulls import of_pulls
-from connector.alerts.pushes import of_pushes
-from connector.alerts.silence import of_silence
 from connector.engine.quota import Month, Period
 from connector.errors import NotAWarehouse
-from connector.ledger import Standing
-from connector.ledger.push_health import Doubt, PushHealth, PushRun
-from connector.warehouse import ResourceRun, Run
-from connector.warehouse.health import Health
-from connector.warehouse.publications import Publication
+from connector.ledger.journal_reads import Doubt, PushHealth, PushRun
+from connector.ledger.ledger import Standing
+from connector.operations.alerts import Finding, Seen, Subject
+from connector.operations.findings import (
+    Facts,
+    JobRun,
+    look,
+    of_month,
+    of_pulls,
+    of_pushes,
+    of_silence,
+    sight_of,
+)
+from connector.settings.parts import read_age
+from connector.warehouse.runs import Health, Publication, ResourceRun, Run
 from tests.alerts.agency import DONE, START, settings_of
 
 AGE = read_age("26h")

@@ -16,19 +16,16 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from connector.backup import Made, Manner, check_backup, make_backup, restore
-from connector.errors import (
-    BackupDamaged,
-    BackupError,
-    LeaseHeld,
-    Misused,
-    NotAWarehouse,
-    SettingsError,
-)
-from connector.ledger import Ledger, Owner
-from connector.ledger.backups import Backups
-from connector.settings import Settings, load_settings
-from connector.warehouse import Warehouse
+from connector.errors import BackupDamaged, BackupError, Misused, NotAWarehouse, SettingsError
+from connector.errors_api import LeaseHeld
+from connector.ledger.erasures import Backups
+from connector.ledger.lease import Owner
+from connector.ledger.ledger import Ledger
+from connector.operations.backup import Made, make_backup
+from connector.operations.backup_file import check_backup
+from connector.operations.restore import Manner, restore
+from connector.settings.model import Settings, load_settings
+from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import KEY, call, variables
 
 AT = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
@@ -326,7 +323,7 @@ def test_a_restore_that_was_cut_off_is_run_again(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"connector.backup.placing.Placing.{step}", cut_off)
+        patch.setattr(f"connector.operations.restore.Placing.{step}", cut_off)
         with pytest.raises(KeyboardInterrupt):
             restore(settings, made.file, Manner(replaces=True))
     aside = [path.read_bytes() for path in settings.folder.glob("replaced-*/work.duckdb")]

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from connector.backup import Manner, restore
-from connector.erasure import erase
 from connector.errors import RestoredUnpulled
-from connector.ledger import Ledger
-from connector.ledger.backups import Backups
-from connector.sandbox import Sandbox, Store
+from connector.ledger.erasures import Backups
+from connector.ledger.ledger import Ledger
+from connector.operations.restore import Manner, restore
+from connector.privacy.erase import erase
+from connector.sandbox.server import Sandbox
+from connector.sandbox.store import Store
 from tests.backup.yesterday import COUNTS, Agency
 from tests.erasure.office import traces
 from tests.pull.landed import differences, published, rows

@@ -7,11 +7,11 @@ import csv
 from datetime import UTC, datetime
 from pathlib import Path
 
-from connector.backup import Made, make_backup
-from connector.preview import Asked
-from connector.push import Manner, PushReport, push
-from connector.sandbox import Sandbox
-from connector.settings import Settings
+from connector.operations.backup import Made, make_backup
+from connector.pushes.dry_run import Asked
+from connector.pushes.push import Manner, PushReport, push
+from connector.sandbox.server import Sandbox
+from connector.settings.model import Settings
 from tests.pull.landed import pulled, settings_of
 
 COUNTS = {

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from connector.field import AtLeastOneOf, Field, Input, RequiredWhen, Rule
-from connector.resource import Declaration, Operation
+from connector.catalog.field import AtLeastOneOf, Field, Input, RequiredWhen, Rule
+from connector.catalog.resource import Declaration, Operation
 from tests.catalog.document import (
     FIELD_HEADER,
     EndpointFact,

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from connector.catalog import CATALOG, ContentTypeField, declaration
+from connector.catalog import CATALOG, declaration
+from connector.catalog.content import ContentTypeField
+from connector.catalog.field import REFUSED, REQUIRED, Field, Input
+from connector.catalog.resource import Declaration
+from connector.catalog.value import Kind
 from connector.errors import UnknownName
-from connector.field import REFUSED, REQUIRED, Field, Input
-from connector.resource import Declaration
-from connector.value import Kind
 from tests.catalog.comparison import (
     SECTIONS,
     differences,

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from connector.demo import COUNTS, MARKER, QUESTIONS, make_folder, serving_twin
+from connector.cli.demo import COUNTS, MARKER, QUESTIONS, make_folder, serving_twin
 from connector.errors import SettingsError
 from connector.warehouse.query import query
 from tests.cli.calling import ROOT, call, start
@@ -75,7 +75,7 @@ def test_twin_does_not_outlive_a_killed_parent() -> None:
     """When the process that started it is killed outright, the sandbox ends by itself."""
     program = (
         "import os, signal\n"
-        "from connector.demo import serving_twin\n"
+        "from connector.cli.demo import serving_twin\n"
         "with serving_twin() as base_url:\n"
         "    print(base_url, flush=True)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"

@@ -11,10 +11,10 @@ import duckdb
 import pytest
 
 from connector.errors import WarehouseBusy
-from connector.sandbox import Sandbox
 from connector.sandbox.faults import HtmlPage, RateHeaders
-from connector.warehouse import Warehouse
-from connector.warehouse.repair import set_logs_aside
+from connector.sandbox.server import Sandbox
+from connector.warehouse.duckdb_file import set_logs_aside
+from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import COUNTS, KEY, Called, call, variables
 
 SCOPES = ("jobs", "candidates", "companies", "bookings", "leads", "content")

@@ -8,12 +8,13 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from connector.catalog import CATALOG, Lead
-from connector.engine.ask import Commit, Found
+from connector.catalog import CATALOG
+from connector.catalog.lead import Lead
 from connector.engine.bookmark import Stream
-from connector.models import load_project
-from connector.warehouse import Warehouse
-from connector.warehouse.file import opened
+from connector.engine.commands import Commit, Found
+from connector.publishing.folder import load_project
+from connector.warehouse.duckdb_file import opened
+from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import call
 from tests.cli.calling import variables as without_models
 

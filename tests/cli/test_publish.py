@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.sandbox import Sandbox
+from connector.sandbox.server import Sandbox
 from connector.warehouse.query import query
 from tests.cli.calling import KEY, call, variables
 from tests.publication.agency import LONG, Agency

@@ -11,10 +11,11 @@ import duckdb
 import pytest
 
 from connector.catalog import CATALOG
-from connector.sandbox import Sandbox, Store
 from connector.sandbox.faults import HtmlPage
-from connector.warehouse import Warehouse
+from connector.sandbox.server import Sandbox
+from connector.sandbox.store import Store
 from connector.warehouse.query import query
+from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import COUNTS, KEY, call, start, variables
 
 NO_LEADS = tuple(f"{each}.read" for each in ("jobs", "candidates", "companies", "bookings"))

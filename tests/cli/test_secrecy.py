@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from connector.sandbox import Sandbox, Store
+from connector.sandbox.server import Sandbox
+from connector.sandbox.store import Store
 from tests.cli.calling import COUNTS, KEY, call, start, variables
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from connector.cli.status import age, shown
-from connector.sandbox import Sandbox, Store
+from connector.sandbox.server import Sandbox
+from connector.sandbox.store import Store
 from tests.cli.calling import COUNTS, KEY, Called, call, start, variables
 
 

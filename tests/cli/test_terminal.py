@@ -13,7 +13,8 @@ from typing import TextIO
 import pytest
 
 from connector.cli.terminal import Terminal, neutralise, to_json
-from connector.errors import BudgetSpent, UnknownName
+from connector.errors import UnknownName
+from connector.errors_api import BudgetSpent
 
 ESCAPE = "\x1b[2J\x1b]0;owned\x07"
 

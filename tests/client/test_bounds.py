@@ -9,10 +9,10 @@ import tracemalloc
 
 import pytest
 
-from connector.client import Limits
-from connector.errors import AnswerTooLarge, InDoubt, NoAnswer, NotTheApi, Unreachable
-from connector.sandbox import Sandbox
+from connector.client.sending import Limits
+from connector.errors_api import AnswerTooLarge, InDoubt, NoAnswer, NotTheApi, Unreachable
 from connector.sandbox.faults import Drip
+from connector.sandbox.server import Sandbox
 from tests.client.calls import KEY, WRITES, Diary, client_of
 from tests.client.peer import RECORD, Peer, Reply, endless, http, sends, silent
 

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from connector.client import Limits
-from connector.errors import (
+from connector.client.sending import Limits
+from connector.errors import ConnectorError
+from connector.errors_api import (
     AnswerTooLarge,
-    ConnectorError,
     InDoubt,
     InvalidRequest,
     NoAnswer,

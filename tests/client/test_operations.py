@@ -9,19 +9,16 @@ from typing import Any, cast
 
 import pytest
 
-from connector.catalog import CATALOG, Booking, ContentItem, ContentTypeField, Job
-from connector.client import Client
-from connector.endpoint import Endpoint
-from connector.errors import (
-    Forbidden,
-    Misused,
-    NotFound,
-    Unauthorized,
-    UnknownName,
-    ValidationFailed,
-)
-from connector.resource import Resource
-from connector.sandbox import Sandbox
+from connector.catalog import CATALOG
+from connector.catalog.booking import Booking
+from connector.catalog.content import ContentItem, ContentTypeField
+from connector.catalog.job import Job
+from connector.catalog.resource import Resource
+from connector.client.client import Client
+from connector.client.endpoint import Endpoint
+from connector.errors import Misused, UnknownName
+from connector.errors_api import Forbidden, NotFound, Unauthorized, ValidationFailed
+from connector.sandbox.server import Sandbox
 from tests.sandbox.world import COUNTS, World, opened
 
 NAMES = tuple(CATALOG)

@@ -7,11 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from connector.client import Client, Limits
-from connector.engine.pace import Pace
-from connector.errors import BudgetSpent, QuotaSpent
-from connector.sandbox import Sandbox
-from connector.wire import Request
+from connector.client.client import Client
+from connector.client.rate_limiter import Pace
+from connector.client.request import Request
+from connector.client.sending import Limits
+from connector.errors_api import BudgetSpent, QuotaSpent
+from connector.sandbox.server import Sandbox
 from tests.client.calls import KEY, Clock, Diary, client_of
 from tests.client.peer import RECORD, Peer, Reply, answers, found, silent, waits_for
 

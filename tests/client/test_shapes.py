@@ -10,16 +10,16 @@ from typing import Any, get_args, get_type_hints, is_typeddict
 
 import pytest
 
-from connector import shapes
 from connector.catalog import CATALOG
-from connector.client import Client
-from connector.sandbox import Sandbox
-from connector.shapes import generate
-from connector.shapes.item import ListItem
+from connector.client import shapes
+from connector.client.client import Client
+from connector.client.shapes import generate
+from connector.client.shapes.item import ListItem
+from connector.sandbox.server import Sandbox
 from tests.house.tree import ROOT
 from tests.sandbox.world import COUNTS
 
-FOLDER = ROOT / "connector" / "shapes"
+FOLDER = ROOT / "connector" / "client" / "shapes"
 WRITTEN_BY_HAND = {"generate.py", "item.py"}
 
 
@@ -40,7 +40,7 @@ def test_the_generated_files_say_so() -> None:
     """A generated file opens by saying that it is generated, and with which command."""
     for text in generate.texts().values():
         opening = text.split('"""')[1]
-        assert "`python -m connector.shapes.generate`; not to be edited" in opening
+        assert "`make shapes`; not to be edited" in opening
 
 
 @pytest.mark.parametrize("name", CATALOG)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from connector.client import Client
-from connector.errors import Redirected, SettingsError, Unreachable
+from connector.client.client import Client
+from connector.errors import SettingsError
+from connector.errors_api import Redirected, Unreachable
 from tests.client.calls import KEY, READS, WRITES, client_of
 from tests.client.peer import Peer, found, http, listed, sends
 

@@ -8,13 +8,16 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from typing import assert_type
 
-from connector.catalog import Candidate, ContentItem, ContentType, Job, Lead
-from connector.catalog.job import EmploymentType, JobStatus
-from connector.client import Client
-from connector.endpoint import Endpoint, Page, Written
-from connector.resource import Resource
-from connector.shapes import BookingCreate, JobCreate, JobItem
-from connector.value import Uuid
+from connector.catalog.candidate import Candidate
+from connector.catalog.content import ContentItem, ContentType
+from connector.catalog.job import EmploymentType, Job, JobStatus
+from connector.catalog.lead import Lead
+from connector.catalog.resource import Resource
+from connector.catalog.value import Uuid
+from connector.client.client import Client
+from connector.client.endpoint import Endpoint, Page, Written
+from connector.client.shapes.bookings import BookingCreate
+from connector.client.shapes.jobs import JobCreate, JobItem
 
 ID = "5d1c"
 

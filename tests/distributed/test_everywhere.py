@@ -17,7 +17,8 @@ import pytest
 from dask.sizeof import sizeof
 from distributed import LocalCluster
 
-from connector.sandbox import Sandbox, Store
+from connector.sandbox.server import Sandbox
+from connector.sandbox.store import Store
 from pipelines.accounts import PARTITION_TAG
 from pipelines.everywhere import ADDRESS, EVERYWHERE_TAG, intraday_everywhere
 from tests.distributed.documented import settings

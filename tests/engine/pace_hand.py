@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from connector.engine.pace import Go, Mode, Pace, RateHeaders, Ticket, Wait
+from connector.client.rate_limiter import Go, Mode, Pace, RateHeaders, Ticket, Wait
 
 NOW = 1_700_000_000.0
 """The server's Unix time at our moment 0."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from connector.engine.pace import Go, Pace, RateHeaders, Spent, Ticket, Wait
+from connector.client.rate_limiter import Go, Pace, RateHeaders, Spent, Ticket, Wait
 from tests.engine.pace_counters import Counter
 
 ASKS_PER_REQUEST_MAX = 400

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import pytest
 
-from connector.engine.pace import Go, Pace, RateHeaders, Spent
+from connector.client.rate_limiter import Go, Pace, RateHeaders, Spent
 from tests.engine.pace_counters import MINUTE, Begun, Counter, Fixed, Month, Sliding
 from tests.engine.pace_world import EPOCH, Face, Network, Outcome, World
 

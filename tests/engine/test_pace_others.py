@@ -11,7 +11,7 @@ from typing import get_args
 
 import pytest
 
-from connector.engine.pace import Mode, Pace
+from connector.client.rate_limiter import Mode, Pace
 from tests.engine.pace_counters import MINUTE, Begun, Counter, Fixed, Sliding
 from tests.engine.pace_world import Outcome, World
 

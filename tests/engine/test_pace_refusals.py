@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from connector.engine.pace import Go, RateHeaders, Spent, Wait
+from connector.client.rate_limiter import Go, RateHeaders, Spent, Wait
 from tests.engine.pace_hand import NOW, Hand
 
 

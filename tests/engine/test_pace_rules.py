@@ -9,7 +9,7 @@ import math
 
 import pytest
 
-from connector.engine.pace import Go, RateHeaders, Wait
+from connector.client.rate_limiter import Go, RateHeaders, Wait
 from tests.engine.pace_hand import NOW, Hand
 
 

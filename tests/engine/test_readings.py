@@ -7,12 +7,10 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.catalog import Job
-from connector.engine.ask import Commit, Found, Gone, Outcome, ReadRecords, Steps, Unread
+from connector.catalog.job import Job
 from connector.engine.bookmark import Bookmark
-from connector.engine.examine import BATCH_RECORDS_MAX
-from connector.engine.guard import Guard
-from connector.engine.readings import Readings
+from connector.engine.commands import Commit, Found, Gone, Outcome, ReadRecords, Steps, Unread
+from connector.engine.recheck import BATCH_RECORDS_MAX, Guard, Readings
 
 AT = datetime(2026, 11, 22, tzinfo=UTC)
 RAW = {"created_at": "2026-11-20T00:00:00Z", "updated_at": "2026-11-20T00:00:00Z"}

@@ -17,18 +17,19 @@ from pathlib import Path
 from typing import Any
 
 from connector.catalog import CATALOG
-from connector.engine.ask import Commit, Event, Found, Gone
+from connector.client.request import Request
 from connector.engine.bookmark import Stream
-from connector.engine.push_asks import Move
+from connector.engine.commands import Commit, Event, Found, Gone
+from connector.engine.push_commands import Move
 from connector.engine.push_plan import Plan, RowProblem, Terms, Verdict
-from connector.engine.task import Task
-from connector.ledger import Ledger, Owner
+from connector.engine.push_states import Task
 from connector.ledger.journal import PUSH_LEASE, Journal
-from connector.settings import Settings
-from connector.warehouse import Run, Warehouse
-from connector.warehouse.file import opened
-from connector.warehouse.quoting import quoted
-from connector.wire import Request
+from connector.ledger.lease import Owner
+from connector.ledger.ledger import Ledger
+from connector.settings.model import Settings
+from connector.warehouse.duckdb_file import opened, quoted
+from connector.warehouse.runs import Run
+from connector.warehouse.warehouse import Warehouse
 from tests.erasure.office import settings_of
 
 AT = datetime(2026, 9, 1, 9, 0, tzinfo=UTC)

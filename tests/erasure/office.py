@@ -23,22 +23,23 @@ from typing import Any
 from click.testing import CliRunner, Result
 from openpyxl import Workbook
 
-from connector.batch.publish import copy
 from connector.catalog import CATALOG
 from connector.cli import main
-from connector.engine.ask import Commit, Event, Found
+from connector.client.request import Request
 from connector.engine.bookmark import Stream
-from connector.engine.push_asks import Move
+from connector.engine.commands import Commit, Event, Found
+from connector.engine.push_commands import Move
 from connector.engine.push_plan import Plan, RowProblem, Terms, Verdict
-from connector.engine.task import Task
-from connector.ledger import Ledger, Owner
+from connector.engine.push_states import Task
 from connector.ledger.journal import PUSH_LEASE, Journal
-from connector.publication import publish
-from connector.report import REPORT_FILE
-from connector.settings import Settings, load_settings
-from connector.warehouse import Warehouse
-from connector.warehouse.file import opened
-from connector.wire import Request
+from connector.ledger.lease import Owner
+from connector.ledger.ledger import Ledger
+from connector.publishing.publication import publish
+from connector.pushes.landed import copy
+from connector.report.page import REPORT_FILE
+from connector.settings.model import Settings, load_settings
+from connector.warehouse.duckdb_file import opened
+from connector.warehouse.warehouse import Warehouse
 from tests.models.agency import AT, land_agency
 
 FEW = {"jobs": 6, "candidates": 14, "companies": 4, "bookings": 20, "leads": 6}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.suppression.key import make_key
+from connector.suppression.identifiers import make_key
 from tests.erasure.office import EMAIL, TRACES, call, office
 
 

@@ -11,21 +11,23 @@ from typing import Any
 
 import pytest
 
-from connector.erasure import erase
-from connector.errors import LeaseHeld, Misused
-from connector.ledger import Ledger, Owner
+from connector.client.request import Request
+from connector.errors import Misused
+from connector.errors_api import LeaseHeld
 from connector.ledger.journal import PUSH_LEASE, Journal
-from connector.visit import PULL_LEASE
-from connector.wire import Request
+from connector.ledger.lease import Owner
+from connector.ledger.ledger import Ledger
+from connector.privacy.erase import erase
+from connector.pulls.run_context import PULL_LEASE
 from tests.erasure.office import EMAIL, NOW, TRACES, Office, call, office, traces
 from tests.models.agency import AT
 
 KILL = """
 import os, signal, sys
 from pathlib import Path
-from connector.erasure import erase
-from connector.settings import load_settings
-module = sys.modules["connector.erasure.erase"]
+from connector.privacy.erase import erase
+from connector.settings.model import load_settings
+module = sys.modules["connector.privacy.erase"]
 def killed(*given, **named):
     os.kill(os.getpid(), signal.SIGKILL)
 setattr(module, sys.argv[2], killed)
@@ -58,7 +60,7 @@ def test_killed_and_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert [] != list(traces(agency.folder))
     assert 1 == erase(agency.settings, None).unended
     with monkeypatch.context() as patched:
-        patched.setattr(sys.modules["connector.erasure.erase"], "keep", cut_off)
+        patched.setattr(sys.modules["connector.privacy.erase"], "keep", cut_off)
         with pytest.raises(CutOff):
             erase(agency.settings, None, applies=True)
 

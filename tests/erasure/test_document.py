@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import get_args
 
-from connector.catalog import CATALOG, ContentTypeField
-from connector.erasure import read_rules
-from connector.field import Field, Personal
-from connector.settings import load_settings
-from connector.suppression import GROUPS
+from connector.catalog import CATALOG
+from connector.catalog.content import ContentTypeField
+from connector.catalog.field import Field, Personal
+from connector.privacy.retention import read_rules
+from connector.settings.model import load_settings
+from connector.suppression.owners import GROUPS
 from tests.house.tree import ROOT
 
 PAGE = ROOT / "docs" / "PERSONAL_DATA.md"

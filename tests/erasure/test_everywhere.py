@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
-from connector.erasure import Erased, Found, erase, whereis
-from connector.publication import publish
-from connector.report import REPORT_FILE
+from connector.privacy.erase import Erased, erase
+from connector.privacy.receipt import Found
+from connector.privacy.whereis import whereis
+from connector.publishing.publication import publish
+from connector.report.page import REPORT_FILE
 from connector.warehouse.query import asking, tables
 from tests.erasure.office import EMAIL, NOW, TABLE, TRACES, WORKBOOK, office, traces
 

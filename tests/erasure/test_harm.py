@@ -12,18 +12,19 @@ import pytest
 from click.testing import CliRunner, Result
 
 from connector.catalog import CATALOG
+from connector.catalog.resource import Resource
 from connector.cli import main
-from connector.erasure import erase, harmed
-from connector.resource import Resource
-from connector.run import pull
-from connector.sandbox import Sandbox
-from connector.settings import Settings
-from connector.sources import RECEIPTS_FOLDER
-from connector.suppression import Kind, Suppressed
-from connector.suppression.key import make_key, token
-from connector.upkeep import upkeep
-from connector.verify import verify
-from connector.warehouse.file import opened
+from connector.operations.upkeep import upkeep
+from connector.operations.verify import verify
+from connector.privacy.erase import erase
+from connector.privacy.harm import harmed
+from connector.pulls.run import pull
+from connector.sandbox.server import Sandbox
+from connector.settings.layers import RECEIPTS_FOLDER
+from connector.settings.model import Settings
+from connector.suppression.identifiers import Kind, make_key, token
+from connector.suppression.listed import Suppressed
+from connector.warehouse.duckdb_file import opened
 from tests.pull.landed import pulled, settings_of
 
 COUNTS = {"jobs": 2, "candidates": 5, "companies": 2, "bookings": 4, "leads": 3}

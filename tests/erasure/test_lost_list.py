@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from connector.ledger import Ledger
 from connector.ledger.erasures import Erasures
+from connector.ledger.ledger import Ledger
 from connector.ledger.migrations import RELISTED
-from connector.sandbox import Sandbox
-from connector.warehouse import Warehouse
+from connector.sandbox.server import Sandbox
+from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import Called, call, variables
 from tests.erasure.office import traces
 

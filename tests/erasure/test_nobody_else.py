@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from connector.erasure import Erased, erase
 from connector.errors import Misused
+from connector.privacy.erase import Erased, erase
 from tests.erasure.agencies import Agency, rows
 
 MARK = "[erased]"

@@ -8,12 +8,20 @@ from pathlib import Path
 import pytest
 
 from connector.catalog import CATALOG
-from connector.erasure.finding import seed_of
 from connector.errors import Misused
+from connector.privacy.finding import seed_of
 from connector.spreadsheet.persons import empty_rows, rows_about
-from connector.suppression import GROUPS, KEY_FILE, Person, Suppressed, reduced
-from connector.suppression.identifiers import is_same_number, normal, replaced
-from connector.suppression.key import make_key, token
+from connector.suppression.identifiers import (
+    KEY_FILE,
+    is_same_number,
+    make_key,
+    normal,
+    replaced,
+    token,
+)
+from connector.suppression.listed import Suppressed
+from connector.suppression.owners import GROUPS
+from connector.suppression.person import Person, reduced
 
 ANN = Person(
     ids=frozenset(("c-1",)),

@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 
 from connector.catalog import CATALOG
-from connector.engine.sameness import as_text
-from connector.engine.task import Mode
-from connector.engine.undo import Deed, reversal
-from connector.erasure import erase
+from connector.catalog.value import MARK
+from connector.client.answer import as_body
+from connector.engine.lookup import as_text
+from connector.engine.push_states import Mode
+from connector.engine.reversal import Deed, reversal
 from connector.errors import Misused
-from connector.preview import Asked
-from connector.push import Manner, PushReport, push
-from connector.sandbox import Sandbox
+from connector.privacy.erase import erase
+from connector.pushes.dry_run import Asked
+from connector.pushes.push import Manner, PushReport, push
+from connector.sandbox.server import Sandbox
 from connector.spreadsheet.mapping_file import SavedMap, load_map
-from connector.value import MARK
-from connector.warehouse import Warehouse
-from connector.wire.body import as_body
+from connector.warehouse.warehouse import Warehouse
 from tests.erasure.office import land
 from tests.faults.patience import Time
 from tests.push.pushing import codes, create, outcomes, update, writes

@@ -9,14 +9,16 @@ from typing import Any
 
 import pytest
 
-from connector.cli.ending import reasons
-from connector.erasure import erase, release, whereis
-from connector.outcome import PullReport
-from connector.preview import Asked
-from connector.push import Manner, PushReport, push
-from connector.run import pull
-from connector.sandbox import LEAD_STATUSES, Sandbox
-from connector.warehouse.file import opened
+from connector.cli.pull import reasons
+from connector.privacy.erase import erase, release
+from connector.privacy.whereis import whereis
+from connector.pulls.outcome import PullReport
+from connector.pulls.run import pull
+from connector.pushes.dry_run import Asked
+from connector.pushes.push import Manner, PushReport, push
+from connector.sandbox.draw import LEAD_STATUSES
+from connector.sandbox.server import Sandbox
+from connector.warehouse.duckdb_file import opened
 from tests.erasure.office import traces
 from tests.pull.landed import pulled, settings_of
 

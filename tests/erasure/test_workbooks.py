@@ -14,10 +14,10 @@ from openpyxl.packaging.custom import StringProperty
 from openpyxl.workbook.defined_name import DefinedName
 from openpyxl.worksheet.datavalidation import DataValidation
 
-from connector.erasure import erase
-from connector.erasure.files import InFiles, clean, search
-from connector.spreadsheet.parts import look, replace_parts
-from connector.suppression import Person
+from connector.privacy.erase import erase
+from connector.privacy.folder_files import InFiles, clean, search
+from connector.spreadsheet.workbook_parts import look, replace_parts
+from connector.suppression.person import Person
 from tests.erasure.office import EMAIL, NOW, office, traces
 
 NAME = "Olwen Zzyzxworth"

@@ -16,7 +16,7 @@ from typing import Any
 
 import duckdb
 
-from connector.sandbox import Sandbox
+from connector.sandbox.server import Sandbox
 from tests.faults.parent import Parent, fork_for_each_line
 
 
@@ -85,7 +85,7 @@ def child(sandbox: Sandbox, folder: Path, *resources: str, **options: Any) -> Ch
 def serve() -> None:
     """Fork a child for each line that comes, and tell its id and how it ended."""
     # Imported before the first fork; what a command imports late is imported here.
-    import connector.cli.doctor  # noqa: PLC0415
+    import connector.cli.operations  # noqa: PLC0415
     import connector.cli.pull  # noqa: F401, PLC0415
 
     fork_for_each_line(_live)

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from connector.catalog import CATALOG
-from connector.client import Client, Limits
-from connector.outcome import PullReport
-from connector.run import pull
-from connector.sandbox import Sandbox
+from connector.client.client import Client
+from connector.client.sending import Limits
+from connector.pulls.outcome import PullReport
+from connector.pulls.run import pull
+from connector.sandbox.server import Sandbox
 from tests.pull.landed import published, rows, settings_of
 
 BEGAN_AT = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from connector.sandbox import Sandbox, Store
+from connector.sandbox.server import Sandbox
+from connector.sandbox.store import Store
 from tests.faults.amount import IS_ALL, SEED, SHARES, chosen, drawn
 from tests.faults.nursery import Ended, Nursery, child
 from tests.faults.patience import Time, pulled

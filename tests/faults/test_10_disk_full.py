@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.sandbox import Sandbox
+from connector.sandbox.server import Sandbox
 from tests.faults.amount import SEED, SHARES, chosen
 from tests.faults.nursery import Nursery, child
 from tests.faults.patience import pulled

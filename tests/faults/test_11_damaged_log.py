@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from connector.outcome import Unwatched
-from connector.run import pull
-from connector.sandbox import Sandbox
+from connector.pulls.outcome import Unwatched
+from connector.pulls.run import pull
+from connector.sandbox.server import Sandbox
 from tests.cli.calling import call
 from tests.faults.amount import SEED, SHARES, chosen, drawn
 from tests.faults.patience import pulled

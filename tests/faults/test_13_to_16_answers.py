@@ -9,9 +9,9 @@ from typing import get_args
 
 import pytest
 
-from connector.client import Limits
-from connector.sandbox import Sandbox
+from connector.client.sending import Limits
 from connector.sandbox.faults import Drip, Fault, HtmlPage, NotJson, Status
+from connector.sandbox.server import Sandbox
 from tests.faults.patience import Time, pulled, pulled_until_done, tombstones, work_rows
 from tests.faults.wire import DETAILS, LISTS, Bytes, Cut, Edited, Where, plan
 from tests.pull.landed import differences, published

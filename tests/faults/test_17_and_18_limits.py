@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from connector.sandbox import Sandbox, Store
-from connector.sandbox.limits import Allowance
+from connector.sandbox.exchange import Allowance
+from connector.sandbox.server import Sandbox
+from connector.sandbox.store import Store
 from tests.faults.patience import Time, pulled
 from tests.faults.wire import Refused
 from tests.pull.landed import differences, published

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from connector.sandbox import Sandbox
 from connector.sandbox.faults import Fault, HtmlPage, Status
+from connector.sandbox.server import Sandbox
 from tests.faults.patience import Time, pulled, tombstones, work_rows
 from tests.faults.wire import DETAILS, LISTS, Edited, From, plan
 from tests.pull.landed import differences, published, rows

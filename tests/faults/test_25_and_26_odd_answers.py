@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from connector.sandbox import Sandbox
+from connector.sandbox.server import Sandbox
 from tests.faults.patience import Time, pulled, tombstones
 from tests.faults.wire import DETAILS, LISTS, Edited, plan
 from tests.pull.landed import differences, published, rows

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from connector.errors import WarehouseBusy
-from connector.sandbox import Sandbox
-from connector.warehouse import file
+from connector.sandbox.server import Sandbox
+from connector.warehouse import duckdb_file as file
 from tests.faults.patience import pulled
 from tests.pull.landed import differences, published
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from connector.sandbox import Sandbox, Store
+from connector.sandbox.server import Sandbox
+from connector.sandbox.store import Store
 from tests.faults.patience import Time, pulled
 from tests.pull.landed import differences, published
 

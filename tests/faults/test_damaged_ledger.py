@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.sandbox import Sandbox
+from connector.sandbox.server import Sandbox
 from tests.cli.calling import call, variables
 from tests.faults.amount import SEED, SHARES, chosen, drawn
 

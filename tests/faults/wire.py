@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from connector.sandbox import Sandbox
 from connector.sandbox.exchange import Exchange, Reply
 from connector.sandbox.faults import Fault
+from connector.sandbox.server import Sandbox
 
 Edit = Callable[[dict[str, Any]], None]
 """Changes an answer's document in place."""

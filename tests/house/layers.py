@@ -8,105 +8,48 @@ from collections.abc import Iterator, Mapping
 
 from tests.house.tree import Source, Tree, imports
 
-_DECLARATION = frozenset(("words", "errors", "value", "field", "resource", "catalog"))
-_BELOW = _DECLARATION | {
-    *("address", "key", "sources", "settings", "alert_settings", "schedule_settings", "reading"),
-    *("lakehouse_settings", "log", "disk", "stamp"),
-    *("wire", "engine", "endpoint", "shapes"),
-}
-_ROOMS = _BELOW | {"kept", "suppression", "client", "ledger", "warehouse", "spreadsheet"}
-_RUN = _ROOMS | {"outcome", "stream", "visit"}
+_LANGUAGE = frozenset(("errors", "errors_api", "system", "catalog"))
+_PURE = _LANGUAGE | {"settings", "engine", "client", "suppression"}
+_STORES = _PURE | {"ledger", "warehouse", "spreadsheet"}
+_FILES = _STORES | {"publishing", "lakehouse", "report"}
 
 MAY_IMPORT: Mapping[str, frozenset[str]] = {
-    "words": frozenset(),
-    "disk": frozenset(),
-    "stamp": frozenset(),
-    "errors": frozenset(("words",)),
-    "value": frozenset(),
-    "field": frozenset(("value", "errors")),
-    "resource": frozenset(("field", "value", "errors")),
-    "catalog": frozenset(("resource", "field", "value", "errors")),
-    "address": frozenset(),
-    "key": frozenset(),
-    "sources": frozenset(("address", "errors")),
-    "alert_settings": frozenset(("address",)),
-    "schedule_settings": frozenset(),
-    "lakehouse_settings": frozenset(("sources", "errors")),
-    "reading": frozenset(("sources",)),
-    "credentials": frozenset(
-        ("address", "key", "log", "reading", "sources", "alert_settings", "lakehouse_settings")
-    )
-    | {"errors"},
-    "settings": frozenset(
-        ("address", "credentials", "sources", "alert_settings", "schedule_settings", "reading")
-    )
-    | {"errors", "lakehouse_settings", "log"},
-    "wire": _DECLARATION | {"address", "engine"},
-    "endpoint": _DECLARATION | {"wire", "shapes"},
-    "engine": _DECLARATION,
-    "sandbox": _DECLARATION,
-    "shapes": _DECLARATION,
-    "kept": frozenset(("errors",)),
-    "suppression": _DECLARATION | {"disk"},
-    "client": _BELOW,
-    "ledger": _BELOW | {"suppression"},
-    "warehouse": _BELOW | {"suppression"},
-    "spreadsheet": _BELOW | {"suppression"},
-    "models": _BELOW | {"warehouse"},
-    "lakehouse": _BELOW | {"suppression", "warehouse"},
-    "publication": _BELOW | {"warehouse", "models", "lakehouse"},
-    "report": _DECLARATION | {"disk", "warehouse"},
-    "frame": _BELOW | {"warehouse"},
-    "outcome": _BELOW | {"warehouse", "publication", "lakehouse"},
-    "stream": _ROOMS | {"outcome"},
-    "visit": _ROOMS | {"outcome", "stream"},
-    "run": _RUN | {"publication"},
-    "batch": _RUN | {"publication", "lakehouse"},
-    "preview": _ROOMS,
-    "asking": _ROOMS | {"preview"},
-    "template": _ROOMS,
-    "push": _RUN | {"run", "batch", "preview", "lakehouse"},
-    "undo": _RUN | {"batch"},
-    "erasure": _RUN | {"batch", "publication", "report", "lakehouse"},
-    "backup": _RUN | {"batch", "publication", "report", "erasure", "inbox"},
-    "permissions": frozenset(),
-    "log": frozenset(),
-    "inbox": _ROOMS | {"advice", "asking", "preview", "push"},
-    "plan": _RUN,
-    "verify": _RUN | {"erasure"},
-    "advice": _ROOMS,
-    "accounts": frozenset(("settings", "sources", "errors")),
-    "alerts": _ROOMS | {"advice", "outcome"},
-    "upkeep": _ROOMS | {"permissions", "backup", "erasure"},
-    "doctor": _ROOMS | {"upkeep", "lakehouse"},
-    "demo": _BELOW | {"sandbox"},
-    "cli": _RUN
-    | {"run", "batch", "plan", "verify", "sandbox", "advice", "doctor", "demo", "publication"}
-    | {"accounts", "alerts"}
-    | {"asking", "models", "preview", "template", "push", "undo", "report"}
-    | {"erasure", "lakehouse", "backup", "permissions", "log"},
+    "errors": frozenset(),
+    "errors_api": frozenset(("errors",)),
+    "system": frozenset(("errors",)),
+    "catalog": frozenset(("errors",)),
+    "settings": frozenset(("errors", "system")),
+    "engine": _LANGUAGE,
+    "client": _LANGUAGE | {"settings"},
+    "sandbox": _LANGUAGE,
+    "suppression": _LANGUAGE,
+    "ledger": _PURE,
+    "warehouse": _PURE - {"client"},
+    "spreadsheet": _PURE - {"client"},
+    "lakehouse": _PURE | {"warehouse"},
+    "report": _LANGUAGE | {"warehouse"},
+    "publishing": _PURE | {"warehouse", "lakehouse"},
+    "pulls": _STORES | {"publishing"},
+    "pushes": _STORES | {"publishing", "pulls", "lakehouse"},
+    "privacy": _FILES | {"pulls", "pushes"},
+    "operations": _FILES | {"pulls", "pushes", "privacy"},
+    "cli": _FILES | {"pulls", "pushes", "privacy", "operations", "sandbox"},
 }
-"""Which rooms of `connector` a room may import besides itself. `client`, `ledger`,
-`warehouse` and `spreadsheet` do not know each other; they meet in `run`.
+"""Which rooms of `connector` a room may import besides itself. `client`, `warehouse` and
+`spreadsheet` do not know each other; they meet in `pulls` and `pushes`.
 """
-
-# Types that only a checker needs, of the room above: there is no other way to name them.
-_TYPES_ONLY = frozenset((("field", "resource"),))
 
 HOMES: Mapping[str, tuple[str, ...]] = {
     # The client speaks to the API alone: with the key, at its pace, paying for each request.
-    "httpx": ("connector/client", "connector/alerts/webhook"),
-    "duckdb": (
-        *("connector/warehouse", "connector/models", "connector/publication"),
-        "connector/lakehouse",
-    ),
+    "httpx": ("connector/client", "connector/operations/delivery"),
+    "duckdb": ("connector/warehouse", "connector/publishing", "connector/lakehouse"),
     "psycopg": ("connector/lakehouse",),
-    "sqlglot": ("connector/models",),
-    "yaml": ("connector/models",),
+    "sqlglot": ("connector/publishing",),
+    "yaml": ("connector/publishing",),
     "sqlite3": ("connector/ledger", "connector/sandbox", "connector/suppression/listed"),
-    "keyring": ("connector/key",),
+    "keyring": ("connector/settings/connection",),
     "openpyxl": ("connector/spreadsheet",),
-    "pandas": ("connector/spreadsheet", "connector/frame"),
+    "pandas": ("connector/spreadsheet", "connector/publishing/frames"),
     "python_calamine": ("connector/spreadsheet",),
     "jinja2": ("connector/report",),
     "markupsafe": ("connector/report",),
@@ -149,29 +92,19 @@ def imports_point_down(tree: Tree) -> list[str]:
                 allowed = ", ".join(sorted(MAY_IMPORT[each.room])) or "no other room"
                 offences.append(
                     f"{each.path}:{line}: {each.room} imports {name}: it may import {allowed};"
-                    f" move what both need below both, or the call up to run"
+                    f" move what both need below both, or the call up to pulls or pushes"
                 )
     return offences
 
 
 def _rooms_imported(source: Source) -> Iterator[tuple[int, str]]:
-    skipped = set(_types_only_lines(source))
     for line, name in imports(source):
         parts = name.split(".")
-        if parts[0] != "connector" or line in skipped:
+        if parts[0] != "connector":
             continue
         # `import connector` and names of the front door come from above every room.
         is_room = len(parts) > 1 and (parts[1] in MAY_IMPORT or len(parts) > 2)
         yield line, parts[1] if is_room else "the front door"
-
-
-def _types_only_lines(source: Source) -> Iterator[int]:
-    for node in ast.walk(source.syntax):
-        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
-            for each in node.body:
-                module = getattr(each, "module", None) or ""
-                if (source.room, module.removeprefix("connector.")) in _TYPES_ONLY:
-                    yield each.lineno
 
 
 def pipelines_use_the_front_door(tree: Tree) -> list[str]:
@@ -199,9 +132,10 @@ def libraries_stay_at_home(tree: Tree) -> list[str]:
 
 
 def engine_is_pure(tree: Tree) -> list[str]:
-    """The engine touches no clock, chance, network, file, database or event loop."""
+    """What decides touches no clock, chance, network, file, database or event loop."""
     offences = []
-    for each in tree.select(".py", inside="connector/engine/"):
+    pure = ("connector/engine/", "connector/client/rate_limiter", "connector/client/other_clients")
+    for each in (source for place in pure for source in tree.select(".py", inside=place)):
         for line, name in imports(each):
             if name.split(".")[0] in _WORLD:
                 offences.append(
@@ -220,26 +154,28 @@ def engine_is_pure(tree: Tree) -> list[str]:
 
 
 def front_door_lists_its_names(tree: Tree) -> list[str]:
-    """`connector/__init__.py` lists what it imports, all of it, sorted, and nothing else."""
+    """`connector/__init__.py` imports what it lists, each name from the module that it lists."""
     offences = []
     for each in tree.select("connector/__init__.py", inside="connector/__init__"):
         names = [name for _, name in imports(each) if name.startswith("connector.")]
-        bound = {name.rsplit(".", 1)[-1] for name in names}
+        imported = {name.rsplit(".", 1)[1]: name.rsplit(".", 1)[0] for name in names}
         listed = _listed(each)
-        for name in sorted(bound - set(listed)):
-            offences.append(f"{each.path}: {name} is imported and not in __all__: list it")
-        for name in sorted(set(listed) - bound):
-            offences.append(f"{each.path}: {name} is in __all__ and not imported: take it out")
-        if listed != sorted(listed, key=_order):
-            offences.append(f"{each.path}: __all__ is not sorted: constants, classes, functions")
+        for name in sorted({*imported, *listed}):
+            if imported.get(name) != f"connector.{listed.get(name)}":
+                offences.append(
+                    f"{each.path}: {name} is imported from {imported.get(name)} and listed as of"
+                    f" {listed.get(name)}: write the same module in both"
+                )
+        if list(listed) != sorted(listed, key=_order):
+            offences.append(f"{each.path}: _HOMES is not sorted: constants, classes, functions")
     return offences
 
 
-def _listed(source: Source) -> list[str]:
+def _listed(source: Source) -> dict[str, str]:
     for node in source.syntax.body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-            return list(ast.literal_eval(node.value))
-    return []
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_HOMES":
+            return dict(ast.literal_eval(node.value))
+    return {}
 
 
 def _order(name: str) -> tuple[int, str]:

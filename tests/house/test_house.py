@@ -26,6 +26,6 @@ def test_tree_is_the_whole_project() -> None:
     """The rules read the project itself: its code, tests and documents, and no other's."""
     paths = {each.path for each in TREE.sources}
 
-    assert {"pyproject.toml", "connector/resource.py", "docs/API.md", ".ci/run"} <= paths
+    assert {"pyproject.toml", "connector/catalog/resource.py", "docs/API.md", ".ci/run"} <= paths
     assert "tests/house/test_house.py" in paths
     assert [] == [path for path in paths if path.startswith((".venv/", ".git/"))]

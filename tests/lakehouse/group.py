@@ -10,12 +10,12 @@ from typing import Any
 
 import duckdb
 
-from connector.lakehouse import Place, attaching
-from connector.lakehouse.attaching import reading
-from connector.publication import Published, publish
-from connector.settings import Settings, load_settings
-from connector.warehouse import Warehouse
-from connector.warehouse.file import opened
+from connector.lakehouse import attaching
+from connector.lakehouse.attaching import Place, reading
+from connector.publishing.publication import Published, publish
+from connector.settings.model import Settings, load_settings
+from connector.warehouse.duckdb_file import opened
+from connector.warehouse.warehouse import Warehouse
 from tests.lakehouse.server import Server
 
 

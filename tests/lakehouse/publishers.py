@@ -39,7 +39,7 @@ def serve() -> None:
     # Imported before the first fork.
     import psycopg  # noqa: F401, PLC0415
 
-    import connector.publication  # noqa: F401, PLC0415
+    import connector.publishing.publication  # noqa: F401, PLC0415
 
     for line in sys.stdin:
         pids = []
@@ -54,9 +54,10 @@ def serve() -> None:
 
 def _live(turn: Sequence[Mapping[str, str]]) -> None:
     """Publish each account, local file and lake, and end with 0 if all of it was done."""
-    from connector.lakehouse import attaching, book  # noqa: PLC0415
-    from connector.publication import publish  # noqa: PLC0415
-    from connector.settings import load_settings  # noqa: PLC0415
+    from connector.lakehouse import attaching  # noqa: PLC0415
+    from connector.lakehouse import manifest as book  # noqa: PLC0415
+    from connector.publishing.publication import publish  # noqa: PLC0415
+    from connector.settings.model import load_settings  # noqa: PLC0415
     from tests.lakehouse.pool import Pool  # noqa: PLC0415
 
     attaching.extended = Pool().extended  # type: ignore[assignment]

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from connector.erasure import erase, whereis
-from connector.lakehouse import look_for, standing
-from connector.publication import publish
-from connector.settings import Settings
-from connector.suppression import Person
+from connector.lakehouse.forget import look_for
+from connector.lakehouse.lake_status import standing
+from connector.privacy.erase import erase
+from connector.privacy.whereis import whereis
+from connector.publishing.publication import publish
+from connector.settings.model import Settings
+from connector.suppression.person import Person
 from tests.erasure.office import EMAIL, LAST, NOW, TRACES, Office, office, settings_of
 from tests.lakehouse.group import Group
 from tests.lakehouse.server import Server

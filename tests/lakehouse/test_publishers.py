@@ -12,13 +12,13 @@ import duckdb
 import pytest
 
 from connector.errors import LakehouseBusy
-from connector.lakehouse import Place, book, maintain, send
-from connector.lakehouse import sending as sending_room
-from connector.lakehouse.attaching import changing
-from connector.lakehouse.catalog import alone
-from connector.lakehouse.upkeep import GRACE
-from connector.publication import publish
-from connector.settings import Settings
+from connector.lakehouse import manifest as book
+from connector.lakehouse import share as sending_room
+from connector.lakehouse.attaching import Place, alone, changing
+from connector.lakehouse.maintenance import GRACE, maintain
+from connector.lakehouse.share import send
+from connector.publishing.publication import publish
+from connector.settings.model import Settings
 from tests.lakehouse.group import Group
 from tests.lakehouse.publishers import DIES, Publishers
 

@@ -11,11 +11,11 @@ import duckdb
 import pytest
 
 from connector.errors import LakehouseDiffers, LakehouseError
-from connector.lakehouse import Place, send
-from connector.lakehouse.attaching import changing
+from connector.lakehouse.attaching import Place, changing
+from connector.lakehouse.share import send
 from connector.lakehouse.tables import SCHEMAS
-from connector.publication import publish
-from connector.warehouse.file import opened
+from connector.publishing.publication import publish
+from connector.warehouse.duckdb_file import opened
 from tests.lakehouse.group import Group
 
 JOBS = ({"id": "j1", "title": "Nurse", "salary_min": 1.5}, {"id": "j2", "title": "Cook"})

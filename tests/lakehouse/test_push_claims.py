@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from connector.engine.push_plan import Terms
-from connector.engine.task import Task
+from connector.engine.push_states import Task
 from connector.errors import PushJournalUnreached
-from connector.sandbox import Sandbox
 from connector.sandbox.exchange import Exchange
-from connector.settings import load_settings
+from connector.sandbox.server import Sandbox
+from connector.settings.model import load_settings
 from tests.cli.calling import call
 from tests.lakehouse.server import Server
 from tests.push.nursery import Child, Nursery, ended_at

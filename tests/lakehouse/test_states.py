@@ -11,8 +11,9 @@ import duckdb
 from click.testing import CliRunner
 
 from connector.cli import main
-from connector.lakehouse import maintain, send, standing
-from connector.lakehouse.upkeep import GRACE, snapshots
+from connector.lakehouse.lake_status import standing
+from connector.lakehouse.maintenance import GRACE, maintain, snapshots
+from connector.lakehouse.share import send
 from tests.lakehouse.group import Group
 
 TITLES = "SELECT id, title FROM lake.landing.jobs {at} WHERE account = 'acme' ORDER BY id"

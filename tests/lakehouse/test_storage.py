@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from connector.erasure import erase
 from connector.errors import SettingsError
-from connector.lakehouse import maintain, send
 from connector.lakehouse.attaching import ENDPOINT, URL_STYLE, url_style
-from connector.publication import publish
+from connector.lakehouse.maintenance import maintain
+from connector.lakehouse.share import send
+from connector.privacy.erase import erase
+from connector.publishing.publication import publish
 from tests.erasure.office import EMAIL, NOW, TRACES, office
 from tests.lakehouse.group import Group
 from tests.lakehouse.server import Server

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from connector.alerts import due
 from connector.cli import main
-from connector.doctor import examine
 from connector.errors import LakehouseError, LakehouseOffline, SettingsError
-from connector.lakehouse import send
-from connector.publication import publish
-from connector.settings import Settings, load_settings
+from connector.lakehouse.share import send
+from connector.operations.alert_check import due
+from connector.operations.doctor import examine
+from connector.publishing.publication import publish
+from connector.settings.model import Settings, load_settings
 from tests.lakehouse.group import Group
 
 WRONG = "wrong-pass-word"
@@ -102,7 +102,7 @@ def test_nothing_is_needed_of_who_has_no_lake(
     """
     settings = given(tmp_path, CONNECTOR_MODELS="off")
     settings.make_folder()
-    from connector.warehouse import Warehouse  # noqa: PLC0415
+    from connector.warehouse.warehouse import Warehouse  # noqa: PLC0415
 
     Warehouse(settings.folder).prepare()
     published = publish(settings)

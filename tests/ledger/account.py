@@ -9,9 +9,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from connector.catalog import CATALOG
+from connector.client.request import Request, get_request, list_request
 from connector.engine.quota import Terms, day_of
-from connector.ledger import Ledger, Purse, Spender
-from connector.wire.request import Request, get_request, list_request
+from connector.ledger.ledger import Ledger, Spender
+from connector.ledger.request_budget import Purse
 
 ROOT = Path(__file__).parents[2]
 START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

@@ -9,20 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from connector.errors import (
-    DiskFull,
-    LedgerDamaged,
-    NotALedger,
-    WarehouseBusy,
-    WarehouseError,
-)
-from connector.ledger import Ledger, Purse, file, migrations
+from connector.errors import DiskFull, LedgerDamaged, NotALedger, WarehouseBusy, WarehouseError
+from connector.ledger import migrations
+from connector.ledger import sqlite_file as file
+from connector.ledger.ledger import Ledger
+from connector.ledger.request_budget import Purse
 from tests.ledger.account import LIST, START, Clock, pay, spender, start, used
 
 OPEN = """
 import sys
 from pathlib import Path
-from connector.ledger import Ledger
+from connector.ledger.ledger import Ledger
 sys.stdin.readline()
 with Ledger(Path(sys.argv[1])) as ledger:
     print(len(ledger.leases()))

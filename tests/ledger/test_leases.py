@@ -12,15 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from connector.errors import LeaseHeld, LeaseLost
-from connector.ledger import Ledger, Owner, Turn
-from connector.ledger.leases import LEASE_SECONDS
+from connector.errors_api import LeaseHeld, LeaseLost
+from connector.ledger.lease import LEASE_SECONDS, Owner
+from connector.ledger.ledger import Ledger
+from connector.ledger.request_budget import Turn
 from tests.ledger.account import LIST, START, Clock, spender, start
 
 HOLD = """
 import asyncio, sys
 from pathlib import Path
-from connector.ledger import Ledger, Turn
+from connector.ledger.ledger import Ledger; from connector.ledger.request_budget import Turn
 from tests.ledger.account import spender
 
 async def hold():
@@ -146,7 +147,7 @@ def test_a_run_that_goes_on_keeps_it(tmp_path: Path) -> None:
 
 def test_the_beat_renews_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While a run waits and sends nothing, its lease is renewed all the same."""
-    monkeypatch.setattr("connector.ledger.turn.BEAT_SECONDS", 0.001)
+    monkeypatch.setattr("connector.ledger.request_budget.BEAT_SECONDS", 0.001)
     clock = Clock()
 
     async def act(ledger: Ledger) -> None:

@@ -11,15 +11,16 @@ from pathlib import Path
 import pytest
 
 from connector.engine.quota import UNSETTLED, Use
-from connector.errors import BudgetSpent, LeaseHeld, QuotaSpent, Stopped
-from connector.ledger import Ledger, Purse
+from connector.errors_api import BudgetSpent, LeaseHeld, QuotaSpent, Stopped
+from connector.ledger.ledger import Ledger
+from connector.ledger.request_budget import Purse
 from tests.ledger.account import DETAIL, LIST, START, Clock, pay, spender, start, used
 
 SPEND = """
 import asyncio, sys
 from pathlib import Path
-from connector.errors import QuotaSpent
-from connector.ledger import Ledger, Purse
+from connector.errors_api import QuotaSpent
+from connector.ledger.ledger import Ledger; from connector.ledger.request_budget import Purse
 from tests.ledger.account import LIST, Clock, spender
 
 async def spend():

@@ -12,12 +12,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from connector.catalog import CATALOG
-from connector.engine.ask import Commit, Found
 from connector.engine.bookmark import Bookmark, Stream
-from connector.publication import publish
-from connector.sandbox import Store, seed_store
-from connector.settings import Settings, load_settings
-from connector.warehouse import Run, Warehouse
+from connector.engine.commands import Commit, Found
+from connector.publishing.publication import publish
+from connector.sandbox.seed import seed_store
+from connector.sandbox.store import Store
+from connector.settings.model import Settings, load_settings
+from connector.warehouse.runs import Run
+from connector.warehouse.warehouse import Warehouse
 
 AT = datetime(2026, 9, 1, 9, 0, tzinfo=UTC)
 """The moment that everything is true of: a Tuesday."""

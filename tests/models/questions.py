@@ -14,7 +14,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from connector.demo import COUNTS
+from connector.cli.demo import COUNTS
 from connector.warehouse.query import query
 from tests.models.agency import publish_agency
 

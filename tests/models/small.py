@@ -7,7 +7,9 @@ from typing import Any
 
 import duckdb
 
-from connector.models import Built, Project, build, load_project
+from connector.publishing.build import build
+from connector.publishing.folder import load_project
+from connector.publishing.project import Built, Project
 
 PROJECT = """\
 name: small

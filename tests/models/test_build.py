@@ -8,7 +8,8 @@ import duckdb
 import pytest
 
 from connector.errors import ModelFailed, ModelInvalid
-from connector.models import Built, Checked, check
+from connector.publishing.build import check
+from connector.publishing.project import Built, Checked
 from tests.models.small import JOBS, Small
 
 

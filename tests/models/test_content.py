@@ -10,10 +10,11 @@ from typing import Any
 import duckdb
 import pytest
 
-from connector.models import Checked, build, load_project
-from connector.warehouse import Warehouse
-from connector.warehouse.file import opened
-from connector.warehouse.quoting import quoted
+from connector.publishing.build import build
+from connector.publishing.folder import load_project
+from connector.publishing.project import Checked
+from connector.warehouse.duckdb_file import opened, quoted
+from connector.warehouse.warehouse import Warehouse
 
 SELECTED = ("+content_views", "content_values")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from connector.demo import COUNTS
-from connector.models import dictionary
+from connector.cli.demo import COUNTS
+from connector.publishing import dictionary
 from tests.models.agency import publish_agency
 from tests.models.questions import PAGE, answered, questions
 

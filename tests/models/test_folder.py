@@ -6,13 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.errors import (
-    ModelInvalid,
-    ModelsCircular,
-    ModelTwice,
-    ReferenceUnknown,
-    UnknownName,
-)
+from connector.errors import ModelInvalid, ModelsCircular, ModelTwice, ReferenceUnknown, UnknownName
 from tests.models.small import FCT_JOBS, PROJECT, Small
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.models.describe import Described, Shapes
-from connector.models.lineage import Lineage
+from connector.publishing.lineage import Described, Lineage, Shapes
 from tests.models.small import FCT_JOBS, Small
 
 JOB_COLUMNS = ("id", "title", "status", "assigned_to")

@@ -18,12 +18,13 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from connector import demo
-from connector.models import build, load_project, shipped_folder
-from connector.run import pull
-from connector.sandbox import Sandbox
-from connector.settings import load_settings
-from connector.warehouse import Warehouse
+from connector.cli import demo
+from connector.publishing.build import build
+from connector.publishing.folder import load_project, shipped_folder
+from connector.pulls.run import pull
+from connector.sandbox.server import Sandbox
+from connector.settings.model import load_settings
+from connector.warehouse.warehouse import Warehouse
 from tests.faults.amount import IS_ALL
 
 ROOT = Path(__file__).parents[2]

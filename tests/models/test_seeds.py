@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from connector.errors import SeedInvalid
-from connector.models import build
-from connector.models.unmapped import Unmapped, write_copies
+from connector.publishing.build import build
+from connector.publishing.checks import Unmapped, write_copies
 from tests.models.small import Small
 
 ROWS = "SELECT id, name, since::VARCHAR FROM seeds.people ORDER BY id"

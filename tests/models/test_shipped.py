@@ -8,10 +8,11 @@ from collections.abc import Mapping
 import pytest
 
 from connector.catalog import CATALOG
-from connector.models import Project, Shown, inventory_of, load_project, shipped_folder
-from connector.models.describe import describe
-from connector.models.texts import undescribed
-from connector.models.unmapped import AUDITS
+from connector.publishing.checks import AUDITS
+from connector.publishing.dictionary import Shown, inventory_of
+from connector.publishing.folder import load_project, shipped_folder
+from connector.publishing.lineage import describe, undescribed
+from connector.publishing.project import Project
 
 
 @pytest.fixture(scope="module")

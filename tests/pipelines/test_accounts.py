@@ -8,7 +8,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from connector.sandbox import Sandbox
+from connector.sandbox.server import Sandbox
 from pipelines.accounts import Accounts
 from pipelines.connections import Account
 from pipelines.definitions import define, definitions

@@ -8,7 +8,7 @@ from pathlib import Path
 import dagster as dg
 
 from connector import CATALOG, Warehouse, columns
-from connector.sandbox import Sandbox
+from connector.sandbox.server import Sandbox
 from connector.warehouse.query import query
 from pipelines.checks import NAME
 from pipelines.landing import KEYS

@@ -10,11 +10,12 @@ import dagster as dg
 import duckdb
 import pytest
 
-from connector.catalog import CATALOG, Lead
-from connector.engine.ask import Commit, Found
+from connector.catalog import CATALOG
+from connector.catalog.lead import Lead
 from connector.engine.bookmark import Stream
-from connector.warehouse import Warehouse
-from connector.warehouse.file import opened
+from connector.engine.commands import Commit, Found
+from connector.warehouse.duckdb_file import opened
+from connector.warehouse.warehouse import Warehouse
 from pipelines import landing
 from pipelines.connections import Account
 from pipelines.models import CHECKS, DRAFT_TAG, PROJECT, key_of

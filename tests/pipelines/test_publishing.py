@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from connector import CATALOG, Warehouse
-from connector.sandbox import Sandbox
+from connector.sandbox.server import Sandbox
 from connector.warehouse.query import query
 from pipelines import publishing
 from pipelines.definitions import definitions

@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from connector.sandbox import Sandbox
+from connector.sandbox.server import Sandbox
 from pipelines import sensors
 from pipelines.connections import Account
 from pipelines.definitions import definitions

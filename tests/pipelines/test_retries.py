@@ -15,11 +15,11 @@ import pytest
 from dagster._core.instance.runs.run_domain import RunDomain
 
 from connector import CATALOG, PullReport, Warehouse, pull
-from connector.client import Client
-from connector.ledger import Ledger
-from connector.ledger.owner import Owner
-from connector.sandbox import Sandbox
+from connector.client.client import Client
+from connector.ledger.lease import Owner
+from connector.ledger.ledger import Ledger
 from connector.sandbox.faults import Status
+from connector.sandbox.server import Sandbox
 from pipelines import landing as module
 from pipelines.connections import Account
 from pipelines.landing import KEYS, RETRY_TAG, landing_of

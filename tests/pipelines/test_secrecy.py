@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.sandbox import Sandbox
+from connector.sandbox.server import Sandbox
 from pipelines.connections import Account
 from pipelines.execution import execute
 from tests.pipelines.running import COUNTS, KEY, account, instance_in, run

@@ -11,12 +11,14 @@ from typing import Any
 import duckdb
 import pytest
 
-from connector.models import Project, load_project
-from connector.publication import Published, publish, publishing
-from connector.settings import Settings, load_settings
-from connector.warehouse import Warehouse
-from connector.warehouse.file import opened
-from connector.warehouse.publications import Publication
+from connector.publishing import publication as publishing
+from connector.publishing.folder import load_project
+from connector.publishing.project import Project
+from connector.publishing.publication import Published, publish
+from connector.settings.model import Settings, load_settings
+from connector.warehouse.duckdb_file import opened
+from connector.warehouse.runs import Publication
+from connector.warehouse.warehouse import Warehouse
 from tests.pull.landed import rows
 
 FILES = {

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from connector.catalog import CATALOG
-from connector.models import load_project
-from connector.models.describe import describe
-from connector.publication.origins import origins_of
-from connector.publication.personal import Column, is_personal
+from connector.publishing.folder import load_project
+from connector.publishing.lineage import describe
+from connector.publishing.personal import Column, is_personal, origins_of
 from tests.publication.agency import Agency, tables_of
 
 KEY = "planted-hash-key-77aa"

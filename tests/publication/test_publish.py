@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from connector.errors import ModelFailed, PublishingRefused, WarehouseBusy, WarehouseError
-from connector.models import Checked, ModelBuilt
-from connector.publication import prepare, publish
-from connector.publication.lock import alone
-from connector.settings import load_settings
-from connector.warehouse.publications import published_in
+from connector.publishing.project import Checked, ModelBuilt
+from connector.publishing.publication import alone, prepare, publish
+from connector.settings.model import load_settings
+from connector.warehouse.runs import published_in
 from tests.publication.agency import LONG, Agency, tables_of
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
-from connector.warehouse.file import opened, transaction
-from connector.warehouse.publications import published_in
+from connector.warehouse.duckdb_file import opened, transaction
+from connector.warehouse.runs import published_in
 from tests.faults.amount import IS_ALL, SEED
 from tests.publication.agency import Agency
 from tests.publication.nursery import Nursery, Reader

@@ -11,8 +11,7 @@ import pytest
 
 import connector
 from connector.errors import Misused, NothingPublished, UnknownName
-from connector.publication import export
-from connector.publication.parquet import MANIFEST
+from connector.publishing.parquet import MANIFEST, export
 from tests.publication.agency import Agency
 
 

@@ -16,8 +16,9 @@ from typing import Any
 
 from connector import Client
 from connector.catalog import CATALOG
-from connector.errors import NoAnswer
-from connector.wire import Answer, Request
+from connector.client.answer import Answer
+from connector.client.request import Request
+from connector.errors_api import NoAnswer
 
 BEGAN = datetime(2020, 1, 1, tzinfo=UTC)
 """When the first candidate was created; each one after it a second later."""

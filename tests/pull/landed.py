@@ -20,11 +20,11 @@ from typing import Any
 import duckdb
 
 from connector.catalog import CATALOG
-from connector.outcome import PullReport
-from connector.run import pull
-from connector.sandbox import Sandbox
-from connector.settings import Settings, load_settings
-from connector.warehouse.quoting import literal
+from connector.pulls.outcome import PullReport
+from connector.pulls.run import pull
+from connector.sandbox.server import Sandbox
+from connector.settings.model import Settings, load_settings
+from connector.warehouse.duckdb_file import literal
 
 COUNTS = {
     "jobs": 20,

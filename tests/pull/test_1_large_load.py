@@ -11,8 +11,8 @@ import json
 from math import ceil
 from pathlib import Path
 
-from connector.run import pull
-from connector.settings import load_settings
+from connector.pulls.run import pull
+from connector.settings.model import load_settings
 from tests.pull.arithmetic import BEGAN, id_of, record_of, serving
 from tests.pull.landed import published, rows
 

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from connector.client import Client
-from connector.errors import BudgetSpent, Misused, QuotaSpent
-from connector.outcome import PullReport
-from connector.run import pull
-from connector.sandbox import Sandbox
+from connector.client.client import Client
+from connector.errors import Misused
+from connector.errors_api import BudgetSpent, QuotaSpent
+from connector.pulls.outcome import PullReport
+from connector.pulls.run import pull
 from connector.sandbox.faults import Status
-from connector.settings import Settings, load_settings
+from connector.sandbox.server import Sandbox
+from connector.settings.model import Settings, load_settings
 from tests.faults.patience import Time
 from tests.pull.landed import differences, published, rows
 

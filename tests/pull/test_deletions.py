@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from connector.advice import action_of
 from connector.engine.pull import Manner
-from connector.run import pull
-from connector.sandbox import Sandbox
+from connector.pulls.advice import action_of
+from connector.pulls.run import pull
+from connector.sandbox.server import Sandbox
 from tests.pull.landed import differences, published, pulled, rows, settings_of
 
 COUNTS = {"candidates": 130, "jobs": 8}

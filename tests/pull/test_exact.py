@@ -12,8 +12,9 @@ from typing import get_args, get_type_hints
 
 import pytest
 
-from connector.outcome import PullReport
-from connector.sandbox import Behaviours, Sandbox
+from connector.pulls.outcome import PullReport
+from connector.sandbox.behaviour import Behaviours
+from connector.sandbox.server import Sandbox
 from tests.pull.landed import COUNTS, SMALL, differences, published, pulled
 
 RESOURCES = tuple(COUNTS)

@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from connector.engine.ask import Commit
 from connector.engine.bookmark import Stream
-from connector.sandbox import Sandbox, Store
-from connector.warehouse import Landed, Warehouse
+from connector.engine.commands import Commit
+from connector.sandbox.server import Sandbox
+from connector.sandbox.store import Store
+from connector.warehouse.landing import Landed
+from connector.warehouse.warehouse import Warehouse
 from tests.pull.landed import differences, published, pulled, rows
 
 COUNTS = {"candidates": 104, "jobs": 8, "content_types": 2, "content_items": 6}

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from connector.errors import DiskFull
-from connector.publication import publish
-from connector.sandbox import Sandbox, Store
-from connector.warehouse import Warehouse
+from connector.publishing.publication import publish
+from connector.sandbox.server import Sandbox
+from connector.sandbox.store import Store
+from connector.warehouse.warehouse import Warehouse
 from tests.pull.landed import differences, published, pulled, rows, settings_of
 
 COUNTS = {"candidates": 230, "jobs": 20, "content_types": 2, "content_items": 8}

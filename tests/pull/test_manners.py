@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from connector.engine.pull import Manner
-from connector.errors import LeaseHeld, Misused
-from connector.outcome import PullReport
-from connector.run import pull
-from connector.sandbox import Sandbox
-from connector.verify import VerifyReport, verify
+from connector.errors import Misused
+from connector.errors_api import LeaseHeld
+from connector.operations.verify import VerifyReport, verify
+from connector.pulls.outcome import PullReport
+from connector.pulls.run import pull
+from connector.sandbox.server import Sandbox
 from tests.pull.landed import differences, published, pulled, rows, settings_of
 
 COUNTS = {"candidates": 230, "content_types": 2, "content_items": 12}

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from connector.plan import PlanReport, plan
-from connector.sandbox import Sandbox
+from connector.pulls.price import PlanReport, plan
+from connector.sandbox.server import Sandbox
 from tests.pull.landed import SMALL, published, pulled, settings_of
 
 COUNT = 300

@@ -11,12 +11,15 @@ import duckdb
 import pytest
 
 from connector.catalog import CATALOG
-from connector.outcome import Tally
-from connector.run import pull
-from connector.sandbox import Sandbox
-from connector.settings import load_settings
-from connector.warehouse import Run, Warehouse, migrations, schema
-from connector.wire.request import list_request
+from connector.client.request import list_request
+from connector.pulls.outcome import Tally
+from connector.pulls.run import pull
+from connector.sandbox.server import Sandbox
+from connector.settings.model import load_settings
+from connector.warehouse import schema
+from connector.warehouse import schema as migrations
+from connector.warehouse.runs import Run
+from connector.warehouse.warehouse import Warehouse
 from tests.pull.landed import published, pulled, rows
 
 COUNTS = {"jobs": 4, "candidates": 9}

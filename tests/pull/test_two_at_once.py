@@ -9,9 +9,11 @@ from threading import Event
 
 import pytest
 
-from connector.errors import LeaseHeld
-from connector.ledger import Ledger, Owner
-from connector.sandbox import Sandbox, Store
+from connector.errors_api import LeaseHeld
+from connector.ledger.lease import Owner
+from connector.ledger.ledger import Ledger
+from connector.sandbox.server import Sandbox
+from connector.sandbox.store import Store
 from tests.cli.calling import KEY, call, start, variables
 from tests.pull.landed import differences, pulled, settings_of
 

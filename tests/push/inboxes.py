@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from connector.inbox import Inbox, Look
+from connector.pushes.inbox import Inbox, Look
 
 GOOD = "first_name,last_name,email,employment_type\nAnn,Lee,ann@example.com,permanent\n"
 BAD = GOOD + "Bo,Ray,not an address,permanent\n"

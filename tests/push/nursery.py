@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from connector.sandbox import Sandbox
+from connector.sandbox.server import Sandbox
 from tests.faults import nursery
 from tests.faults.nursery import Ended
 from tests.faults.parent import fork_for_each_line
@@ -90,7 +90,7 @@ def ended_at(ended: Ended) -> list[Point]:
 def serve() -> None:
     """Fork a child for each line that comes, and tell its id and how it ended."""
     # Imported before the first fork, or each child would import it.
-    import connector.undo  # noqa: F401, PLC0415
+    import connector.pushes.undo  # noqa: F401, PLC0415
     import tests.push.pushing  # noqa: F401, PLC0415
 
     fork_for_each_line(_live)
@@ -98,9 +98,9 @@ def serve() -> None:
 
 def _live(given: dict[str, Any], prints_to: int) -> None:
     """Be the child, to its end."""
-    from connector.batch import apply  # noqa: PLC0415
-    from connector.settings import load_settings  # noqa: PLC0415
-    from connector.undo import undo  # noqa: PLC0415
+    from connector.pushes.batch import apply  # noqa: PLC0415
+    from connector.pushes.undo import undo  # noqa: PLC0415
+    from connector.settings.model import load_settings  # noqa: PLC0415
     from tests.push.pushing import creates, file_of  # noqa: PLC0415
 
     status = 70

@@ -16,16 +16,19 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
-from connector.batch import BatchReport, BatchWatch, Decision, apply, resolve, resume
-from connector.client import Client, Limits
+from connector.client.client import Client
+from connector.client.sending import Limits
 from connector.engine.push_plan import Plan, Terms, Verdict
-from connector.engine.task import Task
-from connector.ledger import Ledger
+from connector.engine.push_states import Task
 from connector.ledger.journal import Journal
-from connector.ledger.push_reads import RowRecord
-from connector.sandbox import LEAD_STATUSES, Sandbox
-from connector.settings import Settings, load_settings
-from connector.warehouse import Warehouse
+from connector.ledger.journal_reads import RowRecord
+from connector.ledger.ledger import Ledger
+from connector.pushes.batch import apply, resolve, resume
+from connector.pushes.batch_report import BatchReport, BatchWatch, Decision
+from connector.sandbox.draw import LEAD_STATUSES
+from connector.sandbox.server import Sandbox
+from connector.settings.model import Settings, load_settings
+from connector.warehouse.warehouse import Warehouse
 from tests.faults.patience import Time
 
 CANDIDATES = "/api/v1/candidates"

@@ -20,15 +20,20 @@ from tempfile import mkdtemp
 
 import pytest
 
-from connector import kept
 from connector.errors import WarehouseError
-from connector.kept import Kept
-from connector.ledger import push_claims, push_portions, push_writes
-from connector.preview import Asked, foresee
-from connector.push import Manner, PushReport, push
-from connector.sandbox import Sandbox
-from connector.spreadsheet import check, encoding, source
-from connector.warehouse import Warehouse
+from connector.ledger import claims as push_claims
+from connector.ledger import journal_portions as push_portions
+from connector.ledger import journal_writes as push_writes
+from connector.pushes import dry_run as foresee
+from connector.pushes.dry_run import Asked
+from connector.pushes.push import Manner, PushReport, push
+from connector.sandbox.server import Sandbox
+from connector.spreadsheet import check
+from connector.spreadsheet import delimited as encoding
+from connector.spreadsheet import source_file as source
+from connector.system import spill_file as kept
+from connector.system.spill_file import Kept
+from connector.warehouse.warehouse import Warehouse
 from tests.house.tree import ROOT
 from tests.pull.landed import rows
 from tests.push.pushing import settings_at, settings_of

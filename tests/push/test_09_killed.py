@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from connector.batch import BatchReport
 from connector.engine.push_plan import Plan
-from connector.sandbox import Sandbox
+from connector.pushes.batch_report import BatchReport
 from connector.sandbox.faults import Drop, Planned
+from connector.sandbox.server import Sandbox
 from tests.faults.amount import IS_ALL, SEED, SHARES
 from tests.faults.patience import Time
 from tests.push.nursery import Child, Nursery, Point, ended_at

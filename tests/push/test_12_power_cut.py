@@ -19,9 +19,9 @@ from pathlib import Path
 
 import pytest
 
-from connector.ledger import Ledger
-from connector.ledger.file import connect
 from connector.ledger.journal import Journal
+from connector.ledger.ledger import Ledger
+from connector.ledger.sqlite_file import connect
 from tests.faults.amount import SEED
 from tests.faults.parent import ROOT
 
@@ -39,10 +39,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from connector.catalog import CATALOG
 from connector.engine.push_plan import Plan, Terms
-from connector.engine.task import Task
-from connector.ledger import Ledger, Owner
+from connector.engine.push_states import Task
+from connector.ledger.ledger import Ledger; from connector.ledger.lease import Owner
 from connector.ledger.journal import PUSH_LEASE, Journal
-from connector.wire import create_request
+from connector.client.request import create_request
 
 folder, rows = Path(sys.argv[1]), int(sys.argv[2])
 said = os.open(folder / "said", os.O_CREAT | os.O_WRONLY)

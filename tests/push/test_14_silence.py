@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from connector.engine.push_plan import Terms
-from connector.run import pull
-from connector.sandbox import Sandbox, Store
+from connector.pulls.run import pull
 from connector.sandbox.exchange import Exchange
 from connector.sandbox.faults import Drop, Fault, HtmlPage, NotJson, Redirect, Status, Truncated
+from connector.sandbox.server import Sandbox
+from connector.sandbox.store import Store
 from tests.faults.wire import Cut, Where
 from tests.push.pushing import (
     CANDIDATES,

@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 
-from connector.batch import BatchReport
 from connector.engine.quota import Month
-from connector.errors import LeaseHeld, Misused
-from connector.ledger import Ledger, Owner
+from connector.errors import Misused
+from connector.errors_api import LeaseHeld
 from connector.ledger.journal import PUSH_LEASE
-from connector.sandbox import Sandbox
+from connector.ledger.lease import Owner
+from connector.ledger.ledger import Ledger
+from connector.pushes.batch_report import BatchReport
 from connector.sandbox.faults import Drop, Limited, Status
+from connector.sandbox.server import Sandbox
 from tests.faults.patience import Time
 from tests.push.pushing import (
     CANDIDATES,

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from connector.engine.push_plan import RowProblem
-from connector.sandbox import Sandbox
 from connector.sandbox.exchange import Exchange
+from connector.sandbox.server import Sandbox
 from tests.push.pushing import (
     CANDIDATES,
     Pusher,

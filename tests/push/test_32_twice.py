@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from connector.engine.push_plan import Terms
-from connector.sandbox import Sandbox
 from connector.sandbox.faults import Drop
+from connector.sandbox.server import Sandbox
 from tests.push.pushing import (
     CANDIDATES,
     Pusher,

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from connector.asking import PUSH_OPTIONS, PushOptions
 from connector.errors import Misused, SpreadsheetChanged
-from connector.inbox import Inbox, Orders
-from connector.inbox.orders import KEYS, orders_of
+from connector.pushes.inbox import Inbox
+from connector.pushes.inbox_entries import KEYS, Orders, orders_of
+from connector.pushes.options import PUSH_OPTIONS, PushOptions
 from tests.push.inboxes import BAD, GOOD, settled
 
 SECRET = "first_name,last_name,email,employment_type\nTop,Secret,top@example.com,permanent\n"

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from connector.errors import HeadingsRefused, WarehouseError
-from connector.inbox import Delivered, Inbox, PutAway, Waiting, deliver
-from connector.preview import Asked
-from connector.push import Manner, push
-from connector.sandbox import Sandbox
+from connector.pushes.dry_run import Asked
+from connector.pushes.inbox import Delivered, Inbox, PutAway, Waiting, deliver
+from connector.pushes.push import Manner, push
+from connector.sandbox.server import Sandbox
 from tests.push.inboxes import BAD, GOOD, names, settled
 from tests.push.pushing import settings_of
 

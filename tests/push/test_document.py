@@ -6,12 +6,11 @@ import re
 from pathlib import Path
 from typing import get_args
 
-from connector.asking import PushOptions
-from connector.engine.push_states import diagram
-from connector.engine.push_told import DOUBTS
-from connector.engine.task import Mode, RowOutcome
-from connector.inbox.orders import KEYS, Orders, orders_of
-from connector.sandbox import Sandbox
+from connector.engine.push_row import DOUBTS
+from connector.engine.push_states import Mode, RowOutcome, diagram
+from connector.pushes.inbox_entries import KEYS, Orders, orders_of
+from connector.pushes.options import PushOptions
+from connector.sandbox.server import Sandbox
 from connector.spreadsheet.mapping_file import load_map
 from connector.spreadsheet.problems import PROBLEMS
 from tests.catalog.document import read_tables

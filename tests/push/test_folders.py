@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from connector.catalog import declaration
-from connector.engine.ask import PageSeen
+from connector.engine.commands import PageSeen
 from connector.engine.lookup import already_there
-from connector.engine.push_asks import Newest, OfOthers
-from connector.engine.task import Task
-from connector.run import pull
-from connector.sandbox import Sandbox
+from connector.engine.push_commands import Newest, OfOthers
+from connector.engine.push_states import Task
+from connector.pulls.run import pull
 from connector.sandbox.faults import Status
+from connector.sandbox.server import Sandbox
 from tests.cli.calling import call, variables
 from tests.push.pushing import (
     CANDIDATES,

@@ -12,14 +12,17 @@ from pathlib import Path
 import pytest
 
 from connector.catalog import CATALOG
-from connector.engine.push_asks import Move
+from connector.client.request import create_request
+from connector.engine.push_commands import Move
 from connector.engine.push_plan import Plan, RowProblem, Terms, Verdict, fingerprint
-from connector.engine.task import Task
-from connector.errors import LeaseLost, UnknownName
-from connector.ledger import Ledger, Owner, push_portions
+from connector.engine.push_states import Task
+from connector.errors import UnknownName
+from connector.errors_api import LeaseLost
+from connector.ledger import journal_portions as push_portions
 from connector.ledger.journal import PUSH_LEASE, Journal
-from connector.ledger.push_reads import Changes, Key, Left
-from connector.wire import create_request
+from connector.ledger.journal_reads import Changes, Key, Left
+from connector.ledger.lease import Owner
+from connector.ledger.ledger import Ledger
 from tests.ledger.account import START, Clock
 from tests.push.pushing import convert, create, creates, file_of, update
 

@@ -14,7 +14,8 @@ from typing import Any
 import openpyxl
 import pytest
 
-from connector.sandbox import LEAD_STATUSES, Sandbox
+from connector.sandbox.draw import LEAD_STATUSES
+from connector.sandbox.server import Sandbox
 from tests.cli.calling import Called, call, variables
 from tests.pull.landed import rows
 from tests.spreadsheet.meaning.messy import HEADINGS, Messy, messy

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from connector.asking import PUSH_OPTIONS, PushOptions
 from connector.cli.push import push
 from connector.engine.push_plan import Terms
 from connector.errors import ConnectorError, Misused, UnknownName
-from connector.spreadsheet.values import Manner
+from connector.pushes.options import PUSH_OPTIONS, PushOptions
+from connector.spreadsheet.cells import Manner
 from pipelines.pushes import PushConfig
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from connector.batch import Declared
 from connector.engine.push_plan import Terms
 from connector.errors import Misused, UnknownName
-from connector.run import pull
-from connector.sandbox import Sandbox
+from connector.pulls.run import pull
+from connector.pushes.batch_report import Declared
 from connector.sandbox.faults import Drop
+from connector.sandbox.server import Sandbox
 from tests.faults.patience import work_rows
 from tests.pull.landed import differences, published, rows
 from tests.push.pushing import (

@@ -10,14 +10,14 @@ from connector.engine.push_states import (
     IN_DOUBT,
     TERMINAL,
     TRANSITIONS,
-    Event,
+    RowEvent,
+    RowOutcome,
     State,
     after,
     diagram,
     outcome_of,
     outcome_of_follower,
 )
-from connector.engine.task import RowOutcome
 
 STATES: tuple[State, ...] = get_args(State)
 
@@ -27,7 +27,7 @@ def test_every_state_is_reached_and_every_event_used() -> None:
     reached = {to for following in TRANSITIONS.values() for to in following.values()}
 
     assert {*STATES} == reached | {"read"}
-    assert {*get_args(Event)} == {event for each in TRANSITIONS.values() for event in each}
+    assert {*get_args(RowEvent)} == {event for each in TRANSITIONS.values() for event in each}
 
 
 def test_what_may_have_been_sent_is_never_planned_again_by_silence() -> None:

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from connector.errors import Misused, UnknownName
-from connector.ledger import Ledger, Owner
-from connector.preview import Asked
-from connector.push import Manner, PushReport, Watches, push
-from connector.sandbox import Sandbox
+from connector.ledger.lease import Owner
+from connector.ledger.ledger import Ledger
+from connector.pushes.dry_run import Asked
+from connector.pushes.push import Manner, PushReport, Watches, push
+from connector.sandbox.server import Sandbox
 from tests.cli.calling import call, variables
 from tests.push.pushing import Pusher, settings_at
 
@@ -158,7 +159,7 @@ def test_a_push_waits_for_the_pull_under_way(
     """A push that begins during a pull says so once, sends nothing before the pull has ended, and
     then goes on; without a pull of its own it goes on beside it.
     """
-    monkeypatch.setattr(sys.modules["connector.push"], "PULL_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(sys.modules["connector.pushes.push"], "PULL_LOOK_SECONDS", 0.0)
     said: list[str] = []
     with Sandbox() as sandbox:
         settings = Pusher(sandbox, tmp_path).settings

@@ -6,13 +6,14 @@ import asyncio
 import csv
 from pathlib import Path
 
-from connector.catalog import CATALOG, Candidate
-from connector.engine.ask import Commit, Found
+from connector.catalog import CATALOG
+from connector.catalog.candidate import Candidate
 from connector.engine.bookmark import Stream
-from connector.preview import Asked
-from connector.push import Manner, push
-from connector.sandbox import Sandbox
-from connector.warehouse import Warehouse
+from connector.engine.commands import Commit, Found
+from connector.pushes.dry_run import Asked
+from connector.pushes.push import Manner, push
+from connector.sandbox.server import Sandbox
+from connector.warehouse.warehouse import Warehouse
 from tests.push.pushing import CANDIDATES, Pusher, writes
 
 ROWS, CHANGED = 500, 50

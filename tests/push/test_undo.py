@@ -10,15 +10,15 @@ from uuid import UUID
 
 import pytest
 
-from connector.batch import Declared
-from connector.batch.undone import UndoReport
 from connector.engine.push_plan import Verdict
-from connector.engine.task import Task
+from connector.engine.push_states import Task
 from connector.errors import UnknownName
 from connector.ledger.journal import Journal
-from connector.sandbox import Sandbox
+from connector.pushes.batch_report import Declared
+from connector.pushes.undo import undo
+from connector.pushes.undo_report import UndoReport
 from connector.sandbox.faults import Drop, Status
-from connector.undo import undo
+from connector.sandbox.server import Sandbox
 from tests.cli.calling import call, variables
 from tests.faults.patience import Time, tombstones, work_rows
 from tests.push.pushing import (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.sandbox import Sandbox
+from connector.sandbox.server import Sandbox
 from tests.faults.patience import Time
 from tests.push.pushing import (
     creates,

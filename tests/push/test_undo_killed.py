@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from connector.sandbox import Sandbox
 from connector.sandbox.faults import Drop
+from connector.sandbox.server import Sandbox
 from tests.faults.amount import IS_ALL, SEED
 from tests.push.nursery import Child, Nursery, Point, ended_at
 from tests.push.pushing import CANDIDATES, Pusher, create, creates, update, writes

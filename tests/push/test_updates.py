@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from connector.engine.push_plan import Terms
-from connector.engine.task import Task
-from connector.sandbox import Sandbox
+from connector.engine.push_states import Task
 from connector.sandbox.exchange import Exchange
 from connector.sandbox.faults import Drop
+from connector.sandbox.server import Sandbox
 from tests.push.pushing import (
     CANDIDATES,
     Pusher,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from connector.catalog import CATALOG
-from connector.sandbox import Sandbox
+from connector.sandbox.server import Sandbox
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()

@@ -11,13 +11,14 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from connector.models import build, load_project
-from connector.publication import publish
-from connector.report.drawing import draw
+from connector.publishing.build import build
+from connector.publishing.folder import load_project
+from connector.publishing.publication import publish
+from connector.report.charts import draw
 from connector.report.figure import Chart
 from connector.report.page import Page, make_page
 from connector.report.published import opened
-from connector.settings import load_settings
+from connector.settings.model import load_settings
 from connector.warehouse.schema import migrate
 from tests.models.marts import desk, people
 from tests.models.marts.world import World

@@ -12,9 +12,8 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from connector.report import charts
-from connector.report.drawing import draw
+from connector.report.charts import PALETTE, Theme, draw
 from connector.report.page import Page as Report
-from connector.report.palette import PALETTE, Theme
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 FLAGS = (

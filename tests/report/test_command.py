@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from connector.report import REPORT_FILE
+from connector.report.page import REPORT_FILE
 from tests.cli.calling import call, variables
 
 

@@ -7,8 +7,8 @@ from itertools import combinations, product
 
 import pytest
 
+from connector.report.charts import PALETTE, SERIES, SURFACES, TEXTS
 from connector.report.page import Page
-from connector.report.palette import PALETTE, SERIES, SURFACES, TEXTS
 
 
 def luminance(colour: str) -> float:

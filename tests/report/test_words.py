@@ -6,7 +6,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from connector.report import words
+from connector.report import figure as words
 from connector.report.published import months
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from connector.catalog import CATALOG
-from connector.sandbox import Store
+from connector.sandbox.store import Store
 from tests.sandbox.world import ABSENT_ID, Clock, World
 
 Open = Callable[..., World]

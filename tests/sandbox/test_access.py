@@ -13,7 +13,8 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.errors import ConnectorError
-from connector.sandbox import Sandbox, Store
+from connector.sandbox.server import Sandbox
+from connector.sandbox.store import Store
 from tests.sandbox.world import ABSENT_ID, COUNTS, Clock, World
 
 Open = Callable[..., World]

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from connector.errors import SettingsError, UnknownName
-from connector.sandbox import BEHAVIOURS, Behaviours, Sandbox
+from connector.sandbox.behaviour import BEHAVIOURS, Behaviours
+from connector.sandbox.server import Sandbox
 from tests.sandbox import list_switches, write_switches
 from tests.sandbox.world import World
 

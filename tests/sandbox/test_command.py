@@ -17,8 +17,9 @@ from click.testing import CliRunner
 
 from connector.catalog import CATALOG
 from connector.cli.sandbox import sandbox as command
-from connector.sandbox import BEHAVIOURS, COUNTS_DEFAULT, KEY_DEFAULT
-from connector.sandbox.behaviour import table
+from connector.sandbox.behaviour import BEHAVIOURS, table
+from connector.sandbox.seed import COUNTS_DEFAULT
+from connector.sandbox.server import KEY_DEFAULT
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "SANDBOX.md").read_text(encoding="utf-8")

@@ -12,7 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
-from connector.sandbox import Sandbox, faults
+from connector.sandbox import faults
+from connector.sandbox.server import Sandbox
 from tests.sandbox.world import Clock, World
 
 Open = Callable[..., World]

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from connector.catalog import CATALOG
-from connector.field import Filter
-from connector.value import Kind
+from connector.catalog.field import Filter
+from connector.catalog.value import Kind
 from tests.sandbox.world import World
 
 SORTS = [(name, sort) for name, each in CATALOG.items() for sort in each.sortable]

@@ -10,11 +10,14 @@ from typing import Any
 
 import pytest
 
-from connector.catalog import CATALOG, ContentTypeField
-from connector.sandbox import LEAD_STATUSES, USERS, Store, seed_store
-from connector.sandbox.content import check_content
+from connector.catalog import CATALOG
+from connector.catalog.content import ContentTypeField
+from connector.catalog.value import read_datetime
+from connector.sandbox.draw import LEAD_STATUSES, USERS
+from connector.sandbox.seed import seed_store
 from connector.sandbox.shelf import relations
-from connector.value import read_datetime
+from connector.sandbox.store import Store
+from connector.sandbox.validation import check_content
 from tests.sandbox.world import Clock
 
 COUNTS = {

@@ -12,7 +12,10 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.errors import SettingsError, UnknownName
-from connector.sandbox import Rejection, Sandbox, Store, seed_store
+from connector.sandbox.exchange import Rejection
+from connector.sandbox.seed import seed_store
+from connector.sandbox.server import Sandbox
+from connector.sandbox.store import Store
 from tests.sandbox.world import ABSENT_ID, COUNTS, Clock, World
 
 Open = Callable[..., World]

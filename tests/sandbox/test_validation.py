@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from connector.catalog import CATALOG
-from connector.value import Kind
+from connector.catalog.value import Kind
 from tests.sandbox.world import ABSENT_ID, COUNTS, World
 
 WRITABLE = [name for name, each in CATALOG.items() if "create" in each.operations]

@@ -11,10 +11,12 @@ from typing import Any, Literal
 import httpx
 
 from connector.catalog import CATALOG
-from connector.resource import Declaration
-from connector.sandbox import LEAD_STATUSES, USERS, Sandbox, Store
+from connector.catalog.resource import Declaration
+from connector.catalog.value import Kind
+from connector.sandbox.draw import LEAD_STATUSES, USERS
+from connector.sandbox.server import Sandbox
 from connector.sandbox.shelf import relations
-from connector.value import Kind
+from connector.sandbox.store import Store
 
 COUNTS = {
     "jobs": 60,

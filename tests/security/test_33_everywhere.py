@@ -12,9 +12,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from connector.log import forms
-from connector.sandbox import Sandbox
-from connector.warehouse import Warehouse
+from connector.sandbox.server import Sandbox
+from connector.system.log import forms
+from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import Called, call, variables
 
 PLANTED = "planted/key+5f0c1e=of~tests"

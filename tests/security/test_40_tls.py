@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from connector.client import Client
-from connector.errors import Unreachable
-from connector.settings import load_settings
+from connector.client.client import Client
+from connector.errors_api import Unreachable
+from connector.settings.model import load_settings
 from tests.client.calls import KEY, client_of
 from tests.client.peer import Peer, found
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from connector.errors import SettingsError, Unreachable
-from connector.settings import load_settings
+from connector.errors import SettingsError
+from connector.errors_api import Unreachable
+from connector.settings.model import load_settings
 from tests.cli.calling import call, variables
 from tests.client.calls import client_of
 from tests.client.peer import Peer, found

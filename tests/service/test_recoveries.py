@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from connector.sandbox import Sandbox
+from connector.sandbox.server import Sandbox
 from tests.cli.calling import COUNTS, KEY, Called, call, variables
 from tests.pull.landed import differences
 

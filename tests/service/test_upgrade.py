@@ -18,13 +18,14 @@ import duckdb
 import pytest
 
 from connector.errors import ConnectorError, NotALedger, NotAWarehouse
-from connector.ledger import Ledger, migrations
-from connector.ledger.file import APPLICATION_ID
-from connector.run import pull
-from connector.sandbox import LEAD_STATUSES, Sandbox
-from connector.warehouse import Warehouse
-from connector.warehouse.migrations import MIGRATIONS
-from connector.warehouse.schema import migrate
+from connector.ledger import migrations
+from connector.ledger.ledger import Ledger
+from connector.ledger.sqlite_file import APPLICATION_ID
+from connector.pulls.run import pull
+from connector.sandbox.draw import LEAD_STATUSES
+from connector.sandbox.server import Sandbox
+from connector.warehouse.schema import MIGRATIONS, migrate
+from connector.warehouse.warehouse import Warehouse
 from tests.ledger.account import used
 from tests.pull.landed import differences, published, rows, settings_of
 

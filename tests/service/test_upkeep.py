@@ -12,16 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from connector.backup import Manner, make_backup, restore
 from connector.catalog import CATALOG
-from connector.engine.ask import Commit
 from connector.engine.bookmark import Bookmark, Stream
-from connector.ledger import Ledger
+from connector.engine.commands import Commit
 from connector.ledger.erasures import Erasures
-from connector.settings import Settings, load_settings
-from connector.suppression import Person
-from connector.upkeep import Check, upkeep
-from connector.warehouse import Run, Warehouse
+from connector.ledger.ledger import Ledger
+from connector.operations.backup import make_backup
+from connector.operations.restore import Manner, restore
+from connector.operations.upkeep import Check, upkeep
+from connector.settings.model import Settings, load_settings
+from connector.suppression.person import Person
+from connector.warehouse.runs import Run
+from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import call, variables
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from connector.accounts import Configured, configured_accounts
-from connector.backup.contents import FOLDERS
 from connector.errors import SettingsError, UnknownName
-from connector.settings import load_settings
-from connector.sources import OWN_FOLDERS, OWN_PREFIXES
+from connector.operations.backup import FOLDERS
+from connector.settings.accounts import Configured, configured_accounts
+from connector.settings.layers import OWN_FOLDERS, OWN_PREFIXES
+from connector.settings.model import load_settings
 from tests.house.tree import ROOT
 
 WELL = "[accounts.acme]\nbase_url = 'https://acme.example'\napi_key_file = 'acme.key'\n"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from connector.address import read_address, shown_address
 from connector.errors import SettingsError
-from connector.settings import load_settings
+from connector.settings.connection import read_address, shown_address
+from connector.settings.model import load_settings
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from connector.errors import SettingsError
-from connector.settings import load_settings
+from connector.settings.model import load_settings
 
 ADDRESS = "https://hooks.example/planted-token-19?x=planted-query"
 MAIL = {

@@ -14,7 +14,7 @@ from keyring.backend import KeyringBackend
 from keyring.errors import KeyringError, KeyringLocked
 
 from connector.errors import SettingsError
-from connector.settings import Settings, load_settings
+from connector.settings.model import Settings, load_settings
 
 KEY = "planted-key-in-a-ring"
 ENTRY = {"CONNECTOR_API_KEY_KEYRING": "recruitment-connector/acme"}

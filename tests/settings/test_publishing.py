@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from connector.errors import SettingsError
-from connector.settings import load_settings
+from connector.settings.model import load_settings
 
 HASH_KEY = "planted-hash-key-77aa"
 

@@ -8,7 +8,7 @@ import pytest
 from dagster._utils.schedules import is_valid_cron_string
 
 from connector.errors import SettingsError
-from connector.settings import load_settings
+from connector.settings.model import load_settings
 
 TAKEN = (
     "15 2 * * *",

@@ -16,11 +16,13 @@ from typing import Any
 
 import pytest
 
-from connector.engine import ask, listing, load, scrub, walk
-from connector.engine.ask import Commit, Gone, Steps
+from connector.client.other_clients import Others
+from connector.engine import commands, scrub, walk
+from connector.engine import first_load as load
+from connector.engine import recheck as listing
 from connector.engine.bookmark import Bookmark
-from connector.engine.listing import Listing
-from connector.engine.others import Others
+from connector.engine.commands import Commit, Gone, Steps
+from connector.engine.recheck import Listing
 from connector.engine.walk import Walk, Walked
 from tests.simulation.mirror import Ended, Mirror
 from tests.simulation.world import START
@@ -102,7 +104,7 @@ def bookmark_before_its_rows(patch: pytest.MonkeyPatch) -> None:
             yield Commit(bookmark=what.bookmark)
         yield replace(what, bookmark=None)
 
-    patch.setattr(ask, "commit", commit)
+    patch.setattr(commands, "commit", commit)
 
 
 def bookmark_after_its_rows(patch: pytest.MonkeyPatch) -> None:
@@ -113,7 +115,7 @@ def bookmark_after_its_rows(patch: pytest.MonkeyPatch) -> None:
         if what.bookmark is not None:
             yield Commit(bookmark=what.bookmark)
 
-    patch.setattr(ask, "commit", commit)
+    patch.setattr(commands, "commit", commit)
 
 
 # -- what a pull leaves to the next one -----------------------------------------------------------
@@ -178,7 +180,7 @@ def no_verify_sweep(patch: pytest.MonkeyPatch) -> None:
         bookmark = replace(bookmark, verify_page=None)
         if bookmark.proven_at is None:
             bookmark = replace(bookmark, proven_at=bookmark.opened_at, opened_at=None)
-        yield from ask.commit(Commit(bookmark=bookmark))
+        yield from commands.commit(Commit(bookmark=bookmark))
         return bookmark, None
 
     patch.setattr(load, "verify", verify)
@@ -191,13 +193,13 @@ def certificate_off_by_one(patch: pytest.MonkeyPatch) -> None:
 
 def tombstones_without_evidence(patch: pytest.MonkeyPatch) -> None:
     """What a list does not show is deleted, without asking for it."""
-    whole = ask.commit
+    whole = commands.commit
 
     def commit(what: Commit) -> Steps[None]:
         absent = {id: Gone(START) for id, why in what.enqueue.items() if why == "absent"}
         yield from whole(replace(what, gone={**what.gone, **absent}))
 
-    patch.setattr(ask, "commit", commit)
+    patch.setattr(commands, "commit", commit)
 
 
 # -- the pace -------------------------------------------------------------------------------------

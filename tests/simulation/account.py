@@ -19,15 +19,16 @@ from typing import Any
 
 import duckdb
 
-from connector.backup import Manner as RestoreManner
-from connector.backup import make_backup, restore
-from connector.erasure import erase, release
 from connector.errors import ConnectorError, Misused
-from connector.preview import Asked
-from connector.push import Manner, PushReport, push
-from connector.run import pull
-from connector.sandbox import Sandbox
-from connector.undo import LAST, undo
+from connector.operations.backup import make_backup
+from connector.operations.restore import Manner as RestoreManner
+from connector.operations.restore import restore
+from connector.privacy.erase import erase, release
+from connector.pulls.run import pull
+from connector.pushes.dry_run import Asked
+from connector.pushes.push import Manner, PushReport, push
+from connector.pushes.undo import LAST, undo
+from connector.sandbox.server import Sandbox
 from tests.pull.landed import reading, settings_of
 from tests.simulation.office import (
     MARK,

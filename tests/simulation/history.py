@@ -17,11 +17,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
-from connector.engine.ask import Commit, Found
 from connector.engine.bookmark import Stream
-from connector.warehouse import Warehouse
-from connector.warehouse.edits import Edits, Standing
-from connector.warehouse.version import SECOND, Ending, Version
+from connector.engine.commands import Commit, Found
+from connector.warehouse.versions import SECOND, Edits, Ending, Standing, Version
+from connector.warehouse.warehouse import Warehouse
 from tests.pull.landed import rows
 from tests.simulation.twin import Server, Twin
 

@@ -12,18 +12,19 @@ from datetime import datetime, timedelta
 from functools import lru_cache, partial
 from typing import Any
 
-from connector.engine import ask
-from connector.engine.ask import Commit, Found, Gone, Known, Outcome, PageSeen, Unread
+from connector.catalog.resource import Resource
+from connector.catalog.value import read_datetime
+from connector.engine import commands
 from connector.engine.bookmark import Bookmark
+from connector.engine.commands import Commit, Found, Gone, Known, Outcome, PageSeen, Unread
 from connector.engine.pull import Manner, Pulled, pull
-from connector.errors import ConnectorError, NoAnswer
-from connector.resource import Resource
-from connector.value import read_datetime
+from connector.errors import ConnectorError
+from connector.errors_api import NoAnswer
 from tests.simulation.history import Landed, Remembered
 from tests.simulation.world import World
 
 UNREAD_MAX = 5
-"""Details of one batch that may fail before a drive gives the resource up (connector/stream.py)."""
+"""Details of one batch that may fail before a drive gives the resource up."""
 
 
 class CutShort(Exception):
@@ -89,7 +90,7 @@ class Mirror:
         self.rows: dict[str, Row] = {}
         self.queue: dict[str, tuple[str, datetime | None]] = {}
         self.bookmark = Bookmark(lateness_seconds=world.scenario.lateness_seconds)
-        self.events: list[ask.Event] = []
+        self.events: list[commands.Event] = []
         self.seen = Seen()
         self.steps = 0
         self.kill: Kill | None = None
@@ -132,15 +133,15 @@ class Mirror:
 
     # -- performing -------------------------------------------------------------------------------
 
-    def _perform(self, wanted: ask.Ask) -> Any:
+    def _perform(self, wanted: commands.PullCommand) -> Any:
         match wanted:
-            case ask.ListPage(page, sort, order):
+            case commands.ListPage(page, sort, order):
                 return self._stepping(lambda: self._list(page, sort, order))
-            case ask.ReadRecords(ids):
+            case commands.ReadRecords(ids):
                 return self._read(ids)
             case Commit():
                 return self._stepping(lambda: self._commit(wanted))
-            case ask.TurnTo():
+            case commands.TurnTo():
                 return None
             case _:
                 return self._stepping(lambda: self._look(wanted))
@@ -193,30 +194,30 @@ class Mirror:
 
     # -- looks ------------------------------------------------------------------------------------
 
-    def _look(self, wanted: ask.Ask) -> Any:
+    def _look(self, wanted: commands.PullCommand) -> Any:
         match wanted:
-            case ask.Recall(ids):
+            case commands.Recall(ids):
                 found: Any = {id: self._known(id) for id in ids if id in self.rows}
-            case ask.Differing(answers):
+            case commands.Differing(answers):
                 found = {each.id for each in answers if self._differs(each)}
-            case ask.Between(after, before):
+            case commands.Between(after, before):
                 live = self._live()
                 found = {id for id, row in live if _lies(row.created_at, after, before)}
-            case ask.BetweenUpdated(after, before):
+            case commands.BetweenUpdated(after, before):
                 live = self._settled()
                 found = {id for id, row in live if _lies(row.updated_at, after, before)}
-            case ask.CountBefore(moments):
+            case commands.CountBefore(moments):
                 found = [self._count_before(each) for each in moments]
-            case ask.LeastRecent(count):
+            case commands.LeastRecent(count):
                 read = sorted((row.read_at, id) for id, row in self._settled() if row.read_at)
                 found = [id for _, id in read[:count]]
-            case ask.Undated(after):
+            case commands.Undated(after):
                 dated = [(id, row.updated_at) for id, row in self._live() if row.read_at]
                 found = [id for id, at in dated if at is None or at > after]
-            case ask.NextQueued(count, skip):
+            case commands.NextQueued(count, skip):
                 found = self._next_queued(count, skip)
             case _:
-                assert isinstance(wanted, ask.CountLive), wanted
+                assert isinstance(wanted, commands.CountLive), wanted
                 found = len(self._live())
         return found
 

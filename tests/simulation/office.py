@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from connector.sandbox import Sandbox
 from connector.sandbox.draw import LEAD_STATUSES
+from connector.sandbox.server import Sandbox
 
 RESOURCES = ("companies", "candidates", "bookings", "leads")
 """What is pulled, in this order."""

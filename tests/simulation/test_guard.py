@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from connector.engine.ask import Gone, Outcome, PageSeen
-from connector.engine.guard import Guard
+from connector.engine.commands import Gone, Outcome, PageSeen
 from connector.engine.pull import Manner, Pulled
+from connector.engine.recheck import Guard
 from tests.simulation.checkers import differences, ghosts, judge
 from tests.simulation.mirror import Mirror
 from tests.simulation.scenario import ORDINARY, Scenario

@@ -8,9 +8,10 @@ from datetime import timedelta
 
 import pytest
 
-from connector.resource import Resource
-from connector.warehouse import edits, version
-from connector.warehouse.version import Version
+from connector.catalog.resource import Resource
+from connector.warehouse import versions as edits
+from connector.warehouse import versions as version
+from connector.warehouse.versions import Version
 from tests.faults.amount import IS_ALL
 from tests.simulation import history
 from tests.simulation.run import run

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from connector.engine import examine, readings
+from connector.engine import recheck as examine
+from connector.engine import recheck as readings
 from tests.simulation.checkers import differences, judge
 from tests.simulation.mirror import Kill, Mirror
 from tests.simulation.scenario import Scenario, scenario_of

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from connector.engine.ask import Outcome, PageSeen, Unread
+from connector.engine.commands import Outcome, PageSeen, Unread
 from tests.faults.amount import IS_ALL
 from tests.simulation.checkers import differences, judge
 from tests.simulation.mirror import Mirror

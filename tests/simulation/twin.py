@@ -16,12 +16,12 @@ from operator import attrgetter
 from typing import Any
 
 from connector.catalog import CATALOG
-from connector.resource import Resource
-from connector.sandbox import Rejection, Store
+from connector.catalog.resource import Resource
+from connector.catalog.value import Kind
 from connector.sandbox.behaviour import Behaviours
-from connector.sandbox.moment import keep, show, truncate
-from connector.sandbox.shape import Shape
-from connector.value import Kind
+from connector.sandbox.exchange import Rejection
+from connector.sandbox.shelf import Shape, keep, show, truncate
+from connector.sandbox.store import Store
 from tests.simulation.scenario import Scenario
 
 Clock = Callable[[], datetime]

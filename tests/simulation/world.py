@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from connector.engine.ask import Found, Gone, Outcome, PageSeen, Unread
-from connector.errors import NoAnswer, ServerFailed
-from connector.resource import Resource
+from connector.catalog.resource import Resource
+from connector.engine.commands import Found, Gone, Outcome, PageSeen, Unread
+from connector.errors_api import NoAnswer, ServerFailed
 from tests.simulation.churn import Churn
 from tests.simulation.scenario import Scenario
 from tests.simulation.twin import WHOLE, Sandboxed, Sight, Twin

@@ -10,15 +10,16 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from connector.catalog import CATALOG, Job
-from connector.engine.ask import Commit, Found
+from connector.catalog import CATALOG
+from connector.catalog.job import Job
 from connector.engine.bookmark import Stream
+from connector.engine.commands import Commit, Found
 from connector.errors import WarehouseBusy
-from connector.warehouse import Warehouse, loose
-from connector.warehouse.file import opened
-from connector.warehouse.instances import BLOCK_BYTES
+from connector.warehouse import loose
+from connector.warehouse.duckdb_file import BLOCK_BYTES, opened
 from connector.warehouse.loose import ROWS_ENOUGH, Loose
 from connector.warehouse.runs import Run
+from connector.warehouse.warehouse import Warehouse
 from tests.alerts.agency import DONE
 from tests.pull.landed import rows
 

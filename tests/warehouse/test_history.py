@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
-from connector.catalog import CATALOG, ContentItem
-from connector.engine.ask import Commit, Found, Gone
+from connector.catalog import CATALOG
+from connector.catalog.content import ContentItem
 from connector.engine.bookmark import Stream
-from connector.warehouse import Landed, Warehouse
-from connector.warehouse.file import opened
+from connector.engine.commands import Commit, Found, Gone
+from connector.warehouse.duckdb_file import opened
+from connector.warehouse.landing import Landed
+from connector.warehouse.warehouse import Warehouse
 from tests.pull.landed import rows
 from tests.warehouse.versions import (
     CANDIDATES,

@@ -19,9 +19,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from connector.catalog import Candidate
-from connector.engine.ask import Commit, Found, Gone
-from connector.warehouse import Warehouse
+from connector.catalog.candidate import Candidate
+from connector.engine.commands import Commit, Found, Gone
+from connector.warehouse.warehouse import Warehouse
 from tests.pull.landed import rows
 from tests.warehouse.versions import CANDIDATES, detail, item, moment, offences
 

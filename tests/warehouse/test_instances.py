@@ -12,8 +12,7 @@ import duckdb
 import pytest
 
 from connector.warehouse import memory
-from connector.warehouse.file import log_of, opened, transaction
-from connector.warehouse.instances import IDLE_MAX
+from connector.warehouse.duckdb_file import IDLE_MAX, log_of, opened, transaction
 from connector.warehouse.sparing import let_go
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from connector.errors import DiskFull
-from connector.sandbox import Sandbox
-from connector.warehouse import Warehouse
+from connector.sandbox.server import Sandbox
+from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import Called, call, variables
 from tests.pull.landed import differences, reading
 

@@ -6,13 +6,13 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from connector.batch import BatchReport
-from connector.batch.publish import publish
 from connector.engine.push_plan import RowProblem, Verdict
-from connector.sandbox import Sandbox
+from connector.pushes.batch_report import BatchReport
+from connector.pushes.landed import publish
 from connector.sandbox.faults import Drop, Status
-from connector.warehouse import Warehouse
-from connector.warehouse.pushes import PushChanges
+from connector.sandbox.server import Sandbox
+from connector.warehouse.state import PushChanges
+from connector.warehouse.warehouse import Warehouse
 from tests.faults.patience import Time
 from tests.pull.landed import published, rows
 from tests.push.pushing import CANDIDATES, Pusher, create, creates, file_of, outcomes, update

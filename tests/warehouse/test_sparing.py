@@ -10,11 +10,12 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from connector.engine.ask import Commit, Gone
-from connector.warehouse import Warehouse, memory, sparing
-from connector.warehouse.file import JOINED_ROWS, opened
+from connector.engine.commands import Commit, Gone
+from connector.warehouse import memory, sparing
+from connector.warehouse.duckdb_file import JOINED_ROWS, opened
 from connector.warehouse.memory import DECAY_MILLISECONDS, SMALL_BYTES
 from connector.warehouse.sparing import MEGABYTE, READ_SHARE, SPARING, let_go, narrowly, sparingly
+from connector.warehouse.warehouse import Warehouse
 from tests.pull.landed import rows
 from tests.warehouse.versions import CANDIDATES, detail, item, moment, offences
 

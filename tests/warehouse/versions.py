@@ -7,10 +7,11 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from connector.catalog import CATALOG, Candidate
-from connector.engine.ask import Found
+from connector.catalog import CATALOG
+from connector.catalog.candidate import Candidate
 from connector.engine.bookmark import Stream
-from connector.warehouse import Warehouse
+from connector.engine.commands import Found
+from connector.warehouse.warehouse import Warehouse
 from tests.pull.landed import rows
 
 CANDIDATES = Stream(CATALOG["candidates"])

@@ -11,17 +11,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector import wire
 from connector.catalog import CATALOG
-from connector.engine.pace import RateHeaders
-from connector.errors import ConnectorError, InDoubt, UnreadableAnswer
-from connector.wire import Answer, Request
+from connector.client.answer import Answer, rate_headers, served_at
+from connector.client.envelope import read_deleted, read_list, read_record, read_written
+from connector.client.rate_limiter import RateHeaders
+from connector.client.request import (
+    Request,
+    create_request,
+    delete_request,
+    get_request,
+    list_request,
+)
+from connector.errors import ConnectorError
+from connector.errors_api import InDoubt, UnreadableAnswer
 
 JOBS = CATALOG["jobs"]
-LIST = wire.list_request(JOBS, page=2)
-GET = wire.get_request(JOBS, "5d1c")
-CREATE = wire.create_request(JOBS, {"title": "A"})
-DELETE = wire.delete_request(JOBS, "5d1c")
+LIST = list_request(JOBS, page=2)
+GET = get_request(JOBS, "5d1c")
+CREATE = create_request(JOBS, {"title": "A"})
+DELETE = delete_request(JOBS, "5d1c")
 RECORD = {"id": "5d1c", "title": "A", "is_new": [1, {"b": None}], "status": "paused"}
 NO_NUMBERS: tuple[Any, ...] = (None, -1, 1.5, "many", True, [], 10**400, "1_0")
 PAGES = {"page": 2, "per_page": 100, "total": 101, "total_pages": 2}
@@ -34,7 +42,7 @@ def answer(document: Any, status: int = 200, **headers: str) -> Answer:
 
 def test_a_list_keeps_its_items_as_received() -> None:
     """Items with fields and values that nobody declared are kept as they came, in their order."""
-    listed = wire.read_list(LIST, answer({"data": [RECORD, {"id": "6"}], "pagination": PAGES}))
+    listed = read_list(LIST, answer({"data": [RECORD, {"id": "6"}], "pagination": PAGES}))
 
     assert (RECORD, {"id": "6"}) == listed.items
     assert (2, 100, 101, 2) == (listed.page, listed.per_page, listed.total, listed.total_pages)
@@ -43,7 +51,7 @@ def test_a_list_keeps_its_items_as_received() -> None:
 def test_numbers_in_texts_are_numbers() -> None:
     """A pagination whose numbers are texts or floats says the same."""
     loose = {"page": "2", "per_page": 100.0, "total": "101", "total_pages": 2, "next": None}
-    listed = wire.read_list(LIST, answer({"data": [], "pagination": loose}))
+    listed = read_list(LIST, answer({"data": [], "pagination": loose}))
 
     assert (2, 100, 101, 2) == (listed.page, listed.per_page, listed.total, listed.total_pages)
 
@@ -72,7 +80,7 @@ def test_numbers_in_texts_are_numbers() -> None:
 def test_a_list_of_another_shape_is_refused(document: Any) -> None:
     """A list without records, or without a whole and readable pagination, is not believed."""
     with pytest.raises(UnreadableAnswer, match="GET /api/v1/jobs"):
-        wire.read_list(LIST, answer(document))
+        read_list(LIST, answer(document))
 
 
 @pytest.mark.parametrize(("page", "pages"), [(1, 2), (3, 3), (1, 1000), (3, 2)])
@@ -80,28 +88,28 @@ def test_another_page_than_asked_for_is_refused(page: int, pages: int) -> None:
     """An answer that says it is another page is not taken for the one that was asked for."""
     pagination = {**PAGES, "page": page, "total_pages": pages}
     with pytest.raises(UnreadableAnswer, match=f"asked for page 2 and answered page {page}"):
-        wire.read_list(LIST, answer({"data": [RECORD], "pagination": pagination}))
+        read_list(LIST, answer({"data": [RECORD], "pagination": pagination}))
 
 
 @pytest.mark.parametrize("pages", [0, 1])
 def test_the_last_page_again_is_an_empty_page(pages: int) -> None:
     """A server that repeats its last page past the end gives no items twice."""
     pagination = {"page": 1, "per_page": 100, "total": pages, "total_pages": pages}
-    listed = wire.read_list(LIST, answer({"data": [RECORD] * pages, "pagination": pagination}))
+    listed = read_list(LIST, answer({"data": [RECORD] * pages, "pagination": pagination}))
 
     assert ((), 2, pages) == (listed.items, listed.page, listed.total)
 
 
 def test_a_record_is_kept_as_received() -> None:
     """A detail's record keeps fields and values that nobody declared."""
-    assert RECORD == wire.read_record(GET, answer({"data": RECORD, "meta": 1}))
+    assert RECORD == read_record(GET, answer({"data": RECORD, "meta": 1}))
 
 
 @pytest.mark.parametrize("data", [None, [], "x", {}, {"id": None}, {"title": "A"}])
 def test_a_record_without_an_id_is_refused(data: Any) -> None:
     """A success without a record that has an id is not the API's."""
     with pytest.raises(UnreadableAnswer, match="without a record in 'data'"):
-        wire.read_record(GET, answer({"data": data}))
+        read_record(GET, answer({"data": data}))
 
 
 @pytest.mark.parametrize("status", [200, 201])
@@ -109,15 +117,15 @@ def test_a_write_gives_the_record_and_the_message(status: int) -> None:
     """Created and converted may both be 200 or 201; the message is the API's own."""
     written = answer({"data": RECORD, "message": "The job was created."}, status)
 
-    assert (RECORD, "The job was created.") == wire.read_written(CREATE, written)
-    assert (RECORD, None) == wire.read_written(CREATE, answer({"data": RECORD}, status))
+    assert (RECORD, "The job was created.") == read_written(CREATE, written)
+    assert (RECORD, None) == read_written(CREATE, answer({"data": RECORD}, status))
 
 
 def test_a_delete_is_either_of_two_answers() -> None:
     """204 without a body and 200 with a message are both a delete (API 4.8)."""
-    assert None is wire.read_deleted(DELETE, Answer(204, {}, b""))
-    assert "Gone." == wire.read_deleted(DELETE, answer({"message": "Gone."}))
-    assert None is wire.read_deleted(DELETE, answer({"data": None}))
+    assert None is read_deleted(DELETE, Answer(204, {}, b""))
+    assert "Gone." == read_deleted(DELETE, answer({"message": "Gone."}))
+    assert None is read_deleted(DELETE, answer({"data": None}))
 
 
 NOT_THE_APIS = (
@@ -130,10 +138,10 @@ NOT_THE_APIS = (
     Answer(202, {}, b'{"data": {"id": "5d1c"}, "message": "Later."}'),
 )
 READERS: Mapping[str, Callable[[Request, Answer], Any]] = {
-    "list": wire.read_list,
-    "get": wire.read_record,
-    "create": wire.read_written,
-    "delete": wire.read_deleted,
+    "list": read_list,
+    "get": read_record,
+    "create": read_written,
+    "delete": read_deleted,
 }
 REQUESTS = (LIST, GET, CREATE, DELETE)
 
@@ -153,7 +161,7 @@ def test_a_success_that_cannot_be_read(asked: Request, found: Answer) -> None:
 def test_a_create_without_an_id_is_in_doubt(data: Any) -> None:
     """A create whose answer has no id has happened; its record is still to be found."""
     with pytest.raises(InDoubt, match="without a record in 'data'"):
-        wire.read_written(CREATE, answer({"data": data}, 201))
+        read_written(CREATE, answer({"data": data}, 201))
 
 
 @pytest.mark.parametrize(
@@ -172,8 +180,8 @@ def test_rate_headers_are_read_or_none(text: str, limit: int | None, reset: floa
     """A figure is a plain number; anything else is as if it had not been sent."""
     headers = {f"x-ratelimit-{name}": text for name in ("limit", "remaining", "reset")}
 
-    assert RateHeaders(limit, limit, reset) == wire.rate_headers(Answer(200, headers, b""))
-    assert RateHeaders(None, None, None) == wire.rate_headers(Answer(200, {}, b""))
+    assert RateHeaders(limit, limit, reset) == rate_headers(Answer(200, headers, b""))
+    assert RateHeaders(None, None, None) == rate_headers(Answer(200, {}, b""))
 
 
 @pytest.mark.parametrize(
@@ -187,11 +195,11 @@ def test_rate_headers_are_read_or_none(text: str, limit: int | None, reset: floa
 )
 def test_the_servers_clock_is_read(text: str) -> None:
     """`Date` is read in the forms that servers send, as a moment in UTC."""
-    served_at = wire.served_at(Answer(200, {"date": text}, b""))
+    moment = served_at(Answer(200, {"date": text}, b""))
 
-    assert datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC) == served_at
-    assert served_at is not None
-    assert UTC == served_at.tzinfo
+    assert datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC) == moment
+    assert moment is not None
+    assert UTC == moment.tzinfo
 
 
 @pytest.mark.parametrize(
@@ -199,7 +207,7 @@ def test_the_servers_clock_is_read(text: str) -> None:
 )
 def test_a_date_that_is_none_is_none(text: str) -> None:
     """A `Date` that is no moment of any calendar is as if it had not been sent."""
-    assert None is wire.served_at(Answer(200, {"date": text}, b""))
+    assert None is served_at(Answer(200, {"date": text}, b""))
 
 
 @given(st.text())
@@ -207,10 +215,10 @@ def test_no_header_breaks_the_reading(text: str) -> None:
     """Whatever the headers hold, reading them ends in figures, moments or None."""
     names = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "date")
     found = Answer(200, dict.fromkeys(names, text), b"")
-    rate = wire.rate_headers(found)
+    rate = rate_headers(found)
 
     assert rate.limit is None or rate.limit >= 0
-    assert (wire.served_at(found) or datetime.now(UTC)).tzinfo is not None
+    assert (served_at(found) or datetime.now(UTC)).tzinfo is not None
 
 
 @given(st.binary(), st.sampled_from(range(200, 600)))
@@ -227,4 +235,4 @@ def test_answers_do_not_show_what_they_hold() -> None:
     """The repr of an answer holds no field of a record, which can be personal."""
     found = answer({"data": [{"id": "5", "email": "anna@example.com"}], "pagination": PAGES})
 
-    assert "anna" not in repr(found) + repr(wire.read_list(LIST, found))
+    assert "anna" not in repr(found) + repr(read_list(LIST, found))

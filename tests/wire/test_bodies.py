@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.wire.body import DEPTH_MAX, Unpacked, as_body, parse
+from connector.client.answer import DEPTH_MAX, Unpacked, as_body, parse
 
 JSON = st.recursive(
     st.none()

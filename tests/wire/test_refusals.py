@@ -7,10 +7,20 @@ from typing import Any
 
 import pytest
 
-from connector import wire
 from connector.catalog import CATALOG
-from connector.errors import (
-    ConnectorError,
+from connector.client.answer import Answer
+from connector.client.envelope import error_of
+from connector.client.request import (
+    Request,
+    convert_request,
+    create_request,
+    delete_request,
+    get_request,
+    list_request,
+    update_request,
+)
+from connector.errors import ConnectorError
+from connector.errors_api import (
     Forbidden,
     InDoubt,
     InvalidRequest,
@@ -22,14 +32,13 @@ from connector.errors import (
     UnexpectedStatus,
     ValidationFailed,
 )
-from connector.wire import Answer, Request
 
-GET = wire.get_request(CATALOG["jobs"], "5d1c")
+GET = get_request(CATALOG["jobs"], "5d1c")
 WRITES = (
-    wire.create_request(CATALOG["jobs"], {"title": "A"}),
-    wire.update_request(CATALOG["jobs"], "5d1c", {"title": "A"}),
-    wire.delete_request(CATALOG["jobs"], "5d1c"),
-    wire.convert_request(CATALOG["leads"], "5d1c"),
+    create_request(CATALOG["jobs"], {"title": "A"}),
+    update_request(CATALOG["jobs"], "5d1c", {"title": "A"}),
+    delete_request(CATALOG["jobs"], "5d1c"),
+    convert_request(CATALOG["leads"], "5d1c"),
 )
 HTML = b"<!doctype html><h1>Error</h1>"
 SAID = {"error": "not_so", "message": "That cannot be."}
@@ -48,9 +57,9 @@ def answer(status: int, document: Any, **headers: str) -> Answer:
     return Answer(status, headers, json.dumps(document).encode())
 
 
-def error_of(request: Request, status: int, document: Any) -> ConnectorError:
+def refusal_of(request: Request, status: int, document: Any) -> ConnectorError:
     """The error of that answer."""
-    return wire.error_of(request, answer(status, document))
+    return error_of(request, answer(status, document))
 
 
 @pytest.mark.parametrize(
@@ -65,8 +74,8 @@ def error_of(request: Request, status: int, document: Any) -> ConnectorError:
 )
 def test_each_status_is_an_error_for_a_read(status: int, expected: type[ConnectorError]) -> None:
     """A read's error is named by its status alone, whether the body is the API's or a page."""
-    assert expected is type(error_of(GET, status, SAID))
-    assert expected is type(wire.error_of(GET, Answer(status, {}, HTML)))
+    assert expected is type(refusal_of(GET, status, SAID))
+    assert expected is type(error_of(GET, Answer(status, {}, HTML)))
 
 
 @pytest.mark.parametrize("asked", WRITES, ids=lambda each: each.operation)
@@ -78,14 +87,14 @@ def test_only_a_refusal_of_the_api_says_that_nothing_was_written(asked: Request)
         if status in (408, 429):
             by_the_api = by_a_page
 
-        assert by_the_api is type(error_of(asked, status, SAID)), status
-        assert by_a_page is type(wire.error_of(asked, Answer(status, {}, HTML))), status
+        assert by_the_api is type(refusal_of(asked, status, SAID)), status
+        assert by_a_page is type(error_of(asked, Answer(status, {}, HTML))), status
 
 
 @pytest.mark.parametrize("status", [*DOCUMENTED, 500, 418])
 def test_the_apis_own_words_are_carried(status: int) -> None:
     """Code and message of the API are kept, and the message is part of the error's sentence."""
-    error = error_of(GET, status, SAID)
+    error = refusal_of(GET, status, SAID)
 
     assert ("not_so", "That cannot be.") == (
         getattr(error, "api_code", None),
@@ -96,12 +105,12 @@ def test_the_apis_own_words_are_carried(status: int) -> None:
 
 def test_a_code_alone_is_said() -> None:
     """Where the API gives a code and no message, the code is what it said."""
-    assert str(error_of(GET, 404, {"error": "gone"})).endswith("404: gone")
+    assert str(refusal_of(GET, 404, {"error": "gone"})).endswith("404: gone")
 
 
 def test_a_missing_scope_is_named() -> None:
     """403 names the scope that the operation needs (API 5.4)."""
-    error = error_of(WRITES[0], 403, SAID)
+    error = refusal_of(WRITES[0], 403, SAID)
 
     assert isinstance(error, Forbidden)
     assert "jobs.write" == error.scope
@@ -126,7 +135,7 @@ def test_a_missing_scope_is_named() -> None:
 )
 def test_a_404_is_evidence_only_in_the_apis_words(body: bytes, expected: bool) -> None:
     """A 404 proves that a record is gone only if its body is the API's error shape (API 7)."""
-    error = wire.error_of(GET, Answer(404, {}, body))
+    error = error_of(GET, Answer(404, {}, body))
 
     assert isinstance(error, NotFound)
     assert expected == error.is_api_error
@@ -154,7 +163,7 @@ def test_messages_by_field_lose_nothing(
     errors: Any, expected: dict[str, tuple[str, ...]], summary: dict[str, str]
 ) -> None:
     """Messages are kept by field in every form an API may use; of no field, under no name."""
-    error = error_of(WRITES[0], 422, {**summary, "errors": errors})
+    error = refusal_of(WRITES[0], 422, {**summary, "errors": errors})
 
     assert isinstance(error, ValidationFailed)
     assert expected == error.errors
@@ -164,7 +173,7 @@ def test_messages_by_field_lose_nothing(
 @pytest.mark.parametrize("document", [{}, {"message": 5}, {"errors": 5}])
 def test_a_422_of_any_shape_is_a_refusal(document: Any) -> None:
     """A 422 without messages is still a refusal, and nothing was written."""
-    assert isinstance(error_of(WRITES[0], 422, document), ValidationFailed)
+    assert isinstance(refusal_of(WRITES[0], 422, document), ValidationFailed)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +191,7 @@ def test_a_422_of_any_shape_is_a_refusal(document: Any) -> None:
 )
 def test_a_redirect_names_its_target(location: str, shown: str) -> None:
     """The target is named without a user, a query, or more than fits a line."""
-    error = wire.error_of(GET, Answer(302, {"location": location}, b""))
+    error = error_of(GET, Answer(302, {"location": location}, b""))
 
     assert isinstance(error, Redirected)
     assert shown == error.target
@@ -190,10 +199,10 @@ def test_a_redirect_names_its_target(location: str, shown: str) -> None:
 
 def test_errors_hold_no_query_and_no_email() -> None:
     """A query, and an email address that the API quotes in its summary, are in no error's text."""
-    searching = wire.list_request(CATALOG["leads"], search="anna@example.com")
+    searching = list_request(CATALOG["leads"], search="anna@example.com")
     said = {"message": "Nobody is called 'anna@example.com' <bob.b+c@mail.example.co.uk>."}
     for status in (400, 401, 403, 404, 422, 429, 500):
-        error = error_of(searching, status, said)
+        error = refusal_of(searching, status, said)
         shown = f"{error} {error!r} {error.action}"
         assert "anna" not in shown
         assert "bob" not in shown
@@ -202,7 +211,7 @@ def test_errors_hold_no_query_and_no_email() -> None:
 
 def test_doubt_says_where_once() -> None:
     """The reason of a doubt is what happened, without the request's name said twice."""
-    error = error_of(WRITES[0], 502, SAID)
+    error = refusal_of(WRITES[0], 502, SAID)
 
     assert (
         "POST /api/v1/jobs was sent and its fate is unknown: answered 502: That cannot be."
@@ -212,6 +221,6 @@ def test_doubt_says_where_once() -> None:
 
 def test_long_words_are_cut() -> None:
     """A message of any length leaves an error that can be printed."""
-    error = error_of(GET, 404, {"message": "x" * 100_000})
+    error = refusal_of(GET, 404, {"message": "x" * 100_000})
 
     assert len(str(error)) < 1000

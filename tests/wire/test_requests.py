@@ -11,10 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector import wire
 from connector.catalog import CATALOG
+from connector.catalog.resource import Declaration, Operation
+from connector.client.request import (
+    Request,
+    convert_request,
+    create_request,
+    delete_request,
+    get_request,
+    list_request,
+    update_request,
+)
 from connector.errors import Misused, UnknownName
-from connector.resource import Declaration, Operation
 from tests.catalog.document import API_DOCUMENT, read_tables
 
 ID, SLUG = "5d1c-02", "news_items"
@@ -27,20 +35,20 @@ def parent_of(resource: Declaration) -> str | None:
     return None if resource.parent is None else SLUG
 
 
-def builders(resource: Declaration) -> dict[Operation, Callable[[], wire.Request]]:
+def builders(resource: Declaration) -> dict[Operation, Callable[[], Request]]:
     """How one request for each operation is built, whether the resource has it or not."""
     parent = parent_of(resource)
     return {
-        "list": lambda: wire.list_request(resource, parent),
-        "get": lambda: wire.get_request(resource, ID, parent),
-        "create": lambda: wire.create_request(resource, {"title": "A"}, parent),
-        "update": lambda: wire.update_request(resource, ID, {"title": "A"}, parent),
-        "delete": lambda: wire.delete_request(resource, ID, parent),
-        "convert": lambda: wire.convert_request(resource, ID),
+        "list": lambda: list_request(resource, parent),
+        "get": lambda: get_request(resource, ID, parent),
+        "create": lambda: create_request(resource, {"title": "A"}, parent),
+        "update": lambda: update_request(resource, ID, {"title": "A"}, parent),
+        "delete": lambda: delete_request(resource, ID, parent),
+        "convert": lambda: convert_request(resource, ID),
     }
 
 
-def requests_of(resource: Declaration) -> dict[Operation, wire.Request]:
+def requests_of(resource: Declaration) -> dict[Operation, Request]:
     """One request for each operation that the resource has."""
     return {
         operation: build()
@@ -92,7 +100,7 @@ def test_operations_that_a_resource_lacks_are_refused(name: str) -> None:
 
 def test_a_list_is_asked_for_with_all_that_was_given() -> None:
     """Page, size, sort, order, search and filters are in the query, dates as the API has them."""
-    request = wire.list_request(
+    request = list_request(
         CATALOG["bookings"],
         page=3,
         per_page=50,
@@ -118,10 +126,8 @@ def test_a_sort_says_its_order_and_an_order_may_stand_alone() -> None:
     """The order that is meant is always sent: `desc` with a sort; alone for the default sort."""
     jobs = CATALOG["jobs"]
 
-    assert "desc" == wire.list_request(jobs, sort="title").query["order"]
-    assert {"page": "1", "per_page": "100", "order": "asc"} == wire.list_request(
-        jobs, order="asc"
-    ).query
+    assert "desc" == list_request(jobs, sort="title").query["order"]
+    assert {"page": "1", "per_page": "100", "order": "asc"} == list_request(jobs, order="asc").query
 
 
 @pytest.mark.parametrize(
@@ -142,7 +148,7 @@ def test_names_that_a_list_does_not_take_are_refused(
 ) -> None:
     """A sort, order, filter or value that the API does not list raises by name, unsent."""
     with pytest.raises(UnknownName, match=named):
-        wire.list_request(CATALOG[name], **terms)
+        list_request(CATALOG[name], **terms)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +165,7 @@ def test_names_that_a_list_does_not_take_are_refused(
 def test_values_that_cannot_be_meant_are_refused(terms: dict[str, Any]) -> None:
     """What the API would read as something else, such as an empty filter, raises `Misused`."""
     with pytest.raises(Misused) as caught:
-        wire.list_request(CATALOG["bookings"], **terms)
+        list_request(CATALOG["bookings"], **terms)
 
     assert caught.value.action.startswith(("Use ", "Give "))
 
@@ -173,11 +179,11 @@ def test_values_that_cannot_be_meant_are_refused(terms: dict[str, Any]) -> None:
 )
 def test_37_what_could_lead_elsewhere_is_no_segment(segment: Any) -> None:
     """An id or a slug that could change the address is refused, and never shown in the error."""
-    builds: tuple[Callable[[], wire.Request], ...] = (
-        lambda: wire.get_request(CATALOG["jobs"], segment),
-        lambda: wire.delete_request(CATALOG["content_items"], segment, SLUG),
-        lambda: wire.list_request(CATALOG["content_items"], segment),
-        lambda: wire.convert_request(CATALOG["leads"], segment),
+    builds: tuple[Callable[[], Request], ...] = (
+        lambda: get_request(CATALOG["jobs"], segment),
+        lambda: delete_request(CATALOG["content_items"], segment, SLUG),
+        lambda: list_request(CATALOG["content_items"], segment),
+        lambda: convert_request(CATALOG["leads"], segment),
     )
     for build in builds:
         with pytest.raises(Misused) as caught:
@@ -189,14 +195,14 @@ def test_37_what_could_lead_elsewhere_is_no_segment(segment: Any) -> None:
 @pytest.mark.parametrize("segment", ["5", "A-b_c.d", "_news", "-", "x" * 200])
 def test_ids_and_slugs_stand_in_the_path_as_they_are(segment: str) -> None:
     """Letters, digits, hyphens, underscores and single dots make a segment."""
-    assert f"/api/v1/jobs/{segment}" == wire.get_request(CATALOG["jobs"], segment).path
+    assert f"/api/v1/jobs/{segment}" == get_request(CATALOG["jobs"], segment).path
 
 
 @given(st.text(max_size=30))
 def test_37_no_text_leaves_its_segment(text: str) -> None:
     """Whatever is given as an id, the path has the same number of segments, or is refused."""
     try:
-        path = wire.get_request(CATALOG["jobs"], text).path
+        path = get_request(CATALOG["jobs"], text).path
     except Misused:
         return
 
@@ -216,7 +222,7 @@ def test_fields_are_sent_as_they_are() -> None:
         "start_date": date(2026, 3, 4),
         "published_at": datetime(2026, 3, 4, 13, 5, 6, 789, paris),
     }
-    body = wire.create_request(CATALOG["jobs"], fields).body
+    body = create_request(CATALOG["jobs"], fields).body
 
     assert {
         **fields,
@@ -247,13 +253,13 @@ def endless() -> dict[str, Any]:
 def test_what_json_does_not_have_is_refused(value: Any, named: str) -> None:
     """A value that cannot be sent raises with its type, and never shows the value."""
     with pytest.raises(Misused, match=named):
-        wire.update_request(CATALOG["jobs"], ID, {"title": value})
+        update_request(CATALOG["jobs"], ID, {"title": value})
 
 
 def test_requests_do_not_show_what_they_carry() -> None:
     """The repr and the name of a request hold no query and no body, which can be personal."""
-    searching = wire.list_request(CATALOG["leads"], search="anna@example.com")
-    creating = wire.create_request(CATALOG["leads"], {"email": "anna@example.com"})
+    searching = list_request(CATALOG["leads"], search="anna@example.com")
+    creating = create_request(CATALOG["leads"], {"email": "anna@example.com"})
 
     assert "GET /api/v1/leads" == searching.where
     assert "anna" not in repr(searching) + repr(creating)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from connector.models import shipped_folder
+from connector.publishing.folder import shipped_folder
 from tests.models.marts.world import BuiltWorld
 
 FAULTS: Mapping[str, str] = {

@@ -15,10 +15,13 @@ from typing import Any
 import duckdb
 
 from connector.catalog import CATALOG
-from connector.engine.ask import Commit, Found, Gone
 from connector.engine.bookmark import Bookmark, Stream
-from connector.models import Built, Project, build, load_project
-from connector.warehouse import Run, Warehouse
+from connector.engine.commands import Commit, Found, Gone
+from connector.publishing.build import build
+from connector.publishing.folder import load_project
+from connector.publishing.project import Built, Project
+from connector.warehouse.runs import Run
+from connector.warehouse.warehouse import Warehouse
 
 RUN = "run-1"
 

@@ -12,14 +12,17 @@ from typing import Any
 
 import pytest
 
-from connector.engine import lookup, push_create, push_plan, push_update
-from connector.engine.push_asks import Answer, Lost, Move, Unsent, answer_of
-from connector.engine.push_order import Order
+from connector.engine import lookup, push_plan
+from connector.engine import push as push_create
+from connector.engine import push as push_update
+from connector.engine.lookup import compare as compare_values
+from connector.engine.lookup import lacking
+from connector.engine.push_commands import Answer, Lost, Move, Unsent, answer_of
+from connector.engine.push_plan import Order
 from connector.engine.push_row import Row
-from connector.engine.sameness import compare as compare_values
-from connector.engine.sameness import lacking
 from connector.errors import ConnectorError
-from connector.ledger import push_claims, push_writes
+from connector.ledger import claims as push_claims
+from connector.ledger import journal_writes as push_writes
 from tests.simulation.ablation import changed
 from tests.simulation.push import pusher
 

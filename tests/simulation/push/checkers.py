@@ -12,8 +12,8 @@ from typing import Any
 
 from connector.engine.push_plan import fingerprint, unpacked
 from connector.engine.push_states import IN_DOUBT, TERMINAL, State
+from connector.ledger.journal_reads import Key, RowRecord
 from connector.ledger.migrations import OPEN
-from connector.ledger.push_reads import Key, RowRecord
 from tests.simulation.push.pusher import MemoryLedger
 from tests.simulation.push.world import World, Write
 

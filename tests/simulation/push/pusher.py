@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from connector.catalog import declaration
-from connector.engine.ask import PageSeen, Unread
+from connector.client.envelope import error_of, read_written
+from connector.client.request import Request, convert_request, create_request, update_request
+from connector.engine.commands import PageSeen, Unread
 from connector.engine.push import push
-from connector.engine.push_asks import (
+from connector.engine.push_commands import (
     Accepted,
     Answer,
-    Ask,
     Attempt,
     Claim,
     Claimant,
@@ -32,29 +33,30 @@ from connector.engine.push_asks import (
     Newest,
     OfOthers,
     OpenCreates,
+    PushCommand,
+    PushSteps,
     ReadOne,
     Send,
-    Steps,
     Unfit,
     WaitUntil,
     answer_of,
 )
-from connector.engine.push_order import Blocked, Order
-from connector.engine.push_plan import Plan, RowProblem, Terms, fingerprint, marker_of, subject
-from connector.errors import ConnectorError, Misused
-from connector.ledger import Ledger
-from connector.ledger.file import transaction
-from connector.ledger.journal import PUSH_LEASE, Journal
-from connector.ledger.migrations import MIGRATIONS
-from connector.ledger.push_reads import Key, Work
-from connector.wire import (
-    Request,
-    convert_request,
-    create_request,
-    error_of,
-    read_written,
-    update_request,
+from connector.engine.push_plan import (
+    Blocked,
+    Order,
+    Plan,
+    RowProblem,
+    Terms,
+    fingerprint,
+    marker_of,
+    subject,
 )
+from connector.errors import ConnectorError, Misused
+from connector.ledger.journal import PUSH_LEASE, Journal
+from connector.ledger.journal_reads import Key, Work
+from connector.ledger.ledger import Ledger
+from connector.ledger.migrations import MIGRATIONS
+from connector.ledger.sqlite_file import transaction
 from tests.simulation.push.world import World
 
 STEPS_MAX = 3000
@@ -105,8 +107,8 @@ class _Course:
     """One row's generator and the ask that it waits with."""
 
     row: Work
-    steps: Steps[bool]
-    wanted: Ask
+    steps: PushSteps[bool]
+    wanted: PushCommand
     request: Request | None = None
     attempt: Attempt | None = None
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest.mock import patch
 
-from connector.engine.push_asks import Move
+from connector.engine.push_commands import Move
 from connector.engine.push_plan import Plan, Terms
-from connector.engine.task import Task
-from connector.ledger import push_portions
-from connector.ledger.push_reads import RowRecord
-from connector.ledger.push_writes import UNFINISHED
-from connector.sandbox import LEAD_STATUSES
+from connector.engine.push_states import Task
+from connector.ledger import journal_portions as push_portions
+from connector.ledger.journal_reads import RowRecord
+from connector.ledger.journal_writes import UNFINISHED
+from connector.sandbox.draw import LEAD_STATUSES
 from tests.simulation.push.chance import Chance, Drawn
 from tests.simulation.push.checkers import Broken, Witness
 from tests.simulation.push.pusher import Died, Endless, MemoryLedger, Pushing, renumbered

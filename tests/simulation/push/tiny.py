@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from connector.engine.push_plan import Plan, Policy
-from connector.engine.task import Operation, Task
+from connector.engine.push_states import Operation, Task
 from tests.simulation.push.checkers import Broken
 from tests.simulation.push.pusher import Endless
 from tests.simulation.push.run import Play, Verdict

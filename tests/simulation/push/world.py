@@ -16,12 +16,15 @@ from functools import cache
 from typing import Any
 
 from connector.catalog import declaration
-from connector.engine.ask import Found, Gone, Outcome, PageSeen, Unread
-from connector.errors import InDoubt, Unreachable
-from connector.resource import Resource
-from connector.sandbox import LEAD_STATUSES, Rejection, Store
-from connector.value import read_datetime
-from connector.wire import Answer, Request
+from connector.catalog.resource import Resource
+from connector.catalog.value import read_datetime
+from connector.client.answer import Answer
+from connector.client.request import Request
+from connector.engine.commands import Found, Gone, Outcome, PageSeen, Unread
+from connector.errors_api import InDoubt, Unreachable
+from connector.sandbox.draw import LEAD_STATUSES
+from connector.sandbox.exchange import Rejection
+from connector.sandbox.store import Store
 from tests.simulation.push.chance import Chance
 from tests.simulation.push.scenario import (
     FAR_SECONDS_MAX,

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
-from connector.engine.task import RowOutcome
-from connector.spreadsheet.report import write_report
-from connector.spreadsheet.result import RowResult
+from connector.engine.push_states import RowOutcome
+from connector.spreadsheet.report import RowResult, write_report
 from connector.spreadsheet.table import Table, open_table
 from tests.spreadsheet.files.made import MAIN, text_file
 

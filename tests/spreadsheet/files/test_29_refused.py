@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from connector.errors import ConnectorError
-from connector.errors.spreadsheet import (
+from connector.errors import (
+    ConnectorError,
     DamagedSpreadsheet,
     HeadingsRefused,
     NoRows,
     NotASpreadsheet,
     SpreadsheetError,
 )
-from connector.spreadsheet import encoding
+from connector.spreadsheet import delimited as encoding
 from connector.spreadsheet.table import open_table
 from tests.spreadsheet.files.made import read_text, text_file
 

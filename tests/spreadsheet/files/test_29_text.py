@@ -14,16 +14,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from connector.errors import Misused, UnknownName
-from connector.errors.spreadsheet import (
+from connector.errors import (
     DelimiterUnknown,
     EncodingUnknown,
+    Misused,
     NoRows,
     SpreadsheetChanged,
+    UnknownName,
 )
 from connector.spreadsheet.delimited import DELIMITERS
-from connector.spreadsheet.form import CELL_CHARACTERS_MAX
-from connector.spreadsheet.table import open_table
+from connector.spreadsheet.table import CELL_CHARACTERS_MAX, open_table
 from tests.spreadsheet.files.made import cells_of, read_text, text_file
 
 TEXT = "name,city\nJörg,Köln\nZoë,Łódź\n"

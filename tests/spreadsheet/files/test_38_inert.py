@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connector.spreadsheet.formula import mark, mark_text_cell, unmark
-from connector.spreadsheet.report import write_report
-from connector.spreadsheet.result import RowResult
+from connector.spreadsheet.report import RowResult, write_report
 from connector.spreadsheet.row import Problem
 from connector.spreadsheet.table import open_table
+from connector.spreadsheet.texts import mark, mark_text_cell, unmark
 from tests.spreadsheet.files.made import cells_of, text_file
 from tests.spreadsheet.files.reported import HOSTILE, RUNS, csv_of, report_on, sheet_cells
 

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from connector.errors import ConnectorError
-from connector.errors.spreadsheet import NotASpreadsheet, UnsafeWorkbook
-from connector.spreadsheet import container, workbook
+from connector.errors import ConnectorError, NotASpreadsheet, UnsafeWorkbook
+from connector.spreadsheet import source_file as container
+from connector.spreadsheet import workbook
 from connector.spreadsheet.table import open_table
 from tests.spreadsheet.files.made import (
     cells_of,

@@ -17,20 +17,18 @@ from hypothesis import strategies as st
 from openpyxl import Workbook, load_workbook
 from openpyxl.worksheet.worksheet import Worksheet
 
-from connector.engine.task import Operation, RowOutcome
-from connector.errors import DiskFull
-from connector.errors.spreadsheet import (
+from connector.engine.push_states import Operation, RowOutcome
+from connector.errors import (
+    DiskFull,
     HeadingsRefused,
     NotASpreadsheet,
     ReportRefused,
     SpreadsheetError,
 )
 from connector.spreadsheet.columns import REPORT_HEADINGS
-from connector.spreadsheet.form import Earlier
-from connector.spreadsheet.report import report_path, write_report
-from connector.spreadsheet.result import RowResult
+from connector.spreadsheet.report import RowResult, report_path, write_report
 from connector.spreadsheet.row import Problem
-from connector.spreadsheet.table import Table, open_table
+from connector.spreadsheet.table import Earlier, Table, open_table
 from tests.spreadsheet.files.made import cells_of, text_file, text_row, workbook_file
 from tests.spreadsheet.files.reported import csv_of, report_on, settled
 

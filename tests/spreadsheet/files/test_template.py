@@ -9,9 +9,9 @@ import pytest
 from openpyxl import load_workbook
 from openpyxl.worksheet.worksheet import Worksheet
 
-from connector.errors.spreadsheet import HeadingsRefused, NotASpreadsheet
+from connector.errors import HeadingsRefused, NotASpreadsheet
 from connector.spreadsheet.table import open_table
-from connector.spreadsheet.template import TemplateColumn, write_template
+from connector.spreadsheet.template_sheet import TemplateColumn, write_template
 from tests.spreadsheet.files.made import cells_of
 from tests.spreadsheet.files.reported import sheet_cells
 

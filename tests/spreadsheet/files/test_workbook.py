@@ -9,10 +9,11 @@ import pytest
 from openpyxl import Workbook, load_workbook
 from openpyxl.worksheet.worksheet import Worksheet
 
-from connector.errors import ConnectorError, Misused
-from connector.errors.spreadsheet import (
+from connector.errors import (
+    ConnectorError,
     DamagedSpreadsheet,
     HeadingsRefused,
+    Misused,
     NoRows,
     NotASpreadsheet,
     SheetUnknown,

@@ -11,13 +11,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from connector.catalog import ContentTypeField
-from connector.engine.task import Mode
-from connector.spreadsheet.aim import Aim, aim
+from connector.catalog.content import ContentTypeField
+from connector.engine.push_states import Mode
 from connector.spreadsheet.check import Checked, check
 from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.row import Cell, Row
+from connector.spreadsheet.target_columns import Aim, aim
 
 
 @dataclass(frozen=True)

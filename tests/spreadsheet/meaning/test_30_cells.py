@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
+from connector.spreadsheet.cells import AS_WRITTEN, Manner, reader
 from connector.spreadsheet.problems import PROBLEMS
-from connector.spreadsheet.row import Cell
-from connector.spreadsheet.slots import Slot
-from connector.spreadsheet.unreadable import Unreadable, shown
-from connector.spreadsheet.values import AS_WRITTEN, Manner, reader
+from connector.spreadsheet.row import Cell, Unreadable, shown
+from connector.spreadsheet.target_columns import Slot
 from tests.spreadsheet.meaning.sheet import aimed
 
 BRITISH = Manner(date_format="DD/MM/YYYY")

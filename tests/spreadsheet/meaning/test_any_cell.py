@@ -9,12 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from connector.catalog import CATALOG
+from connector.catalog.value import Kind
+from connector.spreadsheet.cells import AS_WRITTEN, Manner, Reader, reader
 from connector.spreadsheet.problems import PROBLEMS
-from connector.spreadsheet.row import Cell
-from connector.spreadsheet.slots import Slot, slots
-from connector.spreadsheet.unreadable import Unreadable, shown
-from connector.spreadsheet.values import AS_WRITTEN, Manner, Reader, reader
-from connector.value import Kind
+from connector.spreadsheet.row import Cell, Unreadable, shown
+from connector.spreadsheet.target_columns import Slot, slots
 
 MANNERS = (
     AS_WRITTEN,

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from connector.engine.task import Task
+from connector.engine.push_states import Task
 from connector.errors import Misused
+from connector.spreadsheet.cells import Manner, Policy
 from connector.spreadsheet.check import Checked
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.row import Cell
-from connector.spreadsheet.values import Manner, Policy
 from tests.spreadsheet.meaning.sheet import (
     CANDIDATE,
     Known,

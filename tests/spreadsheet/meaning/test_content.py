@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from connector.catalog import ContentTypeField
-from connector.sandbox.content_records import FIELD_TYPES
+from connector.catalog.content import ContentTypeField
+from connector.sandbox.records import FIELD_TYPES
 from connector.spreadsheet.mapping import map_headings
 from tests.spreadsheet.meaning.sheet import Known, Said, aimed, checked, mapped, problems, table
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from connector.errors import Misused, UnknownName
-from connector.spreadsheet.duplicates import Claims
+from connector.spreadsheet.cells import Manner
+from connector.spreadsheet.check import Claims
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import PROBLEMS
 from connector.spreadsheet.row import Problem, Row
-from connector.spreadsheet.values import Manner
 from tests.spreadsheet.meaning.sheet import (
     CANDIDATE,
     Known,

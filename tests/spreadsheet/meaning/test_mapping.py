@@ -7,14 +7,13 @@ from itertools import chain
 import pytest
 
 from connector.catalog import CATALOG
-from connector.engine.task import Mode
+from connector.engine.push_states import Mode
 from connector.errors import Misused, UnknownName
-from connector.spreadsheet.aliases import ALIASES, HINTS
-from connector.spreadsheet.headings import plain
+from connector.spreadsheet.cells import Manner
+from connector.spreadsheet.columns import ALIASES, HINTS, plain
 from connector.spreadsheet.mapping import aliases_of, map_headings, saved_from
 from connector.spreadsheet.mapping_file import SavedMap
-from connector.spreadsheet.slots import slots
-from connector.spreadsheet.values import Manner
+from connector.spreadsheet.target_columns import slots
 from tests.spreadsheet.meaning.sheet import aimed, mapped
 
 MODES: tuple[Mode, ...] = ("create", "update")

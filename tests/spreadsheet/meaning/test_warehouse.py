@@ -12,14 +12,14 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.errors import UnknownName, WarehouseError
-from connector.sandbox import LEAD_STATUSES, Sandbox
-from connector.spreadsheet.accepted import accepted_columns
-from connector.spreadsheet.aim import aim
+from connector.sandbox.draw import LEAD_STATUSES
+from connector.sandbox.server import Sandbox
 from connector.spreadsheet.check import Checked, check
-from connector.spreadsheet.identity import NATURAL_KEYS, folded, natural_key
 from connector.spreadsheet.mapping import map_headings
-from connector.warehouse import Warehouse
-from connector.warehouse.lookups import Lookups
+from connector.spreadsheet.target_columns import NATURAL_KEYS, aim, folded, natural_key
+from connector.spreadsheet.template_sheet import accepted_columns
+from connector.warehouse.lookups import WarehouseLookups
+from connector.warehouse.warehouse import Warehouse
 from tests.pull.landed import SMALL, pulled
 from tests.spreadsheet.meaning.messy import messy
 from tests.spreadsheet.meaning.sheet import CANDIDATE, from_csv, problems, table
@@ -54,9 +54,9 @@ def pulled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pulled]:
 
 
 @pytest.fixture
-def lookups(pulled_once: Pulled) -> Iterator[Lookups]:
+def lookups(pulled_once: Pulled) -> Iterator[WarehouseLookups]:
     """Questions to the landing."""
-    with Lookups(Warehouse(pulled_once.folder), folded) as opened:
+    with WarehouseLookups(Warehouse(pulled_once.folder), folded) as opened:
         yield opened
 
 
@@ -73,7 +73,7 @@ def one(store: Store, resource: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("resource", NATURAL_KEYS)
 def test_every_record_is_found_by_its_natural_key(
-    lookups: Lookups, store: Store, resource: str
+    lookups: WarehouseLookups, store: Store, resource: str
 ) -> None:
     """Each record is found under its own key, whatever the kinds of the key's fields."""
     keyed = {id: natural_key(resource, record) for id, record in store[resource].items()}
@@ -89,7 +89,9 @@ def test_every_record_is_found_by_its_natural_key(
         assert [] == [id for id, each in zip(ids, found, strict=True) if id not in each]
 
 
-def test_text_is_compared_without_case_and_outer_blanks(lookups: Lookups, store: Store) -> None:
+def test_text_is_compared_without_case_and_outer_blanks(
+    lookups: WarehouseLookups, store: Store
+) -> None:
     """Another spelling of the same name finds the company; a part of it does not."""
     company = one(store, "companies")
     name = company["name"]
@@ -98,7 +100,7 @@ def test_text_is_compared_without_case_and_outer_blanks(lookups: Lookups, store:
     assert [(company["id"],), (), (), ()] == list(lookups.ids("companies", ("name",), asked))
 
 
-def test_landed_records_are_the_answers(lookups: Lookups, store: Store) -> None:
+def test_landed_records_are_the_answers(lookups: WarehouseLookups, store: Store) -> None:
     """What is landed is the detail as received, and says that it is whole and alive."""
     ids = list(store["jobs"])
     found = lookups.landed("jobs", [*ids, "nothing"])
@@ -111,7 +113,9 @@ def test_landed_records_are_the_answers(lookups: Lookups, store: Store) -> None:
         assert store["jobs"][id]["title"] == found[id].record["title"]
 
 
-def test_deleted_records_are_known_and_not_found(lookups: Lookups, pulled_once: Pulled) -> None:
+def test_deleted_records_are_known_and_not_found(
+    lookups: WarehouseLookups, pulled_once: Pulled
+) -> None:
     """A record that is gone is no match of any value, and its row says so."""
     gone = pulled_once.gone
     wanted = aim("candidates", "update", lookups)
@@ -123,7 +127,7 @@ def test_deleted_records_are_known_and_not_found(lookups: Lookups, pulled_once: 
     assert [(2, "id", "record_deleted"), (3, "id", "record_unknown")] == problems(found)
 
 
-def test_content_types_are_found_by_slug_and_by_id(lookups: Lookups, store: Store) -> None:
+def test_content_types_are_found_by_slug_and_by_id(lookups: WarehouseLookups, store: Store) -> None:
     """A type's fields come in their order; items are looked for within their type alone."""
     declared = one(store, "content_types")
     keys = [each["field_key"] for each in declared["fields"]]
@@ -140,11 +144,11 @@ def test_content_types_are_found_by_slug_and_by_id(lookups: Lookups, store: Stor
     assert 1 == sum(item["id"] in ids for ids in found)
 
 
-def test_what_is_not_there_is_said(lookups: Lookups, tmp_path: Path) -> None:
+def test_what_is_not_there_is_said(lookups: WarehouseLookups, tmp_path: Path) -> None:
     """An empty warehouse holds nothing, and wrong names are refused with those allowed."""
     fresh = Warehouse(tmp_path / "fresh")
     fresh.prepare()
-    with Lookups(fresh, folded) as empty:
+    with WarehouseLookups(fresh, folded) as empty:
         assert not empty.holds("jobs")
         assert [()] == list(empty.ids("jobs", ("title",), [("x",)]))
         assert {} == empty.landed("jobs", ["x"])
@@ -152,21 +156,21 @@ def test_what_is_not_there_is_said(lookups: Lookups, tmp_path: Path) -> None:
     with pytest.raises(UnknownName):
         lookups.ids("jobs", ("colour",), [("x",)])
     (tmp_path / "work.duckdb").write_text("no database", encoding="utf-8")
-    with pytest.raises(WarehouseError), Lookups(Warehouse(tmp_path), folded) as broken:
+    with pytest.raises(WarehouseError), WarehouseLookups(Warehouse(tmp_path), folded) as broken:
         broken.holds("jobs")
 
 
 def test_file_is_let_go_in_between(pulled_once: Pulled) -> None:
     """After a release another connection may write, and the next question opens the file again."""
     warehouse = Warehouse(pulled_once.folder)
-    with Lookups(warehouse, folded) as asked:
+    with WarehouseLookups(warehouse, folded) as asked:
         assert asked.holds("jobs")
         asked.release()
         warehouse.prepare()
         assert asked.content_fields("none") is None
 
 
-def test_messy_file_is_checked_against_the_landing(lookups: Lookups, store: Store) -> None:
+def test_messy_file_is_checked_against_the_landing(lookups: WarehouseLookups, store: Store) -> None:
     """Candidates of the landing that come again in a messy file are duplicates, and nothing else
     changes.
     """
@@ -181,7 +185,7 @@ def test_messy_file_is_checked_against_the_landing(lookups: Lookups, store: Stor
     assert any(code == "duplicate_in_warehouse" for _, _, code in told)
 
 
-def test_export_of_the_landing_changes_nothing(lookups: Lookups, store: Store) -> None:
+def test_export_of_the_landing_changes_nothing(lookups: WarehouseLookups, store: Store) -> None:
     """A file of what is landed, pushed back as an update, has no row to send."""
     for resource in ("jobs", "candidates", "companies", "bookings", "leads"):
         wanted = aim(resource, "update", lookups)
@@ -210,7 +214,9 @@ def written(value: Any) -> Any:
 @pytest.mark.parametrize(
     "resource", ["jobs", "candidates", "companies", "bookings", "leads", "content_items"]
 )
-def test_example_row_of_a_template_is_right(lookups: Lookups, store: Store, resource: str) -> None:
+def test_example_row_of_a_template_is_right(
+    lookups: WarehouseLookups, store: Store, resource: str
+) -> None:
     """Every accepted column maps by its name, and the example has nothing wrong but that it is the
     example, and that records of its kind are not there.
     """
@@ -229,7 +235,7 @@ def test_example_row_of_a_template_is_right(lookups: Lookups, store: Store, reso
     assert all(each.about and each.rule.endswith(".") for each in accepted)
 
 
-def test_rules_of_a_template_are_those_of_the_declaration(lookups: Lookups) -> None:
+def test_rules_of_a_template_are_those_of_the_declaration(lookups: WarehouseLookups) -> None:
     """Needs, conditions, allowed values and other ways to say a reference are told."""
     booking = {each.heading: each for each in accepted_columns(aim("bookings", "create", lookups))}
     lead = {each.heading: each for each in accepted_columns(aim("leads", "create", lookups))}
@@ -247,7 +253,9 @@ def test_rules_of_a_template_are_those_of_the_declaration(lookups: Lookups) -> N
     assert ["id", "email"] == [each.heading for each in convert]
 
 
-def test_checked_creates_are_accepted_by_the_api(lookups: Lookups, pulled_once: Pulled) -> None:
+def test_checked_creates_are_accepted_by_the_api(
+    lookups: WarehouseLookups, pulled_once: Pulled
+) -> None:
     """What the check lets through, the server takes, and it is what was sent."""
     lead = {"email": "new@lead.example", "lead_status_id": LEAD_STATUSES[0], "last_name": "Öz"}
     company = one(pulled_once.store, "companies")
@@ -268,7 +276,7 @@ def test_checked_creates_are_accepted_by_the_api(lookups: Lookups, pulled_once: 
         assert dict(found.task.fields).items() <= store.records(resource)[made].items()
 
 
-def _checked(resource: str, row: dict[str, Any], lookups: Lookups) -> Checked:
+def _checked(resource: str, row: dict[str, Any], lookups: WarehouseLookups) -> Checked:
     wanted = aim(resource, "create", lookups)
     made = table(row)
     (found,) = check(made, map_headings(made.headings, wanted), wanted, lookups)

@@ -1,0 +1,194 @@
+"""The words in which a resource is declared: `Resource`, rules, list shape (with `field.py`).
+
+A declaration reads like the API's own table (`docs/API.md`) and is the only place where a field,
+a type, an allowed value, a rule, a sort or a list shape is written down. The client's types, the
+landing tables, their comments, the checks of a spreadsheet and the sandbox are all derived from
+it.
+
+    class Company(Resource, name="companies", singular="company", path="/companies",
+    scope="companies"):
+        \"\"\"A client company.\"\"\"
+
+        name: str = field("The company's name.", create=REQUIRED, listed=True, sortable=True)
+        company_size: CompanySize | None = field("Number of employees, as a band.")
+
+The annotation gives the type and, for a `Literal`, the values that responses carry; `create=`,
+`update=` and `item=` narrow them where the API accepts or shows fewer. A class so declared is
+also the type of the records that the client returns: attributes are read from the answer when
+asked for, and the answer itself stays whole in `raw`. This module knows neither network nor
+database.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar, Literal, get_type_hints
+
+from connector.catalog.field import Attribute, Draft, Field, Filter, Input, Rule, settle, shown
+from connector.catalog.value import Uuid
+from connector.errors import UnknownName
+
+Operation = Literal["list", "get", "create", "update", "delete", "convert"]
+
+
+class Record:
+    """One thing as an answer showed it; `raw` is that answer, whole, with whatever it held beyond
+    the declared.
+
+    `is_item` says that it is a list item: fields that lists do not show raise `AttributeError`.
+    `served_at` is the server's own clock when it answered, where it said so; of the list items of a
+    pull, else our own.
+    """
+
+    fields_declared: ClassVar[Mapping[str, Field]] = {}
+
+    __slots__ = ("is_item", "raw", "served_at")
+
+    def __init__(
+        self,
+        raw: Mapping[str, Any],
+        *,
+        is_item: bool = False,
+        served_at: datetime | None = None,
+    ) -> None:
+        self.raw = raw
+        self.is_item = is_item
+        self.served_at = served_at
+
+    def __init_subclass__(cls) -> None:
+        hints = get_type_hints(cls)
+        fields = dict(cls.fields_declared)
+        drafts = {n: d for n, d in vars(cls).items() if isinstance(d, Draft)}
+        for name, draft in drafts.items():
+            fields[name] = settle(name, draft, hints[name])
+            setattr(cls, name, Attribute(fields[name]))
+        cls.fields_declared = types.MappingProxyType(fields)
+
+    def __repr__(self) -> str:
+        # Only the id: a repr ends up in logs, and every other field may be personal.
+        shape = " list item" if self.is_item else ""
+        return f"<{type(self).__name__}{shape} {self.raw.get('id')}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Record) and type(self) is type(other) and self.raw == other.raw
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.raw.get("id")))
+
+    @property
+    def unknown(self) -> dict[str, Any]:
+        """What the answer held under names that are not declared."""
+        return {k: v for k, v in self.raw.items() if k not in self.fields_declared}
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """A resource as declared: addresses, scope, operations, fields, rules, lists.
+
+    `name` is the resource's name everywhere (command, table, asset); `path` follows `/api/v1` and
+    may hold `{type}`, the slug or id of a record of `parent`. `echo_create` and `echo_update`
+    name the fields that those answers carry where they are fewer than a detail's (API 4.7).
+    """
+
+    name: str
+    singular: str
+    about: str
+    path: str
+    scope: str
+    operations: frozenset[Operation]
+    fields: Mapping[str, Field]
+    rules: tuple[Rule, ...]
+    filters: tuple[Filter, ...]
+    searchable: bool
+    parent: str | None
+    echo_create: tuple[str, ...] | None
+    echo_update: tuple[str, ...] | None
+    record: type[Resource]
+    sortable: tuple[str, ...]
+
+    @property
+    def item_fields(self) -> tuple[Field, ...]:
+        """The fields that a list item shows."""
+        return tuple(f for f in self.fields.values() if f.listed)
+
+    @property
+    def detail_fields(self) -> tuple[Field, ...]:
+        """The fields that a detail answer shows."""
+        return tuple(f for f in self.fields.values() if not f.write_only)
+
+    @property
+    def lists_cursor(self) -> bool:
+        """Whether list items show `updated_at`, so that comparing needs no detail (API 2.7)."""
+        return self.fields["updated_at"].listed
+
+    def read_scope(self) -> str:
+        """The scope that reading needs (API 5.4)."""
+        return f"{self.scope}.read"
+
+    def write_scope(self) -> str:
+        """The scope that every change needs (API 5.4)."""
+        return f"{self.scope}.write"
+
+    def field(self, name: str) -> Field:
+        """The field of that name. Raises `UnknownName` with the names allowed."""
+        if name not in self.fields:
+            raise UnknownName(f"field of {self.name}", name, self.fields)
+        return self.fields[name]
+
+    def bodies(self, operation: Literal["create", "update"]) -> Iterator[tuple[Field, Input]]:
+        """The fields that a request body of that operation takes, each with its terms."""
+        for each in self.fields.values():
+            terms = each.create if operation == "create" else each.update
+            if terms.accepted:
+                yield each, terms
+
+
+class Resource(Record):
+    """A kind of thing that the API serves. Every one has these three fields (API 2)."""
+
+    __slots__ = ()
+    declaration: ClassVar[Declaration]
+
+    id: Uuid = shown("Identifies the record.", listed=True)
+    created_at: datetime = shown("When the record was created.", listed=True, sortable=True)
+    updated_at: datetime = shown("When the record was last changed.", sortable=True)
+
+    def __init_subclass__(
+        cls,
+        *,
+        name: str,
+        singular: str,
+        path: str,
+        scope: str,
+        operations: tuple[Operation, ...] = ("list", "get", "create", "update", "delete"),
+        rules: tuple[Rule, ...] = (),
+        filters: tuple[Filter, ...] = (),
+        sorted_lists: bool = True,
+        searchable: bool = True,
+        parent: str | None = None,
+        echo_create: tuple[str, ...] | None = None,
+        echo_update: tuple[str, ...] | None = None,
+    ) -> None:
+        super().__init_subclass__()
+        fields = cls.fields_declared
+        by_field = tuple(Filter(f.name, f.kind, f.values) for f in fields.values() if f.filterable)
+        cls.declaration = Declaration(
+            name=name,
+            singular=singular,
+            about=(cls.__doc__ or "").strip().split("\n")[0],
+            path=path,
+            scope=scope,
+            operations=frozenset(operations),
+            fields=fields,
+            rules=rules,
+            filters=by_field + filters,
+            searchable=searchable,
+            parent=parent,
+            echo_create=echo_create,
+            echo_update=echo_update,
+            record=cls,
+            sortable=tuple(f.name for f in fields.values() if f.sortable and sorted_lists),
+        )

@@ -1,0 +1,205 @@
+"""An answer as a value, and what its headers say: of the rate limit, and of the server's clock."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from connector.catalog.value import MARK, is_redacted
+from connector.client.rate_limiter import RateHeaders
+from connector.errors import Misused
+
+_NUMBER = re.compile(r"\s*[0-9]{1,18}(\.[0-9]*)?\s*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back: the status, the headers under names in lower case, and the whole body.
+
+    Its repr shows the status alone: a body can hold personal data.
+    """
+
+    status: int
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
+
+
+def rate_headers(answer: Answer) -> RateHeaders:
+    """What the answer says of the limit (API 8.3); a part that is missing or garbage is None."""
+    return RateHeaders(
+        limit=whole(answer.headers.get("x-ratelimit-limit")),
+        remaining=whole(answer.headers.get("x-ratelimit-remaining")),
+        reset=_number(answer.headers.get("x-ratelimit-reset")),
+    )
+
+
+def served_at(answer: Answer) -> datetime | None:
+    """The server's own clock, from `Date`; None where it is missing or unreadable."""
+    try:
+        moment = parsedate_to_datetime(answer.headers.get("date", ""))
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def whole(value: Any) -> int | None:
+    """A count: a whole number from 0, in JSON or as text; None for anything else."""
+    number = _number(value)
+    return int(number) if number is not None and number >= 0 and number == int(number) else None
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        return float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+# -- Body ------------------------------------------------------------------------------------------
+# Bodies, both ways: written plainly as JSON; unpacked and read strictly, within bounds.
+
+
+DEPTH_MAX = 64
+"""The deepest nesting that an answer may have; the API's own answers have five levels."""
+
+_GZIP = 16 + zlib.MAX_WBITS
+
+
+def as_body(fields: Mapping[str, Any]) -> bytes:
+    """A JSON body, with dates and datetimes as the API writes them (API, conventions).
+
+    Raises `Misused` for a value that JSON does not have, for a datetime without a time zone, whose
+    moment would be a guess, and for a value that an erasure has redacted. The error names the type
+    or the field and never the value.
+    """
+    try:
+        text = json.dumps(dict(fields), default=_plain, ensure_ascii=False, allow_nan=False)
+        body = text.encode()
+    except TypeError as error:
+        reason = str(error)
+    except UnicodeEncodeError:
+        reason = "a text that is not Unicode"
+    except (ValueError, RecursionError):
+        reason = "a number that is not finite, or values without end"
+    else:
+        _check_whole(fields, text)
+        return body
+    raise Misused(
+        f"{reason} cannot be sent as JSON",
+        action="Send text, finite numbers, booleans, dates, datetimes with a time zone and null.",
+    )
+
+
+def _check_whole(fields: Mapping[str, Any], text: str) -> None:
+    """Refuse a body, by its JSON text, that holds what an erasure left of a value."""
+    if not is_redacted(text):
+        return
+    names = [name for name, value in fields.items() if is_redacted({name: value})]
+    raise Misused(
+        f"{', '.join(names)} holds {MARK}, which stands for what an erasure removed and is never"
+        " sent",
+        action="Give the whole value, or leave the field out.",
+    )
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, datetime):
+        if value.utcoffset() is None:
+            raise TypeError("a datetime without a time zone")
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, date):
+        return value.isoformat()
+    raise TypeError(f"a value of the type {type(value).__name__}")
+
+
+def parse(body: bytes) -> Any:
+    """A body as JSON. Where an object repeats a key, the last value holds.
+
+    Raises `ValueError`, whose text says what the body is instead: not JSON, nested too deeply, or
+    with numbers that JSON does not have.
+    """
+    if body.lstrip()[:1] == b"<":
+        raise ValueError("a page of HTML or XML instead of JSON")
+    try:
+        document = json.loads(body, parse_constant=_refuse_constant, parse_float=_finite)
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    except ValueError:
+        raise ValueError("something that is not JSON" if body else "an empty body") from None
+    if not _is_shallow(document):
+        raise ValueError(_TOO_DEEP)
+    return document
+
+
+_TOO_DEEP = f"JSON nested deeper than {DEPTH_MAX} levels"
+
+
+def _is_shallow(document: Any) -> bool:
+    """Whether no more than `DEPTH_MAX` levels hold one another; counted level by level."""
+    level = [document]
+    for _ in range(DEPTH_MAX + 1):
+        level = [each for each in level if isinstance(each, dict | list)]
+        if not level:
+            return True
+        level = [
+            child for each in level for child in (each.values() if isinstance(each, dict) else each)
+        ]
+    return False
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(name)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
+
+
+class Unpacked:
+    """A body as it arrives in parts, unpacked on the way: never more than `bytes_max` are held.
+
+    `encoding` is the answer's `Content-Encoding`. Raises `ValueError` for one other than gzip,
+    which is all that requests ask for.
+    """
+
+    def __init__(self, encoding: str, bytes_max: int) -> None:
+        if encoding not in ("", "identity", "gzip"):
+            raise ValueError("a body packed in a way that was not asked for")
+        self._packed = zlib.decompressobj(_GZIP) if encoding == "gzip" else None
+        self._bytes_max = bytes_max
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def add(self, part: bytes) -> None:
+        """Take in a part. Raises `OverflowError` beyond the cap, `ValueError` for a broken gzip."""
+        if self._packed is not None:
+            try:
+                # One byte more than may be held is enough to know: a bomb is never unpacked.
+                part = self._packed.decompress(part, self._bytes_max - self._size + 1)
+            except zlib.error:
+                raise ValueError("a broken gzip") from None
+        self._size += len(part)
+        if self._size > self._bytes_max:
+            raise OverflowError
+        self._parts.append(part)
+
+    def whole(self) -> bytes:
+        """The body. Raises `ValueError` where a gzip ended too early."""
+        if self._packed is not None and self._parts and not self._packed.eof:
+            raise ValueError("half a gzip")
+        return b"".join(self._parts)

@@ -1,0 +1,243 @@
+"""One resource as the client offers it: list, get, create, update, delete, convert.
+
+What a record of the resource looks like, and what may be asked of it, is its declaration's
+business. This module knows no HTTP library; it asks a `Sender`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Generic, Protocol, TypeVar
+
+from connector.catalog.resource import Resource
+from connector.client.answer import Answer, served_at
+from connector.client.envelope import read_deleted, read_list, read_record, read_written
+from connector.client.request import (
+    PER_PAGE_MAX,
+    Order,
+    Request,
+    convert_request,
+    create_request,
+    delete_request,
+    get_request,
+    list_request,
+    update_request,
+)
+
+# Of a resource: its Record, list Item, Sorts, Filters, and the bodies of Create and Update.
+R = TypeVar("R", bound=Resource)
+R_co = TypeVar("R_co", bound=Resource, covariant=True)
+I_co = TypeVar("I_co", covariant=True)
+S_contra = TypeVar("S_contra", contravariant=True)
+F_contra = TypeVar("F_contra", contravariant=True)
+C_contra = TypeVar("C_contra", contravariant=True)
+U_contra = TypeVar("U_contra", contravariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """An answer and how it was come by: `seconds` is the round trip of the attempt that got it."""
+
+    answer: Answer
+    seconds: float
+
+
+class Sender(Protocol):
+    """Whoever sends requests and returns the answers of those that succeeded."""
+
+    async def send(self, request: Request) -> Exchange:
+        """Send one request; every end but a success is raised."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[I_co]):
+    """One page of a list (API 4.1).
+
+    `items` have the list shape: what lists do not show raises `AttributeError`. `per_page` is
+    what the server applied. `served_at` is the server's clock, None where the answer has no
+    `Date`.
+    """
+
+    items: tuple[I_co, ...]
+    page: int
+    per_page: int
+    total: int
+    total_pages: int
+    served_at: datetime | None
+    round_trip_seconds: float
+
+    @property
+    def is_last(self) -> bool:
+        """Whether no page follows, by the items and the total of this answer."""
+        return len(self.items) < self.per_page or self.page * self.per_page >= self.total
+
+
+@dataclass(frozen=True, slots=True)
+class Written(Generic[R_co]):
+    """The answer to a create, update or convert: the record as echoed, and the API's message.
+
+    An echo can show fewer fields than a detail (API 4.7); convert adds fields of its own (API 4.6).
+    """
+
+    record: R_co
+    message: str | None
+
+
+class Readable(Protocol[R_co, I_co, S_contra, F_contra]):
+    """A resource that can be listed and read, as type checkers see it; `Endpoint` says the rest."""
+
+    async def list(
+        self,
+        *,
+        page: int = 1,
+        per_page: int = PER_PAGE_MAX,
+        sort: S_contra | None = None,
+        order: Order | None = None,
+        search: str | None = None,
+        filters: F_contra | None = None,
+    ) -> Page[I_co]:
+        """One page, 1 being the first, of at most 100 items."""
+
+    def iterate(
+        self,
+        *,
+        sort: S_contra | None = None,
+        order: Order | None = None,
+        search: str | None = None,
+        filters: F_contra | None = None,
+    ) -> AsyncIterator[I_co]:
+        """Every list item, page after page."""
+
+    async def get(self, id: str) -> R_co:
+        """The record with all its fields."""
+
+
+class Changeable(
+    Readable[R_co, I_co, S_contra, F_contra],
+    Protocol[R_co, I_co, S_contra, F_contra, C_contra, U_contra],
+):
+    """A resource that can be created, updated and deleted as well."""
+
+    async def create(self, fields: C_contra) -> Written[R_co]:
+        """Create a record."""
+
+    async def update(self, id: str, fields: U_contra) -> Written[R_co]:
+        """Change the fields that are given, and no others."""
+
+    async def delete(self, id: str) -> str | None:
+        """Delete the record; the API's message, if it gave one."""
+
+
+class Convertible(
+    Changeable[R_co, I_co, S_contra, F_contra, C_contra, U_contra],
+    Protocol[R_co, I_co, S_contra, F_contra, C_contra, U_contra],
+):
+    """A resource whose records can be converted as well: a lead."""
+
+    async def convert(self, id: str) -> Written[R_co]:
+        """Convert a lead into an active customer (API 4.6). It cannot be undone."""
+
+
+class Endpoint(Generic[R]):
+    """The operations of one resource; those that it does not have raise `UnknownName`.
+
+    By declaration: sorts, filters and bodies are checked when they are used. The client offers
+    the same under types that know the resource: `Readable`, `Changeable`, `Convertible`.
+    All of them raise the errors of `connector.errors`: what the API refused, what could not be
+    reached, and `InDoubt` for a write whose fate is unknown.
+    """
+
+    def __init__(self, sender: Sender, record: type[R], parent: str | None = None) -> None:
+        self._sender, self._record, self._parent = sender, record, parent
+        self._resource = record.declaration
+
+    async def list(
+        self,
+        *,
+        page: int = 1,
+        per_page: int = PER_PAGE_MAX,
+        sort: str | None = None,
+        order: Order | None = None,
+        search: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+    ) -> Page[R]:
+        """One page, 1 being the first, of at most 100 items; the API's own order is newest
+        created first.
+        """
+        request = list_request(
+            self._resource,
+            self._parent,
+            page=page,
+            per_page=per_page,
+            sort=sort,
+            order=order,
+            search=search,
+            filters=filters,
+        )
+        exchange = await self._sender.send(request)
+        listed = read_list(request, exchange.answer)
+        moment = served_at(exchange.answer)
+        return Page(
+            items=tuple(
+                self._record(item, is_item=True, served_at=moment) for item in listed.items
+            ),
+            page=listed.page,
+            per_page=listed.per_page,
+            total=listed.total,
+            total_pages=listed.total_pages,
+            served_at=moment,
+            round_trip_seconds=exchange.seconds,
+        )
+
+    async def iterate(
+        self,
+        *,
+        sort: str | None = None,
+        order: Order | None = None,
+        search: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+    ) -> AsyncIterator[R]:
+        """Every list item, page after page.
+
+        Pages shift when records come, go or change while they are read, so an item can be shown
+        twice or not at all. `connector pull` is for those who need to be sure.
+        """
+        number, is_last = 1, False
+        while not is_last:
+            page = await self.list(
+                page=number, sort=sort, order=order, search=search, filters=filters
+            )
+            for item in page.items:
+                yield item
+            number, is_last = number + 1, page.is_last
+
+    async def get(self, id: str) -> R:
+        """The record with all its fields. Raises `NotFound`."""
+        request = get_request(self._resource, id, self._parent)
+        exchange = await self._sender.send(request)
+        raw = read_record(request, exchange.answer)
+        return self._record(raw, served_at=served_at(exchange.answer))
+
+    async def create(self, fields: Mapping[str, Any]) -> Written[R]:
+        """Create a record. Raises `ValidationFailed` with messages by field."""
+        return await self._write(create_request(self._resource, fields, self._parent))
+
+    async def update(self, id: str, fields: Mapping[str, Any]) -> Written[R]:
+        """Change the fields that are given, and no others. Raises `ValidationFailed`."""
+        return await self._write(update_request(self._resource, id, fields, self._parent))
+
+    async def delete(self, id: str) -> str | None:
+        """Delete the record; the API's message, if it gave one (API 4.8)."""
+        request = delete_request(self._resource, id, self._parent)
+        return read_deleted(request, (await self._sender.send(request)).answer)
+
+    async def convert(self, id: str) -> Written[R]:
+        """Convert a lead into an active customer (API 4.6). It cannot be undone."""
+        return await self._write(convert_request(self._resource, id))
+
+    async def _write(self, request: Request) -> Written[R]:
+        exchange = await self._sender.send(request)
+        raw, message = read_written(request, exchange.answer)
+        return Written(self._record(raw, served_at=served_at(exchange.answer)), message)

@@ -1,0 +1,250 @@
+"""The envelopes of successes (API 4): lists, records, writes and deletes, read strictly.
+
+What is not the API's own shape raises by name. For a write, even an unreadable success has
+happened, so it raises `InDoubt`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from connector.client.answer import Answer, parse, served_at, whole
+from connector.client.request import Request
+from connector.errors import ConnectorError
+from connector.errors_api import (
+    Answered,
+    Forbidden,
+    InDoubt,
+    InvalidRequest,
+    NotFound,
+    NotTheApi,
+    RateLimited,
+    Redirected,
+    ServerFailed,
+    Unauthorized,
+    UnexpectedStatus,
+    UnreadableAnswer,
+    ValidationFailed,
+)
+
+# -- Refusal ---------------------------------------------------------------------------------------
+# From a status to an error: what an answer other than a success stands for (API 7).
+#
+# Whether to repeat a request is the caller's to decide; whether a write that failed can have been
+# applied is decided here.
+
+
+WORDS_CHARACTERS_MAX = 500
+"""As much is kept of one message of the API."""
+
+TARGET_CHARACTERS_MAX = 200
+"""As much is shown of a redirect's target."""
+
+OF_NO_FIELD = ""
+"""The name under which a 422's messages stand that name no field."""
+
+# Errors are logged, and the API may well quote an address that it refuses.
+_EMAIL = re.compile(r"[^\s@<>()\"',;:]+@[^\s@<>()\"',;:]+")
+
+
+def error_of(
+    request: Request, answer: Answer, *, reset_in_seconds: float | None = None
+) -> ConnectorError:
+    """The error that an answer other than a success stands for (API 7).
+
+    For a write, only a 429 and a 4xx in the API's own words, which are JSON (API 7), prove that
+    nothing was applied. Any other answer leaves its fate unknown: `InDoubt`.
+    """
+    if answer.status == 429:
+        return RateLimited(request.where, reset_in_seconds=reset_in_seconds)
+    said = _said(answer)
+    error = _error_of(request, answer, said or {})
+    # A time-out says nothing of what came of the request, whoever tells it.
+    is_refusal = 400 <= answer.status < 500 and answer.status != 408
+    if request.is_read or (is_refusal and said is not None):
+        return error
+    return in_doubt(request, error)
+
+
+def in_doubt(request: Request, error: ConnectorError) -> InDoubt:
+    """The doubt in which an error leaves a write; the error's own words are the reason."""
+    return InDoubt(request.where, str(error).removeprefix(f"{request.where} was "))
+
+
+def words(value: Any) -> str:
+    """A message of the API as text, whatever its form; cut where it is very long."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text[:WORDS_CHARACTERS_MAX]
+
+
+def _error_of(request: Request, answer: Answer, said: Mapping[str, Any]) -> ConnectorError:
+    where, status = request.where, answer.status
+    if 300 <= status < 400:
+        return Redirected(where, status=status, target=_target(answer))
+    code, message = (_text(said.get(name)) for name in ("error", "message"))
+    terms = {"api_code": code, "api_message": message or code}
+    errors: Mapping[int, Callable[[], Answered]] = {
+        400: lambda: InvalidRequest(where, status=status, **terms),
+        401: lambda: Unauthorized(where, status=status, **terms),
+        403: lambda: Forbidden(where, status=status, scope=request.scope, **terms),
+        404: lambda: NotFound(
+            where,
+            status=status,
+            is_api_error=bool(message or code),
+            served_at=served_at(answer),
+            **terms,
+        ),
+        422: lambda: ValidationFailed(
+            where, status=status, errors=_by_field(said.get("errors")), **terms
+        ),
+    }
+    if status in errors:
+        return errors[status]()
+    kind = ServerFailed if status >= 500 else UnexpectedStatus
+    return kind(where, status=status, **terms)
+
+
+def _said(answer: Answer) -> dict[str, Any] | None:
+    """The JSON object that every error of the API comes with (API 7); None: it is not the API's."""
+    try:
+        said = parse(answer.body)
+    except ValueError:
+        return None
+    return said if isinstance(said, dict) else None
+
+
+def _text(value: Any) -> str | None:
+    """A summary of the API's, without the email addresses that it may quote."""
+    return _EMAIL.sub("(an email)", words(value)) if isinstance(value, str) else None
+
+
+def _by_field(errors: Any) -> dict[str, tuple[str, ...]]:
+    """Messages by field as the API sent them (API 7.1); what is said in another form is kept."""
+    by_field = errors if isinstance(errors, dict) else {OF_NO_FIELD: errors}
+    return {
+        name: tuple(words(each) for each in (said if isinstance(said, list) else [said]))
+        for name, said in by_field.items()
+        if said not in (None, [])
+    }
+
+
+def _target(answer: Answer) -> str:
+    """Where a redirect leads: without a name, a password, a query, and anything beyond."""
+    try:
+        location = urlsplit(answer.headers.get("location", ""))
+    except ValueError:
+        return "an address that cannot be read"
+    host = location.netloc.rpartition("@")[2]
+    shown = location._replace(netloc=host, query="", fragment="").geturl()
+    printable = "".join(each if each.isprintable() else "?" for each in shown)
+    return printable[:TARGET_CHARACTERS_MAX] or "nowhere"
+
+
+# -- Envelope --------------------------------------------------------------------------------------
+#
+
+
+@dataclass(frozen=True, slots=True)
+class ListAnswer:
+    """A list's items as received, and its pagination (API 4.1)."""
+
+    items: tuple[dict[str, Any], ...] = field(repr=False)
+    page: int
+    per_page: int
+    total: int
+    total_pages: int
+
+
+def read_list(request: Request, answer: Answer) -> ListAnswer:
+    """The items and the pagination of a list's answer. Raises the error that the answer stands
+    for.
+
+    Behaviour past the last page is "not shown" (API 4.1); a server that serves its last page once
+    more gives an empty page here, since those items are not this page's.
+    """
+    document = _document(request, answer, expected=(200,))
+    items, pagination = document.get("data"), document.get("pagination")
+    if not isinstance(items, list) or not all(_has_id(item) for item in items):
+        raise UnreadableAnswer(f"{request.where} was answered without a list of records in 'data'")
+    if not isinstance(pagination, dict):
+        raise UnreadableAnswer(f"{request.where} was answered without 'pagination'")
+    numbers = {}
+    for name in ("page", "per_page", "total", "total_pages"):
+        value = whole(pagination.get(name))
+        if value is None:
+            raise UnreadableAnswer(f"{request.where} was answered without a readable {name!r}")
+        numbers[name] = value
+    asked, page = int(request.query["page"]), numbers["page"]
+    if numbers["per_page"] >= 1 and page == asked:
+        return ListAnswer(tuple(items), **numbers)
+    if numbers["per_page"] >= 1 and max(1, numbers["total_pages"]) == page < asked:
+        return ListAnswer((), **{**numbers, "page": asked})
+    raise UnreadableAnswer(
+        f"{request.where} was asked for page {asked} and answered page {page} "
+        f"of {numbers['total_pages']} with {numbers['per_page']} per page"
+    )
+
+
+def read_record(request: Request, answer: Answer) -> dict[str, Any]:
+    """The record in `data` of a detail's answer. Raises the error that the answer stands for."""
+    return _record(request, _document(request, answer, expected=(200,)))
+
+
+def read_written(request: Request, answer: Answer) -> tuple[dict[str, Any], str | None]:
+    """The record and the message of a create's, update's or convert's answer.
+
+    A success that cannot be read did happen all the same: it raises `InDoubt`.
+    """
+    try:
+        document = _document(request, answer, expected=(200, 201))
+        return _record(request, document), _message(document)
+    except NotTheApi as error:
+        raise in_doubt(request, error) from error
+
+
+def read_deleted(request: Request, answer: Answer) -> str | None:
+    """The message of a delete's answer, if it has one: 204 or a body with a message (API 4.8)."""
+    if answer.status == 204:
+        return None
+    try:
+        return _message(_document(request, answer, expected=(200,)))
+    except NotTheApi as error:
+        raise in_doubt(request, error) from error
+
+
+def _document(request: Request, answer: Answer, expected: tuple[int, ...]) -> dict[str, Any]:
+    if answer.status not in expected:
+        if 200 <= answer.status < 300:
+            raise UnreadableAnswer(
+                f"{request.where} was answered {answer.status}, a success "
+                "that the API does not document"
+            )
+        raise error_of(request, answer)
+    try:
+        document = parse(answer.body)
+    except ValueError as error:
+        raise UnreadableAnswer(f"{request.where} was answered with {error}") from None
+    if not isinstance(document, dict):
+        raise UnreadableAnswer(f"{request.where} was answered with JSON that is not an object")
+    return document
+
+
+def _record(request: Request, document: dict[str, Any]) -> dict[str, Any]:
+    record = document.get("data")
+    if not isinstance(record, dict) or not _has_id(record):
+        raise UnreadableAnswer(f"{request.where} was answered without a record in 'data'")
+    return record
+
+
+def _message(document: dict[str, Any]) -> str | None:
+    said = document.get("message")
+    return words(said) if isinstance(said, str) else None
+
+
+def _has_id(record: Any) -> bool:
+    return isinstance(record, dict) and isinstance(record.get("id"), str) and bool(record["id"])

@@ -1,0 +1,197 @@
+"""Requests as values, built from declarations: paths, queries, bodies and the scope they need.
+
+What would lead to another address, or silently to more than was asked for, is refused before it
+leaves. Field names and values of bodies are the API's to judge.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any, Literal, get_args
+
+from connector.catalog.field import Filter
+from connector.catalog.resource import Declaration, Operation
+from connector.client.answer import as_body
+from connector.errors import Misused, UnknownName
+from connector.settings.connection import API_PATH
+
+PER_PAGE_MAX = 100
+"""The most list items that one request may ask for (API 8.1)."""
+
+Order = Literal["asc", "desc"]
+
+_METHODS: Mapping[Operation, str] = {
+    "list": "GET",
+    "get": "GET",
+    "create": "POST",
+    "update": "PUT",
+    "delete": "DELETE",
+    "convert": "POST",
+}
+_SEGMENT_CHARACTERS_MAX = 200
+_SEGMENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request, ready to be sent; `resource` and `operation` say what it is for.
+
+    Its repr shows neither the query nor the body: both can hold personal data.
+    """
+
+    resource: str
+    operation: Operation
+    method: str
+    path: str
+    scope: str
+    query: Mapping[str, str] = field(default_factory=dict, repr=False)
+    body: bytes | None = field(default=None, repr=False)
+
+    @property
+    def where(self) -> str:
+        """The request as errors name it: without its query, which can hold personal data."""
+        return f"{self.method} {self.path}"
+
+    @property
+    def is_read(self) -> bool:
+        """Whether it changes nothing, so that it may be repeated."""
+        return self.method == "GET"
+
+
+def list_request(
+    resource: Declaration,
+    parent: str | None = None,
+    *,
+    page: int = 1,
+    per_page: int = PER_PAGE_MAX,
+    sort: str | None = None,
+    order: Order | None = None,
+    search: str | None = None,
+    filters: Mapping[str, Any] | None = None,
+) -> Request:
+    """Ask for one page of a list (API 4.1). `page` counts from 1; `per_page` is at most 100.
+
+    Raises `UnknownName` for a sort, an order or a filter that the list does not take, and
+    `Misused` for a value that cannot be one.
+    """
+    if page < 1:
+        raise Misused(f"page is {page}", action="Use a page from 1.")
+    if not 1 <= per_page <= PER_PAGE_MAX:
+        raise Misused(f"per_page is {per_page}", action=f"Use 1 to {PER_PAGE_MAX}.")
+    query = {"page": str(page), "per_page": str(per_page)}
+    if sort is not None:
+        query |= {"sort": _one_of(resource, "sort", sort, resource.sortable), "order": "desc"}
+    if order is not None:
+        orders = get_args(Order) if resource.sortable else ()
+        query["order"] = _one_of(resource, "order", order, orders)
+    if search is not None:
+        if not resource.searchable:
+            raise UnknownName(f"parameter of {resource.name}", "search", query)
+        query["search"] = search
+    known = {each.name: each for each in resource.filters}
+    for name, value in (filters or {}).items():
+        if name not in known:
+            raise UnknownName(f"filter of {resource.name}", name, known or query)
+        query[name] = _filter_text(resource, known[name], value)
+    return _request(resource, "list", parent, query=query)
+
+
+def get_request(resource: Declaration, id: str, parent: str | None = None) -> Request:
+    """A record's detail."""
+    return _request(resource, "get", parent, id=id)
+
+
+def create_request(
+    resource: Declaration, fields: Mapping[str, Any], parent: str | None = None
+) -> Request:
+    """A create; `fields` are sent as they are, dates and datetimes as ISO 8601."""
+    return _request(resource, "create", parent, body=as_body(fields))
+
+
+def update_request(
+    resource: Declaration, id: str, fields: Mapping[str, Any], parent: str | None = None
+) -> Request:
+    """An update of the fields that are given, and no others."""
+    return _request(resource, "update", parent, id=id, body=as_body(fields))
+
+
+def delete_request(resource: Declaration, id: str, parent: str | None = None) -> Request:
+    """A delete."""
+    return _request(resource, "delete", parent, id=id)
+
+
+def convert_request(resource: Declaration, id: str) -> Request:
+    """The conversion of a lead (API 4.6); it has no body."""
+    return _request(resource, "convert", None, id=id)
+
+
+def _request(
+    resource: Declaration,
+    operation: Operation,
+    parent: str | None,
+    *,
+    id: str | None = None,
+    query: Mapping[str, str] | None = None,
+    body: bytes | None = None,
+) -> Request:
+    if operation not in resource.operations:
+        raise UnknownName(
+            f"possible operation of {resource.name}", operation, sorted(resource.operations)
+        )
+    path = resource.path
+    if resource.parent is not None:
+        path = path.replace("{type}", _segment(parent, f"slug or id of {resource.parent}"))
+    if operation not in ("list", "create"):
+        path += "/" + _segment(id, f"id of a {resource.singular}")
+    if operation == "convert":
+        path += "/convert"
+    method = _METHODS[operation]
+    scope = resource.read_scope() if method == "GET" else resource.write_scope()
+    return Request(resource.name, operation, method, API_PATH + path, scope, query or {}, body)
+
+
+def _segment(value: object, what: str) -> str:
+    """One segment of a path. Refused is what could lead to another address than the one meant.
+
+    The error does not show the value: somebody may have put an email in the place of an id.
+    """
+    if not value:
+        fault = "is missing"
+    elif not isinstance(value, str):
+        fault = f"is of the type {type(value).__name__} and must be text"
+    elif len(value) > _SEGMENT_CHARACTERS_MAX:
+        fault = f"is longer than {_SEGMENT_CHARACTERS_MAX} characters"
+    elif not _SEGMENT.fullmatch(value) or ".." in value:
+        odd = next((each for each in value if not re.match(r"[A-Za-z0-9._-]", each)), None)
+        fault = "begins with a dot or holds two in a row" if odd is None else f"holds {odd!r}"
+    else:
+        return value
+    raise Misused(
+        f"the {what} {fault}",
+        action="Use letters, digits, hyphens, underscores and single dots, and begin with no dot.",
+    )
+
+
+def _one_of(resource: Declaration, parameter: str, value: str, allowed: tuple[str, ...]) -> str:
+    """A value that is among those allowed. A list that takes none does not know the parameter."""
+    if not allowed:
+        raise UnknownName(f"parameter of {resource.name}", parameter, ("page", "per_page"))
+    if value not in allowed:
+        raise UnknownName(f"{parameter} of {resource.name}", value, allowed)
+    return value
+
+
+def _filter_text(resource: Declaration, filter: Filter, value: object) -> str:
+    """A filter's value as the query has it. An empty one is refused: it would filter nothing."""
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = value.isoformat()
+    if not isinstance(value, str) or not value:
+        raise Misused(
+            f"the filter {filter.name!r} of {resource.name} was given "
+            f"{'an empty text' if value == '' else f'a value of the type {type(value).__name__}'}",
+            action="Give it a text or a date, or leave the filter out.",
+        )
+    return _one_of(resource, filter.name, value, filter.values) if filter.values else value

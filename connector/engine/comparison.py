@@ -1,0 +1,286 @@
+"""Comparing a whole stream with the API: reads everything, and changes nothing.
+
+Every page in order of creation, and the detail of every record listed; what is landed and not
+listed is read as well, since only the API's 404 says that it is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import islice
+from math import ceil, log2
+
+from connector.catalog.resource import Declaration, Resource
+from connector.engine import commands
+from connector.engine.bookmark import Bookmark, floor_of
+from connector.engine.commands import Found, Gone, Known, PageSeen, Steps
+from connector.engine.first_load import DETAILS_REREAD_HOURS
+from connector.engine.recheck import BATCH_RECORDS_MAX
+from connector.engine.walk import Verdict, first_clean, future_of, predicted
+
+
+@dataclass(slots=True)
+class Comparison:
+    """How the landing differs from the API, by id.
+
+    `missing` are listed and not landed, `extra` are landed and gone from the API, `stale` are
+    landed with other values in the fields named, `unhydrated` are landed as list items only, and
+    `unread` could not be read, each with an error's code. `total` is the API's own count, and
+    `compared` how many records were read.
+    """
+
+    total: int = 0
+    compared: int = 0
+    missing: list[str] = field(default_factory=list)
+    extra: list[str] = field(default_factory=list)
+    stale: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    unhydrated: list[str] = field(default_factory=list)
+    unread: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether everything could be compared, and is the same."""
+        differ = self.missing or self.extra or self.stale or self.unhydrated or self.unread
+        return not differ
+
+
+def compare(resource: Declaration, found: Comparison) -> Steps[None]:
+    """Hold every record of the stream against the landed rows, into `found`; commits nothing."""
+    sort = "created_at" if resource.sortable else None
+    listed: set[str] = set()
+    number, total_before = 1, None
+    while True:
+        page = yield from commands.list_page(number, sort, "asc")
+        has_shrunk = total_before is not None and page.total < total_before
+        total_before = found.total = page.total
+        fresh = tuple(item.id for item in page.items if item.id not in listed)
+        listed.update(fresh)
+        yield from _hold(fresh, found)
+        if has_shrunk and number > 1:
+            number -= 1  # What stood here moved a page to the left.
+        elif page.is_last:
+            break
+        else:
+            number += 1
+    held = yield from commands.between(None, None)
+    for batch in _batches(sorted(held - listed)):
+        yield from _hold(batch, found)
+
+
+def _hold(ids: tuple[str, ...], found: Comparison) -> Steps[None]:
+    """Read these records and hold them against the landed rows."""
+    if not ids:
+        return
+    known = yield from commands.recall_ids(ids)
+    outcomes: Mapping[str, commands.Outcome] = yield from commands.read_records(ids)
+    records = tuple(each.record for each in outcomes.values() if isinstance(each, Found))
+    found.stale |= yield from commands.differences(records)
+    for id, outcome in outcomes.items():
+        row = known.get(id)
+        is_live = row is not None and not row.is_deleted
+        if isinstance(outcome, Gone):
+            if is_live:
+                found.extra.append(id)
+        elif not isinstance(outcome, Found):
+            found.unread[id] = outcome.reason
+        elif not is_live:
+            found.missing.append(id)
+            found.stale.pop(id, None)
+        elif row is not None and row.read_at is None:
+            found.unhydrated.append(id)
+    found.compared += len(outcomes)
+
+
+def _batches(ids: list[str]) -> Iterator[tuple[str, ...]]:
+    """The ids in batches of what is read at once."""
+    waiting = iter(ids)
+    while batch := tuple(islice(waiting, BATCH_RECORDS_MAX)):
+        yield batch
+
+
+# -- Plan ------------------------------------------------------------------------------------------
+# What a pull of one stream would cost: found with few requests, and nothing is landed.
+#
+# How many records changed is the rank of the first clean one. It is found by galloping over ranks,
+# 1, 2, 4, ..., and then halving, with a page and a detail for each probe; the pages in between are
+# not read. What the pull itself would then send follows from the number: one list per hundred, one
+# detail per changed record, and one for the record that ends them.
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a pull would find and send.
+
+    `total` is the API's own count, `changed` the records that were created or changed since the
+    last proven pull, `deleted` those gone (an estimate from the counts), `queued` what waits to be
+    read. `is_first` says that a first load has not come to its end.
+    """
+
+    total: int
+    changed: int
+    deleted: int
+    queued: int
+    lists: int
+    details: int
+    is_first: bool = False
+
+    @property
+    def requests(self) -> int:
+        """Requests in all."""
+        return self.lists + self.details
+
+
+def price(resource: Declaration, bookmark: Bookmark) -> Steps[Price]:
+    """Find out what a pull of the stream would cost, by a few requests of its own."""
+    if not resource.sortable or not bookmark.is_sorted:
+        return (yield from _price_whole(resource, bookmark))
+    if bookmark.proven_at is None:
+        return (yield from _price_first(resource, bookmark))
+    return (yield from _Gallop(resource, bookmark).price())
+
+
+def listed_ids(resource: Declaration) -> Steps[tuple[str, ...]]:
+    """The ids that a list shows, all of it: of the parents whose children are to be priced."""
+    ids: dict[str, None] = {}
+    number = 1
+    while True:
+        page = yield from commands.list_page(number, None, "asc")
+        ids |= dict.fromkeys(str(item.id) for item in page.items)
+        if page.is_last:
+            return tuple(ids)
+        number += 1
+
+
+def _price_first(resource: Declaration, bookmark: Bookmark) -> Steps[Price]:
+    """A first load: two looks at every page, every detail, and the walk that follows."""
+    page = yield from commands.list_page(1, "created_at", "asc")
+    live = yield from commands.count_live()
+    queued = yield from commands.count_queued()
+    pages = max(1, ceil(page.total / page.per_page))
+    unlisted = max(0, page.total - live)
+    ends = 0 if resource.lists_cursor else 1
+    details = unlisted + queued + (ends if page.total else 0)
+    # What was swept before the load was cut short is not swept again.
+    swept = pages if bookmark.verify_page is not None else max(0, (bookmark.load_page or 1) - 1)
+    # A single page is one instant, which needs no second look. A full one does not show that it
+    # is the last, so that the newest are listed as well.
+    is_full = 0 < page.total == pages * page.per_page
+    lists = 1 + ends if pages == 1 and not is_full else pages - swept + pages + 1 + is_full
+    return Price(page.total, unlisted, 0, queued, lists, details, is_first=True)
+
+
+def _price_whole(resource: Declaration, bookmark: Bookmark) -> Steps[Price]:
+    """A list that is read whole: every page, and the details that the pull would find wanting."""
+    sort = "created_at" if resource.sortable else None
+    wanted: set[str] = set()
+    number = 1
+    while True:
+        page = yield from commands.list_page(number, sort, "asc")
+        known = yield from commands.recall(page.items)
+        wanted |= yield from commands.differing(page.items)
+        limit = page.served_at - timedelta(hours=DETAILS_REREAD_HOURS)
+        for item in page.items:
+            read_at = known[item.id].read_at if item.id in known else None
+            if read_at is None or read_at < limit:
+                wanted.add(item.id)
+        if page.is_last:
+            break
+        number += 1
+    live = yield from commands.count_live()
+    queued = yield from commands.count_queued()
+    is_first = bookmark.proven_at is None
+    deleted = max(0, live - page.count)
+    details = max(len(wanted), queued) + deleted
+    return Price(page.total, len(wanted), deleted, queued, number, details, is_first=is_first)
+
+
+class _Gallop:
+    """The search for the first clean record of a loaded stream, by rank."""
+
+    def __init__(self, resource: Declaration, bookmark: Bookmark) -> None:
+        self._lists_cursor = resource.lists_cursor
+        self._bookmark = bookmark
+        self._floor = self._future = floor_of(bookmark)
+        self._pages: dict[int, PageSeen] = {}
+        self._dates: dict[str, datetime | None] = {}
+        self._unknown = 0
+        self._seen = 0
+
+    def price(self) -> Steps[Price]:
+        """Search, and work out what the pull would send."""
+        first = yield from self._page(1)
+        self._future = future_of(first.served_at, self._bookmark)
+        changed = yield from self._changed(first)
+        live = yield from commands.count_live()
+        queued = yield from commands.count_queued()
+        pages = max(1, ceil(first.total / first.per_page))
+        seen = max(1, min(self._seen, changed))
+        new = round(self._unknown * changed / seen) if changed else 0
+        offset = self._bookmark.total_offset
+        deleted = max(0, live + new - first.total - (offset or 0))
+        lists = min(pages, changed // first.per_page + 1)
+        ends = 0 if self._lists_cursor or changed >= first.total else 1
+        searched = 0
+        if offset is None:
+            searched = pages
+        elif deleted:
+            searched = min(pages, deleted * (ceil(log2(max(1, pages / deleted))) + 2))
+        return Price(
+            total=first.total,
+            changed=changed,
+            deleted=deleted,
+            queued=queued,
+            lists=lists + searched,
+            details=changed + ends + deleted + queued,
+        )
+
+    def _page(self, number: int) -> Steps[PageSeen]:
+        if number not in self._pages:
+            page = yield from commands.list_page(number, "updated_at", "desc")
+            self._pages[number] = page
+            known = yield from commands.recall(page.items)
+            self._seen += len(page.items)
+            self._unknown += sum(item.id not in known for item in page.items)
+        return self._pages[number]
+
+    def _changed(self, first: PageSeen) -> Steps[int]:
+        """The rank of the first clean record: as many as that have changed."""
+        known = yield from commands.recall(first.items)
+        rows = [
+            Known(item.updated_at, None, False, False) if self._lists_cursor else known.get(item.id)
+            for item in first.items
+        ]
+        start = predicted(rows, self._floor, self._future)
+        return (
+            yield from first_clean(
+                start, lambda rank: self._verdict(first, rank), lambda: first.total
+            )
+        )
+
+    def _verdict(self, first: PageSeen, rank: int) -> Steps[Verdict]:
+        """What the record of that rank is, by the page that holds it and its detail."""
+        if rank >= first.total:
+            return "end"
+        page = yield from self._page(rank // first.per_page + 1)
+        index = rank % first.per_page
+        if index >= len(page.items):
+            return "end"
+        updated_at = yield from self._dated(page.items[index])
+        if updated_at is None or updated_at > self._future:
+            return "odd"
+        return "dirty" if updated_at > self._floor else "clean"
+
+    def _dated(self, item: Resource) -> Steps[datetime | None]:
+        """The record's own `updated_at`; what could not be read counts as changed just now."""
+        if self._lists_cursor:
+            return item.updated_at
+        if item.id not in self._dates:
+            outcomes = yield from commands.read_records((item.id,))
+            outcome = outcomes[item.id]
+            if isinstance(outcome, Found):
+                self._dates[item.id] = outcome.record.updated_at
+            else:
+                self._dates[item.id] = self._future
+        return self._dates[item.id]

@@ -1,0 +1,290 @@
+"""The first load, the reading of whole lists, and the draining of the queue.
+
+A first load sweeps the list in order of creation and lands every list item at once, so that names
+and statuses are there after N/100 requests; each row so landed is queued, and the details follow
+newest first. R is the server's time before the sweep. A second look over the list, once the queue
+is empty, finds what deletions and unstable ties made the sweep miss. Every step is committed, so
+a load that is cut short goes on where it stopped.
+
+Lists that cannot be sorted (content types; a server that ignores `sort`) are read whole instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from connector.catalog.resource import Declaration, Resource
+from connector.engine import commands
+from connector.engine.bookmark import Bookmark
+from connector.engine.commands import Commit, Event, Known, PageSeen, Steps
+from connector.engine.recheck import Guard, bury, bury_few, drain, measured, opening
+from connector.engine.scrub import Round, read_windows
+from connector.engine.walk import timed
+
+SWEEPS_MAX = 24
+"""Sweeps of one first load: more than one only if fewer ids were seen than the list's total. Where
+all records are tied and each page draws its own, a sweep leaves out a third of what is left.
+"""
+
+VERIFICATIONS_MAX = 3
+"""Times that all pages are looked at again while fewer records are live than the total says."""
+
+DETAILS_REREAD_HOURS = 24
+"""Age at which the details of an unsorted list are read again: nothing else can show their
+changes.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """How a sweep over a whole list ended.
+
+    `is_one_instant`: a single answer showed all of it. `is_short`: fewer ids were seen than the
+    total says, however often it was read.
+    """
+
+    bookmark: Bookmark
+    total: int
+    is_one_instant: bool
+    is_short: bool
+
+
+def sweep(bookmark: Bookmark) -> Steps[Swept]:
+    """Land every list item of a stream that was never loaded.
+
+    Pages only shift left when something is deleted, so after a total that fell the page before is
+    read again. It repeats while fewer ids are landed than the total says, which unstable ties can
+    cause. R is set at once only if one answer showed everything; otherwise `verify` sets it.
+    """
+    requests, is_short = 0, True
+
+    def land(page: PageSeen) -> Steps[Bookmark]:
+        nonlocal requests, bookmark
+        requests += 1
+        bookmark = _note(page, bookmark)
+        yield from commands.commit(Commit(items=page.items, bookmark=bookmark))
+        return bookmark
+
+    for attempt in range(1, SWEEPS_MAX + 1):
+        first = max(1, bookmark.load_page or 1) if attempt == 1 else 1
+        page = yield from _list_all(first, land)
+        live = yield from commands.count_live()
+        is_short = live < page.count
+        if not is_short:
+            break
+    # A page that is full does not show that nothing follows it.
+    is_one_instant = requests == 1 and page.page == 1 and not page.is_full
+    bookmark = _after_sweep(bookmark, is_one_instant, is_short)
+    yield from commands.commit(Commit(bookmark=bookmark))
+    return Swept(bookmark, page.total, is_one_instant, is_short)
+
+
+def _after_sweep(bookmark: Bookmark, is_one_instant: bool, is_short: bool) -> Bookmark:
+    if is_short:
+        return replace(bookmark, load_page=1)
+    if is_one_instant:
+        # One answer is one instant: there is nothing that it can have missed.
+        return replace(bookmark, proven_at=bookmark.opened_at, opened_at=None, load_page=None)
+    return replace(bookmark, load_page=None, verify_page=0 if bookmark.is_sorted else None)
+
+
+def verify(
+    bookmark: Bookmark, guard: Guard, *, reads_all: bool = False
+) -> Steps[tuple[Bookmark, str | None]]:
+    """Look at every page once more, until as many records are live as the list has.
+
+    After a first load it sets R. With `reads_all`, every record is read again as well. Returns the
+    bookmark, and why the landing is still in doubt, if it is: then R is not set, and the next pull
+    looks again, unless it is the guard that refused what a loaded stream shows.
+    """
+    doubt: str | None = None
+    sweeps = SWEEPS_MAX
+    for _ in range(VERIFICATIONS_MAX):
+        done = yield from read_windows(bookmark, guard, reads_all=reads_all)
+        bookmark, reads_all = done.bookmark, False
+        if guard.refused is None:
+            yield from bury(guard)
+        yield from drain(guard)
+        yield from bury_few(guard)
+        if guard.refused is not None:
+            if bookmark.proven_at is not None:
+                bookmark = replace(bookmark, verify_page=None)
+            yield from commands.commit(Commit(bookmark=bookmark))
+            return bookmark, guard.refused.told
+        if not bookmark.is_sorted:
+            # What the windows did not compare is not vouched for.
+            yield from commands.commit(Commit(bookmark=bookmark))
+            return bookmark, "the list is not sorted by created_at"
+        if (yield from commands.count_live()) < done.count:
+            sweeps -= yield from _fill(done, sweeps)
+            bookmark = done.bookmark
+            yield from drain(guard)
+            yield from bury_few(guard)
+        live = yield from commands.count_live()
+        # Ties may hide a record from every window while another is deleted, and the count agree;
+        # but then fewer were seen than were there at one time or another.
+        seen = len(done.seen) + (yield from _alive(done))
+        if live >= done.count and seen >= done.population:
+            doubt = None
+            break
+        doubt = "fewer records could be found than the list has"
+    events: tuple[Event, ...] = ()
+    if doubt is None:
+        bookmark = replace(bookmark, verify_page=None, listed=done.total)
+        if (offset := done.offset(live)) is not None:
+            events = total_events(bookmark, offset, live)
+            bookmark = replace(bookmark, total_offset=offset)
+        if bookmark.proven_at is None:
+            bookmark = replace(bookmark, proven_at=bookmark.opened_at, opened_at=None)
+    yield from commands.commit(Commit(bookmark=bookmark, events=events))
+    return bookmark, doubt
+
+
+def _fill(done: Round, sweeps_max: int) -> Steps[int]:
+    """List all pages again until as many are live as there are; returns the sweeps that took.
+
+    The round has read again all that was landed, so that only what is missing is looked for, and
+    lists show that. Another round would read a third of tied records by their details once more.
+    """
+
+    def land(page: PageSeen) -> Steps[Bookmark]:
+        done.note(page)
+        done.show(page.items, (yield from commands.recall(page.items)))
+        yield from commands.commit(Commit(items=page.items))
+        return done.bookmark
+
+    for sweeps in range(1, sweeps_max + 1):
+        yield from _list_all(1, land)
+        if (yield from commands.count_live()) >= done.count:
+            return sweeps
+    return sweeps_max
+
+
+def _list_all(number: int, land: Callable[[PageSeen], Steps[Bookmark]]) -> Steps[PageSeen]:
+    """List all pages from that one on; each is landed, which gives the bookmark after it. Returns
+    the last. After a total that fell the page before is read again.
+    """
+    total: int | None = None
+    while True:
+        page = yield from commands.list_page(number, "created_at", "asc")
+        bookmark = yield from land(page)
+        has_shrunk = total is not None and page.total < total
+        total = page.total
+        if has_shrunk and number > 1:
+            number -= 1
+        elif page.ends_list(bookmark.total_offset or 0):
+            return page
+        else:
+            number += 1
+
+
+def _alive(done: Round) -> Steps[int]:
+    """How many that no window listed turned out to be alive."""
+    absent = tuple(
+        id for id, why in done.suspects.items() if why == "absent" and hash(id) not in done.seen
+    )
+    known = yield from commands.recall_ids(absent)
+    return sum(not each.is_deleted and not each.is_queued for each in known.values())
+
+
+def read_whole(
+    resource: Declaration, bookmark: Bookmark, guard: Guard, *, reads_all: bool = False
+) -> Steps[tuple[Bookmark, bool, int]]:
+    """Read a list that cannot be sorted: every page, and the details that seem to need it.
+
+    A detail is read when the record is new, when its list item shows other values, and when it
+    was last read more than `DETAILS_REREAD_HOURS` ago; with `reads_all`, always. Returns the
+    bookmark, whether the list was certainly seen whole, and its total.
+    """
+    sort = "created_at" if resource.sortable else None
+    listed: set[str] = set()
+    number, total, has_shifted = 1, 0, False
+    while True:
+        page = yield from commands.list_page(number, sort, "asc")
+        has_shifted |= number > 1 and page.total != total
+        total = page.total
+        bookmark = _open(page, bookmark)
+        known = yield from commands.recall(page.items)
+        differing = yield from commands.differing(page.items)
+        hours = 0 if reads_all else DETAILS_REREAD_HOURS
+        stale = _stale(page.items, known, bookmark.opened_at, hours)
+        queued = dict.fromkeys(stale, "stale") | dict.fromkeys(differing, "differs")
+        yield from commands.commit(Commit(items=page.items, enqueue=queued, bookmark=bookmark))
+        listed.update(item.id for item in page.items)
+        if page.is_last:
+            break
+        number += 1
+    held = yield from commands.between(None, None)
+    guard.allows_list(total)
+    guard.allows_absent(len(held - listed), len(held & listed))
+    is_whole = not has_shifted and len(listed) == page.count and guard.refused is None
+    if is_whole:
+        yield from commands.commit(Commit(enqueue=dict.fromkeys(held - listed, "absent")))
+    yield from drain(guard)
+    if guard.holds_many:
+        # Said to be gone and listed in the same breath is no evidence.
+        guard.still_listed(listed)
+    yield from bury(guard)
+    is_whole &= guard.refused is None
+    if guard.blindness is not None:
+        # An empty list is true once each record that it had was asked for, and is gone.
+        is_whole &= (yield from commands.count_live()) == 0
+    proven_at = bookmark.proven_at
+    if is_whole and not resource.sortable:
+        # Where lists ought to be sorted and are not, nothing tells what changed: R stays.
+        assert bookmark.opened_at is not None
+        proven_at = max(proven_at or bookmark.opened_at, bookmark.opened_at)
+    bookmark = replace(bookmark, proven_at=proven_at, opened_at=None, load_page=None)
+    if guard.refused is None:
+        bookmark = replace(bookmark, listed=total)
+    yield from commands.commit(Commit(bookmark=bookmark))
+    return bookmark, is_whole, total
+
+
+def _stale(
+    items: tuple[Resource, ...],
+    known: dict[str, Known],
+    opened_at: datetime | None,
+    hours: int,
+) -> list[str]:
+    """The listed ids whose details were last read too long ago."""
+    assert opened_at is not None
+    limit = opened_at - timedelta(hours=hours)
+    read = {id: each.read_at for id, each in known.items()}
+    return [item.id for item in items if (at := read.get(item.id)) is not None and at < limit]
+
+
+def _open(page: PageSeen, bookmark: Bookmark) -> Bookmark:
+    """Set T0 by the pass's first answer, and the lateness that its clock calls for."""
+    bookmark = timed(page, bookmark)
+    return bookmark if bookmark.opened_at else replace(bookmark, opened_at=opening(page))
+
+
+def _note(page: PageSeen, bookmark: Bookmark) -> Bookmark:
+    """The bookmark after one page of a sweep: where it stands, and whether the server sorts at
+    all.
+    """
+    return replace(
+        measured(page, _open(page, bookmark)),
+        load_page=page.page,
+        listed=page.total,
+        is_sorted=bookmark.is_sorted and page.is_ascending,
+    )
+
+
+def total_events(bookmark: Bookmark, offset: int, live: int) -> tuple[Event, ...]:
+    """Tells that the list's total is wrong, and by how much; nothing where that is known."""
+    if offset in (0, bookmark.total_offset):
+        return ()
+    told = f"the list shows {live} records, and its total says {live - offset}"
+    return (Event("total_off", told),)
+
+
+def unsorted_event(resource: Declaration) -> Event:
+    """Tells that the server does not sort, which forbids cheap pulls of the resource."""
+    return Event(
+        "unsorted",
+        f"the list of {resource.name} is not in the order asked for: every pull reads it whole",
+    )

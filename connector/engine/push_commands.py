@@ -1,0 +1,289 @@
+"""What a row's push may ask of the world, and what it is answered. Plain values.
+
+A row is a generator, as a pull is: it yields one ask after another and is sent the answer. Whoever
+drives it performs the asks, over HTTP, the ledger and the warehouse (`connector/pushes`), or
+against a store and a clock of its own (the simulator).
+
+Nothing can be sent that was not intended: `Send` has no contents, and sends what the last `Intend`
+has put on the disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, TypeVar
+
+from connector.catalog.resource import Resource
+from connector.engine.commands import Found, Gone, Outcome, PageSeen, Unread
+from connector.engine.push_plan import RowProblem
+from connector.engine.push_states import Operation, RowEvent, Step
+from connector.errors import ConnectorError, Misused, WarehouseError
+from connector.errors_api import (
+    Denied,
+    NotFound,
+    RateLimited,
+    Refused,
+    Stopped,
+    Unreachable,
+    ValidationFailed,
+)
+
+Fate = Literal["accepted", "refused", "limited", "unsent", "lost"]
+"""How an attempt ended. `limited` and `unsent` had no effect for certain; a 429 is no attempt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt as it stands in the journal. `intended_at` is our own clock before a byte left,
+    `sent_after` the server's, as far as it was known. `fate` is None where none was recorded.
+    """
+
+    number: int
+    step: Step
+    intended_at: datetime
+    sent_after: datetime
+    fate: Fate | None = None
+
+
+# -- asks -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Intend:
+    """Put the attempt on the disk: its number, the exact bytes of its body, and the record as it
+    was `before`, where that is known. Answered with an `Attempt`, or `Unfit` where it cannot be
+    put into a request.
+    """
+
+    operation: Operation
+    fields: Mapping[str, Any] | None
+    record_id: str | None
+    before: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send what was intended last. Answered with an `Answer`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Record a transition. Answered with None once it is on the disk.
+
+    `code` says more than the state does. `record_id` and `updated_at` are those that the API
+    showed. `before` is the record before what comes next. `shown` is an answer to land, whole if
+    `is_detail`. `fate` and `reason` end the open attempt.
+    """
+
+    event: RowEvent
+    code: str = ""
+    problems: tuple[RowProblem, ...] = ()
+    record_id: str | None = None
+    updated_at: str | None = None
+    before: Mapping[str, Any] | None = None
+    shown: Resource | None = None
+    is_detail: bool = False
+    fate: Fate | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListNewest:
+    """Read a page of the list, last created first. Answered with `PageSeen` or `Unread`."""
+
+    page: int
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """Read the first page of the list, last created first, as it was before the run's first create:
+    one request for all rows of a run. Answered with `PageSeen` or `Unread`.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Claim the create against other folders, where they share a journal. Answered with None where
+    it is this row's, else with the `Claimant` that has it.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOne:
+    """Read a detail. Answered with `Found`, `Gone` or `Unread`."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class OfOthers:
+    """Which of these records are certainly not this row's: landed before it was sent, or another
+    row's. Answered with their ids.
+    """
+
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCreates:
+    """What other creates of the same kind are open, whose records may have come or may yet come.
+    Answered with the fields that each of them has sent.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class WaitUntil:
+    """Go on no earlier than a moment of our own clock. Answered with None."""
+
+    moment: datetime
+
+
+PushCommand = (
+    Intend
+    | Send
+    | Move
+    | ListNewest
+    | Newest
+    | Claim
+    | ReadOne
+    | OfOthers
+    | OpenCreates
+    | WaitUntil
+)
+
+T = TypeVar("T")
+PushSteps = Generator[PushCommand, Any, T]
+"""A generator that asks and ends with a `T`."""
+
+
+# -- answers --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """What was to be sent is no request."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """2xx with a readable record, which may show fewer fields than a detail (API 4.7)."""
+
+    record: Resource
+
+
+@dataclass(frozen=True, slots=True)
+class Declined:
+    """Refused in the API's own words: nothing was applied, and a repeat would not help.
+
+    `is_validation` says that it was a 422, `is_missing` a 404. `errors` are its messages by field.
+    """
+
+    code: str
+    message: str
+    errors: Mapping[str, tuple[str, ...]]
+    is_validation: bool = False
+    is_missing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unsent:
+    """Nothing was applied for certain. `is_limited`: by a 429."""
+
+    reason: str
+    is_limited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Sent, and its fate unknown."""
+
+    reason: str
+
+
+Answer = Accepted | Declined | Unsent | Lost
+
+
+@dataclass(frozen=True, slots=True)
+class Claimant:
+    """Another folder's claim: its machine and path, since when, and the record that it has made."""
+
+    holder: str
+    since: datetime
+    record_id: str | None = None
+
+
+_UNSENT = (Denied, Unreachable, RateLimited, Stopped, Misused, WarehouseError)
+"""Errors of a write that prove that nothing was applied and say nothing against the row: the key,
+the network, a limit, or our own files are in the way.
+"""
+
+
+def answer_of(error: ConnectorError) -> Answer:
+    """What the error of a write says of its effect.
+
+    Only what is known to prove something proves it: any other error leaves the fate unknown.
+    """
+    if isinstance(error, _UNSENT):
+        return Unsent(str(error), is_limited=isinstance(error, RateLimited))
+    if isinstance(error, Refused):
+        errors = error.errors if isinstance(error, ValidationFailed) else {}
+        return Declined(
+            error.code,
+            error.api_message or f"the API answered {error.status}",
+            errors,
+            is_validation=isinstance(error, ValidationFailed),
+            is_missing=isinstance(error, NotFound),
+        )
+    return Lost(str(error))
+
+
+# -- asking ---------------------------------------------------------------------------------------
+
+
+def list_newest(page: int) -> PushSteps[PageSeen | Unread]:
+    """One page of the list, last created first."""
+    seen = yield ListNewest(page)
+    assert isinstance(seen, PageSeen | Unread)
+    return seen
+
+
+def newest() -> PushSteps[PageSeen | Unread]:
+    """The page that was listed before the run's first create."""
+    seen = yield Newest()
+    assert isinstance(seen, PageSeen | Unread)
+    return seen
+
+
+def claim() -> PushSteps[Claimant | None]:
+    """The other folder that has claimed the create; None where it is this row's."""
+    claimant = yield Claim()
+    assert claimant is None or isinstance(claimant, Claimant)
+    return claimant
+
+
+def read_one(id: str) -> PushSteps[Outcome]:
+    """The outcome of reading a record."""
+    outcome = yield ReadOne(id)
+    assert isinstance(outcome, Found | Gone | Unread)
+    return outcome
+
+
+def of_others(ids: tuple[str, ...]) -> PushSteps[frozenset[str]]:
+    """The ids that are certainly not this row's."""
+    found = (yield OfOthers(ids)) if ids else ()
+    return frozenset(found)
+
+
+def open_creates() -> PushSteps[tuple[Mapping[str, Any], ...]]:
+    """What other open creates have sent."""
+    found = yield OpenCreates()
+    return tuple(found)
+
+
+def wait_until(moment: datetime) -> PushSteps[None]:
+    """Go on no earlier than that."""
+    yield WaitUntil(moment)

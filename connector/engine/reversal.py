@@ -1,0 +1,232 @@
+"""What takes back one row of a push, held against its record as it is now. Pure.
+
+A field goes back where it still has the value that the row gave it; a record that the row made is
+deleted where nothing of it has changed since. Whatever somebody else has changed stays as it is. A
+value that an erasure has redacted proves nothing and is never put back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from connector.catalog.field import Field
+from connector.catalog.resource import Declaration
+from connector.catalog.value import VALUE_ERASED, Kind, is_redacted
+from connector.engine.lookup import SHOWN_CHARACTERS_MAX, as_text, is_same, lacking
+from connector.engine.push_plan import RowProblem
+
+EARLIER_SECONDS = 5.0
+"""A record that is older than the attempt by more than this was not made by it: the server's clock
+is known to about a second or two.
+"""
+
+_BY_HAND = "Look at the record in the application, and change it there if that is meant."
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """What a row did to one record.
+
+    `written` are the values that were sent and applied, `before` the record before an update.
+    `updated_at` is as the API showed it after the row's last write, None where no answer did.
+    `shown_as` are the fields that the API took otherwise than sent, as it showed them.
+    `doubted_at` is the server's time before a create that was not answered, None where the
+    answer came: then it is known that the record is this row's. `taken_back` are later writes of
+    ours to the record that were undone, each as `updated_at` before it and after its undo.
+    """
+
+    resource: Declaration
+    operation: Literal["create", "update"]
+    record_id: str
+    written: Mapping[str, Any]
+    before: Mapping[str, Any] = field(default_factory=dict)
+    updated_at: str | None = None
+    shown_as: Mapping[str, str] = field(default_factory=dict)
+    doubted_at: datetime | None = None
+    taken_back: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reversal:
+    """What is left to do: to delete the record, to send a body, or nothing.
+
+    `problems` say what cannot be taken back. `is_any_back` says that a field has its former value
+    again, or will have it once the body is sent. `left` has of each field that is sent the value
+    it has now.
+    """
+
+    deletes: bool = False
+    body: Mapping[str, Any] = field(default_factory=dict)
+    problems: tuple[RowProblem, ...] = ()
+    is_any_back: bool = False
+    left: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_redacted(self) -> bool:
+        """Whether an erasure is the only reason why nothing goes back."""
+        codes = {each.code for each in self.problems}
+        return codes == {VALUE_ERASED} and not self.is_any_back
+
+
+def reversal(deed: Deed, now: Mapping[str, Any]) -> Reversal:
+    """What takes the deed back, by the record's detail as it is now."""
+    return _of_create(deed, now) if deed.operation == "create" else _of_update(deed, now)
+
+
+def is_as_left(deed: Deed, now: Mapping[str, Any]) -> bool:
+    """Whether nobody has changed the record since the row, but for writes of ours that followed it
+    without a gap and were taken back.
+    """
+    stamp, moment = deed.resource.field("updated_at"), now.get("updated_at")
+    # A record that was never changed has been changed last when it was made.
+    left = deed.updated_at or (now.get("created_at") if deed.operation == "create" else None)
+    if left is None or moment is None:
+        return deed.operation == "create" and left is moment
+    ours, others = [left], list(deed.taken_back)
+    while found := [each for each in others if any(is_same(stamp, at, each[0]) for at in ours)]:
+        ours += [became for _, became in found]
+        others = [each for each in others if each not in found]
+    return any(is_same(stamp, at, moment) for at in ours)
+
+
+def _of_create(deed: Deed, now: Mapping[str, Any]) -> Reversal:
+    resource = deed.resource
+    if deed.doubted_at is not None and _is_older(resource, now, deed.doubted_at):
+        told = "the record is older than the row's create, which was not answered"
+        return Reversal(problems=(RowProblem("not_ours", told, fix=_BY_HAND),))
+    known = {name: value for name, value in deed.written.items() if not is_redacted(value)}
+    changed = [
+        name
+        for name in lacking(resource, known, now)
+        if not _is_as_shown(deed, name, now.get(name))
+    ]
+    if changed:
+        return Reversal(
+            problems=tuple(
+                _changed(name, deed.written[name], now.get(name), "the record is not deleted")
+                for name in changed
+            )
+        )
+    if not is_as_left(deed, now):
+        told = "the record was changed since, in a field that the row did not write"
+        problem = RowProblem(
+            "changed_since",
+            told,
+            field="updated_at",
+            received=as_text(deed.updated_at or now.get("created_at")),
+            found=as_text(now.get("updated_at")),
+            fix="Look at the record in the application, and delete it there if that is meant.",
+        )
+        return Reversal(problems=(problem,))
+    if len(known) < len(deed.written) and now.get("updated_at") is None:
+        # Only the values themselves could prove that nobody has changed the record.
+        names = (name for name in deed.written if name not in known)
+        return Reversal(problems=tuple(_redacted(name) for name in names))
+    return Reversal(deletes=True)
+
+
+def _of_update(deed: Deed, now: Mapping[str, Any]) -> Reversal:
+    body: dict[str, Any] = {}
+    problems: list[RowProblem] = []
+    is_any_back = False
+    for name, written in deed.written.items():
+        declared = deed.resource.field(name)
+        former, present = deed.before.get(name), now.get(name)
+        if declared.write_only:
+            told = f"{name} is never shown by the API, so that its former value is not known"
+            problems.append(RowProblem("never_shown", told, field=name, fix=_BY_HAND))
+        elif name not in deed.before:
+            told = f"{name} was not in the record before the push, so that its value is not known"
+            problems.append(RowProblem("never_shown", told, field=name, fix=_BY_HAND))
+        elif declared.kind is Kind.VALUES:
+            back, taken = _content(declared, written, former, present)
+            problems += taken
+            if back:
+                body[name] = {**_values(present), **back}
+            is_any_back |= bool(back) or not taken
+        elif is_redacted(written) or is_redacted(former):
+            problems.append(_redacted(name))
+        elif is_same(declared, former, present):
+            is_any_back = True
+        elif not (is_same(declared, written, present) or _is_as_shown(deed, name, present)):
+            problems.append(_changed(name, written, present, "it is left alone"))
+        elif not _is_accepted(declared, former):
+            told = f"{name} cannot go back: an update does not take its former value"
+            allowed = ", ".join(declared.update.values or ()) or None
+            shown = as_text(former)
+            problems.append(
+                RowProblem("not_accepted", told, name, None, shown, None, allowed, _BY_HAND)
+            )
+        else:
+            body[name] = former
+    return Reversal(
+        body=body,
+        problems=tuple(problems),
+        is_any_back=is_any_back or bool(body),
+        left={name: now.get(name) for name in body},
+    )
+
+
+def _content(
+    declared: Field, written: Any, former: Any, present: Any
+) -> tuple[dict[str, Any], list[RowProblem]]:
+    """Content values that go back, key by key, and those that somebody else has changed."""
+    back: dict[str, Any] = {}
+    taken: list[RowProblem] = []
+    for key, value in _values(written).items():
+        before = _values(former).get(key)
+        if is_redacted([key, value, before, present]):
+            # Values are sent whole, so that a mark beside this one would be sent with it.
+            taken.append(_redacted(f"{declared.name}.{key}"))
+            continue
+        if is_same(declared, {key: before}, present):
+            continue
+        if is_same(declared, {key: value}, present):
+            back[key] = before
+        else:
+            name = f"{declared.name}.{key}"
+            taken.append(_changed(name, value, _values(present).get(key), "it is left alone"))
+    return back, taken
+
+
+def _redacted(name: str) -> RowProblem:
+    told = f"field {name} was changed by an erasure; it is left as it is"
+    return RowProblem(VALUE_ERASED, told, field=name, fix=_BY_HAND)
+
+
+def _changed(name: str, written: Any, present: Any, so: str) -> RowProblem:
+    return RowProblem(
+        "changed_since",
+        f"{name} was changed since, and {so}",
+        field=name,
+        received=as_text(written),
+        found=as_text(present),
+        fix=_BY_HAND,
+    )
+
+
+def _is_as_shown(deed: Deed, name: str, present: Any) -> bool:
+    """Whether the field still is as the API made it of what was sent. Of a text that was cut short
+    that is not known.
+    """
+    shown = deed.shown_as.get(name)
+    return shown is not None and len(shown) < SHOWN_CHARACTERS_MAX and as_text(present) == shown
+
+
+def _is_older(resource: Declaration, now: Mapping[str, Any], moment: datetime) -> bool:
+    created_at, _ = resource.field("created_at").read(now.get("created_at"))
+    earliest = moment - timedelta(seconds=EARLIER_SECONDS)
+    return not isinstance(created_at, datetime) or created_at < earliest
+
+
+def _is_accepted(declared: Field, value: Any) -> bool:
+    """Whether an update takes the value, as far as is declared; the API judges the rest."""
+    allowed = declared.update.values
+    return declared.update.accepted and (value is None or allowed is None or value in allowed)
+
+
+def _values(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}

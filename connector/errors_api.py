@@ -1,0 +1,332 @@
+"""What comes of a request: the API refuses it, or no answer of the API comes at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from connector.errors import ConnectorError
+
+
+class Answered(ConnectorError):
+    """An error that the API answered with; carries its status and its own words (API 7)."""
+
+    code = "answered"
+
+    def __init__(
+        self,
+        where: str,
+        *,
+        status: int,
+        api_code: str | None = None,
+        api_message: str | None = None,
+        action: str | None = None,
+    ) -> None:
+        self.where, self.status = where, status
+        self.api_code, self.api_message = api_code, api_message
+        said = f": {api_message}" if api_message else ""
+        super().__init__(f"{where} was answered {status}{said}", action=action)
+
+
+class Denied(Answered):
+    """The key does not allow this; repeating will not help."""
+
+    code = "denied"
+    action = "Ask the workspace's administrator for access."
+
+
+class Unauthorized(Denied):
+    """401: the key is missing or not accepted (API 5.3)."""
+
+    code = "unauthorized"
+    action = (
+        "Check CONNECTOR_API_KEY: generate a new key in the application's settings if in doubt."
+    )
+
+
+class Forbidden(Denied):
+    """403: the key lacks the scope of this operation (API 5.4)."""
+
+    code = "forbidden"
+
+    def __init__(
+        self,
+        where: str,
+        *,
+        status: int,
+        scope: str | None = None,
+        api_code: str | None = None,
+        api_message: str | None = None,
+    ) -> None:
+        self.scope = scope
+        super().__init__(
+            where,
+            status=status,
+            api_code=api_code,
+            api_message=api_message,
+            action=f"Give the key the scope {scope!r}, or leave this resource out."
+            if scope
+            else "Give the key the scope that the operation needs.",
+        )
+
+
+class Refused(Answered):
+    """The request itself must change before a repeat can succeed."""
+
+    code = "refused"
+    action = "Change what is sent; repeating it will give the same answer."
+
+
+class InvalidRequest(Refused):
+    """400: the request's format is invalid (API 7)."""
+
+    code = "invalid_request"
+
+
+class NotFound(Refused):
+    """404. `is_api_error` says whether the body was the API's own error shape, which makes it
+    evidence, as of `served_at` by the server's clock.
+
+    A proxy's page for a wrong address is a 404 as well and proves nothing about a record.
+    """
+
+    code = "not_found"
+
+    def __init__(
+        self,
+        where: str,
+        *,
+        status: int,
+        is_api_error: bool = False,
+        served_at: datetime | None = None,
+        api_code: str | None = None,
+        api_message: str | None = None,
+    ) -> None:
+        self.is_api_error, self.served_at = is_api_error, served_at
+        super().__init__(
+            where,
+            status=status,
+            api_code=api_code,
+            api_message=api_message,
+            action="Check the id; if every request is answered so, check CONNECTOR_BASE_URL.",
+        )
+
+
+class ValidationFailed(Refused):
+    """422: `errors` maps field names to the API's own messages, as received (API 7.1)."""
+
+    code = "validation_failed"
+
+    def __init__(
+        self,
+        where: str,
+        *,
+        status: int,
+        errors: Mapping[str, tuple[str, ...]],
+        api_code: str | None = None,
+        api_message: str | None = None,
+    ) -> None:
+        self.errors = dict(errors)
+        fields = ", ".join(self.errors) or "no field was named"
+        super().__init__(
+            where,
+            status=status,
+            api_code=api_code,
+            api_message=api_message,
+            action=f"Correct the fields that the API names ({fields}) and send again.",
+        )
+
+
+class UnexpectedStatus(Refused):
+    """A status that the API does not document, with no known meaning."""
+
+    code = "unexpected_status"
+    action = "Check CONNECTOR_BASE_URL; if it is right, the API has changed: report the status."
+
+
+class TryAgain(ConnectorError):
+    """Nothing was applied; the same request may be repeated later."""
+
+    code = "try_again"
+    action = "Run the command again later; what has landed is kept."
+
+
+class RateLimited(TryAgain):
+    """429 after the bounded retries; `reset_in_seconds` is the server's own figure where it gave
+    one.
+    """
+
+    code = "rate_limited"
+
+    def __init__(self, where: str, *, reset_in_seconds: float | None) -> None:
+        self.where, self.reset_in_seconds = where, reset_in_seconds
+        when = "" if reset_in_seconds is None else f"; the limit resets in {reset_in_seconds:.0f} s"
+        super().__init__(f"{where} was answered 429: the rate limit is exceeded{when}")
+
+
+class Unreachable(TryAgain):
+    """No connection could be made, so nothing was sent."""
+
+    code = "unreachable"
+    action = "Check CONNECTOR_BASE_URL and the network, then run again."
+
+
+class NoAnswer(TryAgain):
+    """The answer to a read did not arrive whole within its deadline; a read changes nothing."""
+
+    code = "no_answer"
+
+
+class ServerFailed(TryAgain, Answered):
+    """5xx to a read: the server failed and may recover (API 7)."""
+
+    code = "server_failed"
+
+
+class NotTheApi(ConnectorError):
+    """The answer cannot come from this API; nothing in it is believed."""
+
+    code = "not_the_api"
+    action = (
+        "Check CONNECTOR_BASE_URL: it is the address before '/api/v1', without a path of a page."
+    )
+
+
+class Redirected(NotTheApi):
+    """3xx: redirects are never followed, so the key never leaves the address it was meant for."""
+
+    code = "redirected"
+
+    def __init__(self, where: str, *, status: int, target: str) -> None:
+        self.target = target
+        super().__init__(
+            f"{where} was answered {status} with a redirect to {target}, which is not followed",
+            action="If the target is the right address, put it in CONNECTOR_BASE_URL.",
+        )
+
+
+class UnreadableAnswer(NotTheApi):
+    """The body is not JSON, or JSON of another shape than the API's."""
+
+    code = "unreadable_answer"
+
+
+class AnswerTooLarge(NotTheApi):
+    """The body passed the cap in bytes and was not read further."""
+
+    code = "answer_too_large"
+
+
+class InDoubt(ConnectorError):
+    """A write was sent and its fate is unknown; it is never repeated blindly."""
+
+    code = "in_doubt"
+    action = "Look whether the record exists as sent before sending it again."
+
+    def __init__(self, where: str, reason: str) -> None:
+        self.where, self.reason = where, reason
+        super().__init__(f"{where} was sent and its fate is unknown: {reason}")
+
+
+# -- Limits ----------------------------------------------------------------------------------------
+# Limits that end a run, and the turn of another run that lets none begin.
+
+
+class Stopped(ConnectorError):
+    """A limit was reached; everything so far is kept and the next run continues."""
+
+    code = "stopped"
+    action = "Run the same command again to continue."
+    exit_status = 4
+
+
+class BudgetSpent(Stopped):
+    """The run's own limit of requests is spent."""
+
+    code = "budget_spent"
+
+
+class QuotaSpent(Stopped):
+    """The month's allowance is spent; `resets_at` is an ISO date and time where it is known."""
+
+    code = "quota_spent"
+
+    def __init__(self, message: str, *, resets_at: str | None = None) -> None:
+        self.resets_at = resets_at
+        when = f" after {resets_at}" if resets_at else " in the next billing cycle"
+        super().__init__(
+            message, action=f"Run the same command again{when}; everything landed is kept."
+        )
+
+
+class LeaseHeld(TryAgain):
+    """Another run of the same kind is under way at this account; this one sent nothing.
+
+    It is no `Stopped`: nothing was begun that a repeat could continue, and whoever repeats while
+    the exit status is 4 would not wait for anything.
+    """
+
+    code = "lease_held"
+    action = "Wait until it has ended ('connector status' shows how far it is), or stop it."
+
+
+class LeaseLost(Stopped):
+    """The run was held up for so long that another one has begun in its place."""
+
+    code = "lease_lost"
+
+
+# -- Deletions -------------------------------------------------------------------------------------
+# Deletions that a pull did not believe; everything else of it landed.
+#
+# None of these is raised: a pull that kept deletions back ends as partial, with the code.
+
+
+_ACCEPT = "run 'connector pull --accept-deletes'"
+
+
+class DeletionsRefused(ConnectorError):
+    """So many records are missing that no deletion of this pull was believed."""
+
+    code = "deletions_refused"
+    action = f"Look in the application; if the records are meant to be gone, {_ACCEPT}."
+
+
+class ListShrank(DeletionsRefused):
+    """The list is suddenly much shorter than it was, or empty."""
+
+    code = "list_shrank"
+    action = (
+        f"Look in the application: if the records are meant to be gone, {_ACCEPT}; if not, let the"
+        " key see them again (its scopes, its user)."
+    )
+
+
+class ListUnfamiliar(DeletionsRefused):
+    """The list shows hardly any of the records that are landed."""
+
+    code = "list_unfamiliar"
+    action = (
+        "Check that CONNECTOR_BASE_URL and CONNECTOR_API_KEY belong to the workspace whose records"
+        f" are landed; if they do, and its records were replaced, {_ACCEPT}."
+    )
+
+
+class DetailsGone(DeletionsRefused):
+    """Single records are said to be gone, and the lists still show them."""
+
+    code = "details_gone"
+    action = (
+        "Open one of them in the application: if it is there, let the key read single records; if"
+        " not, tell the platform's support. The next pull reads them again."
+    )
+
+
+class DeletionsWaiting(TryAgain):
+    """Many records are said to be gone, and the lists were not read since."""
+
+    code = "deletions_waiting"
+    action = (
+        "Run the same command again: it reads every list first, and takes for deleted what none of"
+        " them shows."
+    )

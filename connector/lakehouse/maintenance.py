@@ -1,0 +1,128 @@
+"""Looking after the lakehouse: earlier states expire, small files are joined, and what no state
+needs any more is removed.
+
+Every publication writes small files, and every change of a row leaves the old one in its file until
+that is written anew. None of it changes what a reader sees now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import duckdb
+
+from connector.lakehouse.attaching import LAKE, WAIT_SECONDS, Place, changing
+from connector.settings.model import Settings
+from connector.warehouse.duckdb_file import from_microseconds, literal
+
+GRACE = timedelta(hours=1)
+"""For how long files stay that nothing needs any more: somebody may be reading them."""
+
+REWRITE_SHARE = 0.1
+"""From which share of deleted rows on a file is written anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """What was done, or is to be done: earlier states that expire and the moment from which on they
+    stay, files that are removed, tables whose files were written anew or joined. In a preview
+    `rewritten` and `joined` are not known.
+    """
+
+    keeps_from: datetime
+    kept: int
+    expired: int
+    removed_files: int
+    rewritten: int | None = None
+    joined: int | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as `--json` prints it."""
+        return {**asdict(self), "keeps_from": self.keeps_from.isoformat()}
+
+
+def maintain(
+    settings: Settings,
+    keep_days: int,
+    *,
+    applies: bool = False,
+    grace: timedelta = GRACE,
+    wait_seconds: float = WAIT_SECONDS,
+    now: datetime | None = None,
+) -> Upkeep:
+    """Look after the whole lakehouse; without `applies`, say what there is to do.
+
+    Whatever was so at any moment of the last `keep_days` can still be asked for afterwards. Files
+    that nothing needs are removed once they are older than `grace`. Raises `SettingsError` where
+    there is no lakehouse, `NothingPublished`, and a `LakehouseError`.
+    """
+    place = Place.asked_of(settings)
+    moment = now or datetime.now(UTC)
+    keeps_from = moment - timedelta(days=keep_days)
+    with changing(place, wait_seconds=wait_seconds) as (_, connection):
+        kept, expired = _expiring(connection, keeps_from)
+        if not applies:
+            waiting = remove_files(connection, moment - grace, applies=False)
+            return Upkeep(keeps_from, len(kept), len(expired), waiting)
+        expire(connection, expired)
+        rewritten = connection.execute(
+            f"CALL ducklake_rewrite_data_files('{LAKE}', delete_threshold => {REWRITE_SHARE})"
+        ).fetchall()
+        joined = connection.execute(f"CALL ducklake_merge_adjacent_files('{LAKE}')").fetchall()
+        removed = remove_files(connection, moment - grace, applies=True)
+        kept, _ = _expiring(connection, keeps_from)
+    return Upkeep(keeps_from, len(kept), len(expired), removed, len(rewritten), len(joined))
+
+
+def _expiring(
+    connection: duckdb.DuckDBPyConnection, keeps_from: datetime
+) -> tuple[list[int], list[int]]:
+    """The snapshots that stay and those that expire: the newest before the moment is what was so at
+    it, and stays.
+    """
+    found = snapshots(connection)
+    before = [number for number, at in found if at <= keeps_from]
+    expiring = before[:-1]
+    return [number for number, _ in found if number not in expiring], expiring
+
+
+def snapshots(connection: duckdb.DuckDBPyConnection) -> list[tuple[int, datetime]]:
+    """The states that can be asked for, by number, with the moment since when each was so."""
+    rows = connection.execute(
+        f"SELECT snapshot_id, epoch_us(snapshot_time) FROM ducklake_snapshots('{LAKE}') ORDER BY 1"
+    ).fetchall()
+    return [(number, at) for number, us in rows if (at := from_microseconds(us)) is not None]
+
+
+def expire(connection: duckdb.DuckDBPyConnection, numbers: Sequence[int]) -> None:
+    """Let these earlier states expire. Their files stay until they are removed."""
+    if numbers:
+        listed = ", ".join(map(str, numbers))
+        # Only the number is fetched: a moment would need a package that is not there.
+        connection.execute(
+            f"SELECT snapshot_id FROM ducklake_expire_snapshots('{LAKE}', versions => [{listed}])"
+        ).fetchall()
+
+
+def remove_files(
+    connection: duckdb.DuckDBPyConnection, older_than: datetime | None, *, applies: bool
+) -> int:
+    """Remove files that no state needs since before the moment (None: all of them), and those that
+    a publisher has left who was cut off; says how many there are.
+    """
+    which = (
+        "cleanup_all => true"
+        if older_than is None
+        else f"older_than => {literal(older_than.isoformat())}::TIMESTAMPTZ"
+    )
+    preview = "" if applies else ", dry_run => true"
+    removed = 0
+    for function in ("ducklake_cleanup_old_files", "ducklake_delete_orphaned_files"):
+        rows = connection.execute(
+            f"SELECT path FROM {function}('{LAKE}', {which}{preview})"
+        ).fetchall()
+        removed += len(rows)
+    return removed

@@ -1,0 +1,258 @@
+"""A run's purse: it pays for each request before that leaves, from blocks written down in advance.
+
+So the count in the ledger is never below what was attempted, whatever becomes of the process, and
+the disk is waited for once in many requests. It decides when to stop, and knows no resource.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta
+from typing import Self
+
+from connector.client.request import Request
+from connector.engine.quota import blocked_until, day_of, period_of, shown
+from connector.errors import ConnectorError
+from connector.errors_api import BudgetSpent, LeaseLost, QuotaSpent
+from connector.ledger.erasures import Erasures
+from connector.ledger.lease import LEASE_SECONDS, Owner
+from connector.ledger.ledger import Ledger, Settlement, Spender
+from connector.ledger.requests import Block, Exhaustion, Server
+
+TOO_FAST = 429
+
+
+class Purse:
+    """Pays for the requests of one run, as a client's toll: at most `budget`, and what the month
+    allows. `requests` counts those paid for; `limit_per_minute` may be set to what was told.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        spender: Spender,
+        *,
+        budget: int | None = None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        assert budget is None or budget > 0, budget
+        self.requests = 0
+        self.limit_per_minute: int | None = None
+        self._ledger, self._spender, self._budget, self._now = ledger, spender, budget, now
+        self._block: Block | None = None
+        self._used: Counter[str] = Counter()
+        self._taking: asyncio.Task[Block] | None = None
+        self._settling = Settlement()
+        self._lock = asyncio.Lock()
+        self._ahead: timedelta | None = None
+        self._exhaustion: Exhaustion | None = None
+        self._is_month_open = False
+
+    @property
+    def today(self) -> date:
+        """The server's day, as far as its clock is known, in UTC."""
+        return day_of(self._now() + (self._ahead or timedelta()))
+
+    async def pay(self, request: Request) -> None:
+        """Count one request, durably; it may leave once this returns.
+
+        Raises `BudgetSpent`, `QuotaSpent` or `WarehouseError`, and then nothing is counted.
+        """
+        while True:
+            self._respect_budget()
+            if self._has_one():
+                break
+            async with self._lock:
+                # Whoever had the lock may have taken the last one meanwhile.
+                self._respect_budget()
+                if not self._has_one():
+                    await self._take_block()
+        self._used[request.operation] += 1
+        self.requests += 1
+
+    def heard(self, status: int, served_at: datetime | None) -> None:
+        """Take note of the server's clock, and that a month is not spent in which it answers."""
+        if served_at is not None:
+            self._ahead = served_at - self._now()
+        self._is_month_open |= status != TOO_FAST
+
+    def spent(self, request: Request, resets_at: float | None) -> QuotaSpent:
+        """Take note that the API said the month is spent; the error that says so."""
+        now, told_end = self._now(), _moment(resets_at)
+        period = period_of(self.today, self._spender.terms.billing_day)
+        until = blocked_until(now, told_end, period)
+        is_told = until == told_end
+        self._exhaustion = Exhaustion(now, until, is_told)
+        untold = "" if is_told else f", by billing_day until {period.ends}"
+        return QuotaSpent(
+            f"{request.where} was not sent: the month's allowance is spent{untold}",
+            resets_at=(shown(until) if is_told else str(period.ends)),
+        )
+
+    async def settle(self) -> None:
+        """Write down what was used and return the rest. A later request begins a new block."""
+        if self._taking is not None:
+            # A run that was cancelled while it waited for a block has it none the less.
+            with suppress(ConnectorError):
+                await self._adopt(self._taking)
+        what = self._settlement()
+        if what != Settlement():
+            await asyncio.to_thread(self._ledger.settle, self._spender, what)
+            self._forget(what)
+
+    def _respect_budget(self) -> None:
+        if self._budget is not None and self.requests >= self._budget:
+            raise BudgetSpent(f"the run's budget of {self._budget:,} requests is spent")
+
+    def _has_one(self) -> bool:
+        block = self._block
+        # The rest of yesterday's block belongs to yesterday's cycle.
+        return block is not None and self._used.total() < block.requests and block.day == self.today
+
+    async def _take_block(self) -> None:
+        if self._taking is None:
+            if self._ahead is None:
+                server = await asyncio.to_thread(self._ledger.server)
+                self._ahead = self._ahead or timedelta(seconds=server.offset_seconds)
+            self._settling = self._settlement()
+            taking = asyncio.to_thread(
+                self._ledger.take_block,
+                self._spender,
+                self._now(),
+                self.today,
+                requests_max=None if self._budget is None else self._budget - self.requests,
+                before=self._settling,
+            )
+            self._taking = asyncio.ensure_future(taking)
+        await self._adopt(self._taking)
+
+    async def _adopt(self, taking: asyncio.Task[Block]) -> None:
+        """Go on with the block that is being taken; whoever is cancelled meanwhile leaves it."""
+        try:
+            block = await asyncio.shield(taking)
+        except Exception:
+            self._taking = None
+            raise
+        self._taking = None
+        self._forget(self._settling)
+        self._block = block
+
+    def _settlement(self) -> Settlement:
+        server = None
+        if self._ahead is not None and self._block is not None:
+            server = Server(self._ahead.total_seconds(), self.limit_per_minute)
+        return Settlement(
+            self._block,
+            dict(self._used),
+            server,
+            self._exhaustion,
+            is_month_open=self._is_month_open and self._spender.asks_anyway,
+        )
+
+    def _forget(self, settled: Settlement) -> None:
+        """What was settled is settled; what came in meanwhile is not."""
+        self._block, self._used = None, Counter()
+        if self._exhaustion is settled.exhaustion:
+            self._exhaustion = None
+        if settled.is_month_open:
+            self._is_month_open = False
+
+
+def _moment(unix: float | None) -> datetime | None:
+    """A Unix time; None where it is none that a calendar has."""
+    try:
+        return None if unix is None else datetime.fromtimestamp(unix, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+# -- Turn ------------------------------------------------------------------------------------------
+# A run's turn at an account: it holds the lease for as long as the run lasts, and pays for it.
+#
+# The lease is renewed in the background. Should that have failed for too long, no request leaves
+# before it is renewed, or known to be lost.
+
+
+BEAT_SECONDS = LEASE_SECONDS / 4
+"""How often the lease is renewed."""
+
+_MARGIN = timedelta(seconds=LEASE_SECONDS / 4)
+
+
+class Turn:
+    """One run's turn, from entering to leaving; `name` is what there is one of at a time.
+
+    Entering raises `LeaseHeld`, with who has it, `ErasuresUnknown` where nobody can say who was
+    erased, or another `WarehouseError`. It is a client's toll.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        name: str,
+        spender: Spender,
+        *,
+        budget: int | None = None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self.ledger, self.spender = ledger, spender
+        self.purse = Purse(ledger, spender, budget=budget, now=now)
+        self._name, self._now = name, now
+        self._expires_at: datetime | None = None
+        self._lost: LeaseLost | None = None
+        self._beating: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        owner = Owner.of_this_process(self.spender.run_id, self.spender.command)
+        # Nobody who was erased comes back by a list that has lost them.
+        await asyncio.to_thread(Erasures(self.ledger).list_receipted)
+        lease = await asyncio.to_thread(self.ledger.take_lease, self._name, owner, self._now())
+        self._expires_at = lease.expires_at
+        self._beating = asyncio.ensure_future(self._beat())
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        assert self._beating is not None
+        self._beating.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._beating
+        # What cannot be written down any more stays counted, and the lease runs out.
+        with suppress(ConnectorError):
+            await self.purse.settle()
+        with suppress(ConnectorError):
+            await asyncio.to_thread(self.ledger.release_lease, self._name, self.spender.run_id)
+
+    async def pay(self, request: Request) -> None:
+        """Count one request, as `Purse.pay` does. Raises `LeaseLost` where the turn is over."""
+        assert self._expires_at is not None, "the turn has not begun"
+        if self._lost is None and self._now() >= self._expires_at - _MARGIN:
+            await self._renew()
+        if self._lost is not None:
+            raise self._lost
+        await self.purse.pay(request)
+
+    def heard(self, status: int, served_at: datetime | None) -> None:
+        """As `Purse.heard`."""
+        self.purse.heard(status, served_at)
+
+    def spent(self, request: Request, resets_at: float | None) -> QuotaSpent:
+        """As `Purse.spent`."""
+        return self.purse.spent(request, resets_at)
+
+    async def _beat(self) -> None:
+        while self._lost is None:
+            await asyncio.sleep(BEAT_SECONDS)
+            # A file that cannot be written to at the moment is tried again at the next beat.
+            with suppress(ConnectorError):
+                await self._renew()
+
+    async def _renew(self) -> None:
+        try:
+            self._expires_at = await asyncio.to_thread(
+                self.ledger.renew_lease, self._name, self.spender.run_id, self._now()
+            )
+        except LeaseLost as lost:
+            self._lost = lost

@@ -1,0 +1,284 @@
+"""Opening the ledger's file, and naming what can go wrong with it.
+
+Every error of the file system or of SQLite leaves here as a `WarehouseError` that says what to do.
+A commit has reached the disk when it returns (`synchronous = FULL`), and readers never wait for
+the writer, nor the writer for them (`journal_mode = WAL`).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+from connector.errors import (
+    DiskFull,
+    LedgerDamaged,
+    NotALedger,
+    WarehouseBusy,
+    WarehouseError,
+    naming,
+)
+from connector.ledger.migrations import MIGRATIONS, RELISTED
+from connector.ledger.receipts import list_receipted, note_former_releases
+from connector.system.atomic_files import create
+
+APPLICATION_ID = 0x52434C47
+"""The mark by which the file is known for ours, "RCLG"."""
+
+BUSY_SECONDS = 10.0
+"""How long to wait for another process's commit. Each takes milliseconds."""
+
+_RETRY_SECONDS = 0.01
+_LATEST = MIGRATIONS[-1][0]
+_MARKS = """
+    SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master)
+    FROM pragma_application_id, pragma_user_version
+"""
+_UNREADABLE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError)
+"""What comes of values that are not as they were written."""
+
+_BUSY = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED))
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection to the ledger, made if it is not there and brought up to this version.
+
+    It may be used by one thread at a time, whichever. Raises `NotALedger`, `LedgerDamaged`,
+    `WarehouseBusy`, `DiskFull` or another `WarehouseError`.
+    """
+    with naming_errors(path):
+        # SQLite gives the files beside it the mode of the file itself.
+        with suppress(FileExistsError):
+            create(path).close()
+        connection = sqlite3.connect(
+            path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        try:
+            _migrate(connection, path)
+            connection.execute("PRAGMA synchronous = FULL")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Commit what is done inside, or roll all of it back and raise. It is the only writer."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        # Some errors have ended the transaction already.
+        with suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def naming_errors(path: Path) -> Iterator[None]:
+    """Turn errors of SQLite and of the file system into the tree of `errors.py`.
+
+    SQLite has no checksums, so that a damaged byte may also come out as a value, a table or a text
+    that nobody wrote here: whatever cannot be made of what was read is `LedgerDamaged` as well.
+    """
+    try:
+        yield
+    except (sqlite3.ProgrammingError, sqlite3.IntegrityError):
+        raise  # Misuse, or a write that the tables refuse, is our own mistake and not the file's.
+    except sqlite3.Error as error:
+        raise _named(path, error) from error
+    except _UNREADABLE as error:
+        raise LedgerDamaged(_unreadable(path, error)) from error
+    except OSError as error:
+        raise naming(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> str:
+    """The sentence on something that the connector cannot have written. The error's own text may
+    hold anything, and is left out.
+    """
+    return f"{path} is damaged: it holds what cannot be read ({type(error).__name__})"
+
+
+def _named(path: Path, error: sqlite3.Error) -> WarehouseError:
+    """The error that SQLite's code stands for."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    if code in _BUSY:
+        return WarehouseBusy(
+            f"{path} was held by another process for {BUSY_SECONDS:g} s",
+            action="Run the command again; if that does not help, end the program that holds it.",
+        )
+    match code:
+        case sqlite3.SQLITE_FULL:
+            return DiskFull(f"there is no room left to write {path}")
+        case sqlite3.SQLITE_CORRUPT:
+            return LedgerDamaged(f"{path} is damaged")
+        case sqlite3.SQLITE_NOTADB:
+            return NotALedger(f"{path} is not an SQLite database")
+        case (
+            sqlite3.SQLITE_ERROR
+            | sqlite3.SQLITE_MISUSE
+            | sqlite3.SQLITE_MISMATCH
+            | sqlite3.SQLITE_TOOBIG
+        ):
+            # Every statement fits the tables that were made here.
+            return LedgerDamaged(_unreadable(path, error))
+    return WarehouseError(f"{path} cannot be used: {error}")
+
+
+def _migrate(connection: sqlite3.Connection, path: Path) -> None:
+    """Bring the file's tables up to this version; does nothing where they are.
+
+    A file that is made here has everybody on its list of erased people of whom there is a receipt:
+    the file before it may have been lost. Raises `ErasuresUnknown` where that cannot be known.
+    """
+    if _standing(connection, path) == _LATEST:
+        return
+    _write_ahead(connection)
+    with transaction(connection):
+        # Another process may have come first.
+        version = _standing(connection, path)
+        for number, statements in MIGRATIONS:
+            if number > version:
+                for statement in statements:
+                    connection.execute(statement)
+        if not version:
+            list_receipted(connection, path.parent)
+        elif version < RELISTED:
+            note_former_releases(connection, path.parent)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {_LATEST}")
+
+
+def _standing(connection: sqlite3.Connection, path: Path) -> int:
+    """The number of the file's last migration. Raises `NotALedger`."""
+    # One statement, for one moment: another process may be making the tables just now.
+    ((mark, version, tables),) = connection.execute(_MARKS).fetchall()
+    if mark != APPLICATION_ID and (tables or mark or version):
+        raise NotALedger(f"{path} is an SQLite database that the connector did not make")
+    if version > _LATEST:
+        raise NotALedger(
+            f"{path} was made by a later version of the connector",
+            action="Install that version again, or restore a backup that this one has made.",
+        )
+    assert isinstance(version, int)
+    return version
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Switch to WAL, for good. SQLite does not wait here for others who do the same."""
+    until = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in _BUSY or time.monotonic() >= until:
+                raise
+        time.sleep(_RETRY_SECONDS)
+
+
+# -- Copying ---------------------------------------------------------------------------------------
+# A ledger as a file: copying it while others write to it, and comparing it with an earlier copy.
+#
+# SQLite's own backup makes the copy, page by page: what is committed meanwhile is in it whole or
+# not at all, and neither reader nor writer waits for it.
+
+
+LATEST = MIGRATIONS[-1][0]
+"""The number of the last migration of a ledger."""
+
+_DONE = (("push_batches", "batch"), ("erasures", "erasure"))
+"""The tables of what was done by the ledger and cannot be done again, with what names a row."""
+
+_PAGES = -1
+"""All pages at once: a copy in steps begins anew with every commit of another process."""
+
+
+def copy_ledger(path: Path, target: Path) -> int:
+    """Copy the ledger to `target`, which is not there yet; returns the number of its last
+    migration. Raises `LedgerDamaged` where the copy is not whole, `DiskFull` or another
+    `WarehouseError`.
+    """
+    with naming_errors(target):
+        create(target).close()
+    with naming_errors(path), closing(_open(path)) as source, closing(_open(target)) as copy:
+        source.backup(copy, pages=_PAGES)
+        # One file, without a log beside it.
+        copy.execute("PRAGMA journal_mode = DELETE")
+        ((version,),) = copy.execute("PRAGMA user_version").fetchall()
+    check_ledger(target)
+    assert isinstance(version, int)
+    return version
+
+
+def check_ledger(path: Path) -> None:
+    """Raise `LedgerDamaged`, `NotALedger` or another `WarehouseError` where the file is not whole
+    or not ours.
+    """
+    with naming_errors(path), closing(_open(path)) as connection:
+        ((found,),) = connection.execute("PRAGMA quick_check(1)").fetchall()
+        if found != "ok":
+            raise LedgerDamaged(f"{path} is damaged")
+        ((mark,),) = connection.execute("PRAGMA application_id").fetchall()
+        if mark != APPLICATION_ID:
+            raise NotALedger(f"{path} is an SQLite database that the connector did not make")
+
+
+def continues(path: Path, earlier: Path) -> bool:
+    """Whether the ledger is the one of which `earlier` is a copy: it has everything that was
+    pushed, erased and spent by then. Raises a `WarehouseError`.
+    """
+    with naming_errors(path), closing(_open(path)) as now, closing(_open(earlier)) as then:
+        return all(
+            _rows(then, table, columns) <= _rows(now, table, columns) for table, columns in _DONE
+        ) and _spent(then, now)
+
+
+def is_blank(path: Path) -> bool:
+    """Whether nothing was ever pushed or erased by the ledger, so that nothing is lost with it.
+    Raises a `WarehouseError`.
+    """
+    with naming_errors(path), closing(_open(path)) as connection:
+        return not any(_rows(connection, table, columns) for table, columns in _DONE)
+
+
+def end_turns(path: Path) -> None:
+    """Take every lease out of a copy: whoever had one has it elsewhere, or is gone."""
+    with naming_errors(path), closing(_open(path)) as connection:
+        if _has(connection, "leases"):
+            connection.execute("DELETE FROM leases")
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, timeout=10.0, isolation_level=None)
+
+
+def _has(connection: sqlite3.Connection, table: str) -> bool:
+    found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchall()
+    return bool(found)
+
+
+def _rows(
+    connection: sqlite3.Connection, table: str, columns: str
+) -> frozenset[tuple[object, ...]]:
+    """Rows of a table; none where an earlier version had no such table."""
+    if not _has(connection, table):
+        return frozenset()
+    return frozenset(connection.execute(f"SELECT {columns} FROM {table}").fetchall())
+
+
+def _spent(then: sqlite3.Connection, now: sqlite3.Connection) -> bool:
+    """Whether no day, command and kind has fewer requests now: they are never counted down."""
+    spent = "day, command, kind, requests"
+    later = _by_key(_rows(now, "spent", spent))
+    return all(later.get(key, 0) >= n for key, n in _by_key(_rows(then, "spent", spent)).items())
+
+
+def _by_key(rows: Iterable[tuple[object, ...]]) -> dict[tuple[object, ...], int]:
+    return {row[:-1]: int(str(row[-1])) for row in rows}

@@ -1,0 +1,1 @@
+"""Operations: alerts, backups, restores and the state of an installation."""

@@ -1,0 +1,225 @@
+"""Checking an account: look, decide, write down, deliver; one check of an account at a time.
+
+A check decides before it delivers, and what it decides is on the disk before anything leaves. A
+sink that fails is left alone until the check after next, and then for longer and longer; whatever
+waits for it is kept. Messages about the same thing arrive in the order in which they happened.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from connector.errors import NotDelivered, counted
+from connector.errors_api import LeaseHeld
+from connector.ledger.alert_states import AlertBook, AlertRecord, DeliveryRecord, MessageRecord
+from connector.ledger.lease import Owner
+from connector.ledger.ledger import Ledger
+from connector.operations.alerts import Decision, Subject, decide
+from connector.operations.delivery import Sink, sinks_of
+from connector.operations.findings import JobRun, look, sight_of
+from connector.pulls.outcome import plain
+from connector.settings.model import Settings
+
+ALERT_LEASE = "alerts"
+"""What there is one of at a time, for each account: whoever decides and delivers."""
+
+DELIVER_SECONDS = 30.0
+"""For how long one check sends, whatever waits: the rest is for the next one."""
+
+RETRY_MIN = timedelta(minutes=1)
+RETRY_MAX = timedelta(minutes=15)
+"""The wait after the first attempt in vain, and the longest that doubling it leads to."""
+
+KEPT = timedelta(days=90)
+"""For how long messages are kept that have arrived."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What has not arrived at one sink: how many messages, since when attempts are in vain, and
+    why the last one was (None: none was made yet).
+    """
+
+    sink: str
+    messages: int
+    failed_since: datetime | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AlertCheck:
+    """What a check came to: what has changed, what stands, how many messages have arrived, and what
+    waits. `is_skipped`: another process is at it.
+    """
+
+    account: str | None
+    changes: tuple[MessageRecord, ...] = ()
+    standing: tuple[AlertRecord, ...] = ()
+    delivered: int = 0
+    undelivered: tuple[DeliveryRecord, ...] = ()
+    is_skipped: bool = False
+
+    @property
+    def waiting(self) -> tuple[Waiting, ...]:
+        """What waits, by sink."""
+        return waiting_of(self.undelivered)
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """A sentence on each sink that messages do not arrive at."""
+        return tuple(failure for each in self.waiting if (failure := failure_of(each)))
+
+    def as_json(self) -> dict[str, Any]:
+        """The check as `--json` prints it."""
+        told: dict[str, Any] = plain(asdict(self))
+        return told | {"failures": list(self.failures)}
+
+
+def check_alerts(
+    settings: Settings,
+    *,
+    jobs: Sequence[JobRun] = (),
+    forces: bool = False,
+    sinks: Sequence[Sink] | None = None,
+    seconds: float = DELIVER_SECONDS,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> AlertCheck:
+    """Look at the account, decide which alerts are due, and deliver what waits for the sinks that
+    are set; nothing is done where none is.
+
+    `jobs` are the last runs of whatever runs the connector. It `forces` attempts that are not due
+    yet. A delivery that fails is part of the result. Raises a `WarehouseError` of the ledger.
+    """
+    found = sinks_of(settings) if sinks is None else tuple(sinks)
+    if not found:
+        return AlertCheck(settings.account.value)
+    settings.make_folder()
+    moment = now()
+    with Ledger(settings.folder) as ledger:
+        try:
+            with _alone(ledger, moment):
+                book = AlertBook(ledger)
+                decision = due(settings, book.standing(), moment, jobs)
+                if decision.messages or decision.standing != book.standing():
+                    names = [each.name for each in found]
+                    book.record(decision.standing, decision.messages, names)
+                    book.forget(moment - KEPT)
+                delivered = _deliver(book, found, now, seconds=seconds, forces=forces)
+                left = book.undelivered(each.name for each in found)
+        except LeaseHeld:
+            return AlertCheck(settings.account.value, is_skipped=True)
+    account = settings.account.value
+    return AlertCheck(account, decision.messages, decision.standing, delivered, left)
+
+
+def due(
+    settings: Settings,
+    standing: Iterable[AlertRecord],
+    now: datetime,
+    jobs: Sequence[JobRun] = (),
+) -> Decision:
+    """What a check would decide now; nothing is written or sent."""
+    sight = sight_of(look(settings, now), jobs)
+    kinds = settings.alert_kinds.value
+    return decide(standing, sight, now, kinds, settings.account.value)
+
+
+def standing_alerts(
+    settings: Settings,
+) -> tuple[tuple[AlertRecord, ...], tuple[DeliveryRecord, ...]]:
+    """The alerts that stand, and what has not arrived at the sinks that are set; no file is made.
+    Raises a `WarehouseError`.
+    """
+    with Ledger(settings.folder) as ledger:
+        if not ledger.exists:
+            return (), ()
+        book = AlertBook(ledger)
+        names = [each.name for each in sinks_of(settings)]
+        return book.standing(), book.undelivered(names)
+
+
+def waiting_of(undelivered: Iterable[DeliveryRecord]) -> tuple[Waiting, ...]:
+    """What waits, by sink."""
+    by_sink: dict[str, list[DeliveryRecord]] = {}
+    for each in undelivered:
+        by_sink.setdefault(each.sink, []).append(each)
+    found = []
+    for sink, each_of in sorted(by_sink.items()):
+        tried = [each for each in each_of if each.failed_since is not None]
+        since = min((e.failed_since for e in tried if e.failed_since is not None), default=None)
+        reason = max(tried, key=lambda e: e.next_at).reason if tried else None
+        found.append(Waiting(sink, len(each_of), since, reason))
+    return tuple(found)
+
+
+def failure_of(waiting: Waiting) -> str | None:
+    """A sentence where messages do not arrive; None where none was tried yet."""
+    if waiting.failed_since is None:
+        return None
+    alerts = counted(waiting.messages, "alert has", "alerts have")
+    since = f"{waiting.failed_since:%Y-%m-%d %H:%M:%S}Z"
+    return f"{alerts} not arrived since {since}: {waiting.reason}"
+
+
+def trial_message(now: datetime) -> MessageRecord:
+    """A message that says nothing but that messages arrive."""
+    return MessageRecord(
+        id=f"{now:%Y%m%dT%H%M%S%fZ}-test-{secrets.token_hex(3)}",
+        change="test",
+        at=now,
+        code="test",
+        about="",
+        since=now,
+        happened="This is a test: alerts of this account arrive here.",
+        action="Nothing need be done.",
+    )
+
+
+@contextmanager
+def _alone(ledger: Ledger, now: datetime) -> Iterator[None]:
+    """Hold the lease of alerts. Raises `LeaseHeld`."""
+    owner = Owner.of_this_process(f"alerts-{secrets.token_hex(4)}", "alerts")
+    ledger.take_lease(ALERT_LEASE, owner, now)
+    try:
+        yield
+    finally:
+        ledger.release_lease(ALERT_LEASE, owner.run_id)
+
+
+def _deliver(
+    book: AlertBook,
+    sinks: Sequence[Sink],
+    now: Callable[[], datetime],
+    *,
+    seconds: float,
+    forces: bool,
+) -> int:
+    """Send what is due, sink by sink; says how many messages have arrived."""
+    until = time.monotonic() + seconds
+    delivered = 0
+    for sink in sinks:
+        behind: set[Subject] = set()
+        for each in book.undelivered((sink.name,)):
+            subject = Subject(each.message.code, each.message.about)
+            if subject in behind or not (forces or each.next_at <= now()):
+                behind.add(subject)
+                continue
+            if time.monotonic() >= until:
+                break
+            try:
+                sink.send(each.message)
+            except NotDelivered as error:
+                moment = now()
+                wait = min(RETRY_MAX, RETRY_MIN * 2 ** min(each.attempts, 10))
+                book.failed(each, moment, str(error), moment + wait)
+                # Whoever failed just now will fail again: the rest waits for the next check.
+                break
+            book.arrived(each, now())
+            delivered += 1
+    return delivered

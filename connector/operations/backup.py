@@ -1,0 +1,256 @@
+"""Making a backup: everything is copied beside it, put into one file, read back, and named.
+
+Until it has its name it is no backup: a crash leaves a folder that the next one clears away.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import tarfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from connector.errors import BackupError, Misused, SettingsError, naming
+from connector.ledger.erasures import Backup, Backups
+from connector.ledger.ledger import LEDGER_FILE, Ledger
+from connector.ledger.sqlite_file import copy_ledger
+from connector.operations.backup_file import (
+    MANIFEST,
+    Entry,
+    Manifest,
+    check_backup,
+    digest_of,
+    is_backup_of,
+    prefix_of,
+)
+from connector.report.page import REPORT_FILE
+from connector.settings.layers import INBOX_FOLDER, RECEIPTS_FOLDER, SEEDS_FOLDER
+from connector.settings.model import Settings
+from connector.suppression.identifiers import KEY_FILE, make_key
+from connector.system.atomic_files import FILE_MODE, create, sync_folder
+from connector.warehouse.duckdb_file import make_folder, naming_errors
+from connector.warehouse.snapshot import copy_whole
+from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE, Warehouse
+
+# -- Contents --------------------------------------------------------------------------------------
+# What belongs to a backup, from a list of what is allowed: nothing that lies about gets in.
+#
+# The ledger is copied after the work file, never before it: a ledger that knows more than the work
+# file is what a crash leaves as well, and the next run copes with it. The other way round it would
+# not know of writes whose records have landed.
+
+
+FOLDERS = (SEEDS_FOLDER, RECEIPTS_FOLDER, INBOX_FOLDER)
+"""Folders that a backup holds, with everything below them that is a plain file."""
+
+FILES = (PUBLISHED_FILE, REPORT_FILE, KEY_FILE)
+"""Files that a backup holds besides the databases. `KEY_FILE` is no key of the API: without it
+nobody who was erased is known again.
+"""
+
+_SECRET_BYTES_MAX = 8192
+"""A file that is no larger than this is looked into for a secret of the settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """What was copied: the files, and the numbers of the databases' last migrations."""
+
+    entries: tuple[Entry, ...]
+    work: int | None
+    ledger: int | None
+
+
+def stage(settings: Settings, stage: Path) -> Staged:
+    """Copy everything that belongs to a backup of the account to the folder `stage`.
+
+    Raises `SettingsError` where nothing is there to be copied, and a `WarehouseError`.
+    """
+    folder = settings.folder
+    warehouse, ledger_path = Warehouse(folder), folder / LEDGER_FILE
+    if not warehouse.exists and not ledger_path.exists():
+        raise SettingsError(
+            f"nothing was ever landed in {folder}, so there is nothing to back up",
+            action="Run 'connector pull' first, or check CONNECTOR_DATA_DIR.",
+        )
+    # Made now, if nobody was ever erased: receipts of later erasures are then of use to a backup.
+    make_key(folder)
+    work = copy_whole(warehouse.work, stage / WORK_FILE) if warehouse.exists else None
+    ledger = copy_ledger(ledger_path, stage / LEDGER_FILE) if ledger_path.exists() else None
+    secrets = tuple(each.encode() for each in settings.secrets())
+    for source in _others(folder):
+        with naming_errors(source):
+            if not _holds_secret(source, secrets):
+                _copy(source, stage / source.relative_to(folder))
+    return Staged(tuple(_entries(stage)), work, ledger)
+
+
+def _others(folder: Path) -> Iterator[Path]:
+    """The plain files that belong to a backup; no link is followed."""
+    for name in FILES:
+        if (folder / name).is_file() and not (folder / name).is_symlink():
+            yield folder / name
+    for name in FOLDERS:
+        top = folder / name
+        if top.is_symlink():
+            continue
+        for place, folders, names in os.walk(top):
+            folders.sort()
+            yield from (
+                path
+                for path in (Path(place, each) for each in sorted(names))
+                if path.is_file() and not path.is_symlink() and not path.name.startswith(".")
+            )
+
+
+def _holds_secret(path: Path, secrets: tuple[bytes, ...]) -> bool:
+    """Whether a small file holds a secret: somebody has put a key's file here."""
+    if path.stat().st_size > _SECRET_BYTES_MAX:
+        return False
+    content = path.read_bytes()
+    return any(each in content for each in secrets)
+
+
+def _copy(source: Path, target: Path) -> None:
+    make_folder(target.parent)
+    # What is published meanwhile has another file: this one is read to its end as it was.
+    with (
+        source.open("rb") as read,
+        create(target) as write,
+    ):
+        shutil.copyfileobj(read, write, 1024 * 1024)
+
+
+def _entries(stage: Path) -> Iterator[Entry]:
+    for path in sorted(each for each in stage.rglob("*") if each.is_file()):
+        with naming_errors(path):
+            name = path.relative_to(stage).as_posix()
+            yield Entry(name, path.stat().st_size, digest_of(path))
+
+
+# -- Making ----------------------------------------------------------------------------------------
+#
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A backup that is whole, and the older ones that were removed to keep so many."""
+
+    file: Path
+    manifest: Manifest
+    removed: tuple[Path, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as `--json` prints it."""
+        return {
+            "file": str(self.file),
+            "account": self.manifest.account,
+            "made_at": self.manifest.made_at.isoformat(),
+            "files": len(self.manifest.entries),
+            "bytes": self.file.stat().st_size,
+            "removed": [str(each) for each in self.removed],
+        }
+
+
+def make_backup(
+    settings: Settings,
+    to: Path,
+    *,
+    keep: int | None = None,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> Made:
+    """Back the account's folder up to a file of its own in the folder `to`, which is made if it is
+    not there; with `keep`, remove the account's older backups there but for so many in all.
+
+    It may be done while a pull or a push goes on, and waits for neither. Raises `Misused` where
+    `to` is in the folder that is backed up, `SettingsError` where there is nothing to back up,
+    `BackupError` where a backup of this very second is there, and a `WarehouseError`.
+    """
+    if keep is not None and keep < 1:
+        raise Misused(f"{keep} backups were asked to be kept", action="Keep at least 1.")
+    folder, to = settings.folder, to.absolute()
+    if to.resolve().is_relative_to(folder.resolve()):
+        raise Misused(
+            f"{to} is in the folder that is backed up, and would be lost with it",
+            action="Name a folder elsewhere, on another disk if there is one.",
+        )
+    make_folder(to)
+    made = _write(settings, to, now().astimezone(UTC).replace(microsecond=0))
+    with Ledger(folder) as ledger:
+        notes = Backups(ledger)
+        if ledger.exists:
+            notes.note(Backup(made.manifest.made_at, made.file, made.file.stat().st_size))
+        removed = _remove(to, settings.account.value, keep) if keep is not None else ()
+        if removed and ledger.exists:
+            notes.forget(removed)
+    return Made(made.file, made.manifest, removed)
+
+
+def _write(settings: Settings, to: Path, made_at: datetime) -> Made:
+    account = settings.account.value
+    staging = to / f".{prefix_of(account)}{os.getpid()}"
+    partial = staging.with_suffix(".partial")
+    _clear(staging, partial)
+    try:
+        make_folder(staging)
+        staged = stage(settings, staging)
+        program = version("recruitment-connector")
+        manifest = Manifest(made_at, account, program, staged.work, staged.ledger, staged.entries)
+        target = to / manifest.file_name()
+        if target.exists():
+            raise BackupError(f"{target} is there already", action="Run the command again.")
+        _pack(staging, partial, manifest)
+        check_backup(partial)
+        partial.rename(target)
+        sync_folder(to)
+    except OSError as error:
+        raise naming(to, error) from error
+    finally:
+        _clear(staging, partial)
+    return Made(target, manifest)
+
+
+def _pack(staging: Path, target: Path, manifest: Manifest) -> None:
+    """Put the files into one; each is removed as soon as it is in it."""
+    with create(target) as file:
+        with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
+            content = manifest.as_bytes()
+            tar.addfile(_member(MANIFEST, len(content), manifest), io.BytesIO(content))
+            for each in manifest.entries:
+                path = staging / each.name
+                with path.open("rb") as read:
+                    tar.addfile(_member(each.name, each.bytes, manifest), read)
+                path.unlink()
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _member(name: str, size: int, manifest: Manifest) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.size, member.mode = size, FILE_MODE
+    member.mtime = int(manifest.made_at.timestamp())
+    return member
+
+
+def _remove(to: Path, account: str | None, keep: int) -> tuple[Path, ...]:
+    """Remove the account's oldest backups but for so many; their names sort as they were made."""
+    try:
+        found = sorted(each for each in to.iterdir() if is_backup_of(each.name, account))
+        for each in found[:-keep]:
+            each.unlink(missing_ok=True)
+    except OSError as error:
+        raise naming(to, error) from error
+    return tuple(found[:-keep])
+
+
+def _clear(staging: Path, partial: Path) -> None:
+    shutil.rmtree(staging, ignore_errors=True)
+    with suppress(OSError):
+        partial.unlink(missing_ok=True)

@@ -1,0 +1,416 @@
+"""What pulls and publications have come to: failed, not proven, odd, refused, or dear.
+
+Pure: records in, findings out. What could not be looked at is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import takewhile
+from statistics import median
+
+from connector.engine.quota import midnight, shown
+from connector.errors import WarehouseError, counted
+from connector.ledger.journal import PUSH_LEASE
+from connector.ledger.journal_reads import Doubt, PushHealth, PushRun, read_push_health
+from connector.ledger.ledger import Ledger, Standing, terms_of
+from connector.operations.alerts import DECLARED, Finding, Seen, Sight, Subject, sentence, told
+from connector.pulls.advice import action_of
+from connector.settings.model import Settings
+from connector.settings.parts import Age
+from connector.warehouse.runs import Health, Publication, ResourceRun, Run, SharedPublication
+from connector.warehouse.warehouse import Warehouse
+
+COST_PULLS_MIN = 5
+"""So many earlier pulls say what is usual."""
+
+COST_PULLS_MAX = 20
+COST_FACTOR = 3
+COST_REQUESTS_MIN = 100
+"""A pull is dear that takes more than so many times the median of those before it, and at least so
+many requests more."""
+
+_QUIET = frozenset(("unproven", "mass_deletion", "late"))
+"""Kinds of event that have an alert of their own, or, as lateness, are allowed for already."""
+
+_REFUSED = frozenset(("refused", "failed"))
+
+
+def of_pulls(health: Health, under_way: Collection[str]) -> Seen:
+    """How pulls and publications have ended; `under_way` are the runs that go on."""
+    ended = [run for run in health.runs if run.outcome is not None or run.run_id not in under_way]
+    published = [each for each in health.publications if each.outcome in (*_REFUSED, "published")]
+    if ended:
+        yield from _of_last(ended, published)
+    if published:
+        yield from _of_published(published)
+    for resource, (run_id, done) in health.resources.items():
+        run = next((each for each in ended if each.run_id == run_id), None)
+        yield from _of_resource(resource, done, run)
+    yield from _of_cost(health, ended)
+
+
+def _of_last(ended: Sequence[Run], published: Sequence[Publication]) -> Seen:
+    last = ended[0]
+    subject = Subject("pull_failed")
+    refused = {each.run_id for each in published if each.outcome in _REFUSED}
+    if _has_failed(last) and last.run_id not in refused:
+        failed = list(takewhile(_has_failed, ended))
+        since = failed[-1].ended_at or failed[-1].started_at
+        cut_off = last.outcome in (None, "interrupted")
+        said = f"The last pull {'was cut off' if cut_off else 'failed'}"
+        if len(failed) > 1:
+            said = f"The last {counted(len(failed), 'pull')} failed, or were cut off"
+        action = "Run 'connector pull': it goes on where it stopped."
+        if not cut_off:
+            action = action_of(last.error_code)
+        reason = told(last.message, last.error_code)
+        yield subject, Finding(since, sentence(said, reason), action)
+    elif last.outcome != "stopped" or last.requests:
+        # A pull that was stopped before its first request has not asked the API anything.
+        yield subject, None
+
+
+def _has_failed(run: Run) -> bool:
+    return run.outcome in (None, "failed", "interrupted")
+
+
+def _of_published(published: Sequence[Publication]) -> Seen:
+    last = published[0]
+    subject = Subject("publication_failed")
+    if last.outcome == "published":
+        yield subject, None
+        found = None
+        if last.failed_checks:
+            names = ", ".join(last.failed_checks)
+            said = f"{counted(len(last.failed_checks), 'check')} found something: {names}."
+            found = Finding(last.ended_at, said, DECLARED["checks_warn"].action)
+        yield Subject("checks_warn"), found
+        return
+    failed = list(takewhile(lambda each: each.outcome in _REFUSED, published))
+    since = failed[-1].ended_at or failed[-1].started_at
+    verb = "was refused" if last.outcome == "refused" else "failed"
+    said = sentence(f"The publication {verb}", told(last.message, last.error_code))
+    yield subject, Finding(since, said, action_of(last.error_code))
+
+
+def of_shared(last: SharedPublication | None) -> Seen:
+    """How the latest attempt to bring what was published to the lakehouse has ended; None where
+    there was none, or where there is no lakehouse any more.
+    """
+    found = None
+    if last is not None and last.outcome == "failed":
+        reason = told(last.message, last.error_code)
+        said = sentence("What was published is not in the lakehouse", reason)
+        found = Finding(last.ended_at, said, action_of(last.error_code))
+    yield Subject("lakehouse_behind"), found
+
+
+def _of_resource(resource: str, done: ResourceRun, run: Run | None) -> Seen:
+    subject = Subject("not_proven", resource)
+    is_told = (
+        run is not None
+        and run.outcome == "failed"
+        and run.error_code is not None
+        and run.error_code == done.error_code
+    )
+    if done.proven:
+        yield subject, None
+    elif done.outcome not in ("done", "stopped") and not is_told:
+        reason = told(done.message, done.error_code)
+        said = sentence(f"{resource} is {done.outcome}", reason)
+        yield subject, Finding(_moment(run), said, action_of(done))
+    refused = done.anomalies.get("mass_deletion")
+    if refused or done.proven:
+        found = None
+        if refused:
+            reason = told(done.message, done.error_code)
+            said = sentence(f"{resource}: deletions were not believed", reason)
+            found = Finding(_moment(run), said, action_of(done.error_code or "deletions_refused"))
+        yield Subject("deletions_refused", resource), found
+    odd = {kind: count for kind, count in done.anomalies.items() if kind not in _QUIET}
+    if odd or done.proven:
+        found = None
+        if odd:
+            shown = ", ".join(f"{count:,} {kind}" for kind, count in sorted(odd.items()))
+            said = f"{resource}: the last pull met {shown}."
+            found = Finding(_moment(run), said, DECLARED["anomalies"].action)
+        yield Subject("anomalies", resource), found
+
+
+def _moment(run: Run | None) -> datetime | None:
+    return None if run is None else run.ended_at or run.started_at
+
+
+def _of_cost(health: Health, ended: Sequence[Run]) -> Seen:
+    """The last pull against those of the same command before it, without what was spent on
+    looking again, and none of them held to a budget.
+    """
+    whole = [run for run in ended if run.outcome in ("done", "partial") and run.budget is None]
+    if not ended or not whole or whole[0] is not ended[0]:
+        return
+    last = whole[0]
+    costs = [
+        (run.requests or 0) - health.scrubs.get(run.run_id, 0)
+        for run in whole
+        if run.command == last.command
+    ]
+    before = costs[1 : COST_PULLS_MAX + 1]
+    usual = median(before) if len(before) >= COST_PULLS_MIN else None
+    found = None
+    if usual is not None and costs[0] > max(COST_FACTOR * usual, usual + COST_REQUESTS_MIN - 1):
+        said = f"The last pull took {costs[0]:,} requests; the median of {len(before)} before it"
+        found = Finding(last.started_at, f"{said} is {usual:,.0f}.", DECLARED["cost_rising"].action)
+    yield Subject("cost_rising"), found
+
+
+# -- Pushes ----------------------------------------------------------------------------------------
+# What pushes have come to: failed, rows refused, rows in doubt.
+#
+# Pure: records in, findings out. No file's name is repeated, since it may be a person's.
+
+
+def of_pushes(health: PushHealth, *, is_under_way: bool) -> Seen:
+    """How pushes have ended; `is_under_way` says whether one goes on."""
+    # While one goes on, the batch that it works at has no outcome.
+    ended = [each for each in health.runs if each.outcome is not None or not is_under_way]
+    if ended:
+        yield _last(ended[0])
+    for resource in dict.fromkeys(each.resource for each in ended):
+        last = next(each for each in ended if each.resource == resource)
+        if last.outcome in ("done", "partial"):
+            yield Subject("rows_rejected", resource), _refused(last)
+    yield Subject("rows_in_doubt"), _doubt(health, is_under_way=is_under_way)
+
+
+def _last(last: PushRun) -> tuple[Subject, Finding | None]:
+    subject = Subject("push_failed")
+    if last.outcome not in (None, "failed"):
+        return subject, None
+    said = f"The last push (batch {last.batch}, {last.resource})"
+    if last.outcome is None:
+        action = "Push the same file again: it goes on where it stopped."
+        return subject, Finding(last.begun_at, f"{said} was cut off.", action)
+    reason = told(last.message, last.error_code)
+    return subject, Finding(
+        last.ended_at, sentence(f"{said} failed", reason), action_of(last.error_code)
+    )
+
+
+def _refused(last: PushRun) -> Finding | None:
+    if not last.refused:
+        return None
+    push = f"of the last push (batch {last.batch})"
+    rows = counted(last.refused, f"row {push} was", f"rows {push} were")
+    said = f"{last.resource}: {rows} not applied."
+    return Finding(last.ended_at, said, DECLARED["rows_rejected"].action)
+
+
+def _doubt(health: PushHealth, *, is_under_way: bool) -> Finding | None:
+    found: list[Doubt] = [health.held] if health.held is not None else []
+    if health.open is not None and not is_under_way:
+        found.append(health.open)
+    if not found:
+        return None
+    rows = counted(sum(each.rows for each in found), "row")
+    return Finding(
+        min(each.since for each in found),
+        f"{rows} sent, and it is not known whether the API applied them.",
+        DECLARED["rows_in_doubt"].action,
+    )
+
+
+# -- Month -----------------------------------------------------------------------------------------
+# What the billing cycle has come to: spent, or more than the plan by its end.
+#
+# Pure: the standing of the ledger in, findings out.
+
+
+WELL_SHARE = 0.95
+"""A forecast is well again at this part of the plan, so that one about it does not go to and fro.
+"""
+
+
+def of_month(standing: Standing) -> Seen:
+    """Whether requests are left, and whether they will be."""
+    spent = _spent(standing)
+    yield Subject("quota_spent"), spent
+    limit, expected = standing.month.limit, standing.forecast
+    subject = Subject("quota_forecast")
+    if limit is None:
+        yield subject, None
+    elif spent is None and expected is not None:
+        if expected > limit:
+            said = (
+                f"The billing cycle that ends on {standing.month.period.ends} will take about"
+                f" {expected:,} requests at {standing.usual_day:,} a day; the plan has {limit:,}."
+            )
+            yield subject, Finding(None, said, DECLARED["quota_forecast"].action)
+        elif expected <= WELL_SHARE * limit:
+            yield subject, None
+
+
+def _spent(standing: Standing) -> Finding | None:
+    month, word = standing.month, standing.exhaustion
+    action = DECLARED["quota_spent"].action
+    if word is not None:
+        said = f"The API said that the month's requests are spent: until {shown(word.until)}"
+        return Finding(word.noted_at, f"{said} nothing is asked of it.", action)
+    if month.limit is None or month.room(keeps_reserve=True):
+        return None
+    said = f"{month.used:,} of the billing cycle's {month.limit:,} requests are spent"
+    if month.reserve:
+        said += f", and {month.reserve:,} are kept for people"
+    ends = shown(midnight(month.period.ends))
+    return Finding(None, f"{said}: until {ends} no pull sends any.", action)
+
+
+# -- Silence ---------------------------------------------------------------------------------------
+# Whether an account is silent: when its resources were last proven, and how old that may be.
+#
+# Pure, and from what has landed alone: whether a schedule ran is no proof of anything.
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """`oldest` is the moment up to which the resource is proven that is furthest behind (None:
+    none ever was), `behind` those that are older than is allowed, and `sentence` says so (None:
+    all are young enough).
+    """
+
+    oldest: datetime | None
+    behind: tuple[str, ...]
+    sentence: str | None
+
+
+def proof_of(proven_at: Mapping[str, datetime | None], now: datetime, age: Age) -> Proof:
+    """How old the proof of what is pulled is. A resource that was never proven counts only where
+    none was: that it is not is told by other means.
+    """
+    known = {resource: moment for resource, moment in proven_at.items() if moment is not None}
+    if not known:
+        said = f"No pull was ever proven, and one must be at most {age} old."
+        return Proof(None, (), said)
+    behind = tuple(resource for resource, moment in known.items() if now - moment > age.length)
+    oldest = min(known.values())
+    if not behind:
+        return Proof(oldest, (), None)
+    said = f"No proven pull of {', '.join(behind)} is younger than {age}"
+    return Proof(oldest, behind, f"{said}: the oldest is of {shown(oldest)}.")
+
+
+def of_silence(health: Health | None, now: datetime, age: Age) -> Seen:
+    """Whether the account is silent. The first pull of all has as long as any other."""
+    proof = proof_of({} if health is None else health.proven_at, now, age)
+    subject = Subject("silent")
+    if proof.sentence is None:
+        yield subject, None
+        return
+    first = None if health is None else health.first_run_at
+    if proof.oldest is None and first is not None and now - first <= age.length:
+        return
+    since = proof.oldest or first
+    yield subject, Finding(since, proof.sentence, DECLARED["silent"].action)
+
+
+# -- Facts -----------------------------------------------------------------------------------------
+# Looking at an account: what its work file and its ledger say of it, read once.
+#
+# Reads alone; what it means is the affair of the files beside this one.
+
+
+@dataclass(frozen=True, slots=True)
+class JobRun:
+    """The last run of a job of Dagster that has ended; `failed` says how."""
+
+    job: str
+    run_id: str
+    started_at: datetime
+    failed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the files say. `health` is None where nothing was ever landed, or where the work file
+    is `unusable`; `standing` and `pushes` are None where there is no ledger.
+    """
+
+    now: datetime
+    max_age: Age
+    health: Health | None
+    unusable: WarehouseError | None
+    standing: Standing | None
+    pushes: PushHealth | None
+
+
+def look(settings: Settings, now: datetime) -> Facts:
+    """Look at the account's files; none is made. Raises a `WarehouseError` of the ledger."""
+    warehouse = Warehouse(settings.folder)
+    health, unusable = None, None
+    try:
+        if warehouse.exists:
+            health = warehouse.health()
+            if settings.lakehouse.value is None:
+                # What was not brought there while there was a lakehouse is nobody's concern now.
+                health = replace(health, shared=None)
+    except WarehouseError as error:
+        unusable = error
+    standing, pushes = None, None
+    with Ledger(settings.folder) as ledger:
+        if ledger.exists:
+            standing = ledger.standing(terms_of(settings), now)
+            pushes = read_push_health(ledger)
+    return Facts(now, settings.alert_max_age.value, health, unusable, standing, pushes)
+
+
+def sight_of(facts: Facts, jobs: Sequence[JobRun] = ()) -> Sight:
+    """What the facts, and the jobs of whoever runs them, come to."""
+    return dict(_seen(facts, jobs))
+
+
+def _seen(facts: Facts, jobs: Sequence[JobRun]) -> Seen:
+    leases = facts.standing.leases if facts.standing is not None else ()
+    under_way = [each for each in leases if not each.is_over(facts.now)]
+    yield Subject("files_unusable"), _unusable(facts.unusable)
+    if facts.unusable is None:
+        yield from of_silence(facts.health, facts.now, facts.max_age)
+    if facts.health is not None:
+        yield from of_pulls(facts.health, {each.owner.run_id for each in under_way})
+        yield from of_shared(facts.health.shared)
+    if facts.pushes is not None:
+        is_pushing = any(each.name == PUSH_LEASE for each in under_way)
+        yield from of_pushes(facts.pushes, is_under_way=is_pushing)
+    if facts.standing is not None:
+        yield from of_month(facts.standing)
+    yield from _of_jobs(facts, jobs)
+
+
+def _unusable(error: WarehouseError | None) -> Finding | None:
+    if error is None:
+        return None
+    said = sentence("The work file cannot be read", told(str(error), error.code))
+    return Finding(None, said, error.action or action_of(error.code))
+
+
+def _of_jobs(facts: Facts, jobs: Sequence[JobRun]) -> Seen:
+    """Jobs that failed and left no trace: where the connector wrote something down since, that
+    says more.
+    """
+    for each in jobs:
+        found = None
+        if each.failed and not _was_recorded(facts, each.started_at):
+            said = f"The job {each.job!r} failed in Dagster (run {each.run_id})."
+            found = Finding(each.started_at, said, DECLARED["job_failed"].action)
+        yield Subject("job_failed", each.job), found
+
+
+def _was_recorded(facts: Facts, since: datetime) -> bool:
+    moments: list[datetime] = []
+    if facts.health is not None:
+        moments += [each.started_at for each in facts.health.runs[:1]]
+        moments += [each.started_at for each in facts.health.publications[:1]]
+    if facts.pushes is not None:
+        moments += [each.ended_at or each.begun_at for each in facts.pushes.runs[:1]]
+    return any(each >= since for each in moments)

@@ -1,0 +1,105 @@
+"""Verifying the landing: read everything from the API, change nothing, tell every difference."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from connector.catalog import declaration
+from connector.client.client import Client
+from connector.engine.comparison import Comparison, compare
+from connector.errors import ConnectorError
+from connector.errors_api import Stopped
+from connector.privacy.harm import harmed
+from connector.pulls.driver import Drive
+from connector.pulls.outcome import Progress, Watch
+from connector.pulls.run_context import select, visiting
+from connector.settings.model import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """How the landing compares with the API, by stream (`content_items/ID` for items).
+
+    `harmed` counts by resource the differing records that an earlier erasure may have overwritten:
+    no pull reads them by itself. `error` is what ended it early, if anything did; then what was
+    compared until then is here.
+    """
+
+    streams: dict[str, Comparison]
+    requests: int
+    seconds: float
+    error: ConnectorError | None = None
+    harmed: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether everything was compared and is the same."""
+        return self.error is None and all(each.is_equal for each in self.streams.values())
+
+    @property
+    def exit_status(self) -> int:
+        """0 equal, 3 there are differences, 4 stopped at a limit, or the error's own."""
+        if self.error is not None:
+            return 4 if isinstance(self.error, Stopped) else self.error.exit_status
+        return 0 if self.is_equal else 3
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as `--json` prints it."""
+        shown: dict[str, Any] = {
+            "equal": self.is_equal,
+            "requests": self.requests,
+            "seconds": round(self.seconds, 3),
+            "streams": {
+                name: {"equal": each.is_equal, **asdict(each)}
+                for name, each in self.streams.items()
+            },
+        }
+        if self.harmed:
+            shown["harmed_by_erasures"] = dict(self.harmed)
+        if self.error is not None:
+            shown["error"] = self.error.as_json()
+        return shown
+
+
+async def verify(
+    settings: Settings,
+    resources: Sequence[str] = (),
+    *,
+    budget: int | None = None,
+    watch: Watch | None = None,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    connect: Callable[..., Client] = Client,
+) -> VerifyReport:
+    """Compare the landing of the resources (default: all) with the API, and change nothing.
+
+    It reads every list and every detail. Raises as `run.pull` does before anything is read.
+    """
+    names = select(resources)
+    started = time.monotonic()
+    streams: dict[str, Comparison] = {}
+    failed: ConnectorError | None = None
+    visit = visiting(settings, "verify", budget=budget, watch=watch, now=now, connect=connect)
+    async with visit as visited:
+        world = visited.world
+        try:
+            for name in names:
+                world.watch.began(name)
+                for stream in await world.streams(declaration(name)):
+                    found = streams[stream.name] = Comparison()
+                    drive = Drive(world, stream, Progress())
+                    await drive.to_its_end(compare(stream.resource, found))
+        except ConnectorError as error:
+            failed = error
+        requests = world.tally.requests
+    suspects = await asyncio.to_thread(harmed, settings)
+    lost: Counter[str] = Counter()
+    for name, each in streams.items():
+        resource = name.partition("/")[0]
+        lost[resource] += len(each.stale.keys() & set(suspects.get(resource, ())))
+    return VerifyReport(streams, requests, time.monotonic() - started, failed, +lost)

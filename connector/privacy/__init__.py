@@ -1,0 +1,1 @@
+"""Privacy: finding, erasing and retaining people, with receipts."""

@@ -1,0 +1,355 @@
+"""Erasing: noted first, then taken out of everything, and looked for again in the end.
+
+The note in the ledger comes before anything else, so that an erasure that was cut off is known
+and continued by the next one; every step may be done twice. In the note's transaction the person is
+listed as suppressed and leaves the journal: from then on nothing brings them back unnoticed. The
+leases of pulls and pushes are held until the end.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from connector.errors import ConnectorError, LakehouseError, MartsMissing, Misused
+from connector.lakehouse.forget import forget, look_for
+from connector.ledger.erasures import Erasures, Noted
+from connector.ledger.journal import PUSH_LEASE
+from connector.ledger.lease import Owner
+from connector.ledger.ledger import Ledger
+from connector.ledger.receipts import Listed
+from connector.ledger.request_budget import BEAT_SECONDS
+from connector.privacy.finding import Known, again, find, seed_of
+from connector.privacy.folder_files import clean, search
+from connector.privacy.receipt import Found, Place, Receipt, keep
+from connector.privacy.whereis import LAKEHOUSE, places_of, returned
+from connector.publishing.publication import alone as alone_publishing
+from connector.publishing.publication import publish
+from connector.pulls.run_context import PULL_LEASE
+from connector.pushes.landed import copy
+from connector.report.page import REPORT_FILE, write_report
+from connector.settings.model import Settings
+from connector.suppression.identifiers import make_key, read_key, token
+from connector.suppression.person import Mention, Person
+from connector.system.log import new_id
+from connector.warehouse.duckdb_file import opened, transaction
+from connector.warehouse.persons import Erasing, take_out
+from connector.warehouse.snapshot import compact, remove
+from connector.warehouse.warehouse import Warehouse
+
+# -- Alone -----------------------------------------------------------------------------------------
+# Being alone in an account: neither a pull nor a push works while somebody is erased.
+
+
+_NAMES = (PULL_LEASE, PUSH_LEASE)
+
+
+@contextmanager
+def alone(ledger: Ledger, run_id: str, command: str, now: Callable[[], datetime]) -> Iterator[None]:
+    """Hold the leases of pulls and of pushes, and renew them, until this is left.
+
+    Raises `LeaseHeld`, which says who is at work, or a `WarehouseError`. A process that dies leaves
+    leases that the next one takes over at once.
+    """
+    owner = Owner.of_this_process(run_id, command)
+    over = threading.Event()
+
+    def beat() -> None:
+        while not over.wait(BEAT_SECONDS):
+            for name in _NAMES:
+                # A ledger that cannot be written to at the moment is tried again at the next beat.
+                with suppress(ConnectorError):
+                    ledger.renew_lease(name, run_id, now())
+
+    beating = threading.Thread(target=beat, name="leases", daemon=True)
+    try:
+        for name in _NAMES:
+            ledger.take_lease(name, owner, now())
+        beating.start()
+        yield
+    finally:
+        over.set()
+        if beating.ident is not None:
+            beating.join()
+        for name in _NAMES:
+            with suppress(ConnectorError):
+                ledger.release_lease(name, run_id)
+
+
+# -- Erase -----------------------------------------------------------------------------------------
+#
+
+
+Clock = Callable[[], datetime]
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """What came of it: what was found, and the receipts of all erasures that were brought to their
+    end, earlier ones that had been cut off first. A preview has no receipt for what it found;
+    `unended` counts the erasures that it found begun.
+    """
+
+    found: Found | None
+    receipts: tuple[Receipt, ...] = ()
+    kept: tuple[Path, ...] = ()
+    unended: int = 0
+
+    @property
+    def exit_status(self) -> int:
+        """0 done or nothing to do, 3 something is left for a person to do."""
+        return 0 if all(each.is_clean for each in self.receipts) else 3
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as `--json` prints it."""
+        return {
+            **({} if self.found is None else self.found.as_json()),
+            "applied": bool(self.receipts),
+            "unended": self.unended,
+            "receipts": [each.as_json() for each in self.receipts],
+            "files": [str(each) for each in self.kept],
+        }
+
+
+def erase(
+    settings: Settings,
+    asked: str | None,
+    *,
+    applies: bool = False,
+    now: Clock = _now,
+) -> Erased:
+    """Erase the person with this address, or this record's; without `applies`, say what would be
+    removed. Whatever was begun before and cut off is brought to its end first; with None for
+    `asked`, that alone, and everybody is erased who was before and is here again.
+
+    Raises `Misused` for what is no address and no id, and where rows of pushes about the person are
+    in doubt; `LeaseHeld` while a pull or a push is under way; `PublishingRefused` where no file
+    could be published without the person, and a `WarehouseError`. What was begun by then goes on
+    with the next call.
+    """
+    seed = None if asked is None else seed_of(asked)
+    if not applies:
+        known = None if seed is None else find(settings, seed)
+        found = None if known is None else places_of(settings, known)
+        return Erased(found, unended=_unended(settings))
+    if seed is None:
+        return erase_all(settings, returned(settings), is_listed=True, now=now)
+    return erase_all(settings, [seed], now=now)
+
+
+def erase_all(
+    settings: Settings,
+    seeds: Sequence[Person],
+    *,
+    is_listed: bool = False,
+    has_turn: bool = False,
+    now: Clock = _now,
+) -> Erased:
+    """Erase each of these, in one turn; raises as `erase` does. Whoever `has_turn` holds the leases
+    already; those who are `is_listed` were erased before.
+    """
+    folder = settings.folder
+    if not folder.is_dir():
+        return Erased(None)
+    with ExitStack() as turn:
+        ledger = turn.enter_context(Ledger(folder))
+        if not has_turn:
+            turn.enter_context(alone(ledger, _name(now()), "erase", now))
+        erasing = _Erasing(settings, ledger, now)
+        # With a key that is lost a new one would be made, and nobody before be known again.
+        erasing.erasures.list_receipted()
+        warehouse = Warehouse(folder)
+        if warehouse.is_lost:
+            # It is made again by the next pull, of a file that may hold the person.
+            warehouse.prepare()
+        receipts = [erasing.carry_on(each) for each in erasing.erasures.unended()]
+        found = None
+        knowns = [find(settings, seed, is_listed=is_listed) for seed in seeds]
+        held = [known for known in knowns if known.records or _is_somewhere(settings, known)]
+        if held:
+            found, noted = erasing.begin(held)
+            receipts.append(erasing.carry_out(noted))
+        elif knowns:
+            found = places_of(settings, knowns[0])
+    return Erased(found, tuple(each for each, _ in receipts), tuple(path for _, path in receipts))
+
+
+def release(settings: Settings, asked: str) -> int:
+    """Take an address or an id off the list of those who were erased, with whatever else was
+    listed with it; says how many hashes were. Nothing of the person comes back by itself: the next
+    answer or row that has them is taken again. Raises `Misused` and a `WarehouseError`.
+    """
+    key = read_key(settings.folder)
+    if key is None:
+        return 0
+    tokens = [token(key, kind, value) for kind, value in seed_of(asked).identifiers()]
+    with Ledger(settings.folder) as ledger:
+        return Erasures(ledger).release(tokens)
+
+
+class _Erasing:
+    """Erasures of one account, under its leases."""
+
+    def __init__(self, settings: Settings, ledger: Ledger, now: Clock) -> None:
+        self._settings, self._folder, self._now = settings, settings.folder, now
+        self._warehouse = Warehouse(settings.folder)
+        self.erasures = Erasures(ledger)
+
+    def begin(self, knowns: Sequence[Known]) -> tuple[Found, Noted]:
+        """Note an erasure, with what is found before anything is removed."""
+        found = _joined(places_of(self._settings, known) for known in knowns)
+        if found.in_doubt:
+            raise Misused(
+                f"{found.in_doubt} rows of pushes about the person were sent, and nobody knows"
+                " whether they were applied",
+                action="Settle them with 'connector resolve', then erase.",
+            )
+        began = self._now()
+        persons = tuple(known.person for known in knowns)
+        noted = Noted(_name(began), began, persons, found.as_json())
+        hashes = [self._hashes(each) for each in persons]
+        self.erasures.begin(noted.erasure, persons, hashes, noted.found, began)
+        return found, noted
+
+    def carry_on(self, noted: Noted) -> tuple[Receipt, Path]:
+        """Carry out what was cut off, but for what somebody else has had since."""
+        persons = tuple(again(self._settings, each) for each in noted.persons)
+        return self.carry_out(replace(noted, persons=persons))
+
+    def carry_out(self, noted: Noted) -> tuple[Receipt, Path]:
+        """Do everything that the note says, whatever of it was done already."""
+        self.erasures.take_out(noted.persons, noted.begun_at)
+        self._clean_work(noted)
+        for person in noted.persons:
+            clean(search(self._folder, person), person)
+        self._publish()
+        in_lakehouse, waiting = self._forget(noted)
+        left = _joined(places_of(self._settings, Known(person, {}, 0)) for person in noted.persons)
+        found = noted.found
+        receipt = Receipt(
+            erasure=noted.erasure,
+            account=self._settings.account.value,
+            version=version("recruitment-connector"),
+            begun_at=noted.begun_at,
+            ended_at=self._now(),
+            hashes=tuple(each for person in noted.persons for each in self._hashes(person)),
+            removed=(*(Place(**each) for each in found["places"]), *in_lakehouse),
+            left=left.places,
+            by_hand=tuple(dict.fromkeys((*found["by_hand"], *left.by_hand))),
+            not_searched=left.not_searched,
+            waiting=waiting,
+            mentions=tuple(Mention(**each) for each in found.get("texts", ())),
+            shared=found.get("shared_identifiers", 0),
+        )
+        path = keep(receipt, self._folder)
+        if not waiting:
+            self.erasures.end(noted.erasure, receipt.ended_at)
+        self.erasures.compact()
+        return receipt, path
+
+    def _clean_work(self, noted: Noted) -> None:
+        """Take the persons out of the work file, and write it anew."""
+        if not self._warehouse.exists:
+            return
+        self._warehouse.prepare()
+        copy(self._settings)
+        erasing = Erasing(noted.erasure, noted.begun_at)
+        with opened(self._warehouse.work) as connection, transaction(connection):
+            for person in noted.persons:
+                take_out(connection, person, erasing)
+        compact(self._warehouse.work)
+
+    def _publish(self) -> None:
+        """Publish anew without the persons, and make the page again."""
+        published = self._warehouse.published
+        # What was prepared to be published is older than this.
+        with alone_publishing(self._folder):
+            for each in self._folder.glob(f"{published.name}.*"):
+                if not each.name.endswith((".wal", ".tmp")):
+                    remove(each)
+        if published.exists():
+            publish(self._settings, shares=False, now=self._now)
+        page = self._folder / REPORT_FILE
+        if page.exists():
+            account = self._settings.account.value
+            try:
+                write_report(published, page, written_at=self._now(), account=account)
+            except MartsMissing:
+                # It was made when there were marts, and cannot be made again.
+                page.unlink()
+
+    def _forget(self, noted: Noted) -> tuple[tuple[Place, ...], tuple[str, ...]]:
+        """Leave nothing in the lakehouse: what was there and could not be looked at when the
+        erasure began, and what keeps it from being done now; then the erasure has not ended.
+        """
+        rows: Counter[str] = Counter()
+        is_known = any(each["file"] == LAKEHOUSE for each in noted.found["places"])
+        try:
+            for person in () if is_known else noted.persons:
+                rows += look_for(self._settings, person).rows
+            forget(self._settings)
+        except LakehouseError as error:
+            said = f"The lakehouse: {error}. Run 'connector erase --apply' once that is over."
+            return (), (said,)
+        return tuple(Place(LAKEHOUSE, *each) for each in sorted(rows.items())), ()
+
+    def _hashes(self, person: Person) -> tuple[Listed, ...]:
+        key = make_key(self._folder)
+        return tuple(Listed(k, token(key, k, value)) for k, value in person.identifiers())
+
+
+def _unended(settings: Settings) -> int:
+    with Ledger(settings.folder) as ledger:
+        return len(Erasures(ledger).unended()) if ledger.exists else 0
+
+
+def _is_somewhere(settings: Settings, known: Known) -> bool:
+    return not places_of(settings, known).is_nothing
+
+
+def _joined(founds: Iterable[Found]) -> Found:
+    """What was found of several people, added up."""
+    records: dict[str, int] = {}
+    rows: dict[tuple[str, str | None], int] = {}
+    batches: dict[str, None] = {}
+    by_hand: dict[str, None] = {}
+    not_searched: dict[str, None] = {}
+    mentions: set[Mention] = set()
+    in_doubt = shared = 0
+    for each in founds:
+        for name, count in each.records.items():
+            records[name] = records.get(name, 0) + count
+        for place in each.places:
+            key = place.file, place.table
+            rows[key] = rows.get(key, 0) + place.rows
+        batches |= dict.fromkeys(each.batches)
+        by_hand |= dict.fromkeys(each.by_hand)
+        not_searched |= dict.fromkeys(each.not_searched)
+        mentions |= set(each.mentions)
+        in_doubt += each.in_doubt
+        shared += each.shared
+    return Found(
+        records=records,
+        places=tuple(Place(*key, count) for key, count in rows.items()),
+        batches=tuple(batches),
+        by_hand=tuple(by_hand),
+        not_searched=tuple(not_searched),
+        in_doubt=in_doubt,
+        shared=shared,
+        mentions=tuple(sorted(mentions)),
+    )
+
+
+def _name(at: datetime) -> str:
+    return f"erasure-{new_id(at)}"

@@ -1,0 +1,220 @@
+"""Retention: those whose time is over by the rules are erased through the same door."""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal, get_args
+
+from connector.catalog import CATALOG
+from connector.catalog.resource import Declaration
+from connector.catalog.value import Kind
+from connector.errors import Misused, SettingsError, UnknownName
+from connector.privacy.erase import Erased, erase_all
+from connector.privacy.finding import seed_of
+from connector.settings.model import Settings
+from connector.suppression.owners import GROUPS
+from connector.warehouse.duckdb_file import opened
+from connector.warehouse.persons import overdue
+from connector.warehouse.warehouse import Warehouse
+
+# -- Rules -----------------------------------------------------------------------------------------
+# Rules on retention: after what time whose data goes, in one strict sentence each.
+#
+#     candidates = "24 months after updated_at where status in rejected, withdrawn"
+#
+# A number of `days`, `months` or `years`; `after` a field of the resource that holds a date or a
+# moment, or `_deleted_at`, when the platform was found to have deleted the record; then, if only
+# some are meant, `where` a choice's field is `in` some of its values, and more such conditions with
+# `and`. Pure: nothing is looked up here.
+
+
+Unit = Literal["days", "months", "years"]
+
+DELETED = "_deleted_at"
+"""The landing's own column that a rule may count from."""
+
+_NUMBER_MAX = 1200
+_MONTHS_A_YEAR = 12
+_SENTENCE = re.compile(
+    r"(?P<number>[0-9]{1,4}) +(?P<unit>[a-z]+) +after +(?P<field>\w+)"
+    r"(?: +where +(?P<conditions>.+))?"
+)
+_CONDITION = re.compile(r"(?P<field>\w+) +in +(?P<values>[\w-]+(?: *, *[\w-]+)*)")
+_FORM = "such as '24 months after updated_at where status in rejected, withdrawn'"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One resource's rule. `conditions` are fields, each with the values of which one must hold."""
+
+    resource: str
+    number: int
+    unit: Unit
+    field: str
+    conditions: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    def cutoff(self, now: datetime) -> datetime:
+        """The moment up to which time is over: months and years by the calendar, and the last day
+        of a month where it has no such day.
+        """
+        if self.unit == "days":
+            return now - timedelta(days=self.number)
+        months = self.number * (_MONTHS_A_YEAR if self.unit == "years" else 1)
+        year, month = divmod(now.year * _MONTHS_A_YEAR + now.month - 1 - months, _MONTHS_A_YEAR)
+        if year < 1:
+            return datetime.min.replace(tzinfo=UTC)
+        day = min(now.day, calendar.monthrange(year, month + 1)[1])
+        return now.replace(year=year, month=month + 1, day=day)
+
+    def __str__(self) -> str:
+        where = " and ".join(f"{name} in {', '.join(values)}" for name, values in self.conditions)
+        said = f"{self.number} {self.unit} after {self.field}"
+        return f"{said} where {where}" if where else said
+
+
+def read_rules(written: Mapping[str, str], origin: str) -> tuple[Rule, ...]:
+    """The rules as they are written, in the API's order. Raises `SettingsError` or `UnknownName`,
+    both of which say what is allowed.
+    """
+    for name in written:
+        if name not in GROUPS:
+            raise UnknownName(f"resource with people in it, of retention in {origin}", name, GROUPS)
+    return tuple(_read(name, written[name], origin) for name in CATALOG if name in written)
+
+
+def _read(resource: str, text: str, origin: str) -> Rule:
+    found = _SENTENCE.fullmatch(text.strip())
+    if found is None:
+        raise _refused(resource, text, origin, f"a sentence {_FORM}")
+    number, units = int(found["number"]), get_args(Unit)
+    unit: Unit | None = next((each for each in units if each == found["unit"]), None)
+    if unit is None:
+        raise UnknownName(f"unit of retention.{resource} ({origin})", found["unit"], units)
+    if not 0 < number <= _NUMBER_MAX:
+        raise _refused(resource, text, origin, f"a number of {unit} from 1 to {_NUMBER_MAX}")
+    declaration = CATALOG[resource]
+    moments = _moments(declaration)
+    if found["field"] not in moments:
+        raise UnknownName(f"moment of retention.{resource} ({origin})", found["field"], moments)
+    conditions = tuple(_conditions(declaration, found["conditions"], text, origin))
+    return Rule(resource, number, unit, found["field"], conditions)
+
+
+def _conditions(
+    declaration: Declaration, text: str | None, rule: str, origin: str
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for part in re.split(r" +and +", text.strip()) if text is not None else ():
+        found = _CONDITION.fullmatch(part)
+        if found is None:
+            raise _refused(declaration.name, rule, origin, "conditions such as 'status in on_hold'")
+        choices = {each.name: each.values for each in declaration.fields.values() if each.values}
+        name = found["field"]
+        if name not in choices:
+            raise UnknownName(f"choice of retention.{declaration.name} ({origin})", name, choices)
+        values = tuple(each.strip() for each in found["values"].split(","))
+        for value in values:
+            if value not in choices[name]:
+                raise UnknownName(
+                    f"value of {name} in retention.{declaration.name} ({origin})",
+                    value,
+                    choices[name],
+                )
+        yield name, values
+
+
+def _moments(declaration: Declaration) -> tuple[str, ...]:
+    fields = declaration.detail_fields
+    moments = [e.name for e in fields if e.kind in (Kind.DATE, Kind.DATETIME) and not e.personal]
+    return (*moments, DELETED)
+
+
+def _refused(resource: str, text: str, origin: str, allowed: str) -> SettingsError:
+    return SettingsError(
+        f"retention.{resource} is {text!r} (from {origin}): it must be {allowed}",
+        action="Correct the rule; docs/PERSONAL_DATA.md has its form.",
+    )
+
+
+# -- Retention -------------------------------------------------------------------------------------
+#
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What one rule comes to: how many records are due, how many would be but are excepted since
+    their person is placed, and how many have no date to count from.
+    """
+
+    rule: Rule
+    cutoff: datetime
+    ids: tuple[str, ...]
+    excepted: int
+    undated: int
+
+
+@dataclass(frozen=True, slots=True)
+class Retained:
+    """What the rules come to, and what was erased; `erased` is None for a preview."""
+
+    dues: tuple[Due, ...]
+    erased: Erased | None = None
+
+    @property
+    def exit_status(self) -> int:
+        """0, or as the erasing ended."""
+        return 0 if self.erased is None else self.erased.exit_status
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as `--json` prints it: counts, and no ids."""
+        return {
+            "rules": [
+                {
+                    "resource": each.rule.resource,
+                    "rule": str(each.rule),
+                    "cutoff": each.cutoff.isoformat(),
+                    "due": len(each.ids),
+                    "placed": each.excepted,
+                    "undated": each.undated,
+                }
+                for each in self.dues
+            ],
+            "erased": None if self.erased is None else self.erased.as_json(),
+        }
+
+
+def retain(
+    settings: Settings,
+    *,
+    applies: bool = False,
+    most: int | None = None,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> Retained:
+    """What the account's rules come to; with `applies`, those who are due are erased, at most
+    `most` of them. Raises `SettingsError` and `UnknownName` for rules that cannot be meant,
+    `Misused` where there are none, and what `erase` raises.
+    """
+    rules = read_rules(settings.retention.value, settings.retention.origin)
+    if not rules:
+        raise Misused(
+            "there is no rule on retention",
+            action="Write a table [retention] into connector.toml; docs/PERSONAL_DATA.md shows it.",
+        )
+    warehouse = Warehouse(settings.folder)
+    if not warehouse.exists:
+        return Retained(tuple(Due(each, each.cutoff(now()), (), 0, 0) for each in rules))
+    warehouse.prepare()
+    dues = []
+    with opened(warehouse.work) as connection:
+        for rule in rules:
+            cutoff = rule.cutoff(now())
+            found = overdue(connection, rule.resource, rule.field, cutoff, rule.conditions)
+            dues.append(Due(rule, cutoff, found.ids, found.excepted, found.undated))
+    if not applies:
+        return Retained(tuple(dues))
+    ids = [id for due in dues for id in due.ids]
+    erased = erase_all(settings, [seed_of(id) for id in ids[:most]], now=now)
+    return Retained(tuple(dues), erased)

@@ -1,0 +1,174 @@
+"""Where somebody is: every table, file and batch that holds them, in counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from connector.catalog import CATALOG
+from connector.errors import LakehouseError, SpreadsheetError
+from connector.lakehouse.forget import InLakehouse, look_for
+from connector.ledger.erasures import Erasures
+from connector.ledger.journal_persons import InJournal, everything_kept
+from connector.ledger.ledger import Ledger
+from connector.privacy.finding import Known, find, seed_of
+from connector.privacy.folder_files import InFiles, search, tables_in
+from connector.privacy.receipt import Found, Place
+from connector.settings.model import Settings
+from connector.spreadsheet.persons import rows_about
+from connector.suppression.identifiers import Kind, token
+from connector.suppression.listed import Noticing, Suppressed
+from connector.suppression.person import Person, reduced
+from connector.warehouse.duckdb_file import opened
+from connector.warehouse.persons import Taken, every_version, named_rows, take_out
+from connector.warehouse.warehouse import WORK_FILE, Warehouse
+
+LAKEHOUSE = "lakehouse"
+"""What the shared lakehouse is called among the files."""
+
+
+def whereis(settings: Settings, asked: str) -> Found:
+    """Everything in the account's folder that holds the person with this address, or this record.
+
+    Nothing is changed or sent. Raises `Misused` for what is no address and no id, or is that of
+    too many people, and a `WarehouseError`.
+    """
+    known = find(settings, seed_of(asked))
+    return places_of(settings, known)
+
+
+def places_of(settings: Settings, known: Known) -> Found:
+    """Everything that holds somebody who is known already. Raises a `WarehouseError`."""
+    folder, person = settings.folder, known.person
+    if not folder.is_dir():
+        return Found({}, ())
+    journal, work = in_journal(folder, person), _in_work(folder, person)
+    files = search(folder, person)
+    lakehouse, not_reached = _in_lakehouse(settings, person)
+    places = [
+        *(Place(WORK_FILE, table, rows) for table, rows in work.rows.items()),
+        *(
+            Place(Ledger(folder).path.name, table, rows)
+            for table, rows in (+journal.counts).items()
+        ),
+        *_in_published(folder, person),
+        *files.places(folder),
+        *(Place(LAKEHOUSE, table, rows) for table, rows in sorted(lakehouse.rows.items())),
+    ]
+    return Found(
+        records={name: len(ids) for name, ids in known.records.items()},
+        places=tuple(places),
+        batches=tuple(sorted(journal.batches)),
+        by_hand=tuple(_by_hand(folder, person, journal, files)),
+        not_searched=(
+            *(str(each.relative_to(folder)) for each in files.not_searched),
+            *lakehouse.unreadable,
+            *not_reached,
+        ),
+        in_doubt=len(journal.in_doubt),
+        shared=known.shared,
+        mentions=tuple(sorted(work.mentions | journal.mentions)),
+    )
+
+
+def in_journal(folder: Path, person: Person) -> InJournal:
+    """What the journal holds of somebody; nothing where there is no ledger."""
+    with Ledger(folder) as ledger:
+        return Erasures(ledger).look(person) if ledger.exists else InJournal()
+
+
+def _in_work(folder: Path, person: Person) -> Taken:
+    warehouse = Warehouse(folder)
+    if not warehouse.exists:
+        return Taken()
+    with opened(warehouse.work) as connection:
+        return take_out(connection, person, None)
+
+
+def _in_lakehouse(settings: Settings, person: Person) -> tuple[InLakehouse, tuple[str, ...]]:
+    """What the lakehouse holds, and a sentence where it could not be asked: that keeps nobody from
+    looking at the rest.
+    """
+    try:
+        return look_for(settings, person), ()
+    except LakehouseError as error:
+        return InLakehouse(), (f"{LAKEHOUSE} ({error})",)
+
+
+def _in_published(folder: Path, person: Person) -> Iterator[Place]:
+    path = Warehouse(folder).published
+    counts = named_rows(path, person) if path.exists() else Counter[str]()
+    for table, rows in counts.items():
+        yield Place(path.name, table, rows)
+
+
+def _by_hand(folder: Path, person: Person, journal: InJournal, files: InFiles) -> Iterator[str]:
+    for path in files.by_hand:
+        yield f"{person.without(str(path.relative_to(folder)))} holds the person: correct it."
+    here = {each.name for each in files.tables}
+    for batch, name in sorted(journal.files.items()):
+        if name not in here:
+            yield (
+                f"The file {person.without(name)} of the push {batch}, and the report beside it,"
+                " are wherever they were put: look there."
+            )
+
+
+# -- Returned --------------------------------------------------------------------------------------
+# People who were erased and are here again, since an older state of the files was restored.
+#
+# They are known by the list of hashes alone: whatever in the files is on it, and was not taken out,
+# tells of one of them. Erasing them once more needs nobody to remember who they were.
+
+
+Identifier = tuple[Kind, str]
+
+
+def returned(settings: Settings) -> list[Person]:
+    """Everybody who was erased and whom the account's files hold again, each by what was found of
+    them. Raises a `WarehouseError`.
+    """
+    suppressed = Suppressed.of(settings.folder)
+    if suppressed is None:
+        return []
+    found: set[Identifier] = set()
+    for resource, record in _kept(settings):
+        noticing = Noticing(suppressed)
+        if reduced(CATALOG[resource], record, noticing) != record:
+            found |= noticing.met
+    for path in tables_in(settings.folder):
+        noticing = Noticing(suppressed)
+        try:
+            if rows_about(path, noticing).rows:
+                found |= noticing.met
+        except SpreadsheetError:
+            continue  # No table after all: whoever is in it is looked for as in any other file.
+    return _persons(settings, suppressed, found)
+
+
+def _kept(settings: Settings) -> Iterable[tuple[str, dict[str, object]]]:
+    """Every record and body that the account's databases hold, with its resource."""
+    warehouse = Warehouse(settings.folder)
+    if warehouse.exists:
+        warehouse.prepare()
+        with opened(warehouse.work) as connection:
+            yield from every_version(connection)
+    with Ledger(settings.folder) as ledger, ledger.reading() as journal:
+        yield from everything_kept(journal)
+
+
+def _persons(
+    settings: Settings, suppressed: Suppressed, found: Iterable[Identifier]
+) -> list[Person]:
+    """What was found, by the person that it was listed with."""
+    with Ledger(settings.folder) as ledger:
+        names = Erasures(ledger).listed()
+    theirs: dict[str, dict[Kind, set[str]]] = {}
+    for kind, value in found:
+        name = names[token(suppressed.key, kind, value)]
+        theirs.setdefault(name, {"id": set(), "email": set(), "phone": set()})[kind].add(value)
+    return [
+        Person(frozenset(each["id"]), frozenset(each["email"]), frozenset(each["phone"]))
+        for _, each in sorted(theirs.items())
+    ]

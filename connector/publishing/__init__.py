@@ -1,0 +1,1 @@
+"""Publish: models, audits and the read-only file for analysts."""

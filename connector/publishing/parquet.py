@@ -1,0 +1,150 @@
+"""Schemas of the published file as Parquet: one file for each table, the whole folder at once.
+
+The folder is made beside its place and then takes it, so that nobody finds half of it. One that no
+export made is never replaced.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from connector.errors import Misused, NothingPublished, UnknownName
+from connector.system.atomic_files import sync_folder
+from connector.warehouse.duckdb_file import naming_errors
+from connector.warehouse.query import tables, write_parquet
+from connector.warehouse.runs import Publication, published_in
+
+MANIFEST = "publication.json"
+"""The file by which an export's folder is known; it says what the export is of."""
+
+_FILE_NAME_CHARACTERS_MAX = 200
+_SWAP = 2
+_HERE = -100
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What was exported: the folder, and the tables as `schema.table`."""
+
+    folder: Path
+    tables: tuple[str, ...]
+
+
+def export(file: Path, folder: Path, schemas: Sequence[str] = ()) -> Exported:
+    """Write the tables and views of the schemas (default: all) of the published file to
+    `folder/SCHEMA/TABLE.parquet`, in the place of what an earlier export left there.
+
+    Raises `UnknownName` for a schema that the file does not have, `Misused` for a folder that no
+    export made, `NothingPublished`, and another `WarehouseError`.
+    """
+    if not file.exists():
+        raise NothingPublished(f"{file} is not there: nothing was published yet")
+    found = tables(file)
+    known = tuple(dict.fromkeys(each.partition(".")[0] for each in found))
+    for schema in schemas:
+        if schema not in known:
+            raise UnknownName("schema of the published file", schema, known)
+    wanted = tuple(t for t in found if not schemas or t.partition(".")[0] in schemas)
+    _check(folder)
+    with naming_errors(folder):
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Made by `mkdtemp`, it is its owner's alone from the beginning.
+        made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+        try:
+            targets = {
+                table: made / path for table, path in zip(wanted, _paths(wanted), strict=True)
+            }
+            for each in {target.parent for target in targets.values()}:
+                each.mkdir(mode=0o700)
+            write_parquet(file, targets)
+            manifest = _manifest(published_in(file), targets, made)
+            (made / MANIFEST).write_text(manifest, encoding="utf-8")
+            _close(made)
+            _take_place(made, folder)
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+    return Exported(folder, wanted)
+
+
+def _check(folder: Path) -> None:
+    """Refuse a folder that holds anything but an earlier export."""
+    with naming_errors(folder):
+        is_other = folder.is_symlink() or (folder.exists() and not folder.is_dir())
+        is_filled = folder.is_dir() and any(folder.iterdir())
+        if is_other or (is_filled and not (folder / MANIFEST).is_file()):
+            raise Misused(
+                f"{folder} is there already, and no export made it",
+                action="Name another folder with --parquet.",
+            )
+
+
+def _paths(tables: Sequence[str]) -> Iterator[Path]:
+    """Where each table's file is. A name that comes from a content type may be no name for a file,
+    and two of them may become the same.
+    """
+    taken: set[str] = set()
+    for table in tables:
+        schema, _, name = table.partition(".")
+        safe = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in name)
+        kept = safe = safe[:_FILE_NAME_CHARACTERS_MAX]
+        for number in count(2):
+            if f"{schema}/{kept}".lower() not in taken:
+                break
+            kept = f"{safe}-{number}"
+        taken.add(f"{schema}/{kept}".lower())
+        yield Path(schema) / f"{kept}.parquet"
+
+
+def _manifest(row: Publication | None, targets: dict[str, Path], folder: Path) -> str:
+    told = {
+        "publication": None if row is None else row.publication,
+        "true_of": None if row is None or row.true_of is None else row.true_of.isoformat(),
+        "tables": {name: str(path.relative_to(folder)) for name, path in targets.items()},
+    }
+    return json.dumps(told, indent=2) + "\n"
+
+
+def _close(folder: Path) -> None:
+    """Shut everything in the folder to others, and make it last through a power cut."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            path.chmod(0o600)
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+        else:
+            sync_folder(path)
+    sync_folder(folder)
+
+
+def _take_place(made: Path, folder: Path) -> None:
+    """Put the new folder in the old one's place; afterwards `made` is the old one, if any."""
+    if not folder.exists() or not any(folder.iterdir()):
+        made.replace(folder)
+    elif not _swap(made, folder):
+        # No system call swaps two folders here: for an instant there is none.
+        aside = Path(f"{made}.old")
+        folder.rename(aside)
+        made.rename(folder)
+        aside.rename(made)
+    sync_folder(folder.parent)
+
+
+def _swap(one: Path, other: Path) -> bool:
+    """Swap two folders in one step; False where the system has no such step."""
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        call = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):
+        return False
+    done = call(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _SWAP)
+    return bool(done == 0)

@@ -1,0 +1,350 @@
+"""One publication: copy, build, check, put in place; or the reason why analysts keep what they
+have.
+
+The work file is held for the copy alone. A crash at any point leaves the old file or the new one:
+until the rename nothing of the draft is seen, and a draft that was left is overwritten. Two
+publishers take turns (`lock.py`), so that the later one publishes what is the later state.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from connector.errors import ConnectorError, PublishingRefused, WarehouseBusy, WarehouseError
+from connector.lakehouse.attaching import Place
+from connector.lakehouse.share import Sent, send_and_record
+from connector.publishing.build import build
+from connector.publishing.folder import load_project
+from connector.publishing.mask import Mask, write_masked
+from connector.publishing.project import Building, Built, Project
+from connector.settings.layers import SEEDS_FOLDER
+from connector.settings.model import Settings
+from connector.system.log import new_id
+from connector.warehouse.duckdb_file import naming_errors
+from connector.warehouse.runs import Publication, published_in
+from connector.warehouse.snapshot import copy_work, put_in_place, record, remove
+from connector.warehouse.warehouse import Warehouse
+
+# -- Lock ------------------------------------------------------------------------------------------
+# One publisher at a time: a lock that the system takes back from a process that dies.
+#
+# *Instead of* a lease of the ledger: nothing is sent while the file is published, so that nobody
+# needs to know beforehand, and a publisher that was killed is out of the way at once.
+
+
+LOCK_FILE = "publishing.lock"
+
+WAIT_SECONDS = 900.0
+"""For how long one publisher waits for another: longer than any build that is well."""
+
+_RETRY_SECONDS = 0.05
+
+
+@contextmanager
+def alone(folder: Path, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
+    """Publish in the folder while nobody else does; whoever waited finds what the other left.
+
+    Raises `WarehouseBusy` after `wait_seconds`, and another `WarehouseError` where the folder
+    cannot be written to.
+    """
+    path = folder / LOCK_FILE
+    with naming_errors(path):
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        _wait(path, handle, wait_seconds)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _wait(path: Path, handle: int, wait_seconds: float) -> None:
+    until = time.monotonic() + wait_seconds
+    while True:
+        try:
+            # Bound to this opening of the file and to no process, so that threads wait as well.
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                raise WarehouseBusy(
+                    f"{path} has been held by another process that publishes for"
+                    f" {wait_seconds:.0f} s",
+                    action="Wait until it has ended, or end it, then run 'connector publish'.",
+                ) from None
+            time.sleep(_RETRY_SECONDS)
+        else:
+            return
+
+
+# -- Publishing ------------------------------------------------------------------------------------
+#
+
+
+_DRAFT, _MASKED = ".publishing", ".masking"
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A file that analysts see now, and its record; `built` is None where a draft was published
+    that had been prepared before. `shared` is what became of it in the lakehouse, None where there
+    is none.
+    """
+
+    file: Path
+    publication: Publication
+    built: Built | None = None
+    shared: Sent | None = None
+
+    @property
+    def unshared(self) -> ConnectorError | None:
+        """What kept the file from the lakehouse; None where nothing did."""
+        return None if self.shared is None else self.shared.error
+
+    def as_json(self) -> dict[str, Any]:
+        """The publication as `--json` prints it; moments as ISO 8601."""
+        row = self.publication
+        shared = {} if self.shared is None else {"lakehouse": self.shared.as_json()}
+        return {
+            "outcome": row.outcome,
+            "file": str(self.file),
+            "true_of": row.true_of.isoformat() if row.true_of is not None else None,
+            "models": row.models,
+            "checks": row.checks,
+            "failed_checks": list(row.failed_checks),
+            "personal": row.personal,
+            "bytes": row.bytes,
+            "seconds": row.seconds,
+            **shared,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A draft that waits to be put in place by `publish(prepared=publication)`, or is refused
+    then, where `built.blocking` is not empty.
+    """
+
+    publication: str
+    file: Path
+    built: Built
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def publish(
+    settings: Settings,
+    *,
+    select: Sequence[str] = (),
+    prepared: str | None = None,
+    keeps_draft: bool = False,
+    run_id: str | None = None,
+    watch: Building | None = None,
+    shares: bool = True,
+    now: Callable[[], datetime] = _now,
+) -> Published:
+    """Make what has landed visible to analysts, with its models, at once.
+
+    Models that `select` does not mean are carried over from the published file, or built as well
+    where personal columns are dropped or hashed. `prepared` names a draft to put in place as it is;
+    where it is gone, or something later was published since, the publication is made from the
+    beginning. A draft that is refused is removed, unless it `keeps_draft`. `run_id` is the run that
+    publishes. What was published goes to the lakehouse as well, where there is one and it `shares`;
+    what keeps it from that is in the result, and the file stays published.
+
+    Raises `PublishingRefused` where checks that block have failed, a `ModelError` where a model
+    cannot be built, and a `WarehouseError` where a file cannot be written; the published file is
+    then as it was, and the reason is in `sync.publications`.
+    """
+    _check_landed(settings)
+    with alone(settings.folder):
+        work = _Publishing(settings, run_id, watch, now)
+        with work.recorded(keeps_draft=keeps_draft):
+            built = None
+            if prepared is None or not work.takes_up(prepared):
+                built = work.draw_up(select)
+            done = work.put_in_place(built)
+    # Others may publish meanwhile: what is shared is the file as it is when its turn has come.
+    if not shares or Place.of(settings) is None:
+        return done
+    return replace(done, shared=send_and_record(settings, now))
+
+
+def prepare(
+    settings: Settings,
+    *,
+    select: Sequence[str] = (),
+    run_id: str | None = None,
+    watch: Building | None = None,
+    now: Callable[[], datetime] = _now,
+) -> Prepared:
+    """Draw up a draft, build and check its models, and leave it to be published.
+
+    Raises a `ModelError` or a `WarehouseError`; a check that fails is told and raises nothing.
+    """
+    _check_landed(settings)
+    with alone(settings.folder):
+        work = _Publishing(settings, run_id, watch, now)
+        with work.recorded(keeps_draft=True):
+            return work.leave(work.draw_up(select))
+
+
+def project_of(settings: Settings) -> Project:
+    """The models, with the account's own seeds over those that are shipped."""
+    seeds = settings.folder / SEEDS_FOLDER
+    return load_project(seeds=seeds if seeds.is_dir() else None)
+
+
+def _check_landed(settings: Settings) -> None:
+    if not Warehouse(settings.folder).exists:
+        raise WarehouseError(
+            f"nothing was ever landed in {settings.folder}",
+            action="Run 'connector pull' first, or check CONNECTOR_DATA_DIR.",
+        )
+
+
+class _Publishing:
+    """One publication under way, alone in its folder."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        run_id: str | None,
+        watch: Building | None,
+        now: Callable[[], datetime],
+    ) -> None:
+        warehouse = Warehouse(settings.folder)
+        self._settings, self._watch, self._now = settings, watch, now
+        self._mask = Mask.of(settings)
+        self._work, self._target = warehouse.work, warehouse.published
+        self._draft = self._target.with_name(self._target.name + _DRAFT)
+        self._masked = self._target.with_name(self._target.name + _MASKED)
+        started_at = now()
+        self._row = Publication(
+            new_id(started_at),
+            started_at,
+            run_id=run_id,
+            personal=settings.publish_personal.value,
+        )
+
+    @contextmanager
+    def recorded(self, *, keeps_draft: bool) -> Iterator[None]:
+        """Record what goes wrong, where that can be done, and leave no draft behind."""
+        try:
+            yield
+        except BaseException as error:
+            # A draft that is not whole is of no use to anybody.
+            if not (keeps_draft and isinstance(error, PublishingRefused)):
+                with suppress(WarehouseError):
+                    remove(self._draft)
+            with suppress(WarehouseError):
+                remove(self._masked)
+                if isinstance(error, ConnectorError):
+                    outcome = "refused" if isinstance(error, PublishingRefused) else "failed"
+                    self._end(outcome, error_code=error.code, message=str(error))
+                    record(self._work, self._row)
+            raise
+
+    def draw_up(self, select: Sequence[str]) -> Built:
+        """Copy the work file, and build and check the models in the copy."""
+        remove(self._draft)
+        remove(self._masked)
+        is_plain = self._settings.models.value == "off"
+        if is_plain and self._mask is None:
+            # Nothing can refuse it and nothing is to be added: its record is written beforehand.
+            self._end("published")
+        self._row = copy_work(self._work, self._draft, self._row, self._target)
+        if is_plain:
+            return Built((), ())
+        built = build(
+            self._draft,
+            project_of(self._settings),
+            **self._taken_over(select),
+            watch=self._watch,
+        )
+        failed = tuple(each.name for each in (*built.blocking, *built.warnings))
+        self._row = replace(
+            self._row, models=len(built.models), checks=len(built.checks), failed_checks=failed
+        )
+        return built
+
+    def _taken_over(self, select: Sequence[str]) -> dict[str, Any]:
+        """What is selected, and the file that all else is carried over from; everything is selected
+        where the published file or this one has personal columns dropped or hashed. Tokens are no
+        values, and what is masked goes by how the models are made now.
+        """
+        if not select or not self._target.exists():
+            return {"select": select}
+        shown = published_in(self._target)
+        is_plain = shown is not None and shown.personal == self._row.personal == "keep"
+        return {"select": select, "carry_from": self._target} if is_plain else {"select": ()}
+
+    def takes_up(self, prepared: str) -> bool:
+        """Go on with a draft that was left, if it is whole and nothing later was published.
+
+        Raises `PublishingRefused` where its checks had failed.
+        """
+        row, shown = published_in(self._draft), published_in(self._target)
+        if row is None or row.publication != prepared or row.outcome not in ("built", "refused"):
+            return False
+        if shown is not None and shown.started_at > row.started_at:
+            return False
+        self._row = replace(row, personal=self._row.personal, error_code=None, message=None)
+        if row.outcome == "refused":
+            raise PublishingRefused([(name, None) for name in row.failed_checks])
+        return True
+
+    def leave(self, built: Built) -> Prepared:
+        """Leave the draft, with what came of its checks written down in it."""
+        row = self._row
+        if built.blocking:
+            refusal = PublishingRefused([(each.name, each.failing) for each in built.blocking])
+            names = tuple(each.name for each in built.blocking)
+            row = replace(row, outcome="refused", failed_checks=names)
+            row = replace(row, error_code=refusal.code, message=str(refusal))
+            # Whether or not anybody goes on with the draft, it is known why there is no new file.
+            record(self._work, row)
+        else:
+            row = replace(row, outcome="built")
+        record(self._draft, row)
+        return Prepared(row.publication, self._draft, built)
+
+    def put_in_place(self, built: Built | None) -> Published:
+        """Refuse the draft, or make it the published file, without what is not to be in it."""
+        if built is not None and built.blocking:
+            raise PublishingRefused([(each.name, each.failing) for each in built.blocking])
+        if self._row.outcome != "published":
+            self._end("published")
+            record(self._draft, self._row)
+        finished = self._draft
+        if self._mask is not None:
+            write_masked(self._draft, self._masked, self._mask, self._project())
+            remove(self._draft)
+            finished = self._masked
+        size = put_in_place(finished, self._target)
+        self._end("published", bytes=size)
+        # It is published, recorded or not: the next publication finds the record in the file.
+        with suppress(WarehouseError):
+            record(self._work, self._row)
+        return Published(self._target, self._row, built)
+
+    def _project(self) -> Project | None:
+        return None if self._settings.models.value == "off" else project_of(self._settings)
+
+    def _end(self, outcome: str, **more: Any) -> None:
+        ended = self._now()
+        self._row = replace(
+            self._row,
+            outcome=outcome,
+            ended_at=ended,
+            seconds=(ended - self._row.started_at).total_seconds(),
+            **more,
+        )

@@ -1,0 +1,191 @@
+"""Planning: what a pull would cost, and what a schedule of pulls would cost by the month's end.
+
+A plan sends a few requests of its own and lands nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from math import ceil
+from typing import Any
+
+from connector.catalog import declaration
+from connector.catalog.resource import Declaration
+from connector.client.client import Client
+from connector.engine.bookmark import Stream
+from connector.engine.commands import PER_PAGE
+from connector.engine.comparison import Price, listed_ids, price
+from connector.engine.quota import Month, midnight
+from connector.errors_api import Forbidden
+from connector.pulls.driver import Drive, World
+from connector.pulls.outcome import Progress, Watch, plain
+from connector.pulls.run_context import PLAN_LEASE, Visit, select, visiting
+from connector.settings.model import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """What pulling every so often would send until the month ends: `pulls` of them, at least
+    `quiet_requests` each, and `changes_a_day` records to read as they change.
+    """
+
+    every_seconds: float
+    pulls: int
+    quiet_requests: int
+    changes_a_day: float
+    requests: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlanReport:
+    """What a pull would find and send, by resource, and what the plan itself has sent.
+
+    `limit_per_minute` is the limit as the API told it, None where it did not; `month` is what the
+    month has come to. `skipped` are resources that the key may not read.
+    """
+
+    prices: dict[str, Price]
+    skipped: tuple[str, ...]
+    spent: int
+    limit_per_minute: int | None
+    month: Month | None
+    schedule: Schedule | None = None
+
+    @property
+    def requests(self) -> int:
+        """Requests that the pull would send, in all."""
+        return sum(each.requests for each in self.prices.values())
+
+    @property
+    def minutes(self) -> float | None:
+        """How long that takes at the present limit, if it is known."""
+        return self.requests / self.limit_per_minute if self.limit_per_minute else None
+
+    @property
+    def month_share(self) -> float | None:
+        """The requests as a part of the month's, if the plan's figure is known."""
+        limit = self.month.limit if self.month is not None else None
+        return self.requests / limit if limit else None
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as `--json` prints it."""
+        return {
+            "requests": self.requests,
+            "minutes": self.minutes,
+            "month_share": self.month_share,
+            "limit_per_minute": self.limit_per_minute,
+            "spent": self.spent,
+            "resources": {
+                name: {**asdict(each), "requests": each.requests}
+                for name, each in self.prices.items()
+            },
+            "skipped": list(self.skipped),
+            "month": None if self.month is None else plain(asdict(self.month)),
+            "schedule": None if self.schedule is None else asdict(self.schedule),
+        }
+
+
+async def plan(
+    settings: Settings,
+    resources: Sequence[str] = (),
+    *,
+    every: timedelta | None = None,
+    watch: Watch | None = None,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    connect: Callable[..., Client] = Client,
+) -> PlanReport:
+    """What a pull of the resources (default: all) would cost now, and every so often with `every`.
+
+    Raises what ends a pull, but for a missing scope, which skips the resource.
+    """
+    names = select(resources)
+    prices: dict[str, Price] = {}
+    skipped: list[str] = []
+    visit = visiting(settings, "plan", lease=PLAN_LEASE, watch=watch, now=now, connect=connect)
+    async with visit as visited:
+        world = visited.world
+        for name in names:
+            world.watch.began(name)
+            try:
+                prices[name] = await _price(world, name)
+            except Forbidden:
+                skipped.append(name)
+        month = await _month(visited)
+        schedule = None
+        if every is not None:
+            schedule = await _schedule(world, prices, every, month, now())
+    return PlanReport(
+        prices=prices,
+        skipped=tuple(skipped),
+        spent=world.tally.requests,
+        limit_per_minute=world.client.pace.limit,
+        month=month,
+        schedule=schedule,
+    )
+
+
+async def _price(world: World, name: str) -> Price:
+    """The price of one resource, over all its streams that are known."""
+    whole = Price(0, 0, 0, 0, 0, 0)
+    for stream in await _streams(world, declaration(name)):
+        bookmark = await world.bookmark(stream)
+        steps = price(stream.resource, bookmark)
+        each = await Drive(world, stream, Progress()).to_its_end(steps)
+        whole = Price(
+            total=whole.total + each.total,
+            changed=whole.changed + each.changed,
+            deleted=whole.deleted + each.deleted,
+            queued=whole.queued + each.queued,
+            lists=whole.lists + each.lists,
+            details=whole.details + each.details,
+            is_first=whole.is_first or each.is_first,
+        )
+    return whole
+
+
+async def _streams(world: World, resource: Declaration) -> tuple[Stream, ...]:
+    """The streams of a resource, with those of parents that were never landed."""
+    if resource.parent is None:
+        return (Stream(resource),)
+    parents = Stream(declaration(resource.parent))
+    ids = await Drive(world, parents, Progress()).to_its_end(listed_ids(parents.resource))
+    return tuple(Stream(resource, id) for id in ids)
+
+
+async def _month(visit: Visit) -> Month:
+    """What the month has come to, with this plan's own requests."""
+    await visit.turn.purse.settle()
+    terms, purse = visit.turn.spender.terms, visit.turn.purse
+    return await asyncio.to_thread(visit.turn.ledger.month, terms, purse.today)
+
+
+async def _schedule(
+    world: World,
+    prices: dict[str, Price],
+    every: timedelta,
+    month: Month,
+    now: datetime,
+) -> Schedule:
+    """The cost until the month's end, if records go on changing as they did since the last pull."""
+    quiet, changes_a_day = 0, 0.0
+    for name, each in prices.items():
+        for stream in await world.streams(declaration(name)):
+            quiet += _quiet_requests(stream, each)
+        proven_at = (await asyncio.to_thread(world.warehouse.standing_of, name)).proven_at
+        if proven_at is not None and now > proven_at:
+            days = max((now - proven_at) / timedelta(days=1), 1 / 24)
+            changes_a_day += each.changed / days
+    left = max(timedelta(0), midnight(month.period.ends) - now)
+    pulls = ceil(left / every)
+    requests = pulls * quiet + round(changes_a_day * (left / timedelta(days=1)))
+    return Schedule(every.total_seconds(), pulls, quiet, changes_a_day, requests)
+
+
+def _quiet_requests(stream: Stream, whole: Price) -> int:
+    """What a pull of the stream sends when nothing has changed."""
+    if not stream.resource.sortable:
+        return max(1, ceil(whole.total / PER_PAGE))
+    return 1 if stream.resource.lists_cursor else 2

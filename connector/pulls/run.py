@@ -1,0 +1,389 @@
+"""One run: bring resources up to date, one after another, and publish what landed.
+
+It names how each resource ended and lets one resource's failure harm no other. What to read is
+the engine's decision (`engine/pull.py`), and doing it is `driver.py`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import TypeVar
+
+from connector.catalog import CATALOG, declaration
+from connector.catalog.resource import Declaration
+from connector.client.client import Client
+from connector.engine import commands
+from connector.engine import pull as engine
+from connector.engine.bookmark import Stream
+from connector.engine.pull import Manner, Pulled
+from connector.engine.quota import Month
+from connector.errors import ConnectorError, Misused, WarehouseError
+from connector.errors_api import Forbidden, NotTheApi, Stopped, Unauthorized, Unreachable
+from connector.publishing.project import Building
+from connector.publishing.publication import Published, publish
+from connector.pulls.driver import Drive
+from connector.pulls.outcome import Progress, PullReport, ResourceOutcome, RunOutcome, Watch
+from connector.pulls.run_context import Visit, select, visiting
+from connector.settings.model import Settings
+from connector.warehouse.runs import ResourceRun
+from connector.warehouse.state import StreamState
+
+PullManner = Manner
+"""The name that what is asked of a pull has outside, where pushing has a manner as well."""
+
+# Errors that every further request would meet as well.
+_FATAL = (Unauthorized, Stopped, Unreachable, WarehouseError, NotTheApi)
+
+_THE_LEAST = Manner()
+
+
+async def pull(
+    settings: Settings,
+    resources: Sequence[str] = (),
+    *,
+    manner: Manner = _THE_LEAST,
+    ids: Sequence[str] | Mapping[str, Sequence[str]] = (),
+    budget: int | None = None,
+    asks_anyway: bool = False,
+    publishes: bool = True,
+    watch: Watch | None = None,
+    building: Building | None = None,
+    command: str = "pull",
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    connect: Callable[..., Client] = Client,
+) -> PullReport:
+    """Bring the landing of the resources (default: all) up to date and publish it.
+
+    `manner` asks for more than the least; its `scrub_requests` are shared out among the resources
+    by their size. `ids` reads those records of one resource and nothing else, or by resource those
+    of several. At most `budget` requests are sent, retries among them. `asks_anyway` asks the API
+    even where it said that the month is spent. What landed is published in the end, with models
+    told to `building` as they are built, unless somebody else `publishes` it. `connect` makes the
+    client; another may have a clock, waits and limits of its own.
+
+    Raises `UnknownName` for a resource that does not exist, `Misused` for a budget of nothing and
+    for ids of no single resource, `SettingsError` for a missing address or key, `LeaseHeld` while
+    another pull of the account is under way, and `WarehouseError` where nothing could be recorded;
+    every other end is in the report.
+    """
+    names = select(tuple(ids) if isinstance(ids, Mapping) else resources)
+    if not isinstance(ids, Mapping):
+        if ids and len(names) != 1:
+            raise Misused("ids were given, and not the one resource that they belong to")
+        ids = {names[0]: ids} if ids else {}
+    wanted = {name: tuple(dict.fromkeys(each)) for name, each in ids.items()}
+    visit = visiting(
+        settings,
+        command,
+        budget=budget,
+        asks_anyway=asks_anyway,
+        watch=watch,
+        now=now,
+        connect=connect,
+    )
+    async with visit as visited:
+        pulling = _Pull(visited, manner, wanted)
+        if publishes:
+            pulling.publish = partial(
+                publish, settings, run_id=visited.run.run_id, watch=building, now=now
+            )
+        return await pulling.through(names)
+
+
+class _Pull:
+    """One pull under way."""
+
+    def __init__(self, visit: Visit, manner: Manner, ids: Mapping[str, tuple[str, ...]]) -> None:
+        self._world, self._turn, self._run = visit.world, visit.turn, visit.run
+        self._warehouse, self._notices = visit.world.warehouse, visit.notices
+        self._manner, self._ids = manner, ids
+        self._scrubs: dict[str, int] = {}
+        self._started = time.monotonic()
+        self.publish: Callable[[], Published] | None = None
+        # What was counted before the resource whose turn it is.
+        self._before = replace(self._world.tally)
+
+    async def through(self, names: tuple[str, ...]) -> PullReport:
+        """Pull the resources one after another; record the end and publish."""
+        await asyncio.to_thread(self._warehouse.begin, self._run)
+        done: dict[str, ResourceRun] = {}
+        fatal: ConnectorError | None = None
+        standing = {
+            name: await asyncio.to_thread(self._warehouse.standing_of, name) for name in names
+        }
+        self._scrubs = _shares(self._manner.scrub_requests, {n: standing[n].live for n in names})
+        for name in _most_in_need_first(names, standing):
+            self._world.watch.began(name)
+            self._before = replace(self._world.tally)
+            if fatal is None:
+                done[name], fatal = await self._resource(name)
+            else:
+                done[name] = await self._ended(name, None, "not_started", None, Progress())
+            self._world.watch.ended(done[name])
+        month = await self._settle()
+        outcome, fatal = await self._end(self._outcome(done, fatal), fatal)
+        published, unpublished = await self._publish(outcome)
+        if unpublished is not None:
+            # A run that was stopped stays so: the next one goes on, and publishes. Any other has
+            # failed, since analysts do not see what it brought.
+            if outcome != "stopped":
+                outcome, fatal = "failed", unpublished
+            outcome, fatal = await self._end(outcome, fatal, unpublished)
+        tally = self._world.tally
+        return PullReport(
+            outcome=outcome,
+            run_id=self._run.run_id,
+            seconds=time.monotonic() - self._started,
+            waited_seconds=tally.waited_seconds,
+            requests=tally.requests,
+            rate_limited=tally.rate_limited,
+            resources={name: done[name] for name in names},
+            error=fatal,
+            month=month,
+            published=published,
+            unpublished=unpublished,
+            notices=self._notices,
+        )
+
+    async def _publish(self, outcome: RunOutcome) -> tuple[Published | None, ConnectorError | None]:
+        """Publish what a run has landed that did not fail; what is published shows how it ended.
+        The error says why it could not be.
+        """
+        if outcome == "failed" or self.publish is None:
+            return None, None
+        await asyncio.to_thread(self._warehouse.release)
+        try:
+            return await asyncio.to_thread(self.publish), None
+        except ConnectorError as error:
+            return None, error
+
+    async def _settle(self) -> Month | None:
+        """Write down what was spent, and copy it for analysts; None where that failed, which is
+        no reason to call the pull a failure.
+        """
+        purse, ledger, terms = self._turn.purse, self._turn.ledger, self._turn.spender.terms
+        purse.limit_per_minute = self._world.client.pace.limit
+        try:
+            await purse.settle()
+            day = terms.billing_day
+            await asyncio.to_thread(self._warehouse.copy_quota, ledger.uses, day)
+            return await asyncio.to_thread(ledger.month, terms, purse.today)
+        except WarehouseError:
+            return None
+
+    async def _end(
+        self,
+        outcome: RunOutcome,
+        fatal: ConnectorError | None,
+        unpublished: ConnectorError | None = None,
+    ) -> tuple[RunOutcome, ConnectorError | None]:
+        """Record how the run ended, and return it; it ended even if that cannot be recorded."""
+        messages = dict.fromkeys(str(e) for e in (fatal, unpublished) if e is not None)
+        tally = self._world.tally
+        ended = replace(
+            self._run,
+            ended_at=self._world.now(),
+            outcome=outcome,
+            seconds=time.monotonic() - self._started,
+            waited_seconds=tally.waited_seconds,
+            requests=tally.requests,
+            rate_limited=tally.rate_limited,
+            error_code=fatal.code if fatal else None,
+            message="; ".join(messages) or None,
+            month_share=self._share(tally.requests),
+        )
+        try:
+            await asyncio.to_thread(self._warehouse.end, ended)
+        except WarehouseError as error:
+            return "failed", fatal or error
+        return outcome, fatal
+
+    def _share(self, requests: int) -> float | None:
+        """The requests as a part of the month's, where the plan's figure is known."""
+        allowance = self._turn.spender.terms.monthly_requests
+        return None if allowance is None else requests / allowance
+
+    async def _resource(self, name: str) -> tuple[ResourceRun, ConnectorError | None]:
+        """Pull one resource; the error is one that ends the run."""
+        progress = Progress()
+        before: datetime | None = None
+        error: ConnectorError | None = None
+        outcome: ResourceOutcome = "done"
+        try:
+            streams = await self._streams(declaration(name))
+            before = await self._proven_at(streams)
+            shares = _shares(self._scrubs.get(name, 0), {each.name: 1 for each in streams})
+            for stream in streams:
+                if not self._ids:
+                    progress.add(await self._stream(stream, progress, shares[stream.name]))
+            if self._ids:
+                await self._records(name, streams, progress)
+        except ConnectorError as raised:
+            error, outcome = raised, _named(raised)
+        done = await self._ended(name, before, outcome, error, progress)
+        return done, error if isinstance(error, _FATAL) else None
+
+    async def _streams(self, resource: Declaration) -> tuple[Stream, ...]:
+        """The streams of a resource; its parents are pulled first if they never were."""
+        if resource.parent is not None:
+            parents = Stream(declaration(resource.parent))
+            if (await self._world.bookmark(parents)).proven_at is None:
+                await self._stream(parents, Progress(), 0)
+        return await self._world.streams(resource)
+
+    async def _stream(self, stream: Stream, progress: Progress, scrubs: int) -> Pulled:
+        bookmark = await self._world.bookmark(stream)
+        manner = replace(self._manner, scrub_requests=scrubs)
+        steps = engine.pull(stream.resource, bookmark, manner)
+        return await Drive(self._world, stream, progress).to_its_end(steps)
+
+    async def _records(self, name: str, streams: tuple[Stream, ...], progress: Progress) -> None:
+        """Read the ids alone. Of a resource with parents only those that are landed can be read,
+        since no address of the API finds a record without its parent; the others are told.
+        """
+        wanted = self._ids[name]
+        unknown, told = set(wanted), list[str]()
+        for stream in streams:
+            ids = wanted
+            if stream.parent is not None:
+                looked = commands.Between(None, None)
+                held = await asyncio.to_thread(self._warehouse.look, stream, looked)
+                ids = tuple(id for id in ids if id in held)
+            unknown -= set(ids)
+            if ids:
+                steps = engine.pull_ids(await self._world.bookmark(stream), ids)
+                pulled = await Drive(self._world, stream, progress).to_its_end(steps)
+                progress.add(pulled)
+                if pulled.reason is not None and pulled.reason != engine.ONLY_THESE:
+                    told.append(pulled.reason)
+        if unknown:
+            named = ", ".join(sorted(unknown))
+            told.append(f"not landed, so that its parent is unknown: {named}")
+        progress.reason = "; ".join(told) or engine.ONLY_THESE
+
+    async def _proven_at(self, streams: tuple[Stream, ...]) -> datetime | None:
+        """The least of the streams' bookmarks; None if one was never loaded."""
+        moments = [(await self._world.bookmark(stream)).proven_at for stream in streams]
+        known = [each for each in moments if each is not None]
+        return min(known) if known and len(known) == len(moments) else None
+
+    async def _ended(
+        self,
+        name: str,
+        before: datetime | None,
+        outcome: ResourceOutcome,
+        error: ConnectorError | None,
+        progress: Progress,
+    ) -> ResourceRun:
+        """Record how the resource ended; what cannot be recorded is told all the same."""
+        fates, tally = progress.fates, self._world.tally
+        done = ResourceRun(
+            resource=name,
+            outcome=outcome,
+            proven=False,
+            requests=tally.of(name),
+            lists=tally.lists(name),
+            details=tally.details(name),
+            new=fates.new,
+            changed=fates.changed,
+            unchanged=fates.unchanged,
+            deleted=fates.deleted,
+            live=0,
+            total=progress.total,
+            pending=0,
+            bookmark_before=before,
+            bookmark_after=before,
+            error_code=error.code if error else progress.code,
+            message=str(error) if error else progress.reason,
+            sweeps=tally.towards(name, "sweep"),
+            scrubs=tally.towards(name, "scrub"),
+            waited_seconds=tally.waited_seconds - self._before.waited_seconds,
+            rate_limited=tally.rate_limited - self._before.rate_limited,
+            month_share=self._share(tally.of(name)),
+        )
+        try:
+            done = _with_standing(done, await asyncio.to_thread(self._warehouse.standing_of, name))
+            if outcome == "done" and not self._ids:
+                done = _judged(done, progress.is_proven)
+            elif outcome == "done" and progress.reason != engine.ONLY_THESE:
+                done = replace(done, outcome="partial")
+            done = await asyncio.to_thread(self._warehouse.end_resource, self._run.run_id, done)
+        except WarehouseError:
+            if error is None:
+                raise
+        return done
+
+    @staticmethod
+    def _outcome(done: dict[str, ResourceRun], fatal: ConnectorError | None) -> RunOutcome:
+        if isinstance(fatal, Stopped):
+            return "stopped"
+        outcomes = {each.outcome for each in done.values()}
+        if fatal is not None or not outcomes & {"done", "partial"}:
+            return "failed"
+        return "done" if outcomes == {"done"} else "partial"
+
+
+def _named(error: ConnectorError) -> ResourceOutcome:
+    """The name for a resource's end by an error."""
+    if isinstance(error, Forbidden):
+        return "skipped"
+    return "stopped" if isinstance(error, Stopped) else "failed"
+
+
+def _with_standing(done: ResourceRun, standing: StreamState) -> ResourceRun:
+    return replace(
+        done,
+        live=standing.live,
+        pending=standing.pending,
+        bookmark_after=standing.proven_at,
+        lateness_seconds=standing.lateness_seconds,
+        oldest_read_at=standing.oldest_read_at,
+    )
+
+
+def _judged(done: ResourceRun, is_proven: bool) -> ResourceRun:
+    """Done is what is proven and leaves nothing to be read; anything less is partial."""
+    if is_proven and not done.pending:
+        return replace(done, proven=True)
+    message = done.message
+    if done.pending and message is None:
+        message = f"{done.pending} records could not be read and stay queued"
+    return replace(done, outcome="partial", message=message)
+
+
+def _most_in_need_first(
+    names: tuple[str, ...], standing: Mapping[str, StreamState]
+) -> tuple[str, ...]:
+    """The names, those first that were proven longest ago, or never; parents before children.
+
+    So a budget too small for all of them is not spent on the same ones each time.
+    """
+
+    def need(name: str) -> datetime:
+        return standing[name].proven_at or datetime.min.replace(tzinfo=UTC)
+
+    ordered: list[str] = []
+    for name in sorted(names, key=need):
+        parent = CATALOG[name].parent
+        if parent in names and parent not in ordered:
+            ordered.append(parent)
+        if name not in ordered:
+            ordered.append(name)
+    return tuple(ordered)
+
+
+K = TypeVar("K")
+
+
+def _shares(whole: int, sizes: Mapping[K, int]) -> dict[K, int]:
+    """The whole dealt out by size, to the last one; everything is 0 where there are no sizes."""
+    left, size_left, shares = whole, sum(sizes.values()), {}
+    for each, size in sizes.items():
+        shares[each] = round(left * size / size_left) if size_left else 0
+        left, size_left = left - shares[each], size_left - size
+    return shares

@@ -1,0 +1,171 @@
+"""How a batch goes and how it ended: who watches, what a person decides, and the report."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import astuple, dataclass, field, fields
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from connector.engine.push_plan import RowProblem
+from connector.engine.push_states import RowOutcome
+from connector.engine.quota import Month
+from connector.errors import ConnectorError
+from connector.ledger.journal_reads import RowRecord, moment
+from connector.pulls.outcome import RunOutcome
+from connector.system.spill_file import Kept
+
+GOOD: frozenset[RowOutcome] = frozenset(("created", "updated", "converted", "unchanged"))
+"""Outcomes that nobody needs to look at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A person's word that the row was applied, and made or changed this record."""
+
+    record_id: str
+
+
+Decision = Literal["look", "resend", "drop"] | Declared
+"""What a person decides of a row in doubt: look for it again, send it again, give it up, or say
+which record it is.
+"""
+
+
+class BatchWatch(Protocol):
+    """Somebody who watches a batch; called between requests, so it must not block."""
+
+    def began(self, batch: str, rows: int) -> None:
+        """The work begins: so many rows have not ended yet."""
+
+    def moved(self, ended: int, rows: int, requests: int) -> None:
+        """A row has come as far as it can for now: so many have ended of those."""
+
+    def waiting(self, until: datetime, rows: int) -> None:
+        """Only rows in doubt are left, and nothing can be said of them before that moment."""
+
+
+class UnwatchedBatch:
+    """Nobody watches."""
+
+    def began(self, batch: str, rows: int) -> None:
+        """Ignore it."""
+
+    def moved(self, ended: int, rows: int, requests: int) -> None:
+        """Ignore it."""
+
+    def waiting(self, until: datetime, rows: int) -> None:
+        """Ignore it."""
+
+
+_ROW_FIELDS = tuple(each.name for each in fields(RowRecord) if each.name != "problems")
+
+
+class EndedRows:
+    """How the rows of a batch stand, in their order: put aside under the folder as they are read
+    from the journal, and counted by their outcomes.
+    """
+
+    def __init__(self, folder: Path, rows: Iterable[RowRecord]) -> None:
+        self.rows: Kept[RowRecord] = Kept(folder, _packed, _unpacked)
+        self.counts: Counter[RowOutcome] = Counter()
+        for row in rows:
+            self.rows.add(row)
+            self.counts[row.outcome] += 1
+
+    @property
+    def are_well(self) -> bool:
+        """Whether nobody needs to look at any of them."""
+        return self.counts.keys() <= GOOD
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReport:
+    """How a run at a batch ended, and how each of its rows stands.
+
+    `ended` are the rows. `error` is what ended it early, if anything did. `unlanded` counts the
+    answers that could not be landed at once, and that the next pull brings. `month` is what the
+    month's requests had come to, None where that could not be read. `unpublished` is why analysts
+    do not see yet what a person has settled.
+    """
+
+    outcome: RunOutcome
+    batch: str
+    ended: EndedRows = field(repr=False)
+    requests: int
+    seconds: float
+    waited_seconds: float
+    rate_limited: int
+    unlanded: int = 0
+    error: ConnectorError | None = None
+    month: Month | None = None
+    unpublished: ConnectorError | None = None
+
+    @property
+    def rows(self) -> Collection[RowRecord]:
+        """The rows of the batch, in order. There may be a million: they are read from the disk."""
+        return self.ended.rows
+
+    @property
+    def counts(self) -> Mapping[RowOutcome, int]:
+        """How many rows have each outcome; those that none has are left out."""
+        return self.ended.counts
+
+    @property
+    def exit_status(self) -> int:
+        """0 done, 1 failed or not published, 3 some rows need a look, 4 stopped at a limit; an
+        error's own status where one ended the run.
+        """
+        if self.outcome == "failed" and self.error is not None:
+            return self.error.exit_status
+        status = {"done": 0, "failed": 1, "partial": 3, "stopped": 4}[self.outcome]
+        return 1 if self.unpublished is not None and status in (0, 3) else status
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as `--json` prints it, without the rows, which are in a file."""
+        shown: dict[str, Any] = {
+            "outcome": self.outcome,
+            "batch": self.batch,
+            "rows": len(self.rows),
+            **{str(outcome): count for outcome, count in self.counts.items()},
+            "requests": self.requests,
+            "seconds": round(self.seconds, 3),
+            "waited_seconds": round(self.waited_seconds, 3),
+            "rate_limited": self.rate_limited,
+        }
+        if self.error is not None:
+            shown["error"] = {
+                "code": self.error.code,
+                "message": str(self.error),
+                "action": self.error.action,
+            }
+        if self.unpublished is not None:
+            shown["unpublished"] = self.unpublished.as_json()
+        return shown
+
+
+def judged(rows: EndedRows, error: ConnectorError | None, *, stopped: bool) -> RunOutcome:
+    """The name for a run's end: by what ended it, else by whether a row needs a look."""
+    if stopped:
+        return "stopped"
+    if error is not None:
+        return "failed"
+    return "done" if rows.are_well else "partial"
+
+
+def _packed(row: RowRecord) -> str:
+    values = [getattr(row, name) for name in _ROW_FIELDS]
+    problems = [astuple(each) for each in row.problems]
+    return json.dumps([*values, problems], default=datetime.isoformat)
+
+
+def _unpacked(text: str) -> RowRecord:
+    *values, problems = json.loads(text)
+    told: dict[str, Any] = dict(zip(_ROW_FIELDS, values, strict=True))
+    told["same"] = told["same"] and tuple(told["same"])
+    told["undone_at"] = moment(told["undone_at"])
+    told["moved_at"] = moment(told["moved_at"])
+    return RowRecord(**told, problems=tuple(RowProblem(*each) for each in problems))

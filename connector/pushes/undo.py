@@ -1,0 +1,332 @@
+"""Taking back what a batch did, as far as nobody has touched it since.
+
+Each row is held against its record as it is now (`engine/undo.py`): the fields of an update go
+back, a record that was created is deleted, and what somebody else has changed is told and left.
+Nothing is remembered of an undo but that a row is undone: one that was cut off is run again, and
+finds by itself what is left to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from connector.catalog import declaration
+from connector.catalog.resource import Resource
+from connector.client.client import Client
+from connector.client.endpoint import Endpoint
+from connector.engine.bookmark import Stream
+from connector.engine.commands import Commit, Found, Gone, Outcome, Unread
+from connector.engine.lookup import altered
+from connector.engine.push_commands import Accepted, Answer, Declined, Move, answer_of
+from connector.engine.push_plan import RowProblem
+from connector.engine.push_row import declined_problems
+from connector.engine.push_states import Task
+from connector.engine.reversal import Reversal, is_as_left, reversal
+from connector.errors import ConnectorError, Misused, WarehouseError
+from connector.errors_api import InDoubt, NoAnswer, NotFound, ServerFailed, UnreadableAnswer
+from connector.ledger.journal import PUSH_LEASE, Journal
+from connector.ledger.journal_reads import Key
+from connector.ledger.ledger import Ledger
+from connector.pulls.run_context import Visit, visiting
+from connector.pushes.batch_report import BatchWatch, UnwatchedBatch
+from connector.pushes.landed import Landing, publish
+from connector.pushes.row_driver import Halted, Scene
+from connector.pushes.undo_report import Undertaken, UndoneRow, UndoOutcome, UndoReport, undertaken
+from connector.settings.model import Settings
+
+TRIES_MAX = 3
+"""How often a row is read and written to while its write is not answered. A field is put back and
+a record deleted only where it still is as the push left it, so that a repeat does no harm.
+"""
+
+LAST = "last"
+"""The name for the batch that was begun last."""
+
+MARKED_TOGETHER = 50
+"""Rows that are landed and marked as undone together."""
+
+
+async def undo(
+    settings: Settings,
+    batch: str,
+    *,
+    applies: bool = False,
+    budget: int | None = None,
+    asks_anyway: bool = False,
+    watch: BatchWatch | None = None,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    connect: Callable[..., Client] = Client,
+) -> UndoReport:
+    """Say what would take the batch back, by one read for each record; do it if `applies`.
+
+    `batch` may be `LAST`. Rows about one record are taken back in the reverse order. At most
+    `budget` requests are sent. Raises `UnknownName` for a batch that is not in the journal,
+    `Misused` for a budget of nothing, `SettingsError`, `LeaseHeld` while a push is under way, and
+    `WarehouseError`; what ends it early otherwise is in the report.
+    """
+    started = time.monotonic()
+    with Ledger(settings.folder) as ledger:
+        batch = await asyncio.to_thread(_named, Journal(ledger), batch)
+    visit = visiting(
+        settings,
+        "undo",
+        lease=PUSH_LEASE,
+        budget=budget,
+        asks_anyway=asks_anyway,
+        now=now,
+        connect=connect,
+    )
+    async with visit as visited:
+        run = _Undo(visited, watch or UnwatchedBatch(), now, applies=applies)
+        report = await run.through(batch)
+    unpublished = await asyncio.to_thread(publish, settings) if applies else None
+    seconds = time.monotonic() - started
+    return replace(report, seconds=seconds, unpublished=unpublished)
+
+
+def _named(journal: Journal, batch: str) -> str:
+    """The batch that is meant. Raises `UnknownName`, and `Misused` where nothing was pushed."""
+    if batch != LAST:
+        return journal.batch(batch).batch
+    pushed = journal.batches()
+    if not pushed:
+        raise Misused("nothing was ever pushed from here", action="Check CONNECTOR_DATA_DIR.")
+    return pushed[0].batch
+
+
+class _Undo:
+    """One run at a batch."""
+
+    def __init__(
+        self, visit: Visit, watch: BatchWatch, now: Callable[[], datetime], *, applies: bool
+    ) -> None:
+        self._world, self._watch, self._applies = visit.world, watch, applies
+        self._run_id = visit.run.run_id
+        self._journal = Journal(visit.turn.ledger, visit.run.run_id, now=now)
+        self._landing = Landing(visit.world.warehouse, visit.run.run_id, now)
+        ahead = timedelta(seconds=visit.turn.ledger.server().offset_seconds)
+        self._scene = Scene(visit.world.client, self._journal, self._landing, now, ahead)
+        self._told: dict[int, UndoneRow] = {}
+        self._marked: dict[Key, str | None] = {}
+        self._gone: dict[str, tuple[Stream, dict[str, Gone]]] = {}
+        self._unlanded = self._ended = self._count = 0
+        self._turn = asyncio.Lock()
+
+    async def through(self, batch: str) -> UndoReport:
+        """Take back what can be, several records at once, and report."""
+        work = await asyncio.to_thread(undertaken, self._journal, batch)
+        self._told = {each.number: each for each in work.told}
+        self._count = sum(len(each) for each in work.records)
+        self._watch.began(batch, self._count)
+        left = list(work.records)
+        workers = [self._work(left) for _ in range(self._world.connections)]
+        try:
+            await asyncio.gather(*workers)
+        finally:
+            await self._flush()
+        for rows in work.records:
+            for each in rows:
+                self._told.setdefault(each.number, each.as_told("not_reached"))
+        return UndoReport(
+            batch=batch,
+            is_applied=self._applies,
+            rows=tuple(self._told[number] for number in sorted(self._told)),
+            requests=self._world.tally.requests,
+            seconds=0.0,
+            unlanded=self._unlanded + self._landing.unlanded,
+            error=self._scene.error,
+        )
+
+    async def _work(self, left: list[tuple[Undertaken, ...]]) -> None:
+        """Take one record after another, while there are any."""
+        while left and self._scene.error is None:
+            seen: Outcome | None = None
+            taken_back: tuple[tuple[str, str], ...] = ()
+            try:
+                for row in left.pop(0):
+                    deed = replace(row.deed, taken_back=(*row.deed.taken_back, *taken_back))
+                    seen = await self._row(replace(row, deed=deed), seen)
+                    left_at, before = self._marked.get(row.key), deed.before.get("updated_at")
+                    taken_back += ((before, left_at),) if left_at and before else ()
+            except Halted:
+                return
+            if len(self._marked) >= MARKED_TOGETHER:
+                await self._flush()
+
+    async def _row(self, row: Undertaken, seen: Outcome | None) -> Outcome | None:
+        """Take one row back. Returns what its record is then, None where that is not known."""
+        for _ in range(TRIES_MAX):
+            seen = seen or await self._read(row)
+            if not isinstance(seen, Found):
+                return await self._unseen(row, seen)
+            found = reversal(row.deed, seen.record.raw)
+            if not self._applies or not (found.deletes or found.body):
+                self._foreseen(row, found)
+                return _with(seen, found)
+            answer = await self._write(row, found)
+            match answer:
+                case Gone():
+                    return await self._deleted(row, answer)
+                case Accepted(record):
+                    return await self._put_back(row, found, record, seen)
+                case Declined(is_missing=False):
+                    problems = declined_problems(row.deed.resource, answer, found.body)
+                    self._tell(row.as_told("refused", (*found.problems, *problems)))
+                    return None
+            seen = None
+        return await self._unseen(row, Unread(InDoubt.code))
+
+    # -- what became of a row ---------------------------------------------------------------------
+
+    def _tell(self, told: UndoneRow, key: Key | None = None, left_at: str | None = None) -> None:
+        """Take note of how a row ended; with its key, also that it is undone, and `left_at`, the
+        record's `updated_at` since where that is ours.
+        """
+        self._told[told.number] = told
+        if key is not None and self._applies:
+            self._marked[key] = left_at
+        self._ended += 1
+        self._watch.moved(self._ended, self._count, self._world.tally.requests)
+
+    def _foreseen(self, row: Undertaken, found: Reversal) -> None:
+        """Nothing is sent for the row: it is a preview, or nothing is left that could be."""
+        if found.deletes:
+            self._tell(row.as_told("delete"))
+        elif found.problems:
+            unfit: UndoOutcome = "redacted" if found.is_redacted else "conflict"
+            outcome: UndoOutcome = "partly" if found.is_any_back else unfit
+            told = row.as_told(outcome, found.problems, found)
+            self._tell(told, row.key if found.is_any_back else None)
+        elif found.body:
+            self._tell(row.as_told("restore", (), found))
+        else:
+            self._tell(row.as_told("undone"), row.key)
+
+    async def _unseen(self, row: Undertaken, seen: Gone | Unread) -> Gone | None:
+        """The record is not there, or nobody knows: nothing is left of a create that is gone, and
+        an update of it cannot go back.
+        """
+        if isinstance(seen, Unread):
+            self._tell(row.as_told("unread", reason=seen.reason))
+            return None
+        if row.deed.operation == "create":
+            return await self._deleted(row, seen, "undone")
+        problem = RowProblem("record_gone", "the record was deleted since")
+        self._tell(row.as_told("conflict", (problem,)))
+        return seen
+
+    async def _deleted(self, row: Undertaken, gone: Gone, outcome: UndoOutcome = "deleted") -> Gone:
+        """The record is gone, by this undo or before."""
+        if self._applies:
+            stream = await asyncio.to_thread(self._landing.stream, row.task)
+            if stream is None:
+                self._unlanded += 1
+            else:
+                _, ids = self._gone.setdefault(stream.name, (stream, {}))
+                ids[row.deed.record_id] = gone
+        self._tell(row.as_told(outcome), row.key)
+        return gone
+
+    async def _put_back(
+        self, row: Undertaken, found: Reversal, record: Resource, seen: Found
+    ) -> Outcome:
+        """The fields were accepted; what the API shows of them is compared."""
+        await self._landing.add(row.task, Move("accepted", record_id=record.id, shown=record))
+        problems = (*found.problems, *altered(row.deed.resource, found.body, record.raw))
+        shown = record.raw.get("updated_at")
+        is_ours = (
+            *(not problems, isinstance(shown, str), is_as_left(row.deed, seen.record.raw)),
+            _is_same_besides(found.body, seen.record.raw, record.raw),
+        )
+        told = row.as_told("partly" if problems else "restored", problems, found)
+        self._tell(told, row.key, shown if all(is_ours) else None)
+        return _with(seen, found, record)
+
+    async def _flush(self) -> None:
+        """Land what was answered, then mark the rows: killed in between, they are read again."""
+        async with self._turn:
+            marked, self._marked = self._marked, {}
+            gone, self._gone = self._gone, {}
+            await self._landing.finish()
+            for stream, ids in gone.values():
+                try:
+                    await asyncio.to_thread(self._bury, stream, ids)
+                except WarehouseError:
+                    self._unlanded += len(ids)
+            if marked:
+                try:
+                    await asyncio.to_thread(self._journal.mark_undone, marked)
+                except ConnectorError as error:
+                    self._scene.halt(error)
+
+    def _bury(self, stream: Stream, gone: dict[str, Gone]) -> None:
+        warehouse = self._world.warehouse
+        try:
+            warehouse.commit(stream, Commit(gone=gone), self._run_id, self._scene.now())
+        finally:
+            warehouse.release()
+
+    # -- requests ---------------------------------------------------------------------------------
+
+    def _endpoint(self, task: Task) -> Endpoint[Resource]:
+        if self._scene.error is not None:
+            raise Halted
+        return Endpoint(self._scene.client, declaration(task.resource).record, task.parent)
+
+    async def _read(self, row: Undertaken) -> Outcome:
+        """The record as it is now. Raises `Halted` for what every other row would meet as well."""
+        try:
+            record = await self._endpoint(row.task).get(row.deed.record_id)
+        except (ServerFailed, NoAnswer, UnreadableAnswer) as error:
+            self._scene.silent(error)
+            return Unread(error.code)
+        except ConnectorError as error:
+            # Only the API's own words prove that a record is gone.
+            if isinstance(error, NotFound) and error.is_api_error:
+                return Gone(error.served_at or self._scene.now())
+            self._scene.halt(error)
+            raise Halted from None
+        self._scene.heard(record.served_at)
+        return Found(record, record.served_at or self._scene.now())
+
+    async def _write(self, row: Undertaken, found: Reversal) -> Answer | Gone:
+        """Delete the record, or put the fields back."""
+        endpoint, id = self._endpoint(row.task), row.deed.record_id
+        answer: Answer | Gone
+        try:
+            if found.deletes:
+                await endpoint.delete(id)
+                answer = Gone(self._served_at())
+            else:
+                answer = Accepted((await endpoint.update(id, found.body)).record)
+        except ConnectorError as error:
+            self._scene.write_ended(error)
+            is_gone = isinstance(error, NotFound) and error.is_api_error
+            return Gone(self._served_at()) if is_gone and found.deletes else answer_of(error)
+        self._scene.write_ended(None)
+        return answer
+
+    def _served_at(self) -> datetime:
+        """The server's time, as far as it is known."""
+        return self._scene.now() + self._scene.ahead
+
+
+def _is_same_besides(
+    body: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]
+) -> bool:
+    """Whether the write that put `body` back changed nothing else, nor anybody beside it."""
+    return all(
+        after[name] == before.get(name) for name in after if name not in {*body, "updated_at"}
+    )
+
+
+def _with(seen: Found, found: Reversal, record: Resource | None = None) -> Found:
+    """The record as it is, or in a preview would be, once the body is sent."""
+    shown = {} if record is None else record.raw
+    whole = type(seen.record)({**seen.record.raw, **found.body, **shown})
+    return Found(whole, seen.served_at)

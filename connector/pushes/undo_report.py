@@ -1,0 +1,293 @@
+"""What a batch did, as it is to be taken back, and what became of each row."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Literal
+
+from connector.catalog import declaration
+from connector.engine.push_plan import RowProblem
+from connector.engine.push_states import IN_DOUBT, Task
+from connector.engine.reversal import Deed, Reversal
+from connector.errors import ConnectorError
+from connector.errors_api import Stopped
+from connector.ledger.journal import Journal
+from connector.ledger.journal_reads import AttemptRecord, Key, RowRecord
+
+UndoOutcome = Literal[
+    "delete",
+    "restore",
+    "deleted",
+    "restored",
+    "undone",
+    "nothing",
+    "partly",
+    "conflict",
+    "redacted",
+    "irreversible",
+    "refused",
+    "held",
+    "unread",
+    "not_reached",
+]
+"""What became of a row, or in a preview would.
+
+`delete` and `restore` are what a preview foresees. `undone`: it was taken back before, or has
+nothing left of it. `nothing`: the row had changed nothing. `partly`: some fields went back, and
+others cannot. `conflict`: somebody else has changed what the row wrote. `redacted`: an erasure has
+changed what the row wrote or what was there before, and nothing goes back. `irreversible`: a
+conversion. `refused`: the API refused to take it back. `held`: what the row did is not known.
+`unread`: the record could not be read, or the write was not answered. `not_reached`: the undo
+ended before its turn.
+"""
+
+GOOD: frozenset[UndoOutcome] = frozenset(
+    ("delete", "restore", "deleted", "restored", "undone", "nothing")
+)
+"""Outcomes that nobody needs to look at."""
+
+_HAPPENED = ("accepted", "lost", None)
+_TOLD: Mapping[str, tuple[UndoOutcome, str, str]] = {
+    "not_settled": (
+        "held",
+        "what the row did is not settled",
+        "Settle it with 'connector resolve' or push the file again, then undo the batch again.",
+    ),
+    "never_known": (
+        "held",
+        "it was sent and not answered, so that what it did is not known",
+        "Look at the record in the application.",
+    ),
+    "written_elsewhere": (
+        "nothing",
+        "a row of another batch wrote the same in its place",
+        "Undo that batch, if it is meant.",
+    ),
+    "irreversible": ("irreversible", "a conversion cannot be undone", "Nothing can be done."),
+    "declared": (
+        "conflict",
+        "a person said that this is the row's record, so that it is not deleted",
+        "Delete it in the application, if that is meant.",
+    ),
+}
+"""What is told of rows whose records are not looked at, by code."""
+
+
+@dataclass(frozen=True, slots=True)
+class UndoneRow:
+    """How one row ended. `changes` are the fields that went back, or would: as found, and then."""
+
+    number: int
+    operation: str | None
+    outcome: UndoOutcome
+    record_id: str | None = None
+    changes: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+    problems: tuple[RowProblem, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """The row as `--json` prints it."""
+        return {
+            "row": self.number,
+            "operation": self.operation,
+            "outcome": self.outcome,
+            "id": self.record_id,
+            "changes": {name: {"now": a, "then": b} for name, (a, b) in self.changes.items()},
+            "problems": [
+                {
+                    "code": each.code,
+                    "field": each.field,
+                    "message": each.message,
+                    "written": each.received,
+                    "found": each.found,
+                    "fix": each.fix,
+                }
+                for each in self.problems
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class UndoReport:
+    """How an undo ended, with every row of the batch. `error` is what ended it early, if anything
+    did; `unlanded` counts the answers that could not be landed at once; `unpublished` is why
+    analysts do not see yet what was undone.
+    """
+
+    batch: str
+    is_applied: bool
+    rows: tuple[UndoneRow, ...]
+    requests: int
+    seconds: float
+    unlanded: int = 0
+    error: ConnectorError | None = None
+    unpublished: ConnectorError | None = None
+
+    @property
+    def counts(self) -> Mapping[UndoOutcome, int]:
+        """How many rows have each outcome; those that none has are left out."""
+        return Counter(each.outcome for each in self.rows)
+
+    @property
+    def outcome(self) -> Literal["previewed", "done", "partial", "stopped", "failed"]:
+        """How it ended."""
+        if self.error is not None:
+            return "stopped" if isinstance(self.error, Stopped) else "failed"
+        if not self.is_applied:
+            return "previewed"
+        return "done" if self._is_well else "partial"
+
+    @property
+    def exit_status(self) -> int:
+        """0 where all is undone, or would be, 3 where some cannot be; else as the error says."""
+        if self.error is not None:
+            return self.error.exit_status
+        if self.unpublished is not None:
+            return 1
+        return 0 if self._is_well else 3
+
+    @property
+    def _is_well(self) -> bool:
+        return all(each.outcome in GOOD for each in self.rows)
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as `--json` prints it, with all rows."""
+        return {
+            "outcome": self.outcome,
+            "batch": self.batch,
+            "applied": self.is_applied,
+            "rows": [each.as_json() for each in self.rows],
+            "counts": {str(name): count for name, count in self.counts.items()},
+            "requests": self.requests,
+            "seconds": round(self.seconds, 3),
+            "error": None if self.error is None else self.error.as_json(),
+            "unpublished": None if self.unpublished is None else self.unpublished.as_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Undertaken:
+    """A row that can be taken back: what it did, and the task that it was."""
+
+    key: Key
+    task: Task
+    deed: Deed
+
+    @property
+    def number(self) -> int:
+        """The row's number in its file."""
+        return self.key[1]
+
+    def as_told(
+        self,
+        outcome: UndoOutcome,
+        problems: tuple[RowProblem, ...] = (),
+        found: Reversal | None = None,
+        *,
+        reason: str | None = None,
+    ) -> UndoneRow:
+        """The row as it is reported; `reason` is the code of an error that came between."""
+        if reason is not None:
+            told = f"the API did not answer well ({reason})"
+            problems = (RowProblem(reason, told, fix="Run the same command again."),)
+        changes = {}
+        if found is not None:
+            changes = {name: (found.left[name], then) for name, then in found.body.items()}
+        id = self.deed.record_id
+        return UndoneRow(self.number, self.deed.operation, outcome, id, changes, problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A batch to take back. `records` are the rows that wrote, by the record that they wrote to,
+    the last write first; `told` are those of which nothing is to be taken back, or can be.
+    """
+
+    records: tuple[tuple[Undertaken, ...], ...]
+    told: tuple[UndoneRow, ...]
+
+
+def undertaken(journal: Journal, batch: str) -> Work:
+    """What the batch did, by its journal. Raises `UnknownName`."""
+    attempts: dict[int, list[AttemptRecord]] = {}
+    for each in journal.attempts(batch):
+        attempts.setdefault(each.number, []).append(each)
+    before = {(each.number, each.step): each.record for each in journal.before_images(batch)}
+    told: list[UndoneRow] = []
+    records: dict[str, list[tuple[datetime, Undertaken]]] = {}
+    for row in journal.rows(batch):
+        made = [each for each in attempts.get(row.number, ()) if each.fate in _HAPPENED]
+        without = _without(row, made)
+        if without is not None:
+            told.append(without)
+            continue
+        work = journal.row((batch, row.number))
+        assert work is not None, f"row {row.number} was written and has no task"
+        deed = _deed(row, work.task, made, before.get((row.number, "first"), {}))
+        deed = replace(deed, taken_back=journal.taken_back(deed.record_id))
+        records.setdefault(deed.record_id, []).append(
+            (made[-1].intended_at, Undertaken(work.key, work.task, deed))
+        )
+    groups = []
+    for rows in records.values():
+        latest = sorted(rows, key=lambda each: (each[0], each[1].number), reverse=True)
+        groups.append(tuple(each for _, each in latest))
+    # Rows that came later may refer to what earlier ones have made.
+    groups.sort(key=lambda each: each[0].number, reverse=True)
+    return Work(tuple(groups), tuple(told))
+
+
+def _without(row: RowRecord, made: list[AttemptRecord]) -> UndoneRow | None:
+    """How a row is told that nothing is read for; None where its record is to be looked at."""
+    is_done = row.state in ("applied", "not_applied")
+    is_half_done = row.state == "planned" and row.outcome != "not_sent"
+    code = ""
+    outcome: UndoOutcome = "nothing"
+    if row.undone_at is not None:
+        outcome = "undone"
+    elif row.state in IN_DOUBT or is_half_done:
+        code = "not_settled"
+    elif not is_done and any(each.fate != "accepted" for each in made):
+        code = "never_known"
+    elif row.state == "follows":
+        code = "written_elsewhere"
+    elif is_done and row.operation == "convert":
+        code = "irreversible"
+    elif is_done and row.operation == "create" and row.code == "declared":
+        code = "declared"
+    elif is_done and made:
+        return None
+    problems: tuple[RowProblem, ...] = ()
+    if code:
+        outcome, message, fix = _TOLD[code]
+        found = None if row.same is None else f"row {row.same[1]} of the batch {row.same[0]}"
+        problems = (RowProblem(code, message, found=found, fix=fix),)
+    return UndoneRow(row.number, row.operation, outcome, row.record_id, problems=problems)
+
+
+def _deed(row: RowRecord, task: Task, made: list[AttemptRecord], before: Mapping[str, Any]) -> Deed:
+    """What the row did, by the bytes that were sent."""
+    assert task.operation != "convert", row.number
+    assert row.record_id is not None, row.number
+    written: dict[str, Any] = {}
+    for each in made:
+        written |= json.loads(each.body or b"{}")
+    first = [each for each in made if each.step == "first"]
+    is_answered = task.operation == "update" or any(each.fate == "accepted" for each in first)
+    return Deed(
+        resource=declaration(task.resource),
+        operation=task.operation,
+        record_id=row.record_id,
+        written=written,
+        before=before,
+        updated_at=row.updated_at,
+        shown_as={
+            each.field: each.found
+            for each in row.problems
+            if each.code == "values_differ" and each.field is not None and each.found is not None
+        },
+        doubted_at=None if is_answered else min(each.sent_after for each in made),
+    )

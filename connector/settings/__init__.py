@@ -1,0 +1,1 @@
+"""Settings: one account's, from flags, environment, project file and defaults."""

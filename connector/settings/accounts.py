@@ -1,0 +1,75 @@
+"""Every account that is configured, each with its settings, or with why it has none.
+
+A mistake in the settings of one account keeps no other from being looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from connector.errors import ConnectorError, Misused
+from connector.settings.layers import ENVIRONMENT, Sources, read_config
+from connector.settings.model import Settings, load_settings
+
+UNNAMED = "(unnamed)"
+"""How the account without a name is written where each stands by its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """An account by its name (None: the unnamed one); `settings` are None where `error` says what
+    is wrong with them.
+    """
+
+    name: str | None
+    settings: Settings | None
+    error: ConnectorError | None = None
+
+    @property
+    def title(self) -> str:
+        """The name as a person reads it."""
+        return self.name or UNNAMED
+
+    def required(self) -> Settings:
+        """The settings; what is wrong with them is raised where there are none."""
+        if self.settings is None:
+            raise self.error or AssertionError(f"{self.title} has neither settings nor an error")
+        return self.settings
+
+
+def configured_accounts(environ: Mapping[str, str], cwd: Path) -> tuple[Configured, ...]:
+    """The accounts of the project file, and the unnamed one where none is named, or where it has
+    files of its own. The account that the environment chooses is not preferred.
+
+    Raises `SettingsError` or `UnknownName` where the project file itself cannot be used.
+    """
+    environ = {name: value for name, value in environ.items() if name != ENVIRONMENT["account"]}
+    return tuple(_accounts(environ, cwd))
+
+
+def _accounts(environ: Mapping[str, str], cwd: Path) -> Iterator[Configured]:
+    sources = Sources({}, environ, cwd)
+    read_config(sources)
+    names = tuple(sources.tables)
+    unnamed = _read(None, environ, cwd)
+    found = unnamed.settings
+    # The project file may choose one of its own accounts where none is said.
+    is_another = found is not None and found.account.value is not None
+    if not names or (found is not None and not is_another and _has_files(found)):
+        yield unnamed
+    for name in names:
+        yield _read(name, environ, cwd)
+
+
+def _read(name: str | None, environ: Mapping[str, str], cwd: Path) -> Configured:
+    try:
+        given = {"account": name}
+        return Configured(name, load_settings(given, environ, cwd, heeds_all=False))
+    except Misused as error:
+        return Configured(name, None, error)
+
+
+def _has_files(settings: Settings) -> bool:
+    return any(each.is_file() for each in settings.folder.glob("*.duckdb"))

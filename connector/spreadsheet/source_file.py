@@ -1,0 +1,335 @@
+"""The file on disk that a table is read from: regular, readable, and the same at every reading."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import os
+import stat
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+from xml.parsers import expat
+
+from connector.errors import (
+    DamagedSpreadsheet,
+    NotASpreadsheet,
+    SpreadsheetChanged,
+    SpreadsheetError,
+    UnsafeWorkbook,
+)
+
+_PIECE_BYTES = 1024 * 1024
+_KINDS = (
+    (stat.S_ISDIR, "is a folder"),
+    (stat.S_ISFIFO, "is a pipe"),
+    (stat.S_ISSOCK, "is a socket"),
+    (stat.S_ISCHR, "is a device"),
+    (stat.S_ISBLK, "is a device"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file that is read several times; every reading finds it as it was at first."""
+
+    path: Path
+    stamp: tuple[int, int, int, int]
+    """Device, inode, size in bytes, and time of change in nanoseconds."""
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.stamp[2]
+
+    def open(self) -> BinaryIO:
+        """The file from its start. Raises `SpreadsheetChanged` where it is not the same any more,
+        `SpreadsheetError` where it cannot be opened.
+        """
+        try:
+            file = self.path.open("rb")
+        except OSError as error:
+            raise _unreadable(self.path, error) from error
+        if _stamp(os.fstat(file.fileno())) != self.stamp:
+            file.close()
+            raise self.changed()
+        return file
+
+    def digest(self) -> str:
+        """The SHA-256 of the file, in hexadecimal digits. Raises as `open` does."""
+        digest = hashlib.sha256()
+        with self.open() as file:
+            while piece := file.read(_PIECE_BYTES):
+                digest.update(piece)
+        return digest.hexdigest()
+
+    def check(self) -> None:
+        """Raises `SpreadsheetChanged` unless the file is as it was at first."""
+        self.open().close()
+
+    def changed(self) -> SpreadsheetChanged:
+        """The error for a file that is not the same any more."""
+        return SpreadsheetChanged(f"{self.path} was changed while it was being read")
+
+
+def find(path: Path) -> Source:
+    """The regular file at `path`. Nothing else is opened: a pipe would wait for ever.
+
+    Raises `NotASpreadsheet`, `SpreadsheetError`.
+    """
+    try:
+        status = path.stat()
+    except FileNotFoundError as error:
+        raise NotASpreadsheet(
+            f"{path}: there is no such file", action="Check the name and the folder."
+        ) from error
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    if not stat.S_ISREG(status.st_mode):
+        what = next((words for test, words in _KINDS if test(status.st_mode)), "is no file")
+        raise NotASpreadsheet(f"{path} {what}, not a file with a table")
+    return Source(path, _stamp(status))
+
+
+def _stamp(status: os.stat_result) -> tuple[int, int, int, int]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _unreadable(path: Path, error: OSError) -> SpreadsheetError:
+    return SpreadsheetError(f"{path} cannot be read: {error.strerror or error}")
+
+
+# -- Container -------------------------------------------------------------------------------------
+# A workbook's zip, measured before anything in it is read.
+#
+# What a zip says of its members' sizes is the word of whoever made it. So every member is inflated
+# once, in pieces that are thrown away, and the first that grows beyond its word, or beyond all
+# reason, ends it. XML is looked into only as far as its root element, to see that it declares no
+# entities; all of this takes some kilobytes of memory, whatever the file.
+
+
+INFLATED_BYTES_MAX = 256 * 1024 * 1024
+"""A workbook's size when inflated, all members together. Five million cells stay below it."""
+
+RATIO_MAX = 250
+"""A member larger than `RATIO_FROM_BYTES` may be this many times its compressed size. Sheets of
+office programs are ten to forty times theirs.
+"""
+
+RATIO_FROM_BYTES = 8 * 1024 * 1024
+MEMBERS_MAX = 10_000
+SHARED_TEXTS_MAX = 5_000_000
+PIECE_BYTES = 256 * 1024
+
+_ZIP_MAGIC = b"PK\x03\x04"
+_OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_ENCRYPTED_STREAM = "EncryptedPackage".encode("utf-16-le")
+_PROLOG_BYTES_MAX = 1024 * 1024
+_DIRECTORY_BYTES_MAX = 2 * 1024 * 1024
+_END = struct.Struct("<4s4H2LH")
+_END_64 = struct.Struct("<4sQ2H2L4Q")
+_LOCATOR_64_BYTES = 20
+_IS_ENCRYPTED = 0x1
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_OTHERS = (
+    ("xl/workbook.bin", "an xlsb workbook"),
+    ("content.xml", "an OpenDocument file"),
+    ("word/document.xml", "a text document"),
+    ("ppt/presentation.xml", "a presentation"),
+    ("Index/Document.iwa", "a Numbers document"),
+    ("Index.zip", "a Numbers document"),
+)
+
+
+def refuse_other_kinds(source: Source) -> None:
+    """Raises `NotASpreadsheet` unless the file begins as a zip does; tells what it is instead."""
+    with source.open() as file:
+        start = file.read(len(_OLE_MAGIC))
+        if start.startswith(_ZIP_MAGIC):
+            return
+        if start != _OLE_MAGIC:
+            raise NotASpreadsheet(f"{source.path} is no xlsx workbook, whatever its name")
+        tail = b""
+        for piece in iter(lambda: file.read(PIECE_BYTES), b""):
+            if _ENCRYPTED_STREAM in tail + piece:
+                raise NotASpreadsheet(
+                    f"{source.path} is encrypted with a password",
+                    action="Save it without a password, or save the sheet as csv in UTF-8.",
+                )
+            tail = piece[-len(_ENCRYPTED_STREAM) :]
+    raise NotASpreadsheet(f"{source.path} is a workbook of the old kind, xls")
+
+
+@contextmanager
+def archive(source: Source) -> Iterator[zipfile.ZipFile]:
+    """The zip, opened; what is wrong with its form is a `DamagedSpreadsheet`."""
+    with source.open() as file:
+        _check_directory(source)
+        with naming_damage(source), zipfile.ZipFile(file) as opened:
+            yield opened
+
+
+@contextmanager
+def naming_damage(source: Source) -> Iterator[None]:
+    """Turn what a broken zip or broken XML raises into a `DamagedSpreadsheet`."""
+    try:
+        yield
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, struct.error) as error:
+        raise DamagedSpreadsheet(f"{source.path} is damaged: {error}") from error
+    except expat.ExpatError as error:
+        raise DamagedSpreadsheet(f"{source.path} has XML that is damaged: {error}") from error
+
+
+def _check_directory(source: Source) -> None:
+    """Refuse a list of members that is too long to be read, or can be read in two ways."""
+    with source.open() as file:
+        file.seek(max(0, source.size - _END.size))
+        end = file.read()
+        if len(end) != _END.size or not end.startswith(b"PK\x05\x06") or end[-2:] != b"\0\0":
+            raise DamagedSpreadsheet(f"{source.path} is cut off, or something is added at its end")
+        length, offset = _END.unpack(end)[5:7]
+        behind = _END.size
+        rest = source.size - behind - length - offset
+        if rest:
+            # Some programs write the sizes of 64 bits in any case.
+            behind += _LOCATOR_64_BYTES + _END_64.size
+            file.seek(max(0, source.size - behind))
+            end_64 = file.read(_END_64.size)
+            if not end_64.startswith(b"PK\x06\x06"):
+                raise DamagedSpreadsheet(f"{source.path} has something before or between its parts")
+            length, offset = _END_64.unpack(end_64)[8:10]
+            rest = source.size - behind - length - offset
+    if length > _DIRECTORY_BYTES_MAX:
+        raise UnsafeWorkbook(f"{source.path} lists more parts than any workbook has")
+    if rest:
+        raise DamagedSpreadsheet(f"{source.path} has something before or between its parts")
+
+
+def measure(source: Source) -> None:
+    """Inflate everything once and keep nothing.
+
+    Raises `UnsafeWorkbook` for sizes beyond measure and for declared entities,
+    `NotASpreadsheet` for a zip that is no xlsx, `DamagedSpreadsheet`.
+    """
+    with archive(source) as opened:
+        members = opened.infolist()
+        _check_declared(source, members)
+        total = 0
+        for member in members:
+            for piece in pieces(source, opened, member, look=_Prolog(source, member.filename)):
+                total += len(piece)
+                if total > INFLATED_BYTES_MAX:
+                    raise _too_large(source)
+
+
+def _check_declared(source: Source, members: list[zipfile.ZipInfo]) -> None:
+    # Readers differ in whether case and the kind of slash make another name.
+    names = [member.filename.lower().replace("\\", "/") for member in members]
+    if len(names) > MEMBERS_MAX or len(set(names)) != len(names):
+        raise UnsafeWorkbook(f"{source.path} lists more parts than any workbook has, or one twice")
+    if "xl/workbook.xml" not in names:
+        what = next((what for name, what in _OTHERS if name in names), "a zip and no workbook")
+        raise NotASpreadsheet(f"{source.path} is {what}")
+    for member in members:
+        if member.flag_bits & _IS_ENCRYPTED or member.compress_type not in _METHODS:
+            raise NotASpreadsheet(
+                f"{source.path}: {member.filename!r} is encrypted, or packed in an unusual way"
+            )
+        ratio = member.file_size / max(1, member.compress_size)
+        if member.file_size > RATIO_FROM_BYTES and ratio > RATIO_MAX:
+            raise UnsafeWorkbook(
+                f"{source.path}: {member.filename!r} would grow {ratio:.0f}-fold when read,"
+                f" to {member.file_size:,} bytes"
+            )
+    if sum(member.file_size for member in members) > INFLATED_BYTES_MAX:
+        raise _too_large(source)
+
+
+def _too_large(source: Source) -> UnsafeWorkbook:
+    return UnsafeWorkbook(
+        f"{source.path} has more than {INFLATED_BYTES_MAX:,} bytes when inflated",
+        action="Save the sheet as csv in UTF-8, which may be of any size, and give that file.",
+    )
+
+
+def pieces(
+    source: Source,
+    opened: zipfile.ZipFile,
+    member: zipfile.ZipInfo,
+    *,
+    look: _Prolog | None = None,
+) -> Iterator[bytes]:
+    """A member's bytes as they really are: never more than it declares.
+
+    Raises `UnsafeWorkbook` as soon as there are more.
+    """
+    # The library would cut off what is beyond the declared size, and others do not.
+    honest = copy.copy(member)
+    honest.file_size = INFLATED_BYTES_MAX + 1
+    size = 0
+    with opened.open(honest) as file:
+        while piece := file.read(PIECE_BYTES):
+            size += len(piece)
+            if size > member.file_size:
+                raise UnsafeWorkbook(
+                    f"{source.path}: {member.filename!r} grows beyond the"
+                    f" {member.file_size:,} bytes that it declares"
+                )
+            if look is not None:
+                look.feed(piece)
+            yield piece
+    if size != member.file_size:
+        raise DamagedSpreadsheet(f"{source.path}: {member.filename!r} is shorter than it declares")
+
+
+class _Prolog:
+    """Looks at a member's XML up to its root; at shared texts wholly, to count them."""
+
+    def __init__(self, source: Source, name: str) -> None:
+        self._path, self._name = source.path, name
+        self._is_shared = name.lower().endswith("sharedstrings.xml")
+        self._texts = self._before_root = 0
+        self._has_begun = False
+        self._parser = parser(source, name)
+        self._parser.StartElementHandler = self._start
+        self._is_done = not name.lower().endswith((".xml", ".rels"))
+
+    def feed(self, piece: bytes) -> None:
+        """Take the next piece; pieces behind the root element are not looked at."""
+        if self._is_done:
+            return
+        self._parser.Parse(piece)
+        if not (self._is_done or self._has_begun):
+            self._before_root += len(piece)
+            if self._before_root > _PROLOG_BYTES_MAX:
+                raise UnsafeWorkbook(f"{self._path}: {self._name!r} has no beginning")
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        self._has_begun = True
+        if not self._is_shared:
+            self._is_done = True
+            self._parser.StartElementHandler = None
+            return
+        self._texts += tag.endswith("si")
+        if self._texts > SHARED_TEXTS_MAX:
+            raise UnsafeWorkbook(f"{self._path}: {self._name!r} has too many texts")
+
+
+def parser(source: Source, name: str) -> expat.XMLParserType:
+    """A parser of one member's XML that refuses a document type, and with it all entities."""
+
+    def refuse(*declared: object) -> None:
+        raise UnsafeWorkbook(
+            f"{source.path}: {name!r} declares a document type, as no workbook does"
+        )
+
+    made = expat.ParserCreate()
+    made.buffer_text = True
+    made.StartDoctypeDeclHandler = refuse
+    made.EntityDeclHandler = refuse
+    return made

@@ -1,0 +1,412 @@
+"""The places of a request body that a column can fill, derived from the declarations.
+
+A resource's own fields, another way to say each reference (`company_name` for `company_id`), and
+the fields of a content type. Mapping, reading, checking and templates all start from these.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, get_args
+
+from connector.catalog import CATALOG, declaration
+from connector.catalog.content import ContentTypeField
+from connector.catalog.field import OPTIONAL, REFUSED, Field, Format, Input
+from connector.catalog.resource import Declaration
+from connector.catalog.value import Kind
+from connector.engine.push_states import Mode
+from connector.errors import Misused, UnknownName
+
+# -- Lookups ---------------------------------------------------------------------------------------
+# What the checks ask of the landing, as a protocol: the warehouse answers it.
+#
+# Questions come in bulk, one for a batch of rows, since each costs a look into the file.
+
+
+class LandedRecord(Protocol):
+    """What is landed of one record."""
+
+    @property
+    def record(self) -> Mapping[str, Any]:
+        """The answer that showed it last, as received."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether that was a detail; a list item shows fewer fields (API 2)."""
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether the record is known to be gone."""
+
+
+class Lookups(Protocol):
+    """Answers from the landing. Every method raises a `WarehouseError` where it cannot be read."""
+
+    def ids(
+        self,
+        resource: str,
+        fields: Sequence[str],
+        values: Sequence[tuple[Any, ...]],
+        parent: str | None = None,
+    ) -> Sequence[tuple[str, ...]]:
+        """For each tuple of values, the ids of the live records whose `fields` have them, some at
+        least where they are very many.
+
+        Values are as a body has them, and texts are compared as `identity.folded` gives them.
+        `parent` is the slug or id of a content type.
+        """
+
+    def landed(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedRecord]:
+        """What is landed under these ids, deleted records among them."""
+
+    def holds(self, resource: str) -> bool:
+        """Whether any record of the resource was ever landed."""
+
+    def content_fields(self, content_type: str) -> Sequence[ContentTypeField] | None:
+        """The fields of the content type of that slug or id; None where none is landed."""
+
+
+# -- Identity --------------------------------------------------------------------------------------
+# What tells one record from another: the natural keys of each resource, and when two values of
+# one are the same.
+#
+# The API says nothing of uniqueness (API 2, end), so these keys are the connector's own choice: two
+# records that share one are taken for one thing, and a person is asked.
+
+
+NATURAL_KEYS: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    "jobs": (("reference_code",), ("title", "company_id")),
+    "candidates": (("email",),),
+    "companies": (("email",), ("name",)),
+    "bookings": (("booking_type", "start_datetime", "candidate_id"),),
+    "leads": (("email",),),
+    "content_items": (("slug",), ("title",)),
+}
+"""By resource, sets of fields of which the first that has all its values identifies a record."""
+
+FOUND_BY: Mapping[str, tuple[str, ...]] = {
+    "jobs": ("reference_code", "title"),
+    "candidates": ("email",),
+    "companies": ("name", "email"),
+    "leads": ("email",),
+}
+"""By resource, the fields by which other resources may refer to its records in place of an id;
+the one that people know best comes first.
+"""
+
+
+def natural_key(resource: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that identify the record, by field; empty where no key has all of its values."""
+    for fields in NATURAL_KEYS.get(resource, ()):
+        key: dict[str, Any] = {}
+        for name in fields:
+            value = values.get(name)
+            if value is None or value == "":
+                break
+            key[name] = value
+        else:
+            return key
+    return {}
+
+
+def folded(value: Any) -> str:
+    """The value as text under which it equals others that mean the same: letter case, outer
+    blanks and the composition of accents aside.
+    """
+    text = value if isinstance(value, str) else str(value)
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", text)
+    return text.strip().lower()
+
+
+# -- Slots -----------------------------------------------------------------------------------------
+#
+
+
+CONTENT = "fields"
+"""The field of a content item that holds its values by `field_key` (API 2.7)."""
+
+_CONTENT_KINDS: dict[str, tuple[Kind, Format | None]] = {
+    "number": (Kind.NUMBER, None),
+    "date": (Kind.DATE, None),
+    "datetime": (Kind.DATETIME, None),
+    "boolean": (Kind.BOOL, None),
+    "image": (Kind.STRING, "url"),
+    "file": (Kind.STRING, "url"),
+    "url": (Kind.STRING, "url"),
+    "email": (Kind.STRING, "email"),
+}
+"""What each `field_type` holds; those left out hold text (API 2.6)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """How a record of another resource is named: by its field `by`, None for its id."""
+
+    resource: str
+    by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A place that a column can fill.
+
+    `column` is its name as a heading. `key` says where the value goes: the field's name in the
+    body, with `fields.` before it where it is a content type's. `labels` are other names under
+    which people know it. `many` says that a cell holds several values. `keeps_digits` says that
+    leading zeros and a plus belong to the value: telephone numbers and codes.
+    """
+
+    column: str
+    key: str
+    field: Field
+    create: Input
+    update: Input
+    reference: Reference | None = None
+    labels: tuple[str, ...] = ()
+    many: bool = False
+    keeps_digits: bool = False
+
+    @property
+    def is_content(self) -> bool:
+        """Whether it belongs to a content type, and not to every item."""
+        return self.key.startswith(f"{CONTENT}.")
+
+    @property
+    def can_be_cleared(self) -> bool:
+        """Whether the value may be null: what create requires, update cannot clear."""
+        return self.field.nullable and not self.create.required
+
+    def accepts(self, mode: Mode) -> tuple[str, ...]:
+        """The values of a choice that the mode can bring about, empty where any value will do.
+
+        What create refuses and update accepts is brought about by a create and an update after
+        it, unless create cannot do without a value of its own.
+        """
+        known = self.field.values
+        by_create = (self.create.values or known) if self.create.accepted else ()
+        by_update = (self.update.values or known) if self.update.accepted else ()
+        if mode == "create":
+            wanted = {*by_create, *(() if self.create.required else by_update)}
+        else:
+            wanted = {*by_update, *(by_create if mode == "upsert" else ())}
+        return tuple(value for value in known if value in wanted)
+
+
+TARGETS = {f"{each.singular}_id": name for name, each in CATALOG.items()}
+"""The fields that hold the id of a record, each with that record's resource.
+
+A field is one when its name is a resource's singular and `_id`; users and lead statuses have no
+endpoint, so `assigned_to` and `lead_status_id` are none.
+"""
+
+
+def slots(
+    declaration: Declaration, mode: Mode, content_fields: Sequence[ContentTypeField] = ()
+) -> tuple[Slot, ...]:
+    """Every place that a column can fill in this mode, in the declaration's order.
+
+    An update and a conversion begin with the record's `id`. `content_fields` are those of the
+    content type, where the resource is of one.
+    """
+    made: list[Slot] = []
+    if mode in ("update", "convert"):
+        made.append(Slot("id", "id", declaration.fields["id"], REFUSED, REFUSED))
+    if mode == "convert":
+        made += [_plain(f) for f in declaration.fields.values() if f.name == "email"]
+        return tuple(made)
+    for each in declaration.fields.values():
+        is_taken = each.update.accepted or (mode != "update" and each.create.accepted)
+        if is_taken and each.kind not in (Kind.VALUES, Kind.PARTS):
+            made.append(_plain(each))
+            made += _by_other_names(declaration, each)
+    taken = {each.column for each in made}
+    made += [_of_content(each, taken) for each in content_fields if each.field_key]
+    return tuple(made)
+
+
+# The last word of a name tells telephone numbers and codes from other texts.
+_KEEPING_WORDS = frozenset(("phone", "mobile", "code", "postcode", "number"))
+
+
+def _plain(field: Field) -> Slot:
+    target = TARGETS.get(field.name)
+    return Slot(
+        column=field.name,
+        key=field.name,
+        field=field,
+        create=field.create,
+        update=field.update,
+        reference=None if target is None else Reference(target),
+        keeps_digits=field.kind is Kind.STRING and field.name.split("_")[-1] in _KEEPING_WORDS,
+    )
+
+
+def _by_other_names(declaration: Declaration, field: Field) -> Iterator[Slot]:
+    """Other columns for a reference: the singular, and a field that people know it by."""
+    target = TARGETS.get(field.name)
+    if target is None:
+        return
+    for by in FOUND_BY[target]:
+        column = f"{CATALOG[target].singular}_{by}"
+        # A field of that very name is the resource's own: a lead's `company_name` is no reference.
+        if column not in declaration.fields:
+            yield Slot(column, field.name, field, field.create, field.update, Reference(target, by))
+
+
+def _of_content(declared: ContentTypeField, taken: set[str]) -> Slot:
+    key = str(declared.field_key)
+    kind, format = _CONTENT_KINDS.get(declared.field_type or "", (Kind.STRING, None))
+    values = _options(declared)
+    create = Input(required=bool(declared.is_required), values=values or None)
+    field = Field(
+        name=key,
+        kind=kind,
+        about=str(declared.help_text or declared.name or key),
+        nullable=not declared.is_required,
+        values=values,
+        item_values=(),
+        create=create,
+        update=OPTIONAL,
+        listed=False,
+        write_only=False,
+        sortable=False,
+        filterable=False,
+        format=format,
+        personal="text",
+        prose=False,
+        part=None,
+    )
+    path = f"{CONTENT}.{key}"
+    return Slot(
+        column=path if key in taken else key,
+        key=path,
+        field=field,
+        create=create,
+        update=OPTIONAL,
+        labels=(declared.name,) if declared.name else (),
+        many=declared.field_type == "multi_select",
+        keeps_digits=declared.field_type == "phone",
+    )
+
+
+def _options(declared: ContentTypeField) -> tuple[str, ...]:
+    """The choices of a select, from its `config`; what `config` may hold is not shown (API 2.6)."""
+    if declared.field_type not in ("select", "multi_select"):
+        return ()
+    try:
+        config: Any = json.loads(declared.config or "{}")
+    except ValueError:
+        return ()
+    options = config.get("options") if isinstance(config, dict) else None
+    if not isinstance(options, list):
+        return ()
+    return tuple(dict.fromkeys(each for each in options if isinstance(each, str)))
+
+
+# -- Aim -------------------------------------------------------------------------------------------
+# What a person asks of a file: which resource, in which mode, how rows find their records.
+
+
+_MATCHABLE = (Kind.STRING, Kind.UUID, Kind.INTEGER, Kind.DATE, Kind.DATETIME)
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """What is asked of a file; `aim` makes one.
+
+    `match` are the fields by which a row finds its record, empty where a column `id` does.
+    `clear` is the text that empties a field. `parent` is the content type's slug or id, as given,
+    and `slots` are the places that columns can fill.
+    """
+
+    resource: Declaration
+    mode: Mode
+    match: tuple[str, ...] = ()
+    clear: str | None = None
+    parent: str | None = None
+    slots: tuple[Slot, ...] = field(default=(), repr=False)
+
+
+def aim(
+    resource: str,
+    mode: Mode,
+    lookups: Lookups,
+    *,
+    match: Sequence[str] = (),
+    clear: str | None = None,
+    parent: str | None = None,
+) -> Aim:
+    """What is asked, once it is known to make sense.
+
+    Raises `UnknownName` for a resource, mode, field or content type that is not there, and
+    `Misused` where the resource does not take the mode or the mode needs what was not said.
+    """
+    declared = declaration(resource)
+    if mode not in get_args(Mode):
+        raise UnknownName("mode", mode, get_args(Mode))
+    needed = {"create": ("create",), "update": ("update",), "convert": ("convert",)}
+    for operation in needed.get(mode, ("create", "update")):
+        if operation not in declared.operations:
+            raise Misused(
+                f"{resource} cannot be written with --mode {mode}: the API has no {operation} for"
+                f" {'it' if operation == 'convert' else 'them'}",
+                action="Choose another resource or mode; 'convert' is for leads.",
+            )
+    made = slots(declared, mode, _content_fields(declared, parent, lookups))
+    if mode == "upsert" and not match:
+        raise Misused(
+            "--mode upsert was asked for without a field to find records by",
+            action="Say --match FIELD, for example --match email.",
+        )
+    if mode == "create" and match:
+        raise Misused(
+            "--match was given, and --mode create looks for no records",
+            action="Leave --match out, or say --mode update or upsert.",
+        )
+    for name in match:
+        _check_match(declared, name)
+    if clear is not None and not clear.strip():
+        raise Misused(
+            "the text that clears a field is blank, and blank cells leave fields alone",
+            action="Give --clear a text that no cell holds otherwise, for example --clear NULL.",
+        )
+    cleared = None if clear is None else clear.strip()
+    return Aim(declared, mode, tuple(dict.fromkeys(match)), cleared, parent, made)
+
+
+def _content_fields(
+    declared: Declaration, parent: str | None, lookups: Lookups
+) -> Sequence[ContentTypeField]:
+    if declared.parent is None:
+        if parent is not None:
+            raise Misused(
+                f"a content type was given, and {declared.name} are of none",
+                action="Leave it out.",
+            )
+        return ()
+    if parent is None:
+        raise Misused(
+            f"{declared.name} were asked for without their content type",
+            action="Say which content type they are of, by its slug.",
+        )
+    fields = lookups.content_fields(parent)
+    if fields is None:
+        raise Misused(
+            f"no content type {parent!r} has been pulled",
+            action="Check the slug, or run 'connector pull content_types' and try again.",
+        )
+    return fields
+
+
+def _check_match(declared: Declaration, name: str) -> None:
+    allowed = [
+        each.name
+        for each in declared.detail_fields
+        if each.kind in _MATCHABLE and (each.create.accepted or each.update.accepted)
+    ]
+    if name not in allowed:
+        raise UnknownName(f"field that {declared.name} can be matched by", name, allowed)

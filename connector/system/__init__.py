@@ -1,0 +1,1 @@
+"""Files, text and log: what every room needs of the operating system."""

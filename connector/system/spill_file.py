@@ -1,0 +1,100 @@
+"""Values that are put aside in their order and read back: a million of them take no memory.
+
+The first stay in memory, and all are in a file from then on. The file has no name, is its owner's
+alone, and is gone with the process: what a spreadsheet holds is personal data. `Mapped` shows such
+values as others, made anew each time they are read.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from tempfile import SpooledTemporaryFile
+from typing import Generic, TypeVar
+
+from connector.errors import naming
+
+MEMORY_BYTES = 1_000_000
+"""As much is kept in memory before the file is begun."""
+
+_LINES_AT_ONCE = 500
+_READ_BYTES = 64 * 1024
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+class Kept(Collection[T], Generic[T]):
+    """Values in the order in which they were added; may be read as often as wanted.
+
+    `pack` makes one line of ASCII of a value, and `unpack` the value again. Adding and reading
+    raise a `WarehouseError` that names the folder where the disk fails.
+    """
+
+    def __init__(self, folder: Path, pack: Callable[[T], str], unpack: Callable[[str], T]) -> None:
+        self._folder, self._pack, self._unpack = folder, pack, unpack
+        self._file = SpooledTemporaryFile(  # noqa: SIM115 # it stays open as long as this
+            MEMORY_BYTES, dir=str(folder)
+        )
+        weakref.finalize(self, self._file.close)
+        self._lines: list[str] = []
+        self._count = 0
+
+    def add(self, value: T) -> None:
+        """Put a value behind the others."""
+        self._lines.append(self._pack(value))
+        self._count += 1
+        if len(self._lines) >= _LINES_AT_ONCE:
+            self._write()
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __contains__(self, value: object) -> bool:
+        return any(each == value for each in self)
+
+    def __iter__(self) -> Iterator[T]:
+        self._write()
+        place, unpack = 0, self._unpack
+        while lines := self._read(place):
+            # Another reading may move the file's position meanwhile.
+            place += sum(map(len, lines))
+            for line in lines:
+                yield unpack(line.decode("ascii"))
+
+    def _write(self) -> None:
+        if not self._lines:
+            return
+        text, self._lines = "".join(f"{line}\n" for line in self._lines), []
+        try:
+            self._file.seek(0, 2)
+            self._file.write(text.encode("ascii"))
+        except OSError as error:
+            raise naming(self._folder, error) from error
+
+    def _read(self, place: int) -> list[bytes]:
+        try:
+            self._file.seek(place)
+            lines: list[bytes] = self._file.readlines(_READ_BYTES)
+        except OSError as error:
+            raise naming(self._folder, error) from error
+        return lines
+
+
+class Mapped(Collection[U], Generic[T, U]):
+    """The values of a collection as something else: `make` makes it of each as it is read, and
+    may leave one out by giving None. `count` is how many are not left out.
+    """
+
+    def __init__(self, values: Collection[T], make: Callable[[T], U | None], count: int) -> None:
+        self._values, self._make, self._count = values, make, count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __contains__(self, value: object) -> bool:
+        return any(each == value for each in self)
+
+    def __iter__(self) -> Iterator[U]:
+        return (made for value in self._values if (made := self._make(value)) is not None)

@@ -1,0 +1,352 @@
+"""Versions of a record and the moments between them: the rules of history, as plain values.
+
+No one tells us when a record changed: it is looked at, and looks as it did or otherwise. So each
+version has the interval in which it began, the one in which it ended, and within them the best
+single moment. All moments are the server's, whose clock shows whole seconds: an answer of the
+second s was made between s and s + 1.
+
+-   `observed_from` and `observed_to` are the seconds of the first and the last answer that showed
+    the version: all of it, or what lists show for one that lists alone have shown.
+-   A version *began* after `began_after`, the second in which the record was last seen otherwise,
+    and before `began_before`, the end of the second `observed_from`. A first version began no
+    earlier than the record's creation, and one that follows a deletion no earlier than that was
+    known. A list that shows what the version before shows counts as a sighting of it only where a
+    field changed that the list would have shown.
+-   It *ended* after `observed_to`, and before the end of the second in which the next version was
+    first seen, or the record known to be gone. What a list has shown since is no evidence that
+    fields that it does not show were the same still.
+-   `valid_from` is the API's own `updated_at` where that lies within the interval, `began_after`
+    where it is earlier (the write became visible late), and else `observed_from`. If several edits
+    came between two looks, the field that changed may have changed earlier than `valid_from`,
+    though not before `began_after`.
+-   `valid_to` is the next version's `valid_from`; a deletion, which nothing dates, is taken to
+    have happened when it was first known.
+-   Versions follow one another in the order in which answers were committed, which is the order
+    in which the landing showed them. An answer whose own moment lies before what is already
+    there (it was committed late, or the server's clock was set back) counts as of the last moment
+    there, so that versions never overlap and none is lost.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from connector.catalog.resource import Declaration, Resource
+from connector.warehouse.rows import as_json, can_list, differing, listed_differing, meaning
+
+DELETED_FIELD = "_deleted_at"
+"""What `_changed` names, first of all, where a record had been deleted and is there again."""
+
+SECOND = timedelta(seconds=1)
+"""How coarse the moments of answers are (`Date`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version as it stands: the last of its record, open unless `ended_at` says otherwise.
+
+    `shown` is the list item that it shows, only for one that was seen in lists alone: the last
+    whole one is in the landing table. `changed` is None for a first version.
+    """
+
+    number: int
+    valid_from: datetime
+    began_after: datetime | None
+    observed_from: datetime
+    observed_to: datetime
+    changed: tuple[str, ...] | None = None
+    hydrated_at: datetime | None = None
+    ended_at: datetime | None = None
+    shown: Mapping[str, Any] | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a detail showed it, rather than lists alone."""
+        return self.hydrated_at is not None
+
+    @property
+    def began_before(self) -> datetime:
+        """The end of the second in which it was first seen."""
+        return self.observed_from + SECOND
+
+    def is_before(self, sighting: Sighting) -> bool:
+        """Whether a sighting's date lies after the last answer that showed the version. A date in
+        the sighting's own future is wrong, and tells nothing.
+        """
+        at = sighting.updated_at
+        return at is not None and self.observed_to + SECOND <= at < sighting.at + SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """An answer that showed a record at the moment `at`; `updated_at` where it said so."""
+
+    at: datetime
+    updated_at: datetime | None
+    is_whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a version ended: the best moment, the end of the interval that begins with
+    `observed_to`, and by a `change` or a `deletion`.
+    """
+
+    valid_to: datetime
+    before: datetime
+    by: str
+
+
+def first(sighting: Sighting, created_at: datetime | None) -> Version:
+    """The first version of a record that was created at `created_at`, as it says itself."""
+    if created_at is not None and created_at >= sighting.at + SECOND:
+        created_at = sighting.at
+    return _begun(1, sighting, sighting.at, created_at, None)
+
+
+def following(
+    before: Version,
+    sighting: Sighting,
+    changed: Iterable[str],
+    listed_at: datetime | None,
+) -> Version:
+    """The version after an open one. `listed_at` is when a list last showed the version before, if
+    a field changed that a list would have shown.
+    """
+    at = max(sighting.at, before.observed_to)
+    seen = before.observed_to if listed_at is None else max(before.observed_to, listed_at)
+    version = _begun(before.number + 1, sighting, at, min(seen, at), tuple(changed))
+    return replace(version, valid_from=max(version.valid_from, before.valid_from))
+
+
+def again(before: Version, sighting: Sighting, changed: Iterable[str]) -> Version:
+    """The version with which a deleted record is there again."""
+    assert before.ended_at is not None, "only what ended can be there again"
+    at = max(sighting.at, before.ended_at)
+    version = _begun(before.number + 1, sighting, at, before.ended_at, (DELETED_FIELD, *changed))
+    if version.valid_from == before.ended_at:
+        # It was seen to be missing then, so a date before that says nothing about its return.
+        version = replace(version, valid_from=at)
+    return version
+
+
+def completed(listed: Version, sighting: Sighting, changed: Iterable[str]) -> Version:
+    """A version that was seen in lists alone, as the first detail that agrees with it shows it:
+    observed since that detail, because lists do not show all of it.
+    """
+    at = max(sighting.at, listed.observed_to)
+    names = None
+    if listed.changed is not None:
+        names = tuple(dict.fromkeys((*listed.changed, *changed)))
+    return replace(
+        listed,
+        valid_from=_best(sighting.updated_at, listed.began_after, listed.observed_from),
+        observed_from=at,
+        observed_to=at,
+        changed=names,
+        hydrated_at=at,
+        shown=None,
+    )
+
+
+def ended_by(following: Version) -> Ending:
+    """How a version ended that another one follows."""
+    return Ending(following.valid_from, following.began_before, "change")
+
+
+def deleted(last: Version, at: datetime) -> Ending:
+    """How a version ended whose record was gone at `at`."""
+    at = max(at, last.observed_to)
+    return Ending(max(at, last.valid_from), at + SECOND, "deletion")
+
+
+def _begun(
+    number: int,
+    sighting: Sighting,
+    at: datetime,
+    began_after: datetime | None,
+    changed: tuple[str, ...] | None,
+) -> Version:
+    return Version(
+        number=number,
+        valid_from=_best(sighting.updated_at, began_after, at),
+        began_after=began_after,
+        observed_from=at,
+        observed_to=at,
+        changed=changed,
+        hydrated_at=at if sighting.is_whole else None,
+    )
+
+
+def _best(
+    updated_at: datetime | None, began_after: datetime | None, observed_from: datetime
+) -> datetime:
+    """The best single moment of the interval: `updated_at` where it is one of them."""
+    is_within = updated_at is not None and updated_at < observed_from + SECOND
+    moment = updated_at if updated_at is not None and is_within else observed_from
+    return moment if began_after is None else max(moment, began_after)
+
+
+# -- Edits -----------------------------------------------------------------------------------------
+# What answers do to the versions of a stream's records: the rules, and nothing that acts.
+#
+# -   For each id, versions are numbered from 1 without a gap, each begins where the one before
+# ended     (later, if the record was deleted in between), and the last one is open while the record
+# lives. -   An unchanged answer makes no version: it moves `observed_to`. -   A list item that
+# differs from the open version in what lists show begins a version that shows     what the list
+# showed, and nothing else: what lists do not show may have changed as well. The     first detail
+# that agrees with it completes it. One that shows other values there, or says that     it was
+# changed after that list, begins another version. -   A list item is believed only if it is newer
+# by a second than the answer that it disagrees     with, since the server's clock shows whole
+# seconds and pages are committed after they were     read. One that shows a deleted record is left
+# to the detail. -   A deletion ends the last version. A record that is there again continues with
+# the next one.
+
+
+_DATE = "updated_at"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A record as it stands before an answer: its last version, what its landed row shows, whether
+    a detail showed that, and when a list or a detail last showed the record.
+    """
+
+    last: Version
+    landed: Mapping[str, Any]
+    is_hydrated: bool
+    seen_at: datetime | None
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """The last known value of each field: a list's, and else the last detail's."""
+        return {**self.landed, **(self.last.shown or {})}
+
+
+@dataclass(slots=True)
+class Edits:
+    """What a batch does to the history: versions to begin and complete with what they show,
+    versions to end, earlier ends to move, versions that a list confirmed, and ids whose list items
+    are too old to count. All by id; one answer of each record.
+    """
+
+    declaration: Declaration
+    begun: dict[str, tuple[Version, Resource]] = field(default_factory=dict)
+    completed: dict[str, tuple[Version, Resource]] = field(default_factory=dict)
+    endings: dict[str, Ending] = field(default_factory=dict)
+    moved: dict[str, Version] = field(default_factory=dict)
+    confirmed: dict[str, datetime] = field(default_factory=dict)
+    stale: set[str] = field(default_factory=set)
+
+    def list(self, item: Resource, at: datetime, before: Standing | None) -> None:
+        """A list showed the record at that moment; `before` is None if nothing had."""
+        updated_at = item.updated_at if self.declaration.lists_cursor else None
+        sighting = Sighting(at, updated_at, False)
+        if before is None:
+            self.begun[item.id] = first(sighting, item.created_at), item
+            return
+        last, shown, raw = before.last, before.shown, _stored(item)
+        names = listed_differing(self.declaration, raw, shown)
+        if not names:
+            if not last.is_whole:
+                self.confirmed[item.id] = at
+        elif at < last.observed_to + SECOND:
+            self.stale.add(item.id)
+        else:
+            version = following(last, sighting, names, before.seen_at)
+            self.endings[item.id] = ended_by(version)
+            if before.is_hydrated:
+                raw = {name: raw[name] for name in raw if not self._hides(name, raw, shown)}
+            self.begun[item.id] = version, self.declaration.record(raw)
+
+    def _hides(self, name: str, raw: Mapping[str, Any], shown: Mapping[str, Any]) -> bool:
+        """Whether a list may show this value in place of one that it cannot show."""
+        field = self.declaration.fields.get(name)
+        if field is None or name not in shown or can_list(field, shown[name]):
+            return False
+        return bool(meaning(field, raw[name]) != meaning(field, shown[name]))
+
+    def read(self, record: Resource, at: datetime, before: Standing | None) -> None:
+        """A detail showed the record at that moment, otherwise than it stands."""
+        sighting = Sighting(at, record.updated_at, True)
+        if before is None:
+            self.begun[record.id] = first(sighting, record.created_at), record
+            return
+        last, shown, raw = before.last, before.shown, _stored(record)
+        names, listable = self._changed(shown, raw, before)
+        if last.ended_at is not None:
+            self.begun[record.id] = again(last, sighting, names), record
+        elif last.is_whole or self._contradicts(names, shown, raw, last, sighting):
+            # Of a record that no detail had shown, a later date may be all that tells of a change.
+            seen_at = before.seen_at if listable else None
+            version = following(last, sighting, names or (_DATE,), seen_at)
+            self.begun[record.id] = version, record
+            self.endings[record.id] = ended_by(version)
+        else:
+            version = completed(last, sighting, names)
+            self.completed[record.id] = version, record
+            if version.valid_from != last.valid_from:
+                self.moved[record.id] = version
+
+    def _changed(
+        self, shown: Mapping[str, Any], raw: Mapping[str, Any], before: Standing
+    ) -> tuple[tuple[str, ...], bool]:
+        """The fields in which a detail differs from what was last known, and whether a list would
+        have shown one of them.
+        """
+        names = differing(shown, raw)
+        if not before.last.is_whole:
+            # Values that came from a list are compared by what they say, whatever their form.
+            fields = {f.name: f for f in self.declaration.item_fields}
+            names = tuple(
+                name
+                for name in names
+                if (before.is_hydrated or name in shown)
+                and (
+                    name not in fields
+                    or name not in shown
+                    or meaning(fields[name], shown[name]) != meaning(fields[name], raw.get(name))
+                )
+            )
+        return names, any(self._can_list(name, shown) for name in names)
+
+    def _can_list(self, name: str, shown: Mapping[str, Any]) -> bool:
+        field = self.declaration.fields.get(name)
+        return field is not None and name in shown and can_list(field, shown[name])
+
+    def _contradicts(
+        self,
+        names: tuple[str, ...],
+        shown: Mapping[str, Any],
+        raw: Mapping[str, Any],
+        last: Version,
+        sighting: Sighting,
+    ) -> bool:
+        """Whether a detail shows another version than the last one, which lists alone had shown.
+
+        Where a list cannot show the detail's value, what it showed instead says little.
+        """
+        if last.is_before(sighting):
+            return True
+        from_list = set(names) if last.changed is None else set(last.changed)
+        listed = [(n, f) for n in names if (f := self.declaration.fields.get(n)) and f.listed]
+        return any(
+            can_list(field, raw.get(name))
+            and (name in from_list or can_list(field, shown.get(name)))
+            for name, field in listed
+        )
+
+    def gone(self, id: str, at: datetime, last: Version) -> None:
+        """The API said at that moment that the record is gone."""
+        if last.ended_at is None:
+            self.endings[id] = deleted(last, at)
+
+
+def _stored(record: Resource) -> dict[str, Any]:
+    """What the record shows, as its row will hold it."""
+    raw: dict[str, Any] = json.loads(as_json(record.raw))
+    return raw

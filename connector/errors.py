@@ -521,7 +521,7 @@ class NotDelivered(ConnectorError):
 # Numbers with their nouns, the same in every sentence that a person reads.
 
 
-def counted(number: int, noun: str, plural: str | None = None) -> str:
+def count_noun(number: int, noun: str, plural: str | None = None) -> str:
     """The number with its noun, as in "1 record" and "2,000 records"; `plural` is said where an s
     does not make it.
     """
@@ -550,11 +550,11 @@ class PublishingRefused(ConnectorError):
         """
         self.failed = tuple(name for name, _ in failed)
         shown = [
-            name if rows is None else f"{name} ({counted(rows, 'row')})"
+            name if rows is None else f"{name} ({count_noun(rows, 'row')})"
             for name, rows in failed[:_NAMED_MAX]
         ]
         more = [f"{len(failed) - _NAMED_MAX} more"] if len(failed) > _NAMED_MAX else []
-        checks = counted(len(failed), "check has", "checks have")
+        checks = count_noun(len(failed), "check has", "checks have")
         super().__init__(f"nothing was published: {checks} failed: {', '.join(shown + more)}")
 
 

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from connector.engine.commands import PER_PAGE
 from connector.engine.quota import requests_left, shown
-from connector.errors import counted
+from connector.errors import count_noun
 from connector.ledger.lease import Lease
 from connector.ledger.ledger import Standing
 from connector.warehouse.runs import Run
@@ -92,7 +92,7 @@ def lines(standing: Standing, now: datetime) -> Iterator[str]:
         owner = each.owner
         yield (
             f"Under way: {each.name} since {shown(each.since)}, process {owner.pid}"
-            f" ({owner.command}) on {owner.host}, {counted(each.requests, 'request')} so far."
+            f" ({owner.command}) on {owner.host}, {count_noun(each.requests, 'request')} so far."
         )
     yield _month(standing)
     if standing.exhaustion is not None:
@@ -134,7 +134,9 @@ def first_loads(resources: Sequence[StreamState]) -> Iterator[str]:
 def remaining(what: Left) -> str:
     """What is still to be read, how long it takes and what it costs."""
     about = "about" if what.is_known else "at least"
-    said = f"{counted(what.records, 'record')}, for {about} {counted(what.requests, 'request')}"
+    said = (
+        f"{count_noun(what.records, 'record')}, for {about} {count_noun(what.requests, 'request')}"
+    )
     if what.month_share is not None:
         said += f" ({what.month_share:.1%} of the month's)"
     if what.per_minute is not None and what.minutes is not None:

@@ -18,7 +18,7 @@ from connector.cli import session as options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.engine.quota import shown
-from connector.errors import ConnectorError, NotDelivered, SettingsError, counted
+from connector.errors import ConnectorError, NotDelivered, SettingsError, count_noun
 from connector.ledger.alert_states import AlertRecord, DeliveryRecord
 from connector.operations.alert_check import (
     AlertCheck,
@@ -165,8 +165,8 @@ def _print(terminal: Terminal, checks: Iterable[AlertCheck], *, sends: bool) -> 
             terminal.say(f"{name}: another process checks the alerts at this moment.")
     standing = sum(len(each.standing) for each in checks)
     sent = sum(each.delivered for each in checks)
-    said = counted(standing, "alert stands", "alerts stand")
-    terminal.say(f"{said}; {counted(sent, 'message')} sent." if sends else f"{said}.")
+    said = count_noun(standing, "alert stands", "alerts stand")
+    terminal.say(f"{said}; {count_noun(sent, 'message')} sent." if sends else f"{said}.")
 
 
 def _rows(check: AlertCheck, *, sends: bool) -> Iterator[tuple[object, ...]]:

@@ -24,7 +24,7 @@ import click
 from connector.cli.pull import COLUMNS, Follower
 from connector.cli.session import Command, Session, show_log
 from connector.cli.terminal import Terminal
-from connector.errors import ConnectorError, SettingsError, counted
+from connector.errors import ConnectorError, SettingsError, count_noun
 from connector.report.page import REPORT_FILE, write_report
 from connector.sandbox.draw import LEAD_STATUSES, USERS
 from connector.sandbox.server import KEY_DEFAULT, Sandbox
@@ -324,12 +324,12 @@ def _print(terminal: Terminal, shown: Demonstration, sandbox: Mapping[str, str])
     live = sum(each.live for each in shown.resources)
     requests = sum(each.requests for each in shown.resources)
     terminal.print_line(
-        f"{counted(live, 'record')} landed and published with {counted(requests, 'request')}"
+        f"{count_noun(live, 'record')} landed and published with {count_noun(requests, 'request')}"
         f" in {shown.seconds:.0f} s: {shown.published}"
     )
     row = shown.publication
     terminal.print_line(
-        f"{counted(row.models, 'model')} built, {counted(row.checks, 'check')} made:"
+        f"{count_noun(row.models, 'model')} built, {count_noun(row.checks, 'check')} made:"
         f" none that blocks has failed, {len(row.failed_checks)} warn."
     )
     for question, answer in shown.answers:

@@ -13,7 +13,7 @@ import click
 from connector.cli import session as options
 from connector.cli.session import Command, Session
 from connector.engine.quota import shown
-from connector.errors import ConnectorError, Misused, counted
+from connector.errors import ConnectorError, Misused, count_noun
 from connector.lakehouse.attaching import Place
 from connector.lakehouse.forget import remove as run_remove
 from connector.lakehouse.lake_status import standing as run_standing
@@ -67,7 +67,7 @@ def publish(session: Session, *, is_for_all: bool, anew: bool) -> int:
         SENT_COLUMNS, [[*row, f"{e.seconds:.1f}"] for row, e in zip(rows, done, strict=True)]
     )
     failed = sum(each.error is not None for each in done)
-    terminal.say(f"{counted(len(done) - failed, 'account')} in the lakehouse.")
+    terminal.say(f"{count_noun(len(done) - failed, 'account')} in the lakehouse.")
     return max(status, 1 if failed else 0)
 
 
@@ -94,7 +94,7 @@ def status(session: Session) -> int:
     terminal.print_table(STANDING_COLUMNS, rows)
     first, last = found.snapshots[0], found.snapshots[-1]
     terminal.say(
-        f"{found.data}: {counted(found.files, 'file')}, {found.bytes / _MEGABYTE:,.1f} MB;"
+        f"{found.data}: {count_noun(found.files, 'file')}, {found.bytes / _MEGABYTE:,.1f} MB;"
         f" snapshots {first[0]} ({shown(first[1])}) to {last[0]} ({shown(last[1])})."
     )
     return 0
@@ -127,8 +127,8 @@ def maintain(session: Session, *, keep_days: int | None, applies: bool) -> int:
         session.terminal.print_object({"applied": applies, **done.as_json()})
     verb = "expired" if applies else "would expire"
     said = (
-        f"{counted(done.expired, 'earlier state')} {verb}, {done.kept:,} kept;"
-        f" {counted(done.removed_files, 'file')} {'removed' if applies else 'to be removed'}"
+        f"{count_noun(done.expired, 'earlier state')} {verb}, {done.kept:,} kept;"
+        f" {count_noun(done.removed_files, 'file')} {'removed' if applies else 'to be removed'}"
     )
     if applies:
         said += f"; {done.rewritten:,} rewritten and {done.joined:,} joined"
@@ -158,13 +158,15 @@ def remove(session: Session, *, applies: bool) -> int:
         rows = run_standing(settings).rows.get(account, {})
         if terminal.is_json:
             terminal.print_object({"applied": False, "account": account, "rows": rows})
-        terminal.say(f"{account}: {counted(sum(rows.values()), 'row')} in {len(rows)} tables.")
+        terminal.say(f"{account}: {count_noun(sum(rows.values()), 'row')} in {len(rows)} tables.")
         terminal.say("Nothing was changed. Run it again with --apply to take them out.")
         return 0
     done = run_remove(settings)
     if terminal.is_json:
         terminal.print_object({"applied": True, **done.as_json()})
-    terminal.say(f"{account}: {counted(done.removed, 'row')} taken out; earlier states have ended.")
+    terminal.say(
+        f"{account}: {count_noun(done.removed, 'row')} taken out; earlier states have ended."
+    )
     return 0
 
 

@@ -14,7 +14,7 @@ import click
 from connector.cli.publish import BuildFollower, unshared
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Meter, Terminal
-from connector.errors import ConnectorError, NothingPublished, counted
+from connector.errors import ConnectorError, NothingPublished, count_noun
 from connector.publishing.build import check
 from connector.publishing.checks import Unmapped, Written, checks_about, unmapped, write_copies
 from connector.publishing.dictionary import Shown, inventory_of
@@ -88,8 +88,8 @@ def build_models(session: Session, *, select: tuple[str, ...]) -> int:
     _tell_built(terminal, seen, None)
     for line in unshared(done):
         terminal.warn(line)
-    checks = counted(len(seen.checks), "check")
-    terminal.say(f"Published {done.file} ({counted(len(seen.models), 'model')}, {checks}).")
+    checks = count_noun(len(seen.checks), "check")
+    terminal.say(f"Published {done.file} ({count_noun(len(seen.models), 'model')}, {checks}).")
     return 0 if done.unshared is None else 3
 
 
@@ -111,7 +111,9 @@ def list_models(session: Session, *, select: tuple[str, ...]) -> int:
         terminal.print_object({"models": [_shown_json(each) for each in shown]})
     rows = [_shown_row(each, len(checks_about(project, each.name))) for each in shown]
     terminal.print_table(LISTED, rows)
-    terminal.say(f"{counted(len(project.models), 'model')}, {counted(len(project.seeds), 'seed')}.")
+    terminal.say(
+        f"{count_noun(len(project.models), 'model')}, {count_noun(len(project.seeds), 'seed')}."
+    )
     return 0
 
 
@@ -135,7 +137,7 @@ def test_models(session: Session, *, select: tuple[str, ...]) -> int:
     terminal.print_table(CHECKED, [_check_row(each) for each in failed])
     for each in failed:
         terminal.warn(f"{each.name}: {each.about}")
-    terminal.say(f"{counted(len(done), 'check')}, {len(failed):,} of them failed.")
+    terminal.say(f"{count_noun(len(done), 'check')}, {len(failed):,} of them failed.")
     return 1 if any(each.severity == "error" for each in failed) else 0
 
 
@@ -207,7 +209,7 @@ def _tell_built(terminal: Terminal, seen: _Collector, error: ConnectorError | No
     for each in seen.checks:
         if not each.passed:
             ids = f" ({', '.join(each.examples)})" if each.examples else ""
-            told = f"{each.severity}: {counted(each.failing, 'row')} of {each.model}{ids}"
+            told = f"{each.severity}: {count_noun(each.failing, 'row')} of {each.model}{ids}"
             terminal.warn(f"{each.name}: {told}. {each.about}")
     if error is not None:
         terminal.fail(error)
@@ -274,13 +276,13 @@ def _written_json(written: Written) -> dict[str, object]:
 
 
 def _tell_written(terminal: Terminal, written: Written) -> None:
-    rows = counted(len(written.appended), "row")
+    rows = count_noun(len(written.appended), "row")
     verb = f"is new, with {rows} to fill in" if written.is_new else f"got {rows} to fill in"
     if not written.is_new and not written.appended:
         verb = "has all of it already, and was left as it is"
     terminal.say(f"{written.path} {verb}.")
     if written.left_out:
-        values = counted(len(written.left_out), "value")
+        values = count_noun(len(written.left_out), "value")
         terminal.warn(
             f"{values} would be a formula to a spreadsheet program and is not in {written.path}:"
             " add it with a text editor if it is meant."

@@ -15,7 +15,7 @@ import click
 from connector.cli import session as options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
-from connector.errors import counted
+from connector.errors import count_noun
 from connector.pulls.price import PlanReport
 from connector.pulls.price import plan as run_plan
 
@@ -73,19 +73,21 @@ def _print(terminal: Terminal, report: PlanReport) -> None:
     first = [name for name, each in report.prices.items() if each.is_first]
     if first:
         terminal.say(f"To be loaded for the first time: {', '.join(first)}.")
-    terminal.say(f"A pull now: {_cost(report)}. This plan took {counted(report.spent, 'request')}.")
+    terminal.say(
+        f"A pull now: {_cost(report)}. This plan took {count_noun(report.spent, 'request')}."
+    )
     schedule = report.schedule
     if schedule is not None:
         share = _share(schedule.requests, report)
         terminal.say(
-            f"Until the month ends: {counted(schedule.pulls, 'pull')} of at least"
-            f" {counted(schedule.quiet_requests, 'request')}, and {schedule.changes_a_day:,.0f}"
-            f" changes a day: about {counted(schedule.requests, 'request')}{share}."
+            f"Until the month ends: {count_noun(schedule.pulls, 'pull')} of at least"
+            f" {count_noun(schedule.quiet_requests, 'request')}, and {schedule.changes_a_day:,.0f}"
+            f" changes a day: about {count_noun(schedule.requests, 'request')}{share}."
         )
 
 
 def _cost(report: PlanReport) -> str:
-    parts = [f"about {counted(report.requests, 'request')}{_share(report.requests, report)}"]
+    parts = [f"about {count_noun(report.requests, 'request')}{_share(report.requests, report)}"]
     if report.minutes is not None:
         parts.append(f"{report.minutes:,.1f} minutes at {report.limit_per_minute:,} a minute")
     return ", ".join(parts)

@@ -9,7 +9,7 @@ import click
 
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
-from connector.errors import Misused, counted
+from connector.errors import Misused, count_noun
 from connector.privacy.erase import Erased
 from connector.privacy.erase import erase as run_erase
 from connector.privacy.erase import release as run_release
@@ -54,13 +54,13 @@ def print_found(terminal: Terminal, found: Found) -> None:
         terminal.say(f"Pushes: {', '.join(found.batches)}.")
     if found.shared:
         terminal.warn(
-            f"{counted(found.shared, 'address, number or name')} of the person somebody else has"
+            f"{count_noun(found.shared, 'address, number or name')} of the person somebody else has"
             " as well: it is left where it is theirs"
         )
     if found.in_doubt:
         terminal.warn(
-            f"{counted(found.in_doubt, 'row')} of pushes about the person may have been applied or"
-            " not: settle them with 'connector resolve' first"
+            f"{count_noun(found.in_doubt, 'row')} of pushes about the person may have been applied"
+            " or not: settle them with 'connector resolve' first"
         )
     for each in found.by_hand:
         terminal.warn(each)
@@ -109,7 +109,7 @@ def erase(session: Session, *, person: str | None, applies: bool, release: str |
         released = run_release(session.load(), release)
         if terminal.is_json:
             terminal.print_object({"released": released})
-        hashes = counted(released, "hash", "hashes")
+        hashes = count_noun(released, "hash", "hashes")
         terminal.say(f"Released: {hashes} taken off the list.")
         return 0
     if person is None and not applies:

@@ -16,7 +16,7 @@ import click
 
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Meter
-from connector.errors import counted
+from connector.errors import count_noun
 from connector.publishing.parquet import Exported, export
 from connector.publishing.project import Checked, ModelBuilt
 from connector.publishing.publication import Published
@@ -137,7 +137,7 @@ def _with(settings: Settings, personal: Treatment | None, without: tuple[str, ..
 def _warnings(done: Published) -> Iterator[str]:
     yield from unshared(done)
     for each in () if done.built is None else done.built.warnings:
-        rows = counted(each.failing, "row")
+        rows = count_noun(each.failing, "row")
         yield f"{each.name} found {rows} in {each.model}. {each.about}".rstrip()
 
 
@@ -152,12 +152,14 @@ def _closing(done: Published, exported: Exported | None) -> str:
     row = done.publication
     moment = "" if row.true_of is None else f", true of {row.true_of:%Y-%m-%d %H:%M:%S}Z"
     built = (
-        f"{counted(row.models, 'model')}, {counted(row.checks, 'check')}, " if row.models else ""
+        f"{count_noun(row.models, 'model')}, {count_noun(row.checks, 'check')}, "
+        if row.models
+        else ""
     )
     size = (row.bytes or 0) / _MEGABYTE
     said = f"Published {done.file}{moment} ({built}{size:,.1f} MB in {row.seconds or 0:,.1f} s)."
     if exported is not None:
-        said += f" {counted(len(exported.tables), 'table')} exported to {exported.folder}."
+        said += f" {count_noun(len(exported.tables), 'table')} exported to {exported.folder}."
     return said
 
 

@@ -19,7 +19,7 @@ from connector.cli.terminal import Meter, Terminal
 from connector.engine.commands import PER_PAGE
 from connector.engine.pull import Manner
 from connector.engine.quota import requests_left
-from connector.errors import Misused, counted
+from connector.errors import Misused, count_noun
 from connector.errors_api import Stopped
 from connector.privacy.harm import harmed
 from connector.pulls.advice import difference, explain
@@ -54,7 +54,7 @@ def reasons(report: PullReport) -> Iterator[str]:
             yield f"{name} is {each.outcome}: {explain(each)}"
         if erased := each.anomalies.get("suppressed"):
             yield (
-                f"{name}: {counted(erased, 'record')} of people who were erased came again, and"
+                f"{name}: {count_noun(erased, 'record')} of people who were erased came again, and"
                 " landed without what tells of them; erase them on the platform as well"
             )
     not_started = [n for n, each in report.resources.items() if each.outcome == "not_started"]
@@ -68,7 +68,7 @@ def closing(report: PullReport) -> str:
     new, changed, deleted = (
         sum(getattr(e, n) for e in each) for n in ("new", "changed", "deleted")
     )
-    cost = f"{counted(report.requests, 'request')} in {report.seconds:,.1f} s"
+    cost = f"{count_noun(report.requests, 'request')} in {report.seconds:,.1f} s"
     if report.waited_seconds >= _WAIT_SECONDS_TOLD:
         cost += f", {report.waited_seconds:,.0f} s of waiting for the rate limit among them"
     brought = f"{new:,} new, {changed:,} changed, {deleted:,} deleted ({cost})."
@@ -78,7 +78,7 @@ def closing(report: PullReport) -> str:
         return f"Failed: {brought}"
     if report.outcome == "partial":
         done = sum(e.outcome == "done" for e in each)
-        return f"Done in part, {done} of {counted(len(each), 'resource')}: {brought}"
+        return f"Done in part, {done} of {count_noun(len(each), 'resource')}: {brought}"
     if not new + changed + deleted:
         return f"Nothing to do: nothing has changed since the last pull ({cost})."
     return f"Done: {brought}"
@@ -102,8 +102,10 @@ def _left(report: PullReport) -> str:
     )
     # A list that was not read to its end may hold more, and so may one that was not begun.
     is_known = len(begun) == len(report.resources) and all(e.bookmark_after for e in begun)
-    cost = f"{'about' if is_known else 'at least'} {counted(requests, 'request')}"
-    return f"{counted(pending, 'record')} still to be read, for {cost}{_share(requests, report)}. "
+    cost = f"{'about' if is_known else 'at least'} {count_noun(requests, 'request')}"
+    return (
+        f"{count_noun(pending, 'record')} still to be read, for {cost}{_share(requests, report)}. "
+    )
 
 
 def _share(requests: int, report: PullReport) -> str:

@@ -19,7 +19,7 @@ from connector.cli.pull import Follower
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Meter, Terminal
 from connector.engine.push_states import Mode
-from connector.errors import EncodingUnknown, Misused, counted
+from connector.errors import EncodingUnknown, Misused, count_noun
 from connector.errors_api import Stopped
 from connector.pulls.advice import explain
 from connector.pushes.dry_run import ADD_COLUMNS, Preview
@@ -98,8 +98,8 @@ def _problems(report: PushReport) -> Iterator[str]:
     if preview.uncreatable:
         resource, missing = preview.asked.resource, ", ".join(preview.columns.missing)
         yield (
-            f"{counted(preview.uncreatable, 'row')} cannot make {resource}: that needs {missing},"
-            f" and no heading is that. {ADD_COLUMNS}"
+            f"{count_noun(preview.uncreatable, 'row')} cannot make {resource}: that needs"
+            f" {missing}, and no heading is that. {ADD_COLUMNS}"
         )
     for each in summary.first[:SHOWN_MAX]:
         for problem in each.problems:
@@ -110,7 +110,7 @@ def _problems(report: PushReport) -> Iterator[str]:
             yield f"row {each.number}, {where}{problem.message}{received}"
     if summary.troubled > SHOWN_MAX:
         told = ", ".join(f"{code} {count:,}" for code, count in summary.codes.most_common())
-        yield f"{counted(summary.troubled, 'row')} have problems: {told}"
+        yield f"{count_noun(summary.troubled, 'row')} have problems: {told}"
 
 
 def _closing(report: PushReport) -> Iterator[str]:
@@ -120,13 +120,13 @@ def _closing(report: PushReport) -> Iterator[str]:
     if batch is None and report.error is None:
         yield _foreseen(preview)
         return
-    sent = f"{counted(report.requests, 'request')} in {report.seconds:,.1f} s"
+    sent = f"{count_noun(report.requests, 'request')} in {report.seconds:,.1f} s"
     if batch is None:
         yield f"Nothing was sent: the pull before it did not end ({sent})."
         return
     held = report.counts.get("held", 0)
     if held:
-        yield f"{counted(held, 'row')} in doubt: 'connector resolve' shows and settles them."
+        yield f"{count_noun(held, 'row')} in doubt: 'connector resolve' shows and settles them."
     if batch.exit_status == 3:
         yield "Correct the report's rows and push the report; what was applied is not sent again."
     yield f"Batch {batch.batch} is {report.outcome} ({sent})."
@@ -141,8 +141,8 @@ def _foreseen(preview: Preview) -> str:
         minutes = f", {preview.minutes:,.1f} minutes at the limit that was last seen"
     compared = f"what was landed at {preview.pulled_at}" if preview.pulled_at else "nothing landed"
     return (
-        f"{counted(preview.sent, 'row')} would be sent,"
-        f" for about {counted(preview.requests, 'request')}"
+        f"{count_noun(preview.sent, 'row')} would be sent,"
+        f" for about {count_noun(preview.requests, 'request')}"
         f"{share}{minutes}. Compared with {compared}. Send them with --apply."
     )
 
@@ -176,7 +176,9 @@ class _Follower:
 
     def waiting(self, until: datetime, rows: int) -> None:
         """Say why nothing moves."""
-        self._meter.tell(f"{counted(rows, 'row')} in doubt, looking again at {until:%H:%M:%S} UTC")
+        self._meter.tell(
+            f"{count_noun(rows, 'row')} in doubt, looking again at {until:%H:%M:%S} UTC"
+        )
 
 
 @click.command(

@@ -11,7 +11,7 @@ import click
 
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
-from connector.errors import Misused, counted
+from connector.errors import Misused, count_noun
 from connector.ledger.journal import Journal
 from connector.ledger.journal_reads import RowRecord
 from connector.ledger.ledger import Ledger
@@ -103,7 +103,7 @@ def _list(terminal: Terminal, settings: Settings) -> int:
     for each in held:
         for problem in each.problems:
             terminal.say(f"{each.batch}, row {each.number}: {problem.message}")
-    terminal.say(f"{counted(len(held), 'row')} in doubt.")
+    terminal.say(f"{count_noun(len(held), 'row')} in doubt.")
     return 3 if held else 0
 
 

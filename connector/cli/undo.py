@@ -13,7 +13,7 @@ import click
 from connector.cli import session as options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Meter, Terminal
-from connector.errors import counted
+from connector.errors import count_noun
 from connector.errors_api import Stopped
 from connector.pulls.advice import explain
 from connector.pushes.undo import undo as run_undo
@@ -107,7 +107,9 @@ def _print(terminal: Terminal, report: UndoReport) -> None:
                 COLUMNS, [line for row in some[:SHOWN_MAX] for line in _lines(row)]
             )
         if len(some) > SHOWN_MAX:
-            terminal.say(f"and {counted(len(some) - SHOWN_MAX, 'more row')}: --json has them all")
+            terminal.say(
+                f"and {count_noun(len(some) - SHOWN_MAX, 'more row')}: --json has them all"
+            )
     for row in troubled[:SHOWN_MAX]:
         for problem in row.problems:
             terminal.warn(f"row {row.number}: {problem.message}. {problem.fix or ''}".rstrip())
@@ -118,7 +120,7 @@ def _print(terminal: Terminal, report: UndoReport) -> None:
         terminal.fail(error)
     if report.unlanded:
         terminal.warn(
-            f"{counted(report.unlanded, 'answer')} could not be landed: run 'connector sweep'."
+            f"{count_noun(report.unlanded, 'answer')} could not be landed: run 'connector sweep'."
         )
     if report.unpublished is not None:
         terminal.warn(explain(report.unpublished))
@@ -138,7 +140,7 @@ def _lines(row: UndoneRow) -> Iterator[list[object]]:
 
 
 def _closing(report: UndoReport) -> str:
-    cost = f"{counted(report.requests, 'request')} in {report.seconds:,.1f} s"
+    cost = f"{count_noun(report.requests, 'request')} in {report.seconds:,.1f} s"
     if report.error is not None:
         return f"The undo of {report.batch} is {report.outcome} ({cost}); run it again to go on."
     if report.is_applied:
@@ -146,7 +148,7 @@ def _closing(report: UndoReport) -> str:
     count = sum(report.counts.get(name, 0) for name in ("delete", "restore", "partly"))
     if not count:
         return f"Nothing would be taken back ({cost})."
-    return f"{counted(count, 'row')} would be taken back ({cost}). Do it with --apply."
+    return f"{count_noun(count, 'row')} would be taken back ({cost}). Do it with --apply."
 
 
 def _short(value: object) -> str:

@@ -13,7 +13,7 @@ from connector.cli import session as options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Meter, Terminal
 from connector.engine.comparison import Comparison
-from connector.errors import counted
+from connector.errors import count_noun
 from connector.errors_api import Stopped
 from connector.operations.verify import VerifyReport
 from connector.operations.verify import verify as run_verify
@@ -80,10 +80,10 @@ def _print(terminal: Terminal, report: VerifyReport) -> None:
             terminal.fail(error)
     for name, count in report.harmed.items():
         terminal.warn(
-            f"{name}: {counted(count, 'record')} may have lost a text to an earlier erasure of"
+            f"{name}: {count_noun(count, 'record')} may have lost a text to an earlier erasure of"
             f" somebody else, which no pull notices. {REREAD}"
         )
-    cost = f"{counted(report.requests, 'request')} in {report.seconds:,.1f} s"
+    cost = f"{count_noun(report.requests, 'request')} in {report.seconds:,.1f} s"
     if report.is_equal:
         terminal.say(f"The landing equals the API ({cost}).")
     elif error is None:

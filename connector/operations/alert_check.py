@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from connector.errors import NotDelivered, counted
+from connector.errors import NotDelivered, count_noun
 from connector.errors_api import LeaseHeld
 from connector.ledger.alert_states import AlertBook, AlertRecord, DeliveryRecord, MessageRecord
 from connector.ledger.lease import Owner
@@ -162,7 +162,7 @@ def failure_of(waiting: Waiting) -> str | None:
     """A sentence where messages do not arrive; None where none was tried yet."""
     if waiting.failed_since is None:
         return None
-    alerts = counted(waiting.messages, "alert has", "alerts have")
+    alerts = count_noun(waiting.messages, "alert has", "alerts have")
     since = f"{waiting.failed_since:%Y-%m-%d %H:%M:%S}Z"
     return f"{alerts} not arrived since {since}: {waiting.reason}"
 

@@ -28,7 +28,7 @@ from connector.errors import (
     NothingPublished,
     SettingsError,
     WarehouseError,
-    counted,
+    count_noun,
 )
 from connector.errors_api import Forbidden, RateLimited, ServerFailed, Stopped, Unauthorized
 from connector.lakehouse.lake_status import standing
@@ -194,7 +194,7 @@ def _lakehouse(settings: Settings) -> Check:
         return Check("lakehouse", "ok", str(error))
     except ConnectorError as error:
         return Check("lakehouse", "warning", str(error), error.action)
-    accounts = counted(len(found.entries), "account")
+    accounts = count_noun(len(found.entries), "account")
     return Check("lakehouse", "ok", f"{found.data} has {accounts}")
 
 

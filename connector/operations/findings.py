@@ -12,7 +12,7 @@ from itertools import takewhile
 from statistics import median
 
 from connector.engine.quota import midnight, shown
-from connector.errors import WarehouseError, counted
+from connector.errors import WarehouseError, count_noun
 from connector.ledger.journal import PUSH_LEASE
 from connector.ledger.journal_reads import Doubt, PushHealth, PushRun, read_push_health
 from connector.ledger.ledger import Ledger, Standing, terms_of
@@ -62,7 +62,7 @@ def _of_last(ended: Sequence[Run], published: Sequence[Publication]) -> Seen:
         cut_off = last.outcome in (None, "interrupted")
         said = f"The last pull {'was cut off' if cut_off else 'failed'}"
         if len(failed) > 1:
-            said = f"The last {counted(len(failed), 'pull')} failed, or were cut off"
+            said = f"The last {count_noun(len(failed), 'pull')} failed, or were cut off"
         action = "Run 'connector pull': it goes on where it stopped."
         if not cut_off:
             action = action_of(last.error_code)
@@ -85,7 +85,7 @@ def _of_published(published: Sequence[Publication]) -> Seen:
         found = None
         if last.failed_checks:
             names = ", ".join(last.failed_checks)
-            said = f"{counted(len(last.failed_checks), 'check')} found something: {names}."
+            said = f"{count_noun(len(last.failed_checks), 'check')} found something: {names}."
             found = Finding(last.ended_at, said, DECLARED["checks_warn"].action)
         yield Subject("checks_warn"), found
         return
@@ -203,7 +203,7 @@ def _refused(last: PushRun) -> Finding | None:
     if not last.refused:
         return None
     push = f"of the last push (batch {last.batch})"
-    rows = counted(last.refused, f"row {push} was", f"rows {push} were")
+    rows = count_noun(last.refused, f"row {push} was", f"rows {push} were")
     said = f"{last.resource}: {rows} not applied."
     return Finding(last.ended_at, said, DECLARED["rows_rejected"].action)
 
@@ -214,7 +214,7 @@ def _doubt(health: PushHealth, *, is_under_way: bool) -> Finding | None:
         found.append(health.open)
     if not found:
         return None
-    rows = counted(sum(each.rows for each in found), "row")
+    rows = count_noun(sum(each.rows for each in found), "row")
     return Finding(
         min(each.since for each in found),
         f"{rows} sent, and it is not known whether the API applied them.",

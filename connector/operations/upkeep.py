@@ -19,7 +19,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from connector.engine.quota import shown
-from connector.errors import ConnectorError, counted
+from connector.errors import ConnectorError, count_noun
 from connector.ledger.erasures import Backups, Erasures
 from connector.ledger.ledger import Ledger
 from connector.ledger.sqlite_file import LATEST
@@ -146,7 +146,7 @@ def _erasures(settings: Settings) -> Check:
         unended = len(erasures.unended()) if ledger.exists else 0
         unlisted = erasures.unlisted() if ledger.exists else 0
     if unlisted:
-        found = f"the list in {ledger.path.name} lacks {counted(unlisted, 'hash', 'hashes')}"
+        found = f"the list in {ledger.path.name} lacks {count_noun(unlisted, 'hash', 'hashes')}"
         action = "Nothing: the next pull takes them from the receipts. Find out what was lost."
         return Check("erasures", "warning", f"{found} that receipts have", action)
     if unended:

@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from connector.errors import counted, naming
+from connector.errors import count_noun, naming
 from connector.ledger.receipts import Listed
 from connector.settings.layers import RECEIPTS_FOLDER
 from connector.suppression.person import Mention
@@ -163,7 +163,7 @@ class Receipt:
         return [f"{row}: {', '.join(names)}" for row, names in fields.items()]
 
     def _left_alone(self) -> list[str]:
-        return [counted(self.shared, "address, number or name")] if self.shared else []
+        return [count_noun(self.shared, "address, number or name")] if self.shared else []
 
 
 def keep(receipt: Receipt, folder: Path) -> Path:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from connector.catalog import CATALOG, declaration
 from connector.client.client import Client
 from connector.engine.commands import Event
-from connector.errors import Misused, counted
+from connector.errors import Misused, count_noun
 from connector.ledger.erasures import Erasures
 from connector.ledger.ledger import Ledger, Spender, terms_of
 from connector.ledger.request_budget import Turn
@@ -115,7 +115,7 @@ def _notices(ledger: Ledger, warehouse: Warehouse, run: Run) -> tuple[str, ...]:
         (
             Event(
                 "erased_relisted",
-                f"{counted(hashes, 'hash', 'hashes')} of people who were erased were missing in"
+                f"{count_noun(hashes, 'hash', 'hashes')} of people who were erased were missing in"
                 f" {ledger.path.name}, and were taken from the receipts",
             ),
             at,

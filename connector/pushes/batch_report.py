@@ -16,7 +16,7 @@ from connector.engine.quota import Month
 from connector.errors import ConnectorError
 from connector.ledger.journal_reads import RowRecord, moment
 from connector.pulls.outcome import RunOutcome
-from connector.system.spill_file import Kept
+from connector.system.spill_file import SpillFile
 
 GOOD: frozenset[RowOutcome] = frozenset(("created", "updated", "converted", "unchanged"))
 """Outcomes that nobody needs to look at."""
@@ -70,7 +70,7 @@ class EndedRows:
     """
 
     def __init__(self, folder: Path, rows: Iterable[RowRecord]) -> None:
-        self.rows: Kept[RowRecord] = Kept(folder, _packed, _unpacked)
+        self.rows: SpillFile[RowRecord] = SpillFile(folder, _packed, _unpacked)
         self.counts: Counter[RowOutcome] = Counter()
         for row in rows:
             self.rows.add(row)

@@ -30,7 +30,7 @@ from connector.spreadsheet.row import Problem
 from connector.spreadsheet.table import Table, open_table
 from connector.spreadsheet.target_columns import Aim, LandedRecord, Lookups, aim, folded
 from connector.suppression.listed import Suppressed
-from connector.system.spill_file import Kept, Mapped
+from connector.system.spill_file import Mapped, SpillFile
 from connector.warehouse.duckdb_file import make_folder
 from connector.warehouse.lookups import WarehouseLookups
 from connector.warehouse.warehouse import Warehouse
@@ -233,8 +233,8 @@ class Foreseen:
 
     def __init__(self, folder: Path, *, keeps_tasks: bool) -> None:
         self.summary = Summary()
-        self.results: Kept[RowResult] = Kept(folder, _packed_result, _unpacked_result)
-        self.tasks: Kept[Task] = Kept(folder, packed, unpacked)
+        self.results: SpillFile[RowResult] = SpillFile(folder, _packed_result, _unpacked_result)
+        self.tasks: SpillFile[Task] = SpillFile(folder, packed, unpacked)
         self.changes: dict[int, Mapping[str, tuple[Any, Any]]] = {}
         self.changing = self.requests = self.pushed = 0
         self.keeps_tasks, self._looks = keeps_tasks, False

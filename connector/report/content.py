@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from connector.errors import counted
+from connector.errors import count_noun
 from connector.report import charts
 from connector.report.figure import Column, Figure, Section, Shown, Table, count, of
 from connector.report.published import Published, total
@@ -39,7 +39,7 @@ def _types(published: Published) -> Shown | None:
         {**row, "text": f"{count(row['items_published'])} of {count(row['items'])}"}
         for row in rows[:_DRAWN_MAX]
     ]
-    finding = f"{counted(len(rows), 'content type')} and no content item yet."
+    finding = f"{count_noun(len(rows), 'content type')} and no content item yet."
     if items:
         finding = f"{of(shown, items, 'content item')} are published."
     return Shown(

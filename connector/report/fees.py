@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from connector.errors import counted
+from connector.errors import count_noun
 from connector.report import charts
 from connector.report.figure import Chart, Column, Figure, Section, Shown, Table, money, share
 from connector.report.published import Published, Row, months, total
@@ -147,7 +147,7 @@ def _ending(published: Published) -> Shown | None:
         bands,
     )
     return Shown(
-        f"Ending within 14 days: {counted(within[14], 'contract')}; within 30: {within[30]:,}; "
+        f"Ending within 14 days: {count_noun(within[14], 'contract')}; within 30: {within[30]:,}; "
         f"within 90: {within[90]:,}; of {total(rows, 'contracts'):,} that have not ended.",
         (charts.stacked(bands, "words", parts, unit="contracts"),),
         (summary, *_soon(published)),

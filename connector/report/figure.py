@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
-from connector.errors import counted
+from connector.errors import count_noun
 
 if TYPE_CHECKING:
     from connector.report.published import Contract, Published
@@ -82,15 +82,15 @@ def moment(value: datetime) -> str:
 def age(value: timedelta) -> str:
     """A length of time in its largest sensible unit: minutes, hours, or days from two on."""
     if value < timedelta(hours=1):
-        return counted(max(0, round(value / timedelta(minutes=1))), "minute")
+        return count_noun(max(0, round(value / timedelta(minutes=1))), "minute")
     if value < _SHORT_AGE:
-        return counted(round(value / timedelta(hours=1)), "hour")
-    return counted(round(value / timedelta(days=1)), "day")
+        return count_noun(round(value / timedelta(hours=1)), "hour")
+    return count_noun(round(value / timedelta(days=1)), "day")
 
 
 def of(part: int, whole: int, noun: str = "") -> str:
     """A part of a whole with its share, as in 3 of 12 jobs (25%)."""
-    text = f"{part:,} of {counted(whole, noun) if noun else f'{whole:,}'}"
+    text = f"{part:,} of {count_noun(whole, noun) if noun else f'{whole:,}'}"
     return f"{text} ({share(part / whole)})" if whole else text
 
 

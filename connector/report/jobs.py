@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from connector.errors import counted
+from connector.errors import count_noun
 from connector.report import charts
 from connector.report.figure import Column, Figure, Section, Shown, Table, count, of, share
 from connector.report.published import Published, total
@@ -90,7 +90,7 @@ def _ages(published: Published) -> Shown | None:
         rows,
     )
     longest = Table(
-        f"The {counted(len(oldest), 'job')} that have been open longest",
+        f"The {count_noun(len(oldest), 'job')} that have been open longest",
         "fct_job_ageing",
         (
             Column("job_title", "Job", "text"),
@@ -122,7 +122,7 @@ def _clients(published: Published) -> Shown | None:
     first = [row for row in rows if row["decided_jobs"]][:_ROWS_MAX]
     shown = [{**row, "text": f"{row['filled_jobs']:,} of {row['decided_jobs']:,}"} for row in first]
     table = Table(
-        f"Fill rate of the {counted(len(first), 'client')} with the most decided jobs",
+        f"Fill rate of the {count_noun(len(first), 'client')} with the most decided jobs",
         "sum_client_fill_rate",
         (
             Column("company_name", "Client", "text"),
@@ -138,10 +138,12 @@ def _clients(published: Published) -> Shown | None:
     missing = sum(max(0, row["jobs_not_landed"] or 0) for row in rows)
     return Shown(
         f"{of(total(rows, 'filled_jobs'), decided, 'decided job')} were filled, over "
-        f"{counted(len(rows), 'client')}.",
+        f"{count_noun(len(rows), 'client')}.",
         (charts.bars(shown, "company_name", "job_fill_rate", "text", unit="jobs filled", most=1),),
         (table,),
-        (f"The platform's own counters show {counted(missing, 'job')} more.",) if missing else (),
+        (f"The platform's own counters show {count_noun(missing, 'job')} more.",)
+        if missing
+        else (),
     )
 
 
@@ -172,7 +174,7 @@ def _worth(published: Published) -> Shown | None:
         is_open=True,
     )
     return Shown(
-        f"Positions open: {count(total(rows, 'positions'))}, on {counted(jobs, 'job')}.",
+        f"Positions open: {count(total(rows, 'positions'))}, on {count_noun(jobs, 'job')}.",
         (),
         (table,),
         (f"{share(unvalued / jobs)} of open jobs ({unvalued:,} of {jobs:,}) have no known fee.",)

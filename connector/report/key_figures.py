@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from connector.errors import counted
+from connector.errors import count_noun
 from connector.report.fees import FORECAST_NEEDS, coming, forecast_rows
 from connector.report.figure import NOTHING, KeyFigure, KeyQuestion, count, days, money, of, share
 from connector.report.people import ACTIVITY_NEEDS, recent
@@ -21,7 +21,7 @@ def _active(published: Published) -> Drawn | None:
     )
     if not row["candidates"]:
         return None
-    return (count(row["active"]),), f"of {counted(row['candidates'], 'candidate')}", row
+    return (count(row["active"]),), f"of {count_noun(row['candidates'], 'candidate')}", row
 
 
 def _open(published: Published) -> Drawn | None:
@@ -31,7 +31,7 @@ def _open(published: Published) -> Drawn | None:
     )
     if not row["open_jobs"]:
         return None
-    return (count(row["open_jobs"]),), counted(row["positions_open"], "position") + " open", row
+    return (count(row["open_jobs"]),), count_noun(row["positions_open"], "position") + " open", row
 
 
 def _placed(published: Published) -> Drawn | None:
@@ -39,7 +39,7 @@ def _placed(published: Published) -> Drawn | None:
     if not rows:
         return None
     placements, held = int(total(rows, "placements")), int(total(rows, "interviews_held"))
-    detail = f"and {counted(held, 'interview')} held"
+    detail = f"and {count_noun(held, 'interview')} held"
     return (count(placements),), detail, {"placements": placements, "interviews_held": held}
 
 
@@ -52,7 +52,7 @@ def _median(published: Published, mart: str, whole: str, noun: str) -> Drawn | N
         return None
     (row,) = found
     value = NOTHING if row["p50_days"] is None else f"{days(row['p50_days'])} days"
-    return (value,), f"{row['measured']:,} of {counted(row['counted'], noun)} measured", row
+    return (value,), f"{row['measured']:,} of {count_noun(row['counted'], noun)} measured", row
 
 
 def _to_fill(published: Published) -> Drawn | None:
@@ -71,7 +71,7 @@ def _accepted(published: Published) -> Drawn | None:
     if not found or not found[0]["decided"]:
         return None
     (row,) = found
-    detail = f"{row['accepted']:,} of {counted(row['decided'], 'decided offer')}"
+    detail = f"{row['accepted']:,} of {count_noun(row['decided'], 'decided offer')}"
     return (share(row["acceptance_rate"]),), detail, row
 
 
@@ -101,7 +101,7 @@ def _ending(published: Published) -> Drawn | None:
         return None
     detail = (
         f"{row['within_14_days']:,} within 14 days, {row['within_90_days']:,} within 90; "
-        f"of {counted(row['contracts'], 'contract')}"
+        f"of {count_noun(row['contracts'], 'contract')}"
     )
     return (count(row["within_30_days"]),), detail, row
 

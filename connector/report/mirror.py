@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from connector.errors import counted
+from connector.errors import count_noun
 from connector.report import charts
 from connector.report.figure import (
     Column,
@@ -90,14 +90,14 @@ def _resources(published: Published) -> Shown | None:
         is_open=True,
     )
     lacking = total(rows, "listed_only")
-    told = [f"{counted(waiting, 'record')} wait to be read."] if waiting else []
+    told = [f"{count_noun(waiting, 'record')} wait to be read."] if waiting else []
     if unproven:
         names = ", ".join(row["resource"] for row in unproven)
         told.append(f"Not proven at all: {names}.")
     if lacking:
         told.append(f"{of(lacking, live, 'record')} were only listed so far.")
     return Shown(
-        f"{counted(live, 'record')} of {counted(len(rows), 'resource')} are landed.",
+        f"{count_noun(live, 'record')} of {count_noun(len(rows), 'resource')} are landed.",
         (),
         (table,),
         tuple(told),
@@ -133,7 +133,7 @@ def _cost(published: Published) -> Shown | None:
         shown,
     )
     return Shown(
-        f"{counted(month, 'request')} in this billing month; the last runs took {last:,}.",
+        f"{count_noun(month, 'request')} in this billing month; the last runs took {last:,}.",
         (charts.bars(shown, "resource", "requests", "text", unit="requests this month"),),
         (table,),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from connector.errors import counted
+from connector.errors import count_noun
 from connector.report import charts
 from connector.report.figure import Column, Figure, Section, Shown, Table, count, of, plain, share
 from connector.report.jobs import BY_SOURCE, BY_STATUS
@@ -129,8 +129,8 @@ def _consultants(published: Published) -> Shown | None:
         rows,
     )
     return Shown(
-        f"{counted(placements, 'placement')} in twelve months, by "
-        f"{counted(len(rows), 'consultant')} with any activity.",
+        f"{count_noun(placements, 'placement')} in twelve months, by "
+        f"{count_noun(len(rows), 'consultant')} with any activity.",
         (
             charts.bars(
                 shown[:_DRAWN_MAX], "consultant_name", "placements", "text", unit="placements"
@@ -172,7 +172,8 @@ def _months(published: Published) -> Shown | None:
     latest = shown[-1]
     held, placed = int(latest["interviews_held"]), int(latest["placements"])
     return Shown(
-        f"So far this month: {counted(held, 'interview')} held, {counted(placed, 'placement')}.",
+        f"So far this month: {count_noun(held, 'interview')} held,"
+        f" {count_noun(placed, 'placement')}.",
         tuple(
             charts.uprights(shown, "month", column, unit=plain(column), across="month")
             for column in ("interviews_held", "placements")

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 from connector.engine.push_states import RowOutcome
-from connector.errors import HeadingsRefused, Misused, NoRows, NotASpreadsheet, counted
+from connector.errors import HeadingsRefused, Misused, NoRows, NotASpreadsheet, count_noun
 from connector.spreadsheet import delimited, workbook
 from connector.spreadsheet import delimited as encoding
 from connector.spreadsheet.columns import Columns, letter, read_headings
@@ -136,9 +136,9 @@ class Form:
         return (
             Problem(
                 code="row_width",
-                message=f"The row has {counted(width, 'cell')} and there are {own} headings.",
-                received=counted(width, "cell"),
-                allowed=counted(own, "cell"),
+                message=f"The row has {count_noun(width, 'cell')} and there are {own} headings.",
+                received=count_noun(width, "cell"),
+                allowed=count_noun(own, "cell"),
                 fix='Put each cell below its heading; in a csv, put quotes (") around a cell that'
                 " holds the delimiter.",
             ),

@@ -25,7 +25,7 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
-class Kept(Collection[T], Generic[T]):
+class SpillFile(Collection[T], Generic[T]):
     """Values in the order in which they were added; may be read as often as wanted.
 
     `pack` makes one line of ASCII of a value, and `unpack` the value again. Adding and reading

@@ -32,7 +32,7 @@ from connector.spreadsheet import check
 from connector.spreadsheet import delimited as encoding
 from connector.spreadsheet import source_file as source
 from connector.system import spill_file as kept
-from connector.system.spill_file import Kept
+from connector.system.spill_file import SpillFile
 from connector.warehouse.warehouse import Warehouse
 from tests.house.tree import ROOT
 from tests.pull.landed import rows
@@ -207,7 +207,7 @@ def test_07_what_is_put_aside_comes_back(tmp_path: Path, monkeypatch: pytest.Mon
     from memory and from the disk; no file of them can be seen, and a disk that fails is named.
     """
     monkeypatch.setattr(kept, "MEMORY_BYTES", 100)
-    values: Kept[list[str]] = Kept(tmp_path, json.dumps, json.loads)
+    values: SpillFile[list[str]] = SpillFile(tmp_path, json.dumps, json.loads)
     wanted = [[f"row {n}", "ü\nü\u2028", '"'] for n in range(1_500)]
     for each in wanted[:1_000]:
         values.add(each)
@@ -218,7 +218,7 @@ def test_07_what_is_put_aside_comes_back(tmp_path: Path, monkeypatch: pytest.Mon
         values.add(each)
     assert (1_500, wanted) == (len(values), list(values))
     assert [] == [*tmp_path.iterdir()]
-    broken: Kept[str] = Kept(tmp_path / "absent", json.dumps, json.loads)
+    broken: SpillFile[str] = SpillFile(tmp_path / "absent", json.dumps, json.loads)
     broken.add("x" * 200)
     with pytest.raises(WarehouseError, match="absent"):
         list(broken)

@@ -28,7 +28,7 @@ from connector.engine.commands import PER_PAGE, Commit, Found
 from connector.spreadsheet.check import check
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.table import open_table
-from connector.spreadsheet.target_columns import aim, folded
+from connector.spreadsheet.target_columns import folded, push_target
 from connector.warehouse.lookups import WarehouseLookups
 from connector.warehouse.warehouse import Warehouse
 
@@ -84,7 +84,7 @@ def measure_here(count: int, mode: str, folder: Path) -> dict[str, float]:
     """Open and check so many rows in this process."""
     with WarehouseLookups(Warehouse(folder), folded) as lookups:
         match = ("email",) if mode == "update" else ()
-        wanted = aim("candidates", "update" if match else "create", lookups, match=match)
+        wanted = push_target("candidates", "update" if match else "create", lookups, match=match)
         began, wall = time.process_time(), time.monotonic()
         table = open_table(folder / f"{mode}.csv")
         columns = map_headings(table.headings, wanted)

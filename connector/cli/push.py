@@ -47,7 +47,7 @@ def say_mapping(terminal: Terminal, report: PushReport) -> None:
     columns = report.preview.columns
     for each in columns.columns:
         if each.how == "alias":
-            terminal.say(f"Column {each.heading!r} is taken for {each.slot.column}.")
+            terminal.say(f"Column {each.heading!r} is taken for {each.target.name}.")
     for left in columns.unmapped:
         likely = "; ".join(f"{name}: {why}" for name, why in left.suggestions)
         hint = f" It may be meant for {likely}" if likely else ""

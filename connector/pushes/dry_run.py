@@ -20,15 +20,21 @@ from connector.ledger.erasures import Erasures
 from connector.ledger.journal import Journal
 from connector.ledger.ledger import Ledger, terms_of
 from connector.settings.model import Settings
-from connector.spreadsheet.check import BATCH_ROWS, Checked, Claims, check
+from connector.spreadsheet.check import BATCH_ROWS, CheckedRow, ClaimedKeys, check
 from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.matching import comparable
 from connector.spreadsheet.problems import COLUMN_MISSING
 from connector.spreadsheet.report import TOLD_MAX, RowResult, Summary
 from connector.spreadsheet.row import Problem
-from connector.spreadsheet.table import Table, open_table
-from connector.spreadsheet.target_columns import Aim, LandedRecord, Lookups, aim, folded
+from connector.spreadsheet.table import Spreadsheet, open_table
+from connector.spreadsheet.target_columns import (
+    LandedState,
+    Lookups,
+    PushTarget,
+    folded,
+    push_target,
+)
 from connector.suppression.listed import Suppressed
 from connector.system.spill_file import Mapped, SpillFile
 from connector.warehouse.duckdb_file import make_folder
@@ -149,7 +155,7 @@ class Ahead:
                 found[at] += tuple(each.id_of(number) for number in index.rows(wanted))
         return found
 
-    def landed(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedRecord]:
+    def landed(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedState]:
         """What is landed under these ids, and what rows would create."""
         planned = {id for id in ids if is_planned(id)}
         found = dict(self._landing.landed(resource, [id for id in ids if id not in planned]))
@@ -181,7 +187,7 @@ class _Index:
     """The rows of a file by the values that they give some fields: a digest for each."""
 
     def __init__(self, fields: tuple[str, ...], tasks: Collection[Task]) -> None:
-        self._first = Claims()
+        self._first = ClaimedKeys()
         self._others: dict[int, list[int]] = {}
         for task in tasks:
             values = [task.fields.get(name) for name in fields]
@@ -239,7 +245,7 @@ class Foreseen:
         self.changing = self.requests = self.pushed = 0
         self.keeps_tasks, self._looks = keeps_tasks, False
 
-    def add(self, checked: Checked, pushed_as: str | None = None, *, is_pushed: bool) -> None:
+    def add(self, checked: CheckedRow, pushed_as: str | None = None, *, is_pushed: bool) -> None:
         """Take in a row: as it was checked, or, where an earlier push has applied its very write,
         as unchanged, with the record `pushed_as`.
         """
@@ -281,7 +287,7 @@ class Preview:
     """
 
     asked: Asked
-    table: Table
+    table: Spreadsheet
     columns: ColumnMap
     rows: Foreseen = field(repr=False)
     pulled_at: str | None = None
@@ -339,8 +345,8 @@ class Preview:
     @property
     def resources(self) -> frozenset[str]:
         """The resources that its rows are compared with: its own, and those it refers to."""
-        slots = [each.slot for each in self.columns.columns]
-        referred = {each.reference.resource for each in slots if each.reference is not None}
+        targets = [each.target for each in self.columns.columns]
+        referred = {each.reference.resource for each in targets if each.reference is not None}
         return frozenset(referred | {self.asked.resource})
 
     @property
@@ -445,7 +451,7 @@ def _preview(
     foreseen = Foreseen(settings.folder, keeps_tasks=keeps_tasks)
     with WarehouseLookups(warehouse, folded) as landing, Ledger(settings.folder) as ledger:
         lookups = Ahead(landing, earlier) if earlier else landing
-        target = aim(
+        target = push_target(
             asked.resource,
             asked.mode,
             lookups,
@@ -474,13 +480,13 @@ def _preview(
     )
 
 
-def _refuse_unmapped(columns: ColumnMap, target: Aim, table: Table) -> None:
+def _refuse_unmapped(columns: ColumnMap, target: PushTarget, table: Spreadsheet) -> None:
     """Refuse once what would be wrong with every row: no column of the file is known, or one that
     every create needs is not there.
     """
     resource, found = target.resource.name, ", ".join(table.headings)
     if not columns.columns:
-        allowed = ", ".join(slot.column for slot in target.slots)
+        allowed = ", ".join(column.name for column in target.columns)
         raise Misused(
             f"{table.path}: no heading is a field of {resource}: {found}",
             action=f"Name the fields with --map FILE, or head the columns: {allowed}.",
@@ -493,7 +499,7 @@ def _refuse_unmapped(columns: ColumnMap, target: Aim, table: Table) -> None:
         )
 
 
-def _foresee(foreseen: Foreseen, checked: Iterable[Checked], journal: Journal | None) -> None:
+def _foresee(foreseen: Foreseen, checked: Iterable[CheckedRow], journal: Journal | None) -> None:
     """Take in the rows, a batch at a time; `journal` knows what was pushed before."""
     rows = iter(checked)
     while batch := list(islice(rows, BATCH_ROWS)):

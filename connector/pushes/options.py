@@ -114,7 +114,7 @@ class PushOptions:
             said["date_format"] = _date_format(self.date_format)
         if self.decimal is not None:
             said["decimal"] = DECIMALS[_one_of("decimal sign", self.decimal, tuple(DECIMALS))]
-        return replace(saved, manner=replace(saved.manner, **said)) if said else saved
+        return replace(saved, options=replace(saved.options, **said)) if said else saved
 
 
 def _one_of(what: str, said: str, allowed: tuple[T, ...]) -> T:

@@ -7,7 +7,7 @@ from pathlib import Path
 from connector.engine.push_states import Mode
 from connector.errors import Misused
 from connector.settings.model import Settings
-from connector.spreadsheet.target_columns import aim, folded
+from connector.spreadsheet.target_columns import folded, push_target
 from connector.spreadsheet.template_sheet import TemplateColumn, accepted_columns, write_template
 from connector.warehouse.lookups import WarehouseLookups
 from connector.warehouse.warehouse import Warehouse
@@ -35,7 +35,7 @@ def template(
     if parent is not None:
         warehouse.prepare()
     with WarehouseLookups(warehouse, folded) as lookups:
-        target = aim(resource, mode, lookups, match=match, parent=parent)
+        target = push_target(resource, mode, lookups, match=match, parent=parent)
     columns = [
         TemplateColumn(
             each.heading, f"{each.about} {each.rule}", each.allowed, each.example, each.is_required

@@ -25,7 +25,7 @@ from connector.spreadsheet.dates import (
     typed_moment,
 )
 from connector.spreadsheet.row import Cell, ReadText, ReadTyped, Unreadable, joined
-from connector.spreadsheet.target_columns import Slot
+from connector.spreadsheet.target_columns import TargetColumn
 from connector.spreadsheet.texts import FORMATS, read_digits, read_id, read_text, typed_text
 
 # -- Choices ---------------------------------------------------------------------------------------
@@ -311,14 +311,14 @@ TYPED: Mapping[Kind, ReadTyped] = {
 #
 
 
-Policy = Literal["overwrite", "fill", "never"]
+ColumnPolicy = Literal["overwrite", "fill", "never"]
 """What a column may do to a record that exists: write over what is there, fill only what is
 empty, or nothing. A record that is created takes the column's value in any case.
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class CellOptions:
     """How the cells of a column are written, where a person said so.
 
     `date_format` as `DD/MM/YYYY`; `decimal` is the sign before a fraction; `timezone` is that of
@@ -331,10 +331,10 @@ class Manner:
     timezone: str | None = None
     whole_numbers: bool = False
     values: Mapping[str, str] = field(default_factory=dict)
-    policy: Policy = "overwrite"
+    policy: ColumnPolicy = "overwrite"
 
 
-AS_WRITTEN = Manner()
+AS_WRITTEN = CellOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,37 +349,38 @@ class Reader:
         return self.text(cell.strip()) if isinstance(cell, str) else self.typed(cell)
 
 
-def reader(slot: Slot, mode: Mode, manner: Manner = AS_WRITTEN) -> Reader:
-    """The reader of a column that fills this slot.
+def reader(column: TargetColumn, mode: Mode, options: CellOptions = AS_WRITTEN) -> Reader:
+    """The reader of a column that fills this column.
 
     A reference by another field than the id is read as that field's text, to be looked up.
     Raises `ValueError` for a date format or a time zone that is none.
     """
-    if slot.reference is not None and slot.reference.by is not None:
-        read = FORMATS["email"] if slot.reference.by == "email" else read_digits
-        typed = typed_text(keeps_digits=True, whole_numbers=manner.whole_numbers)
+    if column.reference is not None and column.reference.by is not None:
+        read = FORMATS["email"] if column.reference.by == "email" else read_digits
+        typed = typed_text(keeps_digits=True, whole_numbers=options.whole_numbers)
         made = Reader(read, lambda cell: read(typed(cell)))
-    elif slot.field.values:
-        accepted = slot.accepts(mode)
+    elif column.field.values:
+        accepted = column.accepts(mode)
         made = Reader(
-            choice_reader(slot.field.values, accepted), typed_choice(slot.field.values, accepted)
+            choice_reader(column.field.values, accepted),
+            typed_choice(column.field.values, accepted),
         )
     else:
-        made = _by_kind(slot, manner)
-    if slot.many:
+        made = _by_kind(column, options)
+    if column.many:
         made = Reader(several(made.text), made.typed)
-    return _mapped(made, manner.values) if manner.values else made
+    return _mapped(made, options.values) if options.values else made
 
 
-def _by_kind(slot: Slot, manner: Manner) -> Reader:
-    kind = slot.field.kind
-    declared = DateFormat(manner.date_format) if manner.date_format else None
-    zone = ZoneInfo(manner.timezone) if manner.timezone else None
+def _by_kind(column: TargetColumn, options: CellOptions) -> Reader:
+    kind = column.field.kind
+    declared = DateFormat(options.date_format) if options.date_format else None
+    zone = ZoneInfo(options.timezone) if options.timezone else None
     match kind:
         case Kind.NUMBER:
-            made = Reader(number_reader(manner.decimal), TYPED[kind])
+            made = Reader(number_reader(options.decimal), TYPED[kind])
         case Kind.INTEGER:
-            made = Reader(integer_reader(manner.decimal), TYPED[kind])
+            made = Reader(integer_reader(options.decimal), TYPED[kind])
         case Kind.BOOL:
             made = Reader(read_bool, TYPED[kind])
         case Kind.DATE:
@@ -389,15 +390,15 @@ def _by_kind(slot: Slot, manner: Manner) -> Reader:
         case Kind.UUID:
             made = Reader(read_id, typed_text(keeps_digits=True, whole_numbers=True))
         case _:
-            made = _of_text(slot, manner)
+            made = _of_text(column, options)
     return made
 
 
-def _of_text(slot: Slot, manner: Manner) -> Reader:
-    typed = typed_text(slot.keeps_digits, manner.whole_numbers)
-    if slot.field.format is None:
-        return Reader(read_digits if slot.keeps_digits else read_text, typed)
-    read = FORMATS[slot.field.format]
+def _of_text(column: TargetColumn, options: CellOptions) -> Reader:
+    typed = typed_text(column.keeps_digits, options.whole_numbers)
+    if column.field.format is None:
+        return Reader(read_digits if column.keeps_digits else read_text, typed)
+    read = FORMATS[column.field.format]
     return Reader(read, lambda cell: read(typed(cell)))
 
 

@@ -22,9 +22,9 @@ from connector.spreadsheet.matching import Finder, References, comparable, liste
 from connector.spreadsheet.persons import refuse_erased
 from connector.spreadsheet.planning import Planner
 from connector.spreadsheet.problems import COLUMN_MISSING, DUPLICATES
-from connector.spreadsheet.row import Cell, Problem, Row, joined, shown
-from connector.spreadsheet.row_reader import Draft, RowReader, Sheet
-from connector.spreadsheet.target_columns import Aim, Lookups, Slot, natural_key
+from connector.spreadsheet.row import Cell, Problem, SheetRow, joined, shown
+from connector.spreadsheet.row_reader import RowDraft, RowReader, Sheet
+from connector.spreadsheet.target_columns import Lookups, PushTarget, TargetColumn, natural_key
 from connector.spreadsheet.template_sheet import accepted_columns
 from connector.suppression.listed import Suppressed
 
@@ -38,18 +38,18 @@ Written = Literal["create", "update"]
 """The operations that have a body."""
 
 
-class Terms:
+class OperationRules:
     """What one operation takes, for the columns of one file."""
 
-    def __init__(self, aim: Aim, columns: ColumnMap, operation: Written) -> None:
+    def __init__(self, target: PushTarget, columns: ColumnMap, operation: Written) -> None:
         self._operation = operation
-        self._may_clear = aim.clear is not None
+        self._may_clear = target.clear is not None
         self._columns = columns
-        filled = {each.slot.key: each.slot for each in columns.columns}
-        filled.update({slot.key: slot for slot, _, _ in columns.constants})
+        filled = {each.target.key: each.target for each in columns.columns}
+        filled.update({column.key: column for column, _, _ in columns.constants})
         # Only these columns need a look at each row; the others take whatever could be read.
-        self._special = [slot for slot in filled.values() if self._is_special(slot)]
-        every = {each.key: each for each in aim.slots}
+        self._special = [column for column in filled.values() if self._is_special(column)]
+        every = {each.key: each for each in target.columns}
         self._filled = frozenset(filled)
         # What no row can give is wrong with the file, and is told once of each of its creates.
         self._absent = columns.missing if operation == "create" else ()
@@ -57,10 +57,10 @@ class Terms:
             k for k, s in every.items() if s.create.required and k in self._filled
         )
         self._required_set = frozenset(self._required)
-        self._rules: tuple[Rule, ...] = aim.resource.rules
+        self._rules: tuple[Rule, ...] = target.resource.rules
 
     def apply(
-        self, draft: Draft, landed: Mapping[str, Any]
+        self, draft: RowDraft, landed: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """The row's values: those that the operation takes, and those for an update after it.
 
@@ -71,10 +71,10 @@ class Terms:
         afterwards: dict[str, Any] = {}
         if self._special:
             values = values.copy()
-            for slot in self._special:
-                key = slot.key
+            for column in self._special:
+                key = column.key
                 if values.get(key) is not None:
-                    self._settle(draft, slot, values, afterwards)
+                    self._settle(draft, column, values, afterwards)
         if self._operation == "create":
             if self._may_clear and None in values.values():
                 values = {key: value for key, value in values.items() if value is not None}
@@ -86,32 +86,39 @@ class Terms:
             self._check(rule, draft, values, afterwards, landed)
         return values, afterwards
 
-    def _is_special(self, slot: Slot) -> bool:
+    def _is_special(self, column: TargetColumn) -> bool:
         if self._operation == "create":
-            return not slot.create.accepted or slot.create.values not in (None, slot.field.values)
-        return not slot.update.accepted or slot.update.values not in (None, slot.field.values)
+            return not column.create.accepted or column.create.values not in (
+                None,
+                column.field.values,
+            )
+        return not column.update.accepted or column.update.values not in (None, column.field.values)
 
     def _settle(
-        self, draft: Draft, slot: Slot, values: dict[str, Any], afterwards: dict[str, Any]
+        self,
+        draft: RowDraft,
+        column: TargetColumn,
+        values: dict[str, Any],
+        afterwards: dict[str, Any],
     ) -> None:
         """Leave the value where it is, put it off to an update afterwards, or refuse it."""
-        value = values[slot.key]
-        taken = slot.create if self._operation == "create" else slot.update
+        value = values[column.key]
+        taken = column.create if self._operation == "create" else column.update
         if taken.accepted and _takes(taken.values, value):
             return
-        can_follow = self._operation == "create" and not slot.create.required
-        if can_follow and slot.update.accepted and _takes(slot.update.values, value):
-            afterwards[slot.key] = values.pop(slot.key)
+        can_follow = self._operation == "create" and not column.create.required
+        if can_follow and column.update.accepted and _takes(column.update.values, value):
+            afterwards[column.key] = values.pop(column.key)
             return
-        del values[slot.key]
+        del values[column.key]
         draft.fail(
-            slot.key,
+            column.key,
             Problem(
                 "value_not_accepted",
                 f"To {self._operation} a record the API does not take this value.",
-                self._columns.column_of(slot.key),
+                self._columns.column_of(column.key),
                 shown(str(value)),
-                joined(slot.accepts(self._operation)),
+                joined(column.accepts(self._operation)),
                 "Write one of the allowed values, or clear the cell.",
             ),
         )
@@ -123,12 +130,12 @@ class Terms:
         fix = f"Add a column for {what}, or a constant to a mapping."
         return Problem(COLUMN_MISSING, message, fix=fix)
 
-    def _refuse_missing(self, draft: Draft, values: Mapping[str, Any]) -> None:
+    def _refuse_missing(self, draft: RowDraft, values: Mapping[str, Any]) -> None:
         for key in self._required:
             if key not in values and key not in draft.failed:
                 self._miss(draft, "required", key, f"Creating needs {key}.")
 
-    def _miss(self, draft: Draft, code: str, key: str, message: str) -> None:
+    def _miss(self, draft: RowDraft, code: str, key: str, message: str) -> None:
         column = self._columns.column_of(key)
         fix = "Fill the cell in." if column else f"Add a column {key}, or a constant to a mapping."
         draft.fail(key, Problem(code, message, column, fix=fix))
@@ -136,7 +143,7 @@ class Terms:
     def _check(
         self,
         rule: Rule,
-        draft: Draft,
+        draft: RowDraft,
         values: Mapping[str, Any],
         afterwards: Mapping[str, Any],
         landed: Mapping[str, Any],
@@ -198,7 +205,7 @@ _PART_BITS = 6
 _SLOTS_FIRST = 1 << 7
 
 
-class Claims:
+class ClaimedKeys:
     """Keys with the number of the row that had each first.
 
     They are dealt to parts by their digests, since a table has to be there twice while it grows.
@@ -281,7 +288,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedRow:
     """A row after every check that costs no request.
 
     `outcome` is None for a row that is to be sent, and then `task` says what. A row whose record
@@ -290,7 +297,7 @@ class Checked:
     `changes` are old and new values by field, of an update.
     """
 
-    row: Row
+    row: SheetRow
     outcome: RowOutcome | None
     problems: tuple[Problem, ...] = ()
     task: Task | None = None
@@ -301,16 +308,16 @@ class Checked:
 def check(
     table: Sheet,
     columns: ColumnMap,
-    aim: Aim,
+    target: PushTarget,
     lookups: Lookups,
     suppressed: Suppressed | None = None,
-) -> Iterator[Checked]:
+) -> Iterator[CheckedRow]:
     """Check every row that is not blank, in the file's order; rows about people who are
     `suppressed` are refused.
 
     Raises `WarehouseError` where the landing cannot be read, and whatever reading the file raises.
     """
-    checking = _Checking(aim, columns, lookups, suppressed)
+    checking = _Checking(target, columns, lookups, suppressed)
     rows = table.rows()
     while batch := list(islice(rows, BATCH_ROWS)):
         yield from checking.through(batch)
@@ -320,21 +327,25 @@ class _Checking:
     """One file's check under way."""
 
     def __init__(
-        self, aim: Aim, columns: ColumnMap, lookups: Lookups, suppressed: Suppressed | None
+        self,
+        target: PushTarget,
+        columns: ColumnMap,
+        lookups: Lookups,
+        suppressed: Suppressed | None,
     ) -> None:
-        self._aim, self._columns, self._lookups = aim, columns, lookups
+        self._target, self._columns, self._lookups = target, columns, lookups
         self._suppressed = suppressed
-        self._reader = RowReader(aim, columns)
-        self._references = References(aim, columns, lookups)
-        self._finder = Finder(aim, columns, lookups)
-        self._planner = Planner(aim, columns, self._finder.by)
-        self._create = Terms(aim, columns, "create")
-        self._update = Terms(aim, columns, "update")
-        self._claims = Claims()
-        self._example = _example(aim, columns)
-        self._resource = aim.resource.name
+        self._reader = RowReader(target, columns)
+        self._references = References(target, columns, lookups)
+        self._finder = Finder(target, columns, lookups)
+        self._planner = Planner(target, columns, self._finder.by)
+        self._create = OperationRules(target, columns, "create")
+        self._update = OperationRules(target, columns, "update")
+        self._claims = ClaimedKeys()
+        self._example = _example(target, columns)
+        self._resource = target.resource.name
 
-    def through(self, batch: Sequence[Row]) -> list[Checked]:
+    def through(self, batch: Sequence[SheetRow]) -> list[CheckedRow]:
         """Check one batch."""
         read = self._reader.read
         # A constant of the mapping makes no row of a blank one, nor of one that was emptied.
@@ -355,7 +366,7 @@ class _Checking:
                 return False
         return True
 
-    def _settled(self, draft: Draft) -> Checked:
+    def _settled(self, draft: RowDraft) -> CheckedRow:
         if draft.is_misshapen or draft.operation is None:
             return self._ended(draft, "invalid")
         if draft.operation == "create":
@@ -364,7 +375,7 @@ class _Checking:
             return self._converted(draft)
         return self._updated(draft)
 
-    def _created(self, draft: Draft) -> Checked:
+    def _created(self, draft: RowDraft) -> CheckedRow:
         values, afterwards = self._create.apply(draft, _NOTHING)
         # A row that is wrong claims nothing: corrected, it may be another record.
         if draft.problems and _is_invalid(draft):
@@ -372,12 +383,12 @@ class _Checking:
         self._claim(draft, self._keys(draft, values))
         task = self._planner.create(draft, values, afterwards)
         if not draft.problems:
-            return Checked(draft.row, None, (), task)
+            return CheckedRow(draft.row, None, (), task)
         is_first = all(each.code == "duplicate_in_warehouse" for each in draft.problems)
         kept = task if is_first else None
-        return Checked(draft.row, "duplicate", draft.problems, kept, draft.record_id)
+        return CheckedRow(draft.row, "duplicate", draft.problems, kept, draft.record_id)
 
-    def _updated(self, draft: Draft) -> Checked:
+    def _updated(self, draft: RowDraft) -> CheckedRow:
         landed = draft.landed
         record = _NOTHING if landed is None else landed.record
         values, _ = self._update.apply(draft, record)
@@ -393,9 +404,9 @@ class _Checking:
         if not difference.wanted:
             return self._ended(draft, "unchanged")
         task = self._planner.update(draft, difference)
-        return Checked(draft.row, None, (), task, draft.record_id, difference.changes())
+        return CheckedRow(draft.row, None, (), task, draft.record_id, difference.changes())
 
-    def _converted(self, draft: Draft) -> Checked:
+    def _converted(self, draft: RowDraft) -> CheckedRow:
         if draft.landed is None or draft.problems:
             return self._ended(draft, "invalid")
         self._claim(draft, [f"id\x1f{draft.record_id}"])
@@ -408,16 +419,16 @@ class _Checking:
                 Problem("converted_already", "The lead is converted already.", fix="Do nothing.")
             )
             return self._ended(draft, "unchanged")
-        return Checked(draft.row, None, (), self._planner.convert(draft), draft.record_id)
+        return CheckedRow(draft.row, None, (), self._planner.convert(draft), draft.record_id)
 
-    def _ended(self, draft: Draft, outcome: RowOutcome) -> Checked:
-        return Checked(draft.row, outcome, draft.problems, record_id=draft.record_id)
+    def _ended(self, draft: RowDraft, outcome: RowOutcome) -> CheckedRow:
+        return CheckedRow(draft.row, outcome, draft.problems, record_id=draft.record_id)
 
     # -- duplicates -------------------------------------------------------------------------------
 
-    def _keys(self, draft: Draft, values: Mapping[str, Any]) -> list[str]:
+    def _keys(self, draft: RowDraft, values: Mapping[str, Any]) -> list[str]:
         """What this row's new record claims for itself among the file's."""
-        identity, match = draft.identity, self._aim.match
+        identity, match = draft.identity, self._target.match
         keys = []
         if identity:
             keys.append(f"{','.join(identity)}\x1f{comparable(identity.values())}")
@@ -425,7 +436,7 @@ class _Checking:
             keys.append(f"{','.join(match)}\x1f{comparable(values[name] for name in match)}")
         return keys or [f"row\x1f{json.dumps(values, sort_keys=True, ensure_ascii=False)}"]
 
-    def _claim(self, draft: Draft, keys: Sequence[str]) -> None:
+    def _claim(self, draft: RowDraft, keys: Sequence[str]) -> None:
         """Claim the keys for this row; one that an earlier row has is a problem."""
         first = None
         for key in keys:
@@ -434,24 +445,24 @@ class _Checking:
             draft.add(
                 Problem(
                     "duplicate_in_file",
-                    f"Row {first} is the same {self._aim.resource.singular}.",
+                    f"Row {first} is the same {self._target.resource.singular}.",
                     self._key_column(draft),
                     fix=f"Take this row or row {first} out.",
                 )
             )
 
-    def _refuse_existing(self, drafts: Sequence[Draft]) -> None:
+    def _refuse_existing(self, drafts: Sequence[RowDraft]) -> None:
         """Find records that are landed already under the natural keys of rows that make one."""
-        by_fields: dict[tuple[str, ...], list[Draft]] = {}
+        by_fields: dict[tuple[str, ...], list[RowDraft]] = {}
         for draft in drafts:
             if draft.operation == "create" and not draft.is_misshapen:
                 draft.identity = natural_key(self._resource, draft.values)
                 by_fields.setdefault(tuple(draft.identity), []).append(draft)
         # What has no key cannot be found, and what was looked for has not been found.
-        for fields in by_fields.keys() - {(), self._aim.match}:
+        for fields in by_fields.keys() - {(), self._target.match}:
             keyed = by_fields[fields]
             keys = [tuple(draft.identity.values()) for draft in keyed]
-            found = self._lookups.ids(self._resource, fields, keys, self._aim.parent)
+            found = self._lookups.ids(self._resource, fields, keys, self._target.parent)
             for draft, values, ids in zip(keyed, keys, found, strict=True):
                 if ids:
                     draft.record_id = ids[0] if len(ids) == 1 else None
@@ -460,7 +471,7 @@ class _Checking:
     def _existing(
         self, fields: Sequence[str], values: Sequence[Any], ids: Sequence[str]
     ) -> Problem:
-        singular = self._aim.resource.singular
+        singular = self._target.resource.singular
         named = ", ".join(fields)
         return Problem(
             "duplicate_in_warehouse",
@@ -470,7 +481,7 @@ class _Checking:
             fix=f"Update it with --mode upsert --match {','.join(fields)}, or take the row out.",
         )
 
-    def _key_column(self, draft: Draft) -> str | None:
+    def _key_column(self, draft: RowDraft) -> str | None:
         """The column to show for a row that is there twice."""
         fields = tuple(draft.identity) if draft.operation == "create" else self._finder.by
         return self._columns.column_of(fields[0]) if fields else None
@@ -481,16 +492,16 @@ _EXAMPLE_LEFT = Problem(
 )
 
 
-def _example(aim: Aim, columns: ColumnMap) -> tuple[tuple[int, str], ...]:
+def _example(target: PushTarget, columns: ColumnMap) -> tuple[tuple[int, str], ...]:
     """The cells of a template's example row, at the columns that the file has of it."""
-    examples = {each.heading: each.example for each in accepted_columns(aim)}
+    examples = {each.heading: each.example for each in accepted_columns(target)}
     return tuple(
-        (each.index, examples[each.slot.column])
+        (each.index, examples[each.target.name])
         for each in columns.columns
         if each.heading in examples
     )
 
 
-def _is_invalid(draft: Draft) -> bool:
+def _is_invalid(draft: RowDraft) -> bool:
     """Whether anything is wrong besides the row's being there twice."""
     return any(problem.code not in DUPLICATES for problem in draft.problems)

@@ -24,7 +24,7 @@ from connector.errors import (
     UnknownName,
 )
 from connector.spreadsheet.columns import is_of_report
-from connector.spreadsheet.source_file import Source
+from connector.spreadsheet.source_file import SourceFile
 
 # -- Encoding --------------------------------------------------------------------------------------
 # Which encoding a text file has: said, marked or proven, and otherwise asked for.
@@ -87,7 +87,7 @@ class Encoded:
     samples: tuple[str, ...]
 
 
-def recognise(source: Source, said: str | None) -> Encoded:
+def recognise(source: SourceFile, said: str | None) -> Encoded:
     """The encoding of the file, whose every byte has been decoded once.
 
     Raises `EncodingUnknown`, `UnknownName` for an encoding that may not be said,
@@ -112,7 +112,7 @@ def recognise(source: Source, said: str | None) -> Encoded:
     return Encoded(codec, name, is_guessed, tuple(walk.samples))
 
 
-def _said(source: Source, said: str, marked: str | None) -> str:
+def _said(source: SourceFile, said: str, marked: str | None) -> str:
     """The codec of the name that was said. Raises where it is unknown or the file denies it."""
     known = {codecs.lookup(each).name: each for each in ENCODINGS}
     try:
@@ -146,7 +146,7 @@ def _utf_16_by_nuls(head: bytes, share: float) -> str | None:
     return None
 
 
-def _offer(source: Source, offered: str, reason: str) -> EncodingUnknown:
+def _offer(source: SourceFile, offered: str, reason: str) -> EncodingUnknown:
     """The error that offers an encoding, with samples; without where it does not fit after all."""
     walk = _Walk(source, offered)
     try:
@@ -162,7 +162,7 @@ def _offer(source: Source, offered: str, reason: str) -> EncodingUnknown:
 
 
 def _misfit(
-    source: Source, codec: str, known: str | None, place: tuple[int, int, int]
+    source: SourceFile, codec: str, known: str | None, place: tuple[int, int, int]
 ) -> EncodingUnknown:
     """The error for bytes that are not text of the encoding; offers another where that is sound."""
     line, column, byte = place
@@ -182,7 +182,7 @@ def _misfit(
 class _Walk:
     """One decoding of a whole file, chunk by chunk: samples, and where it was last."""
 
-    def __init__(self, source: Source, codec: str) -> None:
+    def __init__(self, source: SourceFile, codec: str) -> None:
         self.source = source
         self.samples: list[str] = []
         self._tried = 0
@@ -282,7 +282,7 @@ class Fit:
 
 
 def records(
-    source: Source, encoded: Encoded, delimiter: str
+    source: SourceFile, encoded: Encoded, delimiter: str
 ) -> Generator[tuple[int, list[str]], None, None]:
     """Each row's first line and its cells, the headings' row included; a blank line has none.
 
@@ -306,7 +306,7 @@ def records(
     source.check()
 
 
-def _damaged(source: Source, line: int, error: csv.Error) -> DamagedSpreadsheet:
+def _damaged(source: SourceFile, line: int, error: csv.Error) -> DamagedSpreadsheet:
     said = str(error)
     if "unexpected end" in said or "field larger" in said:
         what = 'a quote (") opens a cell that is not closed'
@@ -317,7 +317,7 @@ def _damaged(source: Source, line: int, error: csv.Error) -> DamagedSpreadsheet:
     return DamagedSpreadsheet(f"{source.path}: line {line}: {what}")
 
 
-def settle(source: Source, encoded: Encoded, said: str | None) -> Fit:
+def settle(source: SourceFile, encoded: Encoded, said: str | None) -> Fit:
     """The delimiter of the file, and how its rows look under it.
 
     Raises `DelimiterUnknown` where none fits or more than one, `UnknownName` for one that may
@@ -339,7 +339,7 @@ def _character(said: str) -> str:
     return character
 
 
-def _candidates(source: Source, encoded: Encoded) -> list[Fit]:
+def _candidates(source: SourceFile, encoded: Encoded) -> list[Fit]:
     """The fits of those delimiters that part the headings, or of one that parts no row at all."""
     headings = {each: _first_row(source, encoded, each) for each in _NAMES}
     for each, cells in headings.items():
@@ -365,7 +365,7 @@ def _candidates(source: Source, encoded: Encoded) -> list[Fit]:
     return fits
 
 
-def _first_row(source: Source, encoded: Encoded, delimiter: str) -> list[str]:
+def _first_row(source: SourceFile, encoded: Encoded, delimiter: str) -> list[str]:
     """The headings' row; nothing where quotes in it do not fall into place."""
     reading = records(source, encoded, delimiter)
     try:
@@ -376,7 +376,7 @@ def _first_row(source: Source, encoded: Encoded, delimiter: str) -> list[str]:
         reading.close()
 
 
-def _only_one(source: Source, fits: list[Fit]) -> Fit:
+def _only_one(source: SourceFile, fits: list[Fit]) -> Fit:
     """The fit that is without a misfit, else the only one for most rows."""
     if not any(fits[0].first_row):
         return fits[0]  # What is wrong here is the headings.
@@ -402,7 +402,7 @@ def _told(fit: Fit) -> str:
     return f"{told} (row {row}, line {line}, has {cells})"
 
 
-def _fit(source: Source, encoded: Encoded, delimiter: str) -> Fit:
+def _fit(source: SourceFile, encoded: Encoded, delimiter: str) -> Fit:
     """Read the whole file once with this delimiter, and count."""
     first: list[str] = []
     headed = rows = fitting = ended = filled = 0

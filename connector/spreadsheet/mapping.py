@@ -13,11 +13,11 @@ from typing import Any, Literal
 from connector.catalog.field import AtLeastOneOf
 from connector.catalog.resource import Declaration
 from connector.errors import Misused, UnknownName
-from connector.spreadsheet.cells import AS_WRITTEN, Manner, reader
+from connector.spreadsheet.cells import AS_WRITTEN, CellOptions, reader
 from connector.spreadsheet.columns import ALIASES, ALIKE_MIN, HINTS, likeness, plain, words
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.row import Unreadable
-from connector.spreadsheet.target_columns import Aim, Slot
+from connector.spreadsheet.target_columns import PushTarget, TargetColumn
 
 How = Literal["name", "alias", "given"]
 """How a column found its field: by the field's name, by a known other name, or as was said."""
@@ -31,13 +31,13 @@ class MappedColumn:
 
     heading: str
     index: int
-    slot: Slot
+    target: TargetColumn
     how: How
-    manner: Manner = AS_WRITTEN
+    options: CellOptions = AS_WRITTEN
 
 
 @dataclass(frozen=True, slots=True)
-class Unmapped:
+class UnmappedColumn:
     """A column that fills nothing: why, and the columns that it may stand for, with the reason."""
 
     heading: str
@@ -49,25 +49,25 @@ class Unmapped:
 class ColumnMap:
     """What each column of a file is for.
 
-    `constants` are fields that every row has, as (slot, text, JSON value). `missing` names what a
+    `constants` are fields that every row has, as (column, text, JSON value). `missing` names what a
     create needs and neither a column nor a constant gives: fields, or `one of` several.
     """
 
     resource: str
     columns: tuple[MappedColumn, ...]
-    constants: tuple[tuple[Slot, str, Any], ...] = ()
-    unmapped: tuple[Unmapped, ...] = ()
+    constants: tuple[tuple[TargetColumn, str, Any], ...] = ()
+    unmapped: tuple[UnmappedColumn, ...] = ()
     ignored: tuple[str, ...] = ()
     missing: tuple[str, ...] = field(default=())
 
     def column_of(self, key: str) -> str | None:
         """The heading of the column that fills the field; None where a constant or nothing does."""
-        return next((each.heading for each in self.columns if each.slot.key == key), None)
+        return next((each.heading for each in self.columns if each.target.key == key), None)
 
 
 def map_headings(
     headings: Sequence[str],
-    aim: Aim,
+    target: PushTarget,
     *,
     saved: SavedMap | None = None,
     ignored: Sequence[str] = (),
@@ -78,43 +78,45 @@ def map_headings(
     fill one field, for a decision on a column that is not there, and for one that makes no sense;
     `UnknownName` for a field that the mode does not take.
     """
-    saved = saved or SavedMap(aim.resource.name)
-    if saved.resource != aim.resource.name:
+    saved = saved or SavedMap(target.resource.name)
+    if saved.resource != target.resource.name:
         raise Misused(
-            f"the mapping is for {saved.resource}, and {aim.resource.name} are pushed",
-            action=f"Give a mapping for {aim.resource.name}.",
+            f"the mapping is for {saved.resource}, and {target.resource.name} are pushed",
+            action=f"Give a mapping for {target.resource.name}.",
         )
     by_plain = {plain(each): each for each in headings}
     decided = _decided(saved, headings, by_plain)
     skipped = {by_plain.get(plain(each), each) for each in (*saved.ignored, *ignored)}
-    names, aliases = _names(aim), _aliases(aim)
+    names, aliases = _names(target), _aliases(target)
     columns: list[MappedColumn] = []
-    unmapped: list[Unmapped] = []
+    unmapped: list[UnmappedColumn] = []
     for index, heading in enumerate(headings):
         if heading in skipped:
             continue
-        given, manner = decided.get(heading, (None, saved.manner))
-        slot: Slot | None
+        given, options = decided.get(heading, (None, saved.options))
+        column: TargetColumn | None
         how: How
         if given is not None:
-            slot, how = _slot_named(aim, given, heading), "given"
+            column, how = _column_named(target, given, heading), "given"
         else:
-            slot, how = names.get(plain(heading)), "name"
-            if slot is None:
-                slot, how = aliases.get(plain(heading)), "alias"
-        if slot is None:
-            unmapped.append(_unmapped(heading, aim))
+            column, how = names.get(plain(heading)), "name"
+            if column is None:
+                column, how = aliases.get(plain(heading)), "alias"
+        if column is None:
+            unmapped.append(_unmapped(heading, target))
         else:
-            columns.append(MappedColumn(heading, index, slot, how, _checked(manner, slot, aim)))
+            columns.append(
+                MappedColumn(heading, index, column, how, _checked(options, column, target))
+            )
     _refuse_twins(columns)
-    constants = _constants(saved, columns, aim)
+    constants = _constants(saved, columns, target)
     return ColumnMap(
-        aim.resource.name,
+        target.resource.name,
         tuple(columns),
         constants,
         tuple(unmapped),
         tuple(each for each in headings if each in skipped),
-        _missing(aim, columns, constants),
+        _missing(target, columns, constants),
     )
 
 
@@ -122,17 +124,17 @@ def saved_from(columns: ColumnMap) -> SavedMap:
     """The map as a person may keep it: what fills nothing is ignored by it from now on."""
     return SavedMap(
         columns.resource,
-        {each.heading: (each.slot.column, each.manner) for each in columns.columns},
-        {slot.column: text for slot, text, _ in columns.constants},
+        {each.heading: (each.target.name, each.options) for each in columns.columns},
+        {column.name: text for column, text, _ in columns.constants},
         (*columns.ignored, *(each.heading for each in columns.unmapped)),
     )
 
 
 def _decided(
     saved: SavedMap, headings: Sequence[str], by_plain: Mapping[str, str]
-) -> dict[str, tuple[str, Manner]]:
-    decided: dict[str, tuple[str, Manner]] = {}
-    for name, (column, manner) in saved.columns.items():
+) -> dict[str, tuple[str, CellOptions]]:
+    decided: dict[str, tuple[str, CellOptions]] = {}
+    for name, (column, options) in saved.columns.items():
         heading = name if name in headings else by_plain.get(plain(name))
         if heading is None:
             raise UnknownName("column of the file, as the mapping says", name, headings)
@@ -141,62 +143,62 @@ def _decided(
                 f"the mapping says twice what the column {heading!r} is for",
                 action="Take one of them out.",
             )
-        decided[heading] = column, manner
+        decided[heading] = column, options
     return decided
 
 
-def _names(aim: Aim) -> dict[str, Slot]:
-    """The slots by the plain form of their own names, then of the names that people gave them."""
-    own = {plain(each.column): each for each in aim.slots}
-    labels: dict[str, Slot | None] = {}
-    for slot in aim.slots:
-        for label in slot.labels:
+def _names(target: PushTarget) -> dict[str, TargetColumn]:
+    """The columns by the plain form of their own names, then of the names that people gave them."""
+    own = {plain(each.name): each for each in target.columns}
+    labels: dict[str, TargetColumn | None] = {}
+    for column in target.columns:
+        for label in column.labels:
             # A name that two fields of a content type share names neither.
-            labels[plain(label)] = None if plain(label) in labels else slot
-    return {**{name: slot for name, slot in labels.items() if slot is not None}, **own}
+            labels[plain(label)] = None if plain(label) in labels else column
+    return {**{name: column for name, column in labels.items() if column is not None}, **own}
 
 
-def _aliases(aim: Aim) -> dict[str, Slot]:
-    found: dict[str, Slot] = {}
-    for slot in aim.slots:
-        for alias in aliases_of(aim.resource, slot):
-            found.setdefault(plain(alias), slot)
+def _aliases(target: PushTarget) -> dict[str, TargetColumn]:
+    found: dict[str, TargetColumn] = {}
+    for column in target.columns:
+        for alias in aliases_of(target.resource, column):
+            found.setdefault(plain(alias), column)
     return found
 
 
-def aliases_of(resource: Declaration, slot: Slot) -> tuple[str, ...]:
-    """The other headings under which the slot is known."""
-    if slot.is_content:
+def aliases_of(resource: Declaration, column: TargetColumn) -> tuple[str, ...]:
+    """The other headings under which the column is known."""
+    if column.is_content:
         return ()
-    return ALIASES.get(slot.column, ()) + ALIASES.get(f"{resource.name}.{slot.column}", ())
+    return ALIASES.get(column.name, ()) + ALIASES.get(f"{resource.name}.{column.name}", ())
 
 
-def _slot_named(aim: Aim, name: str, heading: str) -> Slot:
-    for slot in aim.slots:
-        if name in (slot.column, slot.key) and (slot.column == name or slot.is_content):
-            return slot
-    allowed = [each.column for each in aim.slots]
-    raise UnknownName(f"field of {aim.resource.name} for the column {heading!r}", name, allowed)
+def _column_named(target: PushTarget, name: str, heading: str) -> TargetColumn:
+    for column in target.columns:
+        if name in (column.name, column.key) and (column.name == name or column.is_content):
+            return column
+    allowed = [each.name for each in target.columns]
+    raise UnknownName(f"field of {target.resource.name} for the column {heading!r}", name, allowed)
 
 
-def _checked(manner: Manner, slot: Slot, aim: Aim) -> Manner:
-    if manner.policy == "fill" and slot.field.write_only:
+def _checked(options: CellOptions, column: TargetColumn, target: PushTarget) -> CellOptions:
+    if options.policy == "fill" and column.field.write_only:
         raise Misused(
-            f"the policy of {slot.column} is 'fill', and answers never show whether that field is"
+            f"the policy of {column.name} is 'fill', and answers never show whether that field is"
             " empty",
             action="Say 'overwrite' or 'never'.",
         )
-    for cell, value in manner.values.items():
-        _try(value, slot, aim, f"the value {cell!r} of {slot.column} is mapped to {value!r}")
-    return manner
+    for cell, value in options.values.items():
+        _try(value, column, target, f"the value {cell!r} of {column.name} is mapped to {value!r}")
+    return options
 
 
-def _try(value: str, slot: Slot, aim: Aim, what: str) -> Any:
+def _try(value: str, column: TargetColumn, target: PushTarget, what: str) -> Any:
     """The JSON value of a text in a mapping. Raises `Misused`."""
     if not value.strip():
         return None
     try:
-        return reader(slot, aim.mode).read(value)
+        return reader(column, target.mode).read(value)
     except Unreadable as error:
         allowed = f" Allowed: {error.allowed}." if error.allowed else ""
         raise Misused(
@@ -207,75 +209,77 @@ def _try(value: str, slot: Slot, aim: Aim, what: str) -> Any:
 def _refuse_twins(columns: Sequence[MappedColumn]) -> None:
     first: dict[str, MappedColumn] = {}
     for each in columns:
-        twin = first.setdefault(each.slot.key, each)
+        twin = first.setdefault(each.target.key, each)
         if twin is not each:
             raise Misused(
-                f"the columns {twin.heading!r} and {each.heading!r} both fill {each.slot.key}",
+                f"the columns {twin.heading!r} and {each.heading!r} both fill {each.target.key}",
                 action="Ignore one of them, or say in a mapping file which field it fills.",
             )
 
 
 def _constants(
-    saved: SavedMap, columns: Sequence[MappedColumn], aim: Aim
-) -> tuple[tuple[Slot, str, Any], ...]:
-    filled = {each.slot.key: each.heading for each in columns}
+    saved: SavedMap, columns: Sequence[MappedColumn], target: PushTarget
+) -> tuple[tuple[TargetColumn, str, Any], ...]:
+    filled = {each.target.key: each.heading for each in columns}
     constants = []
     for name, text in saved.constants.items():
-        slot = _slot_named(aim, name, "a constant")
-        if slot.key in filled:
+        column = _column_named(target, name, "a constant")
+        if column.key in filled:
             raise Misused(
-                f"the mapping has a constant for {slot.key}, and the column {filled[slot.key]!r}"
-                " fills it as well",
+                f"the mapping has a constant for {column.key}, and the column"
+                f" {filled[column.key]!r} fills it as well",
                 action="Ignore the column, or take the constant out.",
             )
-        filled[slot.key] = f"the constant {name}"
-        value = _try(text, slot, aim, f"the constant {name} is {text!r}")
-        constants.append((slot, text, value))
+        filled[column.key] = f"the constant {name}"
+        value = _try(text, column, target, f"the constant {name} is {text!r}")
+        constants.append((column, text, value))
     return tuple(constants)
 
 
 def _missing(
-    aim: Aim, columns: Sequence[MappedColumn], constants: Sequence[tuple[Slot, str, Any]]
+    target: PushTarget,
+    columns: Sequence[MappedColumn],
+    constants: Sequence[tuple[TargetColumn, str, Any]],
 ) -> tuple[str, ...]:
-    if aim.mode not in ("create", "upsert"):
+    if target.mode not in ("create", "upsert"):
         return ()
-    there = {each.slot.key for each in columns} | {slot.key for slot, _, _ in constants}
-    needed = (each.key for each in aim.slots if each.create.required)
+    there = {each.target.key for each in columns} | {column.key for column, _, _ in constants}
+    needed = (each.key for each in target.columns if each.create.required)
     missing = dict.fromkeys(key for key in needed if key not in there)
-    for rule in aim.resource.rules:
+    for rule in target.resource.rules:
         if isinstance(rule, AtLeastOneOf) and there.isdisjoint(rule.fields):
             missing[f"one of {' or '.join(rule.fields)}"] = None
     return tuple(missing)
 
 
-def _unmapped(heading: str, aim: Aim) -> Unmapped:
-    fields = {plain(name): name for name in aim.resource.fields}
+def _unmapped(heading: str, target: PushTarget) -> UnmappedColumn:
+    fields = {plain(name): name for name in target.resource.fields}
     name = fields.get(plain(heading))
     if name is not None:
-        return Unmapped(heading, f"--mode {aim.mode} does not take the field {name}")
-    return Unmapped(
-        heading, "no field is called so", tuple(_suggestions(heading, aim))[:_SUGGESTIONS_MAX]
+        return UnmappedColumn(heading, f"--mode {target.mode} does not take the field {name}")
+    return UnmappedColumn(
+        heading, "no field is called so", tuple(_suggestions(heading, target))[:_SUGGESTIONS_MAX]
     )
 
 
-def _suggestions(heading: str, aim: Aim) -> Iterator[tuple[str, str]]:
+def _suggestions(heading: str, target: PushTarget) -> Iterator[tuple[str, str]]:
     """Columns that the heading may stand for, the likeliest first, each with its reason."""
     wanted, told = plain(heading), set()
-    there = {each.column for each in aim.slots}
+    there = {each.name for each in target.columns}
     hinted, reason = HINTS.get(wanted, ((), ""))
-    for column in hinted:
-        if column in there:
-            told.add(column)
-            yield column, reason
+    for name in hinted:
+        if name in there:
+            told.add(name)
+            yield name, reason
     scored = []
-    for slot in aim.slots:
-        for name in (slot.column, *slot.labels, *aliases_of(aim.resource, slot)):
+    for column in target.columns:
+        for name in (column.name, *column.labels, *aliases_of(target.resource, column)):
             score = likeness(wanted, plain(name))
             if score >= ALIKE_MIN:
-                scored.append((-score, slot.column, f"it is spelt almost like {name!r}"))
+                scored.append((-score, column.name, f"it is spelt almost like {name!r}"))
             elif set(words(name)) < set(words(heading)) and len(plain(name)) > 2:
-                scored.append((-0.5, slot.column, f"it has the words of {name!r} and more"))
-    for _, column, reason in sorted(scored):
-        if column not in told:
-            told.add(column)
-            yield column, reason
+                scored.append((-0.5, column.name, f"it has the words of {name!r} and more"))
+    for _, name, reason in sorted(scored):
+        if name not in told:
+            told.add(name)
+            yield name, reason

@@ -15,10 +15,10 @@ from zoneinfo import ZoneInfo
 from connector.catalog import CATALOG
 from connector.catalog.value import MARK, is_redacted
 from connector.errors import Misused, naming
-from connector.spreadsheet.cells import AS_WRITTEN, Decimal, Manner, Policy
+from connector.spreadsheet.cells import AS_WRITTEN, CellOptions, ColumnPolicy, Decimal
 from connector.spreadsheet.dates import FORMAT_ALLOWED, DateFormat
 
-_MANNER = tuple(each.name for each in fields(Manner))
+_MANNER = tuple(each.name for each in fields(CellOptions))
 _FILE_WIDE = ("date_format", "decimal", "timezone")
 _TOP = ("resource", *_FILE_WIDE, "ignored", "constants", "columns")
 _BYTES_MAX = 1_000_000
@@ -28,16 +28,16 @@ _BYTES_MAX = 1_000_000
 class SavedMap:
     """What a person decided about a file's columns.
 
-    `columns` maps a heading to a column's name (as `column` of a slot) and the manner of its
-    cells; `constants` a column's name to a text that every row has. `manner` is that of columns
+    `columns` maps a heading to a column's name (as `column` of a slot) and the options of its
+    cells; `constants` a column's name to a text that every row has. `options` is that of columns
     that are not named; its `values` and `policy` are not used.
     """
 
     resource: str
-    columns: Mapping[str, tuple[str, Manner]] = field(default_factory=dict)
+    columns: Mapping[str, tuple[str, CellOptions]] = field(default_factory=dict)
     constants: Mapping[str, str] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
-    manner: Manner = AS_WRITTEN
+    options: CellOptions = AS_WRITTEN
 
 
 def load_map(path: Path) -> SavedMap:
@@ -79,7 +79,7 @@ def _lines(saved: SavedMap) -> Iterator[str]:
     yield "# Which column of the file fills which field."
     yield f"resource = {_text(saved.resource)}"
     for name in _FILE_WIDE:
-        if (value := getattr(saved.manner, name)) is not None:
+        if (value := getattr(saved.options, name)) is not None:
             yield f"{name} = {_text(value)}"
     if saved.ignored:
         yield f"ignored = [{', '.join(map(_text, saved.ignored))}]"
@@ -88,29 +88,29 @@ def _lines(saved: SavedMap) -> Iterator[str]:
         yield "[constants]"
         yield from (f"{_key(name)} = {_text(text)}" for name, text in saved.constants.items())
     yield "\n[columns]"
-    for heading, (column, manner) in saved.columns.items():
-        options = _options(manner, saved.manner)
-        if options:
-            yield f"{_key(heading)} = {{ field = {_text(column)}, {', '.join(options)} }}"
+    for heading, (column, options) in saved.columns.items():
+        written = _options(options, saved.options)
+        if written:
+            yield f"{_key(heading)} = {{ field = {_text(column)}, {', '.join(written)} }}"
         else:
             yield f"{_key(heading)} = {_text(column)}"
 
 
-def _options(manner: Manner, usual: Manner) -> list[str]:
-    options = []
+def _options(options: CellOptions, usual: CellOptions) -> list[str]:
+    written = []
     for name in _MANNER:
-        value = getattr(manner, name)
+        value = getattr(options, name)
         expected = getattr(usual, name) if name in _FILE_WIDE else getattr(AS_WRITTEN, name)
         if value == expected:
             continue
         if isinstance(value, bool):
-            options.append(f"{name} = {str(value).lower()}")
+            written.append(f"{name} = {str(value).lower()}")
         elif isinstance(value, Mapping):
             pairs = ", ".join(f"{_key(cell)} = {_text(text)}" for cell, text in value.items())
-            options.append(f"{name} = {{ {pairs} }}")
+            written.append(f"{name} = {{ {pairs} }}")
         else:
-            options.append(f"{name} = {_text(value or '')}")
-    return options
+            written.append(f"{name} = {_text(value or '')}")
+    return written
 
 
 def _text(text: str) -> str:
@@ -154,7 +154,7 @@ class _Reading:
             usual,
         )
 
-    def _column(self, key: str, given: Any, usual: Manner) -> tuple[str, Manner]:
+    def _column(self, key: str, given: Any, usual: CellOptions) -> tuple[str, CellOptions]:
         if isinstance(given, str):
             return given, usual
         table = self._table(key, given)
@@ -162,7 +162,7 @@ class _Reading:
         column = self._string(f"{key}.field", table.get("field"))
         return column, self._manner(f"{key}.", table, usual)
 
-    def _manner(self, before: str, table: Mapping[str, Any], usual: Manner) -> Manner:
+    def _manner(self, before: str, table: Mapping[str, Any], usual: CellOptions) -> CellOptions:
         given = {**{name: getattr(usual, name) for name in _FILE_WIDE}, **table}
         date_format, zone, decimal = (given[n] for n in ("date_format", "timezone", "decimal"))
         if date_format is not None:
@@ -176,10 +176,10 @@ class _Reading:
             raise self._wrong(f"{before}whole_numbers", whole, "true or false")
         values = self._table(f"{before}values", given.get("values", {}))
         policy: Any = self._string(
-            f"{before}policy", given.get("policy", "overwrite"), get_args(Policy)
+            f"{before}policy", given.get("policy", "overwrite"), get_args(ColumnPolicy)
         )
         texts = {c: self._constant(f"{before}values.{c}", v) for c, v in values.items()}
-        return Manner(date_format, decimal, zone, whole, texts, policy)
+        return CellOptions(date_format, decimal, zone, whole, texts, policy)
 
     def _date_format(self, key: str, value: Any) -> None:
         try:

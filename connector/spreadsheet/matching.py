@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from connector.catalog import CATALOG
 from connector.spreadsheet.mapping import ColumnMap
 from connector.spreadsheet.row import Problem, shown
-from connector.spreadsheet.row_reader import Draft
-from connector.spreadsheet.target_columns import Aim, Lookups, Reference, folded
+from connector.spreadsheet.row_reader import RowDraft
+from connector.spreadsheet.target_columns import Lookups, PushTarget, Reference, folded
 
 # -- References ------------------------------------------------------------------------------------
 # References: a company by its name, a candidate by their email, a job by its code.
@@ -24,21 +24,21 @@ IDS_SHOWN_MAX = 5
 class References:
     """Puts ids in the place of what a file says about other records."""
 
-    def __init__(self, aim: Aim, columns: ColumnMap, lookups: Lookups) -> None:
+    def __init__(self, target: PushTarget, columns: ColumnMap, lookups: Lookups) -> None:
         self._lookups = lookups
         headings: list[tuple[str | None, str, Reference]] = [
-            (each.heading, each.slot.key, each.slot.reference)
+            (each.heading, each.target.key, each.target.reference)
             for each in columns.columns
-            if each.slot.reference is not None
+            if each.target.reference is not None
         ]
         headings += [
-            (None, slot.key, slot.reference)
-            for slot, _, _ in columns.constants
-            if slot.reference is not None
+            (None, column.key, column.reference)
+            for column, _, _ in columns.constants
+            if column.reference is not None
         ]
         self._references = headings
 
-    def resolve(self, drafts: Sequence[Draft]) -> None:
+    def resolve(self, drafts: Sequence[RowDraft]) -> None:
         """Look up the references of a batch of rows."""
         for heading, key, reference in self._references:
             pending = [draft for draft in drafts if draft.values.get(key) is not None]
@@ -111,16 +111,16 @@ class Finder:
     conversion.
     """
 
-    def __init__(self, aim: Aim, columns: ColumnMap, lookups: Lookups) -> None:
-        self._aim, self._columns, self._lookups = aim, columns, lookups
-        self._singular = aim.resource.singular
-        there = {each.slot.key for each in columns.columns}
-        there |= {slot.key for slot, _, _ in columns.constants}
-        self.by = aim.match or _found_by_itself(aim, there)
+    def __init__(self, target: PushTarget, columns: ColumnMap, lookups: Lookups) -> None:
+        self._target, self._columns, self._lookups = target, columns, lookups
+        self._singular = target.resource.singular
+        there = {each.target.key for each in columns.columns}
+        there |= {column.key for column, _, _ in columns.constants}
+        self.by = target.match or _found_by_itself(target, there)
 
-    def find(self, drafts: Sequence[Draft]) -> None:
+    def find(self, drafts: Sequence[RowDraft]) -> None:
         """Give each row its operation and, where it has one, its record with what is landed."""
-        if self._aim.mode == "create":
+        if self._target.mode == "create":
             for draft in drafts:
                 draft.operation = "create"
             return
@@ -133,12 +133,12 @@ class Finder:
             self._match(keyed)
         self._land(draft for draft in drafts if draft.record_id is not None)
         for draft in drafts:
-            if self._aim.mode != "upsert":
-                draft.operation = "convert" if self._aim.mode == "convert" else "update"
+            if self._target.mode != "upsert":
+                draft.operation = "convert" if self._target.mode == "convert" else "update"
             elif draft.record_id is not None:
                 draft.operation = "update"
 
-    def _has_key(self, draft: Draft) -> bool:
+    def _has_key(self, draft: RowDraft) -> bool:
         """Whether the row has all that its record is found by; else that is a problem."""
         if draft.is_misshapen:
             return False
@@ -158,9 +158,9 @@ class Finder:
                 return False
         return True
 
-    def _match(self, drafts: Sequence[Draft]) -> None:
+    def _match(self, drafts: Sequence[RowDraft]) -> None:
         keys = [tuple(draft.values[key] for key in self.by) for draft in drafts]
-        resource, parent = self._aim.resource.name, self._aim.parent
+        resource, parent = self._target.resource.name, self._target.parent
         found = self._lookups.ids(resource, self.by, keys, parent) if keys else ()
         for draft, key, ids in zip(drafts, keys, found, strict=True):
             if len(ids) == 1:
@@ -176,17 +176,17 @@ class Finder:
                         fix="Give the id of the one that is meant, with --mode update.",
                     )
                 )
-            elif self._aim.mode == "upsert":
+            elif self._target.mode == "upsert":
                 draft.operation = "create"
             else:
                 draft.add(self._unknown(draft, str(key[0]), self.by[0]))
 
-    def _land(self, drafts: Iterable[Draft]) -> None:
+    def _land(self, drafts: Iterable[RowDraft]) -> None:
         found = list(drafts)
         if not found:
             return
         ids = {draft.record_id for draft in found if draft.record_id}
-        landed = self._lookups.landed(self._aim.resource.name, ids)
+        landed = self._lookups.landed(self._target.resource.name, ids)
         for draft in found:
             id = draft.record_id
             assert id is not None
@@ -196,8 +196,8 @@ class Finder:
             elif draft.landed.is_deleted:
                 draft.add(self._deleted(id))
 
-    def _unknown(self, draft: Draft, text: str, key: str) -> Problem:
-        resource = self._aim.resource.name
+    def _unknown(self, draft: RowDraft, text: str, key: str) -> Problem:
+        resource = self._target.resource.name
         return Problem(
             "record_unknown",
             f"No {self._singular} with this {key} is landed.",
@@ -209,7 +209,7 @@ class Finder:
 
     def _deleted(self, id: str) -> Problem:
         key = self.by[0]
-        perhaps = ", or converted" if self._aim.mode == "convert" else ""
+        perhaps = ", or converted" if self._target.mode == "convert" else ""
         return Problem(
             "record_deleted",
             f"The {self._singular} is known to be deleted{perhaps}.",
@@ -219,9 +219,9 @@ class Finder:
         )
 
 
-def _found_by_itself(aim: Aim, there: set[str]) -> tuple[str, ...]:
+def _found_by_itself(target: PushTarget, there: set[str]) -> tuple[str, ...]:
     """What finds a row's record where nobody said: its id; a lead's email where it is converted."""
-    if aim.mode == "convert" and "id" not in there:
+    if target.mode == "convert" and "id" not in there:
         return ("email",)
     return ("id",)
 

@@ -20,14 +20,14 @@ from connector.errors import DamagedSpreadsheet, naming
 from connector.spreadsheet import source_file as container
 from connector.spreadsheet import workbook_parts as parts
 from connector.spreadsheet.row import Problem
-from connector.spreadsheet.row_reader import Draft
+from connector.spreadsheet.row_reader import RowDraft
 from connector.spreadsheet.source_file import find
-from connector.spreadsheet.table import Table, open_table
+from connector.spreadsheet.table import Spreadsheet, open_table
 from connector.suppression.listed import Suppressed
 from connector.system.atomic_files import replacing
 
 
-class Sought(parts.Naming, Protocol):
+class PersonSearch(parts.Naming, Protocol):
     """Somebody whom a table may be about."""
 
     def is_in_row(self, cells: Iterable[str]) -> bool:
@@ -47,7 +47,7 @@ class InTable:
     stuck: tuple[str, ...] = ()
 
 
-def rows_about(path: Path, who: Sought) -> InTable:
+def rows_about(path: Path, who: PersonSearch) -> InTable:
     """The person in the table. Raises a `SpreadsheetError` for a file that is no such table."""
     if _kind(path) == "xlsx":
         return _in_workbook(path, who, writes=False)
@@ -56,7 +56,7 @@ def rows_about(path: Path, who: Sought) -> InTable:
     return InTable(sum(_left(line, kept, who) != line for line in lines))
 
 
-def empty_rows(path: Path, who: Sought) -> int:
+def empty_rows(path: Path, who: PersonSearch) -> int:
     """Take the person out of the rows of the table, and correct a workbook's other parts, in the
     file's own place, encoding and permissions; how many there were. Raises as `rows_about` does,
     and a `WarehouseError`.
@@ -80,11 +80,11 @@ def _kind(path: Path) -> str:
     return path.suffix.lower().removeprefix(".")
 
 
-def _opened(path: Path) -> Table:
+def _opened(path: Path) -> Spreadsheet:
     return open_table(path)
 
 
-def _lines(path: Path, table: Table) -> Iterator[list[str]]:
+def _lines(path: Path, table: Spreadsheet) -> Iterator[list[str]]:
     assert table.encoding is not None, path
     try:
         with path.open(encoding=_written_encoding(path, table), newline="") as file:
@@ -93,7 +93,7 @@ def _lines(path: Path, table: Table) -> Iterator[list[str]]:
         raise naming(path, error) from error
 
 
-def _written_encoding(path: Path, table: Table) -> str:
+def _written_encoding(path: Path, table: Spreadsheet) -> str:
     """The text's encoding, with the mark at its beginning where it has one."""
     assert table.encoding is not None, path
     name = table.encoding.lower().replace("_", "-")
@@ -107,7 +107,7 @@ def _kept(lines: Sequence[Sequence[str]]) -> list[int]:
     return [index for index, each in enumerate(lines[0] if lines else ()) if each in _KEPT]
 
 
-def _left(line: Sequence[str], kept: Sequence[int], who: Sought) -> list[str]:
+def _left(line: Sequence[str], kept: Sequence[int], who: PersonSearch) -> list[str]:
     """What remains of a row. What a report says of it stays: an id alone tells of nobody."""
     is_about = who.is_in_row(line)
     return [
@@ -125,7 +125,7 @@ def _measured(path: Path) -> bytes:
         return file.read()
 
 
-def _in_workbook(path: Path, who: Sought, *, writes: bool) -> InTable:
+def _in_workbook(path: Path, who: PersonSearch, *, writes: bool) -> InTable:
     """Count the rows about the person and the other parts that name them, in every sheet."""
     content = _measured(path)
     rows, left = _without_rows(content, who, writes=writes)
@@ -137,7 +137,7 @@ def _in_workbook(path: Path, who: Sought, *, writes: bool) -> InTable:
     return InTable(rows + len(found.cleaned), found.stuck)
 
 
-def _without_rows(content: bytes, who: Sought, *, writes: bool) -> tuple[int, bytes]:
+def _without_rows(content: bytes, who: PersonSearch, *, writes: bool) -> tuple[int, bytes]:
     """How many rows are about the person, and the workbook; if that `writes`, without them."""
     try:
         workbook = load_workbook(io.BytesIO(content), read_only=not writes)
@@ -205,7 +205,7 @@ PERSON_ERASED = Problem(
 """It shows no cell: problems are kept in the journal."""
 
 
-def refuse_erased(resource: str, drafts: Sequence[Draft], suppressed: Suppressed | None) -> None:
+def refuse_erased(resource: str, drafts: Sequence[RowDraft], suppressed: Suppressed | None) -> None:
     """Refuse the rows that have an id, an address or a number of somebody who was erased, whatever
     else is wrong with them. What was told of such a row before is taken back.
     """
@@ -218,7 +218,7 @@ def refuse_erased(resource: str, drafts: Sequence[Draft], suppressed: Suppressed
             draft.is_misshapen = True
 
 
-def _is_about(resource: str, draft: Draft, suppressed: Suppressed) -> bool:
+def _is_about(resource: str, draft: RowDraft, suppressed: Suppressed) -> bool:
     values = draft.values
     if draft.record_id is not None:
         values = {**values, "id": draft.record_id}

@@ -31,7 +31,13 @@ from connector.engine.push_states import Foreseen
 from connector.errors import DiskFull, NotASpreadsheet, ReportRefused, SpreadsheetError
 from connector.spreadsheet.columns import REPORT_HEADINGS, letter
 from connector.spreadsheet.row import Cell, Problem
-from connector.spreadsheet.table import TEXT_SUFFIXES, WORKBOOK_SUFFIX, Table, TableRow, text_of
+from connector.spreadsheet.table import (
+    TEXT_SUFFIXES,
+    WORKBOOK_SUFFIX,
+    Spreadsheet,
+    TableRow,
+    text_of,
+)
 from connector.spreadsheet.texts import (
     EMPTY,
     MISSING,
@@ -319,7 +325,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 _MARK = ".report"
 
 
-def report_path(table: Table) -> Path:
+def report_path(table: Spreadsheet) -> Path:
     """A name for the table's report, beside it, that no file has yet.
 
     An earlier report may have corrections in it, which are never written over.
@@ -335,7 +341,7 @@ def report_path(table: Table) -> Path:
     raise AssertionError  # The count has no end.
 
 
-def write_report(path: Path, table: Table, results: Iterable[RowResult]) -> int:
+def write_report(path: Path, table: Spreadsheet, results: Iterable[RowResult]) -> int:
     """Write the report, csv or xlsx by its name, and return how many rows have a result.
 
     `results` come in the order of the rows, one for each that is not blank. A csv has the
@@ -368,7 +374,7 @@ def write_report(path: Path, table: Table, results: Iterable[RowResult]) -> int:
 class _Pairs:
     """Each row with its result, None for a blank one; anything else is refused."""
 
-    def __init__(self, table: Table, results: Iterable[RowResult]) -> None:
+    def __init__(self, table: Spreadsheet, results: Iterable[RowResult]) -> None:
         self.results = 0
         self._table, self._given = table, results
 

@@ -32,7 +32,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SheetRow:
     """One row as it was read.
 
     `number` is its number as a spreadsheet program shows it: the headings are row 1, and blank

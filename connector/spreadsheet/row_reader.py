@@ -10,8 +10,8 @@ from connector.catalog.value import MARK, VALUE_ERASED, is_redacted
 from connector.engine.push_states import Operation
 from connector.spreadsheet.cells import reader
 from connector.spreadsheet.mapping import ColumnMap, MappedColumn
-from connector.spreadsheet.row import Problem, ReadText, ReadTyped, Row, Unreadable, shown
-from connector.spreadsheet.target_columns import Aim, LandedRecord
+from connector.spreadsheet.row import Problem, ReadText, ReadTyped, SheetRow, Unreadable, shown
+from connector.spreadsheet.target_columns import LandedState, PushTarget
 
 _NONE: frozenset[str] = frozenset()
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -24,14 +24,14 @@ class Sheet(Protocol):
     def headings(self) -> tuple[str, ...]:
         """The headings, in order."""
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[SheetRow]:
         """The rows below the headings, each time from the first."""
 
 
-class Draft:
+class RowDraft:
     """A row on its way through the checks.
 
-    `values` are JSON values by the keys of slots; null empties a field. `failed` are the keys
+    `values` are JSON values by the keys of columns; null empties a field. `failed` are the keys
     whose cells could not be read, so that they are not called missing as well. `identity` is the
     natural key of a row that makes a record. `is_misshapen` says that the row's cells cannot be
     told apart by column, so that nothing more is to be said of them.
@@ -49,7 +49,7 @@ class Draft:
         "values",
     )
 
-    def __init__(self, row: Row, values: dict[str, Any]) -> None:
+    def __init__(self, row: SheetRow, values: dict[str, Any]) -> None:
         self.row = row
         self.values = values
         self.problems: tuple[Problem, ...] = ()
@@ -57,7 +57,7 @@ class Draft:
         self.failed: Set[str] = _NONE
         self.operation: Operation | None = None
         self.record_id: str | None = None
-        self.landed: LandedRecord | None = None
+        self.landed: LandedState | None = None
         self.identity: Mapping[str, Any] = _NOTHING
 
     def add(self, problem: Problem) -> None:
@@ -82,23 +82,23 @@ def _redacted() -> Unreadable:
 class RowReader:
     """Reads the rows of one file, with a reader for each column made once."""
 
-    def __init__(self, aim: Aim, columns: ColumnMap) -> None:
-        self._clear = aim.clear
-        self._drops_cleared = aim.mode == "create"
+    def __init__(self, target: PushTarget, columns: ColumnMap) -> None:
+        self._clear = target.clear
+        self._drops_cleared = target.mode == "create"
         self._columns: list[tuple[int, str, ReadText, ReadTyped, MappedColumn]] = []
         for each in columns.columns:
-            made = reader(each.slot, aim.mode, each.manner)
-            self._columns.append((each.index, each.slot.key, made.text, made.typed, each))
+            made = reader(each.target, target.mode, each.options)
+            self._columns.append((each.index, each.target.key, made.text, made.typed, each))
         self._constants = {
-            slot.key: value for slot, _, value in columns.constants if value is not None
+            column.key: value for column, _, value in columns.constants if value is not None
         }
 
-    def read(self, row: Row) -> Draft:
+    def read(self, row: SheetRow) -> RowDraft:
         """The row's values and problems; one whose form is wrong is not read any further, since
         its cells may belong to other columns.
         """
         values = self._constants.copy()
-        draft = Draft(row, values)
+        draft = RowDraft(row, values)
         if row.problems and self._take_form(draft):
             return draft
         cells, clear, skipped = row.cells, self._clear, draft.failed
@@ -127,7 +127,7 @@ class RowReader:
                 values[key] = value
         return draft
 
-    def _take_form(self, draft: Draft) -> bool:
+    def _take_form(self, draft: RowDraft) -> bool:
         """Take over what is wrong with the row's form; True where nothing else can be said of it.
 
         What is wrong with the cell of a column that fills nothing does no harm.
@@ -141,17 +141,17 @@ class RowReader:
                 draft.fail(mapped[problem.column], problem)
         return draft.is_misshapen
 
-    def _empty(self, draft: Draft, column: MappedColumn) -> None:
-        if column.slot.can_be_cleared:
+    def _empty(self, draft: RowDraft, column: MappedColumn) -> None:
+        if column.target.can_be_cleared:
             # A record that does not exist yet has nothing to be emptied.
             if not self._drops_cleared:
-                draft.values[column.slot.key] = None
+                draft.values[column.target.key] = None
             return
         draft.fail(
-            column.slot.key,
+            column.target.key,
             Problem(
                 "cannot_clear",
-                f"The field {column.slot.key} must have a value.",
+                f"The field {column.target.key} must have a value.",
                 column.heading,
                 shown(self._clear or ""),
                 fix="Leave the cell blank, or write a value.",

@@ -35,7 +35,7 @@ _KINDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceFile:
     """A file that is read several times; every reading finds it as it was at first."""
 
     path: Path
@@ -77,7 +77,7 @@ class Source:
         return SpreadsheetChanged(f"{self.path} was changed while it was being read")
 
 
-def find(path: Path) -> Source:
+def find(path: Path) -> SourceFile:
     """The regular file at `path`. Nothing else is opened: a pipe would wait for ever.
 
     Raises `NotASpreadsheet`, `SpreadsheetError`.
@@ -93,7 +93,7 @@ def find(path: Path) -> Source:
     if not stat.S_ISREG(status.st_mode):
         what = next((words for test, words in _KINDS if test(status.st_mode)), "is no file")
         raise NotASpreadsheet(f"{path} {what}, not a file with a table")
-    return Source(path, _stamp(status))
+    return SourceFile(path, _stamp(status))
 
 
 def _stamp(status: os.stat_result) -> tuple[int, int, int, int]:
@@ -146,7 +146,7 @@ _OTHERS = (
 )
 
 
-def refuse_other_kinds(source: Source) -> None:
+def refuse_other_kinds(source: SourceFile) -> None:
     """Raises `NotASpreadsheet` unless the file begins as a zip does; tells what it is instead."""
     with source.open() as file:
         start = file.read(len(_OLE_MAGIC))
@@ -166,7 +166,7 @@ def refuse_other_kinds(source: Source) -> None:
 
 
 @contextmanager
-def archive(source: Source) -> Iterator[zipfile.ZipFile]:
+def archive(source: SourceFile) -> Iterator[zipfile.ZipFile]:
     """The zip, opened; what is wrong with its form is a `DamagedSpreadsheet`."""
     with source.open() as file:
         _check_directory(source)
@@ -175,7 +175,7 @@ def archive(source: Source) -> Iterator[zipfile.ZipFile]:
 
 
 @contextmanager
-def naming_damage(source: Source) -> Iterator[None]:
+def naming_damage(source: SourceFile) -> Iterator[None]:
     """Turn what a broken zip or broken XML raises into a `DamagedSpreadsheet`."""
     try:
         yield
@@ -185,7 +185,7 @@ def naming_damage(source: Source) -> Iterator[None]:
         raise DamagedSpreadsheet(f"{source.path} has XML that is damaged: {error}") from error
 
 
-def _check_directory(source: Source) -> None:
+def _check_directory(source: SourceFile) -> None:
     """Refuse a list of members that is too long to be read, or can be read in two ways."""
     with source.open() as file:
         file.seek(max(0, source.size - _END.size))
@@ -210,7 +210,7 @@ def _check_directory(source: Source) -> None:
         raise DamagedSpreadsheet(f"{source.path} has something before or between its parts")
 
 
-def measure(source: Source) -> None:
+def measure(source: SourceFile) -> None:
     """Inflate everything once and keep nothing.
 
     Raises `UnsafeWorkbook` for sizes beyond measure and for declared entities,
@@ -227,7 +227,7 @@ def measure(source: Source) -> None:
                     raise _too_large(source)
 
 
-def _check_declared(source: Source, members: list[zipfile.ZipInfo]) -> None:
+def _check_declared(source: SourceFile, members: list[zipfile.ZipInfo]) -> None:
     # Readers differ in whether case and the kind of slash make another name.
     names = [member.filename.lower().replace("\\", "/") for member in members]
     if len(names) > MEMBERS_MAX or len(set(names)) != len(names):
@@ -250,7 +250,7 @@ def _check_declared(source: Source, members: list[zipfile.ZipInfo]) -> None:
         raise _too_large(source)
 
 
-def _too_large(source: Source) -> UnsafeWorkbook:
+def _too_large(source: SourceFile) -> UnsafeWorkbook:
     return UnsafeWorkbook(
         f"{source.path} has more than {INFLATED_BYTES_MAX:,} bytes when inflated",
         action="Save the sheet as csv in UTF-8, which may be of any size, and give that file.",
@@ -258,7 +258,7 @@ def _too_large(source: Source) -> UnsafeWorkbook:
 
 
 def pieces(
-    source: Source,
+    source: SourceFile,
     opened: zipfile.ZipFile,
     member: zipfile.ZipInfo,
     *,
@@ -290,7 +290,7 @@ def pieces(
 class _Prolog:
     """Looks at a member's XML up to its root; at shared texts wholly, to count them."""
 
-    def __init__(self, source: Source, name: str) -> None:
+    def __init__(self, source: SourceFile, name: str) -> None:
         self._path, self._name = source.path, name
         self._is_shared = name.lower().endswith("sharedstrings.xml")
         self._texts = self._before_root = 0
@@ -320,7 +320,7 @@ class _Prolog:
             raise UnsafeWorkbook(f"{self._path}: {self._name!r} has too many texts")
 
 
-def parser(source: Source, name: str) -> expat.XMLParserType:
+def parser(source: SourceFile, name: str) -> expat.XMLParserType:
     """A parser of one member's XML that refuses a document type, and with it all entities."""
 
     def refuse(*declared: object) -> None:

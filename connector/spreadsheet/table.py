@@ -19,8 +19,8 @@ from connector.errors import HeadingsRefused, Misused, NoRows, NotASpreadsheet, 
 from connector.spreadsheet import delimited, workbook
 from connector.spreadsheet import delimited as encoding
 from connector.spreadsheet.columns import Columns, letter, read_headings
-from connector.spreadsheet.row import Cell, Problem, Row
-from connector.spreadsheet.source_file import Source, find
+from connector.spreadsheet.row import Cell, Problem, SheetRow
+from connector.spreadsheet.source_file import SourceFile, find
 from connector.spreadsheet.texts import EMPTY, MISSING, NOT_CALCULATED, unmark
 from connector.spreadsheet.workbook import Flaw
 
@@ -66,7 +66,7 @@ class Earlier:
 
 
 @dataclass(frozen=True, slots=True)
-class TableRow(Row):
+class TableRow(SheetRow):
     """A row with what only its file tells: how many cells it really has, which of them have no
     value to read, and its earlier fate.
     """
@@ -213,7 +213,7 @@ def _earlier(cells: Sequence[Cell]) -> Earlier:
     )
 
 
-# -- Table -----------------------------------------------------------------------------------------
+# -- Spreadsheet -----------------------------------------------------------------------------------
 #
 
 
@@ -228,7 +228,7 @@ Record = tuple[int, Sequence[Cell], Mapping[int, Flaw] | None]
 
 
 @dataclass(frozen=True)
-class Table:
+class Spreadsheet:
     """A table that was opened.
 
     `headings` are the input's own, as they stand in the file; of a report (`is_report`), those of
@@ -264,7 +264,7 @@ class Table:
         for number, cells, flaws in records:
             yield self._form.row(number, cells, flaws)
 
-    def earlier(self, row: Row) -> Earlier | None:
+    def earlier(self, row: SheetRow) -> Earlier | None:
         """How the row ended when it was last pushed, if this table is a report."""
         return row.earlier if isinstance(row, TableRow) else None
 
@@ -275,7 +275,7 @@ def open_table(
     sheet: str | None = None,
     encoding: str | None = None,
     delimiter: str | None = None,
-) -> Table:
+) -> Spreadsheet:
     """Open the table in a csv, tsv, txt or xlsx. The headings must be in the first row.
 
     `sheet` names a workbook's sheet, without regard to case; without it, the only visible one with
@@ -306,7 +306,9 @@ def _refuse_options(path: Path, what: str, options: Mapping[str, str | None]) ->
             )
 
 
-def _open_text(source: Source, said_encoding: str | None, said_delimiter: str | None) -> Table:
+def _open_text(
+    source: SourceFile, said_encoding: str | None, said_delimiter: str | None
+) -> Spreadsheet:
     with source.open() as file:
         if file.read(4) in (b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"%PDF"):
             raise NotASpreadsheet(f"{source.path} is no text, whatever its name")
@@ -320,7 +322,7 @@ def _open_text(source: Source, said_encoding: str | None, said_delimiter: str | 
         reading = delimited.records(source, encoded, fit.delimiter)
         return ((number, cells, None) for number, (_, cells) in enumerate(reading, 1))
 
-    return Table(
+    return Spreadsheet(
         path=source.path,
         kind="tsv" if fit.delimiter == "\t" else "csv",
         headings=columns.headings,
@@ -337,13 +339,13 @@ def _open_text(source: Source, said_encoding: str | None, said_delimiter: str | 
     )
 
 
-def _open_workbook(source: Source, said: str | None) -> Table:
+def _open_workbook(source: SourceFile, said: str | None) -> Spreadsheet:
     sheet = workbook.find_sheet(source, said)
     reading = sheet.rows()
     first = next(reading, (0, [], None))[1]
     columns = read_headings(source.path, [text_of(cell) for cell in first])
     _check_below(source, sheet, columns, reading)
-    return Table(
+    return Spreadsheet(
         path=source.path,
         kind="xlsx",
         headings=columns.headings,
@@ -361,7 +363,10 @@ def _open_workbook(source: Source, said: str | None) -> Table:
 
 
 def _check_below(
-    source: Source, sheet: workbook.SheetFile, columns: Columns, rows: Iterator[workbook.SheetRow]
+    source: SourceFile,
+    sheet: workbook.SheetFile,
+    columns: Columns,
+    rows: Iterator[workbook.ReadRow],
 ) -> None:
     """Refuse a sheet without rows, or with cells that no heading stands above."""
     may_be_wider = sheet.outline.columns > columns.count and not columns.is_report

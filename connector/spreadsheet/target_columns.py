@@ -26,7 +26,7 @@ from connector.errors import Misused, UnknownName
 # Questions come in bulk, one for a batch of rows, since each costs a look into the file.
 
 
-class LandedRecord(Protocol):
+class LandedState(Protocol):
     """What is landed of one record."""
 
     @property
@@ -59,7 +59,7 @@ class Lookups(Protocol):
         `parent` is the slug or id of a content type.
         """
 
-    def landed(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedRecord]:
+    def landed(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedState]:
         """What is landed under these ids, deleted records among them."""
 
     def holds(self, resource: str) -> bool:
@@ -151,16 +151,16 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class TargetColumn:
     """A place that a column can fill.
 
-    `column` is its name as a heading. `key` says where the value goes: the field's name in the
+    `name` is its name as a heading. `key` says where the value goes: the field's name in the
     body, with `fields.` before it where it is a content type's. `labels` are other names under
     which people know it. `many` says that a cell holds several values. `keeps_digits` says that
     leading zeros and a plus belong to the value: telephone numbers and codes.
     """
 
-    column: str
+    name: str
     key: str
     field: Field
     create: Input
@@ -204,17 +204,17 @@ endpoint, so `assigned_to` and `lead_status_id` are none.
 """
 
 
-def slots(
+def target_columns(
     declaration: Declaration, mode: Mode, content_fields: Sequence[ContentTypeField] = ()
-) -> tuple[Slot, ...]:
+) -> tuple[TargetColumn, ...]:
     """Every place that a column can fill in this mode, in the declaration's order.
 
     An update and a conversion begin with the record's `id`. `content_fields` are those of the
     content type, where the resource is of one.
     """
-    made: list[Slot] = []
+    made: list[TargetColumn] = []
     if mode in ("update", "convert"):
-        made.append(Slot("id", "id", declaration.fields["id"], REFUSED, REFUSED))
+        made.append(TargetColumn("id", "id", declaration.fields["id"], REFUSED, REFUSED))
     if mode == "convert":
         made += [_plain(f) for f in declaration.fields.values() if f.name == "email"]
         return tuple(made)
@@ -223,7 +223,7 @@ def slots(
         if is_taken and each.kind not in (Kind.VALUES, Kind.PARTS):
             made.append(_plain(each))
             made += _by_other_names(declaration, each)
-    taken = {each.column for each in made}
+    taken = {each.name for each in made}
     made += [_of_content(each, taken) for each in content_fields if each.field_key]
     return tuple(made)
 
@@ -232,10 +232,10 @@ def slots(
 _KEEPING_WORDS = frozenset(("phone", "mobile", "code", "postcode", "number"))
 
 
-def _plain(field: Field) -> Slot:
+def _plain(field: Field) -> TargetColumn:
     target = TARGETS.get(field.name)
-    return Slot(
-        column=field.name,
+    return TargetColumn(
+        name=field.name,
         key=field.name,
         field=field,
         create=field.create,
@@ -245,7 +245,7 @@ def _plain(field: Field) -> Slot:
     )
 
 
-def _by_other_names(declaration: Declaration, field: Field) -> Iterator[Slot]:
+def _by_other_names(declaration: Declaration, field: Field) -> Iterator[TargetColumn]:
     """Other columns for a reference: the singular, and a field that people know it by."""
     target = TARGETS.get(field.name)
     if target is None:
@@ -254,10 +254,12 @@ def _by_other_names(declaration: Declaration, field: Field) -> Iterator[Slot]:
         column = f"{CATALOG[target].singular}_{by}"
         # A field of that very name is the resource's own: a lead's `company_name` is no reference.
         if column not in declaration.fields:
-            yield Slot(column, field.name, field, field.create, field.update, Reference(target, by))
+            yield TargetColumn(
+                column, field.name, field, field.create, field.update, Reference(target, by)
+            )
 
 
-def _of_content(declared: ContentTypeField, taken: set[str]) -> Slot:
+def _of_content(declared: ContentTypeField, taken: set[str]) -> TargetColumn:
     key = str(declared.field_key)
     kind, format = _CONTENT_KINDS.get(declared.field_type or "", (Kind.STRING, None))
     values = _options(declared)
@@ -281,8 +283,8 @@ def _of_content(declared: ContentTypeField, taken: set[str]) -> Slot:
         part=None,
     )
     path = f"{CONTENT}.{key}"
-    return Slot(
-        column=path if key in taken else key,
+    return TargetColumn(
+        name=path if key in taken else key,
         key=path,
         field=field,
         create=create,
@@ -307,7 +309,7 @@ def _options(declared: ContentTypeField) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each for each in options if isinstance(each, str)))
 
 
-# -- Aim -------------------------------------------------------------------------------------------
+# -- Push target -----------------------------------------------------------------------------------
 # What a person asks of a file: which resource, in which mode, how rows find their records.
 
 
@@ -315,12 +317,12 @@ _MATCHABLE = (Kind.STRING, Kind.UUID, Kind.INTEGER, Kind.DATE, Kind.DATETIME)
 
 
 @dataclass(frozen=True, slots=True)
-class Aim:
-    """What is asked of a file; `aim` makes one.
+class PushTarget:
+    """What is asked of a file; `target` makes one.
 
     `match` are the fields by which a row finds its record, empty where a column `id` does.
     `clear` is the text that empties a field. `parent` is the content type's slug or id, as given,
-    and `slots` are the places that columns can fill.
+    and `columns` are the places that columns can fill.
     """
 
     resource: Declaration
@@ -328,10 +330,10 @@ class Aim:
     match: tuple[str, ...] = ()
     clear: str | None = None
     parent: str | None = None
-    slots: tuple[Slot, ...] = field(default=(), repr=False)
+    columns: tuple[TargetColumn, ...] = field(default=(), repr=False)
 
 
-def aim(
+def push_target(
     resource: str,
     mode: Mode,
     lookups: Lookups,
@@ -339,7 +341,7 @@ def aim(
     match: Sequence[str] = (),
     clear: str | None = None,
     parent: str | None = None,
-) -> Aim:
+) -> PushTarget:
     """What is asked, once it is known to make sense.
 
     Raises `UnknownName` for a resource, mode, field or content type that is not there, and
@@ -356,7 +358,7 @@ def aim(
                 f" {'it' if operation == 'convert' else 'them'}",
                 action="Choose another resource or mode; 'convert' is for leads.",
             )
-    made = slots(declared, mode, _content_fields(declared, parent, lookups))
+    made = target_columns(declared, mode, _content_fields(declared, parent, lookups))
     if mode == "upsert" and not match:
         raise Misused(
             "--mode upsert was asked for without a field to find records by",
@@ -375,7 +377,7 @@ def aim(
             action="Give --clear a text that no cell holds otherwise, for example --clear NULL.",
         )
     cleared = None if clear is None else clear.strip()
-    return Aim(declared, mode, tuple(dict.fromkeys(match)), cleared, parent, made)
+    return PushTarget(declared, mode, tuple(dict.fromkeys(match)), cleared, parent, made)
 
 
 def _content_fields(

@@ -29,7 +29,7 @@ from connector.spreadsheet.columns import read_headings
 from connector.spreadsheet.report import replacing
 from connector.spreadsheet.row import joined
 from connector.spreadsheet.table import TEXT_SUFFIXES, WORKBOOK_SUFFIX
-from connector.spreadsheet.target_columns import Aim, Slot
+from connector.spreadsheet.target_columns import PushTarget, TargetColumn
 
 SHEET = "Rows"
 LISTS_SHEET = "Allowed values"
@@ -185,66 +185,68 @@ class Accepted:
     kind: Kind
 
 
-def accepted_columns(aim: Aim) -> tuple[Accepted, ...]:
-    """Every column that the aim's mode takes, in the declaration's order."""
-    by_key: dict[str, list[Slot]] = {}
-    for slot in aim.slots:
-        by_key.setdefault(slot.key, []).append(slot)
-    return tuple(_accepted(aim, group) for group in by_key.values())
+def accepted_columns(target: PushTarget) -> tuple[Accepted, ...]:
+    """Every column that the target's mode takes, in the declaration's order."""
+    by_key: dict[str, list[TargetColumn]] = {}
+    for column in target.columns:
+        by_key.setdefault(column.key, []).append(column)
+    return tuple(_accepted(target, group) for group in by_key.values())
 
 
-def _accepted(aim: Aim, group: list[Slot]) -> Accepted:
+def _accepted(target: PushTarget, group: list[TargetColumn]) -> Accepted:
     # The second way to name a record is the one that people know best; the first is its id.
-    slot = group[1] if len(group) > 1 else group[0]
-    others = tuple(each.column for each in group if each is not slot)
-    required = _is_required(aim, slot)
+    column = group[1] if len(group) > 1 else group[0]
+    others = tuple(each.name for each in group if each is not column)
+    required = _is_required(target, column)
     return Accepted(
-        heading=slot.column,
-        about=slot.field.about,
+        heading=column.name,
+        about=column.field.about,
         is_required=required,
-        rule=" ".join(_sentences(aim, slot, required, others)),
-        allowed=slot.accepts(aim.mode),
+        rule=" ".join(_sentences(target, column, required, others)),
+        allowed=column.accepts(target.mode),
         instead=others,
-        example=_example(slot, aim),
-        kind=Kind.STRING if slot is not group[0] else slot.field.kind,
+        example=_example(column, target),
+        kind=Kind.STRING if column is not group[0] else column.field.kind,
     )
 
 
-def _is_required(aim: Aim, slot: Slot) -> bool:
-    match aim.mode:
+def _is_required(target: PushTarget, column: TargetColumn) -> bool:
+    match target.mode:
         case "create" | "upsert":
-            return slot.create.required or slot.key in aim.match
+            return column.create.required or column.key in target.match
         case "update":
-            return slot.key in (aim.match or ("id",))
+            return column.key in (target.match or ("id",))
         case "convert":
-            return slot.key == "id"
+            return column.key == "id"
 
 
-def _sentences(aim: Aim, slot: Slot, required: bool, others: tuple[str, ...]) -> list[str]:
-    said = [_WHAT[slot.field.kind]]
-    if slot.reference is not None and slot.reference.by is not None:
-        said = [f"The {slot.reference.by.replace('_', ' ')} of one that exists."]
-    elif slot.field.format is not None:
-        said = [_FORMS[slot.field.format]]
-    elif slot.field.values:
-        said = ["Several of the values, with semicolons between." if slot.many else "A value."]
-    if aim.mode == "convert":
+def _sentences(
+    target: PushTarget, column: TargetColumn, required: bool, others: tuple[str, ...]
+) -> list[str]:
+    said = [_WHAT[column.field.kind]]
+    if column.reference is not None and column.reference.by is not None:
+        said = [f"The {column.reference.by.replace('_', ' ')} of one that exists."]
+    elif column.field.format is not None:
+        said = [_FORMS[column.field.format]]
+    elif column.field.values:
+        said = ["Several of the values, with semicolons between." if column.many else "A value."]
+    if target.mode == "convert":
         said.insert(0, "Give one of id and email.")
     elif required:
         said.insert(0, "Required.")
-    if aim.mode in ("create", "upsert"):
-        said += _conditions(aim, slot.key)
-    for rule in aim.resource.rules:
-        if isinstance(rule, AcceptedWhen) and rule.field == slot.key:
+    if target.mode in ("create", "upsert"):
+        said += _conditions(target, column.key)
+    for rule in target.resource.rules:
+        if isinstance(rule, AcceptedWhen) and rule.field == column.key:
             said.append(f"Only when {rule.on} is {joined(rule.values)}.")
     if others:
         said.append(f"Or, instead, the column {' or '.join(others)}.")
     return said
 
 
-def _conditions(aim: Aim, key: str) -> list[str]:
+def _conditions(target: PushTarget, key: str) -> list[str]:
     said = []
-    for rule in aim.resource.rules:
+    for rule in target.resource.rules:
         match rule:
             case RequiredWhen(fields, on, values) if key in fields:
                 said.append(f"Required when {on} is {' or '.join(values)}.")
@@ -303,20 +305,20 @@ _BY_NAME: Mapping[str, str] = {
 """Cells of the example row, where the field's kind alone says little."""
 
 
-def _example(slot: Slot, aim: Aim) -> str:
-    if slot.reference is not None and slot.reference.by is not None:
-        return _BY_FORM.get(slot.reference.by) or _BY_NAME[slot.reference.by]
-    if slot.field.kind is Kind.UUID:
+def _example(column: TargetColumn, target: PushTarget) -> str:
+    if column.reference is not None and column.reference.by is not None:
+        return _BY_FORM.get(column.reference.by) or _BY_NAME[column.reference.by]
+    if column.field.kind is Kind.UUID:
         # Ids differ from one workspace to the next: one is shown where no row can do without.
-        return _ID if _is_required(aim, slot) else ""
-    allowed = slot.accepts(aim.mode)
+        return _ID if _is_required(target, column) else ""
+    allowed = column.accepts(target.mode)
     if allowed:
         return allowed[0]
-    if any(isinstance(r, AcceptedWhen) and r.field == slot.key for r in aim.resource.rules):
+    if any(isinstance(r, AcceptedWhen) and r.field == column.key for r in target.resource.rules):
         return ""
-    name = slot.field.name
-    known = _BY_NAME.get(name) or _BY_KIND.get(slot.field.kind)
-    return known or _BY_FORM.get(slot.field.format or "") or _by_last_word(name)
+    name = column.field.name
+    known = _BY_NAME.get(name) or _BY_KIND.get(column.field.kind)
+    return known or _BY_FORM.get(column.field.format or "") or _by_last_word(name)
 
 
 def _by_last_word(name: str) -> str:

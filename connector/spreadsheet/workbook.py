@@ -17,7 +17,7 @@ from connector.errors import DamagedSpreadsheet, NoRows, SheetUnknown, UnsafeWor
 from connector.spreadsheet import source_file as container
 from connector.spreadsheet.columns import folded, letter
 from connector.spreadsheet.row import Cell
-from connector.spreadsheet.source_file import Source, naming_damage, parser, pieces
+from connector.spreadsheet.source_file import SourceFile, naming_damage, parser, pieces
 
 # -- Sheet -----------------------------------------------------------------------------------------
 # What a sheet's XML tells that its values do not: where cells are, errors, and lost formulas.
@@ -59,7 +59,7 @@ class Outline:
     merged: list[str] = field(default_factory=list)
 
 
-def outline(source: Source, opened: zipfile.ZipFile, part: str, sheet: str) -> Outline:
+def outline(source: SourceFile, opened: zipfile.ZipFile, part: str, sheet: str) -> Outline:
     """Walk through the sheet. Raises `UnsafeWorkbook` for one that reaches too far,
     `DamagedSpreadsheet` for XML that is broken or has two cells in one place.
     """
@@ -72,7 +72,7 @@ def outline(source: Source, opened: zipfile.ZipFile, part: str, sheet: str) -> O
     return walk.outline
 
 
-def is_empty(source: Source, opened: zipfile.ZipFile, part: str, sheet: str) -> bool:
+def is_empty(source: SourceFile, opened: zipfile.ZipFile, part: str, sheet: str) -> bool:
     """Whether no cell of the sheet holds anything; reads on only until one does."""
     walk = _Walk(source, part, sheet)
     with naming_damage(source):
@@ -86,7 +86,7 @@ def is_empty(source: Source, opened: zipfile.ZipFile, part: str, sheet: str) -> 
 class _Walk:
     """The state of one walk through a sheet's XML."""
 
-    def __init__(self, source: Source, part: str, sheet: str) -> None:
+    def __init__(self, source: SourceFile, part: str, sheet: str) -> None:
         self.outline = Outline()
         self._where = f"{source.path}, sheet {sheet!r}"
         self.parser = parser(source, part)
@@ -212,7 +212,7 @@ _WHOLE_MAX = 10**15
 """Beyond this a spreadsheet's numbers have lost digits, and none must be made up for them."""
 
 
-SheetRow = tuple[int, list[Cell], Mapping[int, Flaw]]
+ReadRow = tuple[int, list[Cell], Mapping[int, Flaw]]
 """A row's index from 0, its cells from the sheet's first column, and its flaws by column."""
 
 
@@ -220,11 +220,11 @@ SheetRow = tuple[int, list[Cell], Mapping[int, Flaw]]
 class SheetFile:
     """One sheet of a workbook that was measured."""
 
-    source: Source
+    source: SourceFile
     name: str
     outline: Outline
 
-    def rows(self) -> Iterator[SheetRow]:
+    def rows(self) -> Iterator[ReadRow]:
         """All rows, blank ones too; they have the same width. A cell with a flaw holds what can be
         shown of it. Raises `DamagedSpreadsheet`, `SpreadsheetChanged`.
         """
@@ -250,7 +250,7 @@ class SheetFile:
             yield index, cells, here
 
 
-def find_sheet(source: Source, said: str | None) -> SheetFile:
+def find_sheet(source: SourceFile, said: str | None) -> SheetFile:
     """The sheet of that name, else the only one that is visible and holds anything.
 
     Raises `SheetUnknown`, `NoRows` for a workbook without any cell, `UnsafeWorkbook`,
@@ -273,7 +273,7 @@ class _Sheet:
     is_visible: bool
 
 
-def _sheets(source: Source, opened: zipfile.ZipFile) -> dict[str, _Sheet]:
+def _sheets(source: SourceFile, opened: zipfile.ZipFile) -> dict[str, _Sheet]:
     """The worksheets by name. Raises `UnsafeWorkbook` where the workbook reaches out of itself."""
     parts = {}
     for name in opened.namelist():
@@ -302,7 +302,7 @@ def _part(target: str) -> str:
     return target if target.startswith("xl/") else posixpath.normpath(f"xl/{target}")
 
 
-def _refuse_outside(source: Source, relation: Mapping[str, str]) -> None:
+def _refuse_outside(source: SourceFile, relation: Mapping[str, str]) -> None:
     kind = relation.get("Type", "").rpartition("/")[2]
     is_outside = relation.get("TargetMode") == "External" and kind != "hyperlink"
     if is_outside or kind in ("externalLink", "externalLinkPath"):
@@ -312,7 +312,7 @@ def _refuse_outside(source: Source, relation: Mapping[str, str]) -> None:
 
 
 def _elements(
-    source: Source, opened: zipfile.ZipFile, part: str, wanted: str
+    source: SourceFile, opened: zipfile.ZipFile, part: str, wanted: str
 ) -> list[dict[str, str]]:
     """The attributes of each element of that name in a member."""
     found: list[dict[str, str]] = []
@@ -331,7 +331,7 @@ def _elements(
 
 
 def _choose(
-    source: Source, opened: zipfile.ZipFile, sheets: Mapping[str, _Sheet], said: str | None
+    source: SourceFile, opened: zipfile.ZipFile, sheets: Mapping[str, _Sheet], said: str | None
 ) -> str:
     if said is not None:
         if said in sheets:
@@ -361,7 +361,7 @@ def _listed(names: Mapping[str, _Sheet] | list[str]) -> str:
     return ", ".join(repr(name) for name in names)
 
 
-def _read(source: Source, file: BinaryIO, name: str) -> CalamineSheet:
+def _read(source: SourceFile, file: BinaryIO, name: str) -> CalamineSheet:
     try:
         workbook = CalamineWorkbook.from_filelike(file)
         return workbook.get_sheet_by_name(name)

@@ -11,7 +11,7 @@ from connector.cli.push import push
 from connector.engine.push_plan import Terms
 from connector.errors import ConnectorError, Misused, UnknownName
 from connector.pushes.options import PUSH_OPTIONS, PushOptions
-from connector.spreadsheet.cells import Manner
+from connector.spreadsheet.cells import CellOptions
 from pipelines.pushes import PushConfig
 
 
@@ -47,7 +47,7 @@ def test_what_is_said_is_meant(tmp_path: Path) -> None:
     )
     asked = options.asked("jobs", tmp_path / "x.csv")
     assert asked.saved is not None
-    assert Manner(date_format="DD/MM/YYYY", decimal=",") == asked.saved.manner
+    assert CellOptions(date_format="DD/MM/YYYY", decimal=",") == asked.saved.options
     assert (None, "news") == (asked.parent, options.asked("content_items", tmp_path).parent)
     assert Terms(policy="retry-after-settle", again=True) == options.terms()
 

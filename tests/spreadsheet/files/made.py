@@ -9,7 +9,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from connector.spreadsheet.row import Cell
-from connector.spreadsheet.table import Table, open_table
+from connector.spreadsheet.table import Spreadsheet, open_table
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 RELATED = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
@@ -23,12 +23,14 @@ def text_file(folder: Path, content: bytes, name: str = "rows.csv") -> Path:
     return path
 
 
-def cells_of(table: Table) -> list[tuple[Cell, ...]]:
+def cells_of(table: Spreadsheet) -> list[tuple[Cell, ...]]:
     """The cells of all rows."""
     return [row.cells for row in table.rows()]
 
 
-def read_text(folder: Path, content: bytes, **options: str) -> tuple[Table, list[tuple[Cell, ...]]]:
+def read_text(
+    folder: Path, content: bytes, **options: str
+) -> tuple[Spreadsheet, list[tuple[Cell, ...]]]:
     """The table of these bytes, and its cells."""
     table = open_table(text_file(folder, content), **options)
     return table, cells_of(table)

@@ -12,7 +12,7 @@ from xml.etree import ElementTree as Xml
 
 from connector.engine.push_states import RowOutcome
 from connector.spreadsheet.report import RowResult, write_report
-from connector.spreadsheet.table import Table, open_table
+from connector.spreadsheet.table import Spreadsheet, open_table
 from tests.spreadsheet.files.made import MAIN, text_file
 
 HOSTILE = (
@@ -47,7 +47,7 @@ HOSTILE = (
 """Cells that some program would run, take for something else, or lose."""
 
 
-def settled(table: Table) -> Iterator[RowResult]:
+def settled(table: Spreadsheet) -> Iterator[RowResult]:
     """A result for each row that is not blank: its problems make it invalid."""
     for row in table.rows():
         if not row.is_blank:
@@ -63,7 +63,7 @@ def csv_of(rows: list[list[str]]) -> bytes:
     return made.getvalue().encode()
 
 
-def report_on(folder: Path, rows: list[list[str]], suffix: str) -> tuple[Table, Table]:
+def report_on(folder: Path, rows: list[list[str]], suffix: str) -> tuple[Spreadsheet, Spreadsheet]:
     """A table of these rows, the headings first, and the report on it as it opens."""
     table = open_table(text_file(folder, csv_of(rows)), delimiter="comma")
     path = folder / f"report{suffix}"

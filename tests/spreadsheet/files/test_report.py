@@ -28,7 +28,7 @@ from connector.errors import (
 from connector.spreadsheet.columns import REPORT_HEADINGS
 from connector.spreadsheet.report import RowResult, report_path, write_report
 from connector.spreadsheet.row import Problem
-from connector.spreadsheet.table import Earlier, Table, open_table
+from connector.spreadsheet.table import Earlier, Spreadsheet, open_table
 from tests.spreadsheet.files.made import cells_of, text_file, text_row, workbook_file
 from tests.spreadsheet.files.reported import csv_of, report_on, settled
 
@@ -38,7 +38,7 @@ EMAIL = Problem(
 WIDE = Problem("row_width", "The row is too wide.", fix="Fix it.")
 
 
-def people(folder: Path) -> Table:
+def people(folder: Path) -> Spreadsheet:
     """Three rows and a blank one, with semicolons and letters beyond ASCII."""
     return open_table(text_file(folder, "name;email\nJörg;j@x.de\nZoë;x\n;\nAnn;a@x.de\n".encode()))
 

@@ -13,11 +13,11 @@ from typing import Any
 
 from connector.catalog.content import ContentTypeField
 from connector.engine.push_states import Mode
-from connector.spreadsheet.check import Checked, check
+from connector.spreadsheet.check import CheckedRow, check
 from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap
-from connector.spreadsheet.row import Cell, Row
-from connector.spreadsheet.target_columns import Aim, aim
+from connector.spreadsheet.row import Cell, SheetRow
+from connector.spreadsheet.target_columns import PushTarget, push_target
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,10 @@ class Made:
     headings: tuple[str, ...]
     cells: tuple[tuple[Cell, ...], ...]
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[SheetRow]:
         """The rows, numbered as a spreadsheet does."""
         for number, cells in enumerate(self.cells, 2):
-            yield Row(number, cells)
+            yield SheetRow(number, cells)
 
 
 def table(*records: Mapping[str, Cell]) -> Made:
@@ -116,24 +116,24 @@ CANDIDATE: Mapping[str, Cell] = {
 
 def aimed(
     resource: str = "candidates", mode: Mode = "create", said: Said | None = None, **options: Any
-) -> Aim:
-    """An aim at a landing that is said."""
-    return aim(resource, mode, said or Said(), **options)
+) -> PushTarget:
+    """An target at a landing that is said."""
+    return push_target(resource, mode, said or Said(), **options)
 
 
 def checked(
-    made: Made, wanted: Aim, said: Said | None = None, saved: SavedMap | None = None
-) -> list[Checked]:
+    made: Made, wanted: PushTarget, said: Said | None = None, saved: SavedMap | None = None
+) -> list[CheckedRow]:
     """Every row of the table after the check."""
     columns = map_headings(made.headings, wanted, saved=saved)
     return list(check(made, columns, wanted, said or Said()))
 
 
-def problems(found: Sequence[Checked]) -> list[tuple[int, str | None, str]]:
-    """Row, column and code of every problem."""
+def problems(found: Sequence[CheckedRow]) -> list[tuple[int, str | None, str]]:
+    """SheetRow, column and code of every problem."""
     return [(each.row.number, p.column, p.code) for each in found for p in each.problems]
 
 
 def mapped(columns: ColumnMap) -> dict[str, tuple[str, str]]:
     """Each mapped heading with the column that it is, and how it was found."""
-    return {each.heading: (each.slot.column, each.how) for each in columns.columns}
+    return {each.heading: (each.target.name, each.how) for each in columns.columns}

@@ -9,33 +9,33 @@ from typing import Any
 
 import pytest
 
-from connector.spreadsheet.cells import AS_WRITTEN, Manner, reader
+from connector.spreadsheet.cells import AS_WRITTEN, CellOptions, reader
 from connector.spreadsheet.problems import PROBLEMS
 from connector.spreadsheet.row import Cell, Unreadable, shown
-from connector.spreadsheet.target_columns import Slot
+from connector.spreadsheet.target_columns import TargetColumn
 from tests.spreadsheet.meaning.sheet import aimed
 
-BRITISH = Manner(date_format="DD/MM/YYYY")
-GERMAN = Manner(decimal=",")
-LONDON = Manner(timezone="Europe/London")
-WHOLE = Manner(whole_numbers=True)
+BRITISH = CellOptions(date_format="DD/MM/YYYY")
+GERMAN = CellOptions(decimal=",")
+LONDON = CellOptions(timezone="Europe/London")
+WHOLE = CellOptions(whole_numbers=True)
 
 
-def slot(name: str, resource: str = "candidates") -> Slot:
+def slot(name: str, resource: str = "candidates") -> TargetColumn:
     """The place of that name in a create."""
-    return next(each for each in aimed(resource).slots if each.column == name)
+    return next(each for each in aimed(resource).columns if each.name == name)
 
 
-def read(name: str, cell: Cell, manner: Manner = AS_WRITTEN) -> Any:
+def read(name: str, cell: Cell, options: CellOptions = AS_WRITTEN) -> Any:
     """The value of a cell; `resource.field` for another resource than candidates."""
     resource, _, field = name.rpartition(".")
-    return reader(slot(field, resource or "candidates"), "create", manner).read(cell)
+    return reader(slot(field, resource or "candidates"), "create", options).read(cell)
 
 
-def refused(name: str, cell: Cell, manner: Manner = AS_WRITTEN) -> Unreadable:
+def refused(name: str, cell: Cell, options: CellOptions = AS_WRITTEN) -> Unreadable:
     """Why the cell is refused."""
     with pytest.raises(Unreadable) as caught:
-        read(name, cell, manner)
+        read(name, cell, options)
     return caught.value
 
 
@@ -92,40 +92,42 @@ def test_30_what_is_clear_is_kept(name: str, cell: Cell, value: Any) -> None:
     assert type(value) is type(found)
 
 
-DECLARED: list[tuple[str, Cell, Manner, Any]] = [
+DECLARED: list[tuple[str, Cell, CellOptions, Any]] = [
     ("date_of_birth", "03/04/1985", BRITISH, "1985-04-03"),
     ("date_of_birth", "3/4/1985", BRITISH, "1985-04-03"),
     ("date_of_birth", "1985-04-03", BRITISH, "1985-04-03"),
-    ("date_of_birth", "04/03/1985", Manner(date_format="MM/DD/YYYY"), "1985-04-03"),
-    ("date_of_birth", "3. April 1985", Manner(date_format="D. MMM YYYY"), "1985-04-03"),
-    ("date_of_birth", "03-apr-1985", Manner(date_format="DD-MMM-YYYY"), "1985-04-03"),
+    ("date_of_birth", "04/03/1985", CellOptions(date_format="MM/DD/YYYY"), "1985-04-03"),
+    ("date_of_birth", "3. April 1985", CellOptions(date_format="D. MMM YYYY"), "1985-04-03"),
+    ("date_of_birth", "03-apr-1985", CellOptions(date_format="DD-MMM-YYYY"), "1985-04-03"),
     ("bookings.start_datetime", "2025-04-03 09:30", LONDON, "2025-04-03T08:30:00Z"),
     ("bookings.start_datetime", "2025-01-03T09:30", LONDON, "2025-01-03T09:30:00Z"),
     ("bookings.start_datetime", datetime(2025, 7, 1, 9, 30), LONDON, "2025-07-01T08:30:00Z"),
     (
         "bookings.start_datetime",
         "03/04/2025 09:30",
-        Manner(date_format="DD/MM/YYYY hh:mm", timezone="UTC"),
+        CellOptions(date_format="DD/MM/YYYY hh:mm", timezone="UTC"),
         "2025-04-03T09:30:00Z",
     ),
     ("expected_salary", "45,5", GERMAN, 45.5),
     ("expected_salary", "45,000", GERMAN, 45.0),
-    ("expected_salary", "45.000", Manner(decimal="."), 45.0),
+    ("expected_salary", "45.000", CellOptions(decimal="."), 45.0),
     ("rating", "4,0", GERMAN, 4),
     ("phone", 447700900123, WHOLE, "447700900123"),
-    ("employment_type", "perm", Manner(values={"Perm": "permanent"}), "permanent"),
-    ("notes", "N/A", Manner(values={"N/A": ""}), None),
-    ("rating", "good", Manner(values={"Good": "4"}), 4),
+    ("employment_type", "perm", CellOptions(values={"Perm": "permanent"}), "permanent"),
+    ("notes", "N/A", CellOptions(values={"N/A": ""}), None),
+    ("rating", "good", CellOptions(values={"Good": "4"}), 4),
 ]
 
 
-@pytest.mark.parametrize(("name", "cell", "manner", "value"), DECLARED, ids=str)
-def test_30_what_is_declared_is_read_so(name: str, cell: Cell, manner: Manner, value: Any) -> None:
+@pytest.mark.parametrize(("name", "cell", "options", "value"), DECLARED, ids=str)
+def test_30_what_is_declared_is_read_so(
+    name: str, cell: Cell, options: CellOptions, value: Any
+) -> None:
     """A date format, a decimal sign, a time zone or a map of values decides what is unclear."""
-    assert value == read(name, cell, manner)
+    assert value == read(name, cell, options)
 
 
-REFUSED: list[tuple[str, Cell, Manner, str, str]] = [
+REFUSED: list[tuple[str, Cell, CellOptions, str, str]] = [
     *((name, "4.479E+11", AS_WRITTEN, "scientific", "source") for name in ("phone", "notes")),
     ("jobs.reference_code", "1E+05", AS_WRITTEN, "scientific", "source"),
     ("expected_salary", "4.5E4", AS_WRITTEN, "scientific", "source"),
@@ -202,14 +204,14 @@ REFUSED: list[tuple[str, Cell, Manner, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "cell", "manner", "code", "fix"), REFUSED, ids=str)
+@pytest.mark.parametrize(("name", "cell", "options", "code", "fix"), REFUSED, ids=str)
 def test_30_what_is_unclear_or_damaged_is_refused(
-    name: str, cell: Cell, manner: Manner, code: str, fix: str
+    name: str, cell: Cell, options: CellOptions, code: str, fix: str
 ) -> None:
     """A cell that could mean two things, or has lost what it meant, is a documented problem with a
     fix.
     """
-    error = refused(name, cell, manner)
+    error = refused(name, cell, options)
 
     assert code == error.code
     assert code in PROBLEMS
@@ -230,7 +232,7 @@ def test_30_hidden_characters_are_named_and_shown() -> None:
 def test_30_date_formats_must_tell_day_month_and_year(text: str) -> None:
     """A date format that leaves something open is refused before any cell is read."""
     if not text:
-        assert "1985-04-03" == read("date_of_birth", "1985-04-03", Manner(date_format=text))
+        assert "1985-04-03" == read("date_of_birth", "1985-04-03", CellOptions(date_format=text))
         return
     with pytest.raises(ValueError, match=r"."):
-        reader(slot("date_of_birth"), "create", Manner(date_format=text))
+        reader(slot("date_of_birth"), "create", CellOptions(date_format=text))

@@ -10,21 +10,21 @@ from hypothesis import strategies as some
 
 from connector.catalog import CATALOG
 from connector.catalog.value import Kind
-from connector.spreadsheet.cells import AS_WRITTEN, Manner, Reader, reader
+from connector.spreadsheet.cells import AS_WRITTEN, CellOptions, Reader, reader
 from connector.spreadsheet.problems import PROBLEMS
 from connector.spreadsheet.row import Cell, Unreadable, shown
-from connector.spreadsheet.target_columns import Slot, slots
+from connector.spreadsheet.target_columns import TargetColumn, target_columns
 
 MANNERS = (
     AS_WRITTEN,
-    Manner("DD/MM/YYYY hh:mm", ",", "Europe/London", True, {"x": "1", "y": ""}),
+    CellOptions("DD/MM/YYYY hh:mm", ",", "Europe/London", True, {"x": "1", "y": ""}),
 )
-READERS: list[tuple[Slot, Reader]] = [
-    (slot, reader(slot, "upsert", manner))
+READERS: list[tuple[TargetColumn, Reader]] = [
+    (column, reader(column, "upsert", options))
     for declared in CATALOG.values()
     if "create" in declared.operations
-    for slot in slots(declared, "upsert")
-    for manner in MANNERS
+    for column in target_columns(declared, "upsert")
+    for options in MANNERS
 ]
 NUMERIC = some.text("0123456789.,-+eE€£$%' \u00a0k", min_size=1, max_size=12)
 DATED = some.text("0123456789-/.:TZ +aprAPR", min_size=1, max_size=22)
@@ -54,7 +54,7 @@ def test_any_cell_is_a_value_or_a_documented_problem(
     if isinstance(cell, str) and not cell.strip():
         return
     refusals = set()
-    for slot, made in READERS:
+    for column, made in READERS:
         try:
             value = made.read(cell)
         except Unreadable as error:
@@ -63,11 +63,11 @@ def test_any_cell_is_a_value_or_a_documented_problem(
         if value is None:
             continue
         json.dumps(value, allow_nan=False)
-        is_looked_up = slot.reference is not None and slot.reference.by is not None
-        assert isinstance(value, str if is_looked_up else _TYPES[slot.field.kind])
+        is_looked_up = column.reference is not None and column.reference.by is not None
+        assert isinstance(value, str if is_looked_up else _TYPES[column.field.kind])
         if not is_looked_up:
-            _, problem = slot.field.read(value)
-            assert problem is None, (slot.key, value)
+            _, problem = column.field.read(value)
+            assert problem is None, (column.key, value)
     assert refusals <= set(PROBLEMS)
     assert shown(cell).replace("\n", "").isprintable()
 
@@ -76,11 +76,13 @@ def test_any_cell_is_a_value_or_a_documented_problem(
 @given(cents=some.integers(-(10**12), 10**12))
 def test_numbers_written_plainly_are_read_exactly(cents: int) -> None:
     """A number written in digits is that number, with either sign before its fraction."""
-    (slot,) = (s for s in slots(CATALOG["candidates"], "create") if s.key == "expected_salary")
+    (column,) = (
+        s for s in target_columns(CATALOG["candidates"], "create") if s.key == "expected_salary"
+    )
     text = f"{'-' * (cents < 0)}{abs(cents) // 100}.{abs(cents) % 100:02}"
 
-    assert float(text) == reader(slot, "create").read(text)
-    german = reader(slot, "create", Manner(decimal=","))
+    assert float(text) == reader(column, "create").read(text)
+    german = reader(column, "create", CellOptions(decimal=","))
     assert float(text) == german.read(text.replace(".", ","))
 
 
@@ -88,9 +90,11 @@ def test_numbers_written_plainly_are_read_exactly(cents: int) -> None:
 @given(day=some.dates(date(1900, 1, 1), date(2199, 12, 31)))
 def test_dates_are_read_as_they_are_declared(day: date) -> None:
     """Every day is read in its declared form, and in ISO, and typed, as the same day."""
-    (slot,) = (s for s in slots(CATALOG["candidates"], "create") if s.key == "date_of_birth")
-    british = reader(slot, "create", Manner(date_format="DD/MM/YYYY"))
-    american = reader(slot, "create", Manner(date_format="MM/DD/YYYY"))
+    (column,) = (
+        s for s in target_columns(CATALOG["candidates"], "create") if s.key == "date_of_birth"
+    )
+    british = reader(column, "create", CellOptions(date_format="DD/MM/YYYY"))
+    american = reader(column, "create", CellOptions(date_format="MM/DD/YYYY"))
     cells: list[tuple[Reader, Cell]] = [
         (british, f"{day.day:02}/{day.month:02}/{day.year}"),
         (british, f"{day.day}/{day.month}/{day.year}"),

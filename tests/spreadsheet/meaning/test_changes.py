@@ -9,8 +9,8 @@ import pytest
 
 from connector.engine.push_states import Task
 from connector.errors import Misused
-from connector.spreadsheet.cells import Manner, Policy
-from connector.spreadsheet.check import Checked
+from connector.spreadsheet.cells import CellOptions, ColumnPolicy
+from connector.spreadsheet.check import CheckedRow
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.row import Cell
 from tests.spreadsheet.meaning.sheet import (
@@ -51,12 +51,12 @@ SAID = Said(
 
 def updated(
     *rows: Mapping[str, Cell], saved: SavedMap | None = None, **options: Any
-) -> list[Checked]:
+) -> list[CheckedRow]:
     """The rows as updates of the landing that is said."""
     return checked(table(*rows), aimed(mode="update", **options), SAID, saved)
 
 
-def task(found: Checked) -> Task:
+def task(found: CheckedRow) -> Task:
     """The row's task; there must be one."""
     assert found.task is not None, found.problems
     return found.task
@@ -103,10 +103,10 @@ def test_row_that_changes_nothing_is_unchanged() -> None:
         ("never", {}),
     ],
 )
-def test_policy_says_what_a_column_may_do(policy: Policy, changes: dict[str, Any]) -> None:
+def test_policy_says_what_a_column_may_do(policy: ColumnPolicy, changes: dict[str, Any]) -> None:
     """A column overwrites, fills what is empty, or leaves records that exist alone."""
-    manner = Manner(policy=policy)
-    saved = SavedMap("candidates", {"city": ("city", manner), "phone": ("phone", manner)})
+    options = CellOptions(policy=policy)
+    saved = SavedMap("candidates", {"city": ("city", options), "phone": ("phone", options)})
     (found,) = updated({"id": "c1", "city": "York", "phone": "7"}, saved=saved)
 
     assert changes == found.changes

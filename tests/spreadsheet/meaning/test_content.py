@@ -143,7 +143,7 @@ def test_config_that_is_odd_offers_no_options() -> None:
         odd = ContentTypeField({**declared("s", "select").raw, "config": config})
         (slot,) = (
             each
-            for each in aimed("content_items", said=Said(fields=[odd]), parent="posts").slots
+            for each in aimed("content_items", said=Said(fields=[odd]), parent="posts").columns
             if each.key == "fields.s"
         )
         assert () == slot.field.values

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from connector.errors import Misused, UnknownName
-from connector.spreadsheet.cells import Manner
-from connector.spreadsheet.check import Claims
+from connector.spreadsheet.cells import CellOptions
+from connector.spreadsheet.check import ClaimedKeys
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import PROBLEMS
-from connector.spreadsheet.row import Problem, Row
+from connector.spreadsheet.row import Problem, SheetRow
 from tests.spreadsheet.meaning.sheet import (
     CANDIDATE,
     Known,
@@ -242,10 +242,10 @@ def test_blank_rows_are_no_rows_and_misshapen_ones_are_not_read() -> None:
 
     class Shaped(Made):
         def rows(self):  # type: ignore[no-untyped-def] # as the class it stands for
-            yield Row(2, (" ",) * 5)
-            yield Row(3, ("x",) * 9, (wide,))
-            yield Row(4, (*CANDIDATE.values(), "#N/A"), (cell, harmless))
-            yield Row(5, (*CANDIDATE.values(), "#N/A"), (harmless,))
+            yield SheetRow(2, (" ",) * 5)
+            yield SheetRow(3, ("x",) * 9, (wide,))
+            yield SheetRow(4, (*CANDIDATE.values(), "#N/A"), (cell, harmless))
+            yield SheetRow(5, (*CANDIDATE.values(), "#N/A"), (harmless,))
 
     found = checked(Shaped(headings, ()), aimed())
 
@@ -301,7 +301,7 @@ def test_aims_that_make_no_sense_are_refused(
 
 def test_claims_hold_more_keys_than_they_began_with() -> None:
     """Every key is remembered with its first row, however many come."""
-    claims = Claims()
+    claims = ClaimedKeys()
 
     assert all(claims.claim(f"key {n}", n) is None for n in range(20_000))
     assert list(range(20_000)) == [claims.claim(f"key {n}", 99_999) for n in range(20_000)]
@@ -314,8 +314,8 @@ def test_saved_manner_is_used_for_the_rows() -> None:
     saved = SavedMap(
         "candidates",
         {
-            "Kind": ("employment_type", Manner(values={"Perm": "permanent"})),
-            "Born": ("date_of_birth", Manner(date_format="DD/MM/YYYY")),
+            "Kind": ("employment_type", CellOptions(values={"Perm": "permanent"})),
+            "Born": ("date_of_birth", CellOptions(date_format="DD/MM/YYYY")),
         },
     )
     row = {**CANDIDATE, "Kind": "perm", "Born": "03/04/1985"}

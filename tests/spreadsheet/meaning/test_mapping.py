@@ -9,11 +9,11 @@ import pytest
 from connector.catalog import CATALOG
 from connector.engine.push_states import Mode
 from connector.errors import Misused, UnknownName
-from connector.spreadsheet.cells import Manner
+from connector.spreadsheet.cells import CellOptions
 from connector.spreadsheet.columns import ALIASES, HINTS, plain
 from connector.spreadsheet.mapping import aliases_of, map_headings, saved_from
 from connector.spreadsheet.mapping_file import SavedMap
-from connector.spreadsheet.target_columns import slots
+from connector.spreadsheet.target_columns import target_columns
 from tests.spreadsheet.meaning.sheet import aimed, mapped
 
 MODES: tuple[Mode, ...] = ("create", "update")
@@ -99,35 +99,37 @@ def test_references_have_several_columns_and_a_plain_field_stays_one() -> None:
     lead = map_headings(["Company name"], aimed("leads"))
 
     assert [("candidates", "email"), ("jobs", "reference_code"), ("companies", "name")] == [
-        (r.resource, r.by) for each in booking.columns if (r := each.slot.reference)
+        (r.resource, r.by) for each in booking.columns if (r := each.target.reference)
     ]
-    assert lead.columns[0].slot.reference is None
+    assert lead.columns[0].target.reference is None
 
 
 def test_what_was_decided_goes_first() -> None:
     """A decision takes a heading from the field of its name, and may free another's field."""
     saved = SavedMap(
         "candidates",
-        {"Phone": ("mobile", Manner(policy="fill")), "Handy": ("phone", Manner())},
+        {"Phone": ("mobile", CellOptions(policy="fill")), "Handy": ("phone", CellOptions())},
         ignored=("Mobile",),
     )
     found = map_headings(["Phone", "handy", "Mobile"], aimed(), saved=saved)
 
     assert {"Phone": ("mobile", "given"), "handy": ("phone", "given")} == mapped(found)
     assert ("Mobile",) == found.ignored
-    assert "fill" == found.columns[0].manner.policy
+    assert "fill" == found.columns[0].options.policy
 
 
 @pytest.mark.parametrize(
     ("saved", "said"),
     [
         (SavedMap("jobs"), "is for jobs"),
-        (SavedMap("candidates", {"Mial": ("email", Manner())}), "'Mial'"),
-        (SavedMap("candidates", {"Mail": ("emial", Manner())}), "'emial'.*'email'"),
+        (SavedMap("candidates", {"Mial": ("email", CellOptions())}), "'Mial'"),
+        (SavedMap("candidates", {"Mail": ("emial", CellOptions())}), "'emial'.*'email'"),
         (SavedMap("candidates", constants={"email": "a@b.example"}), "constant for email"),
         (SavedMap("candidates", constants={"rating": "good"}), "rating is 'good'.*not a number"),
         (
-            SavedMap("candidates", {"Type": ("employment_type", Manner(values={"Perm": "perm"}))}),
+            SavedMap(
+                "candidates", {"Type": ("employment_type", CellOptions(values={"Perm": "perm"}))}
+            ),
             "'Perm' of employment_type is mapped to 'perm'",
         ),
     ],
@@ -140,7 +142,7 @@ def test_decisions_that_make_no_sense_are_refused(saved: SavedMap, said: str) ->
 
 def test_policy_fill_is_refused_where_nothing_shows_what_is_there() -> None:
     """Whether a write-only field is empty cannot be known, so it cannot be only filled."""
-    saved = SavedMap("jobs", {"Notes": ("internal_notes", Manner(policy="fill"))})
+    saved = SavedMap("jobs", {"Notes": ("internal_notes", CellOptions(policy="fill"))})
 
     with pytest.raises(Misused, match=r"never show"):
         map_headings(["Notes"], aimed("jobs", "update"), saved=saved)
@@ -152,7 +154,7 @@ def test_map_is_the_same_when_saved_and_given_again() -> None:
     found = map_headings(headings, aimed(), ignored=["Perm?"])
     again = map_headings(headings, aimed(), saved=saved_from(found))
 
-    assert [e.slot for e in found.columns] == [e.slot for e in again.columns]
+    assert [e.target for e in found.columns] == [e.target for e in again.columns]
     assert {"given"} == {each.how for each in again.columns}
     assert (("Perm?", "Salary"), ()) == (again.ignored, again.unmapped)
 
@@ -161,25 +163,25 @@ def test_map_is_the_same_when_saved_and_given_again() -> None:
 def test_every_accepted_field_is_found_by_its_name(resource: str) -> None:
     """No alias takes a field's own name away, and no two columns share an alias."""
     declared = CATALOG[resource]
-    made = slots(declared, "create")
-    own = {plain(each.column) for each in made}
+    made = target_columns(declared, "create")
+    own = {plain(each.name) for each in made}
     columns: dict[str, set[str]] = {}
     for each in made:
         for alias in aliases_of(declared, each):
-            columns.setdefault(plain(alias), set()).add(each.column)
+            columns.setdefault(plain(alias), set()).add(each.name)
 
     # A column's own name goes before an alias, so that there is no doubt about it.
     assert {} == {a: names for a, names in columns.items() if len(names) > 1 and a not in own}
-    assert len(made) == len({each.column for each in made})
+    assert len(made) == len({each.name for each in made})
 
 
 def test_aliases_and_hints_name_columns_that_exist() -> None:
     """No alias or hint is left behind for a field that is not there."""
     there = {
-        (name, each.column)
+        (name, each.name)
         for name, declared in CATALOG.items()
         for mode in MODES
-        for each in slots(declared, mode)
+        for each in target_columns(declared, mode)
     }
     columns = {column for _, column in there} | {f"{name}.{column}" for name, column in there}
     hinted = set(chain.from_iterable(names for names, _ in HINTS.values()))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from connector.errors import Misused, WarehouseError
-from connector.spreadsheet.cells import AS_WRITTEN, Manner
+from connector.spreadsheet.cells import AS_WRITTEN, CellOptions
 from connector.spreadsheet.mapping_file import SavedMap, load_map, save_map
 
 FULL = SavedMap(
@@ -16,10 +16,10 @@ FULL = SavedMap(
         "Mobile No.": ("mobile", AS_WRITTEN),
         'Vertrag "Art"': (
             "employment_type",
-            Manner(values={"Perm": "permanent", "é\n": ""}, policy="never"),
+            CellOptions(values={"Perm": "permanent", "é\n": ""}, policy="never"),
         ),
-        "Born\x7f": ("date_of_birth", Manner("DD/MM/YYYY", ",", "Europe/London", True)),
-        "bare_key": ("notes", Manner(policy="fill")),
+        "Born\x7f": ("date_of_birth", CellOptions("DD/MM/YYYY", ",", "Europe/London", True)),
+        "bare_key": ("notes", CellOptions(policy="fill")),
     },
     {"source": "Import 2026", "rating": "4"},
     ("Favourite colour", "Été = 1"),
@@ -47,9 +47,9 @@ def test_file_wide_manner_holds_for_every_column(tmp_path: Path) -> None:
     )
     saved = load_map(path)
 
-    assert "DD/MM/YYYY" == saved.columns["Born"][1].date_format == saved.manner.date_format
+    assert "DD/MM/YYYY" == saved.columns["Born"][1].date_format == saved.options.date_format
     assert "MM/DD/YYYY" == saved.columns["Free"][1].date_format
-    assert {","} == {manner.decimal for _, manner in saved.columns.values()}
+    assert {","} == {options.decimal for _, options in saved.columns.values()}
     assert {"good": "4", "bad": "1"} == saved.columns["Rate"][1].values
     assert {"willing_to_relocate": "true"} == saved.constants
     save_map(path, saved)

@@ -14,9 +14,9 @@ from connector.catalog import CATALOG
 from connector.errors import UnknownName, WarehouseError
 from connector.sandbox.draw import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
-from connector.spreadsheet.check import Checked, check
+from connector.spreadsheet.check import CheckedRow, check
 from connector.spreadsheet.mapping import map_headings
-from connector.spreadsheet.target_columns import NATURAL_KEYS, aim, folded, natural_key
+from connector.spreadsheet.target_columns import NATURAL_KEYS, folded, natural_key, push_target
 from connector.spreadsheet.template_sheet import accepted_columns
 from connector.warehouse.lookups import WarehouseLookups
 from connector.warehouse.warehouse import Warehouse
@@ -118,7 +118,7 @@ def test_deleted_records_are_known_and_not_found(
 ) -> None:
     """A record that is gone is no match of any value, and its row says so."""
     gone = pulled_once.gone
-    wanted = aim("candidates", "update", lookups)
+    wanted = push_target("candidates", "update", lookups)
     rows = table({"id": gone, "city": "York"}, {"id": "nothing", "city": "York"})
     found = list(check(rows, map_headings(rows.headings, wanted), wanted, lookups))
 
@@ -177,7 +177,7 @@ def test_messy_file_is_checked_against_the_landing(lookups: WarehouseLookups, st
     emails = sorted({record["email"] for record in store["candidates"].values()})
     file = messy(11, 400, landed=emails)
     made = from_csv(file.content, ";")
-    wanted = aim("candidates", "create", lookups)
+    wanted = push_target("candidates", "create", lookups)
     found = list(check(made, map_headings(made.headings, wanted), wanted, lookups))
 
     told = {(row, str(column), code) for row, column, code in problems(found)}
@@ -188,8 +188,8 @@ def test_messy_file_is_checked_against_the_landing(lookups: WarehouseLookups, st
 def test_export_of_the_landing_changes_nothing(lookups: WarehouseLookups, store: Store) -> None:
     """A file of what is landed, pushed back as an update, has no row to send."""
     for resource in ("jobs", "candidates", "companies", "bookings", "leads"):
-        wanted = aim(resource, "update", lookups)
-        keys = [each.key for each in wanted.slots if each.column == each.key]
+        wanted = push_target(resource, "update", lookups)
+        keys = [each.key for each in wanted.columns if each.name == each.key]
         taken = [key for key in keys if not CATALOG[resource].fields[key].write_only]
         rows = [
             {key: written(record.get(key)) for key in taken} for record in store[resource].values()
@@ -221,7 +221,7 @@ def test_example_row_of_a_template_is_right(
     example, and that records of its kind are not there.
     """
     parent = one(store, "content_types")["slug"] if resource == "content_items" else None
-    wanted = aim(resource, "create", lookups, parent=parent)
+    wanted = push_target(resource, "create", lookups, parent=parent)
     accepted = accepted_columns(wanted)
     made = table({each.heading: each.example for each in accepted})
     columns = map_headings(made.headings, wanted)
@@ -229,7 +229,7 @@ def test_example_row_of_a_template_is_right(
 
     assert {"name"} == {each.how for each in columns.columns}
     assert (len(accepted), ()) == (len(columns.columns), columns.missing)
-    assert {each.key for each in wanted.slots} == {each.slot.key for each in columns.columns}
+    assert {each.key for each in wanted.columns} == {each.target.key for each in columns.columns}
     codes = {code for _, _, code in problems(found)}
     assert {"example_row"} <= codes <= {"example_row", "reference_unknown"}
     assert all(each.about and each.rule.endswith(".") for each in accepted)
@@ -237,10 +237,14 @@ def test_example_row_of_a_template_is_right(
 
 def test_rules_of_a_template_are_those_of_the_declaration(lookups: WarehouseLookups) -> None:
     """Needs, conditions, allowed values and other ways to say a reference are told."""
-    booking = {each.heading: each for each in accepted_columns(aim("bookings", "create", lookups))}
-    lead = {each.heading: each for each in accepted_columns(aim("leads", "create", lookups))}
-    update = accepted_columns(aim("candidates", "update", lookups))
-    convert = accepted_columns(aim("leads", "convert", lookups))
+    booking = {
+        each.heading: each for each in accepted_columns(push_target("bookings", "create", lookups))
+    }
+    lead = {
+        each.heading: each for each in accepted_columns(push_target("leads", "create", lookups))
+    }
+    update = accepted_columns(push_target("candidates", "update", lookups))
+    convert = accepted_columns(push_target("leads", "convert", lookups))
 
     assert booking["booking_type"].is_required
     assert "interview or contract or permanent" in booking["candidate_email"].rule
@@ -276,8 +280,8 @@ def test_checked_creates_are_accepted_by_the_api(
         assert dict(found.task.fields).items() <= store.records(resource)[made].items()
 
 
-def _checked(resource: str, row: dict[str, Any], lookups: WarehouseLookups) -> Checked:
-    wanted = aim(resource, "create", lookups)
+def _checked(resource: str, row: dict[str, Any], lookups: WarehouseLookups) -> CheckedRow:
+    wanted = push_target(resource, "create", lookups)
     made = table(row)
     (found,) = check(made, map_headings(made.headings, wanted), wanted, lookups)
     return found

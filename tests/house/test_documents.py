@@ -156,7 +156,9 @@ def test_lock_names_no_address_and_holds_every_dependency(lock: str) -> None:
     assert "duckdb==1.5.5 " in text
 
 
-@pytest.mark.parametrize(("page", "most"), [("ARCHITECTURE.md", 120), ("DECISIONS.md", 180)])
+@pytest.mark.parametrize(
+    ("page", "most"), [("ARCHITECTURE.md", 150), ("DECISIONS.md", 180), ("../README.md", 120)]
+)
 def test_overview_stays_short(page: str, most: int) -> None:
     """The pages that a newcomer reads first stay short."""
     lines = (ROOT / "docs" / page).read_text(encoding="utf-8").splitlines()

@@ -16,15 +16,16 @@ from connector.sandbox.server import Sandbox
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
+RECIPES = (ROOT / "docs" / "RECIPES.md").read_text()
 BIN = Path(sys.executable).parent
 
 # Run by the tests of the demo and of the pipelines, or needing what the shell has already.
-ELSEWHERE = ("make demo", "source .venv/bin/activate", "dagster dev")
+ELSEWHERE = ("make demo", "source .venv/bin/activate")
 
 
-def blocks(language: str) -> list[str]:
-    """The README's code blocks of a language."""
-    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+def blocks(language: str, page: str = README) -> list[str]:
+    """The code blocks of a language on a page."""
+    return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
 
 
 def session(block: str) -> tuple[list[str], list[str]]:
@@ -96,7 +97,7 @@ def test_the_session_with_an_account_runs(tmp_path: Path) -> None:
 def test_the_session_with_a_spreadsheet_prints_what_it_shows(tmp_path: Path) -> None:
     """With the sample, the recruiter's session gives the tables that it is shown with."""
     shutil.copy(ROOT / "docs" / "samples" / "people.csv", tmp_path)
-    commands, expected = session(blocks("console")[3])
+    commands, expected = session(blocks("console")[2])
     with Sandbox(counts={"jobs": 1}) as sandbox:
         address, key = sandbox.base_url, sandbox.key
         done = run(commands, tmp_path, CONNECTOR_BASE_URL=address, CONNECTOR_API_KEY=key)
@@ -112,7 +113,7 @@ def test_the_session_with_a_spreadsheet_prints_what_it_shows(tmp_path: Path) -> 
 
 def test_the_session_of_an_analyst_runs(tmp_path: Path) -> None:
     """Over what was pulled, the analyst's session succeeds and leaves what it says."""
-    commands, _ = session(blocks("console")[4])
+    commands, _ = session(blocks("console")[3])
     with Sandbox(counts={"jobs": 2, "candidates": 2, "companies": 1}) as sandbox:
         address, key = sandbox.base_url, sandbox.key
         typed = ["set -e", "connector pull", *commands]
@@ -127,14 +128,14 @@ def test_the_session_of_an_analyst_runs(tmp_path: Path) -> None:
 def test_every_other_command_is_run_elsewhere() -> None:
     """No command stands in the README that no test runs."""
     sessions = [session(block)[0] for block in blocks("console")]
-    known = {*sessions[0], *sessions[1], *sessions[3], *sessions[4], *ELSEWHERE}
+    known = {*sessions[0], *sessions[1], *sessions[2], *sessions[3], *ELSEWHERE}
 
     assert set() == {command for each in sessions for command in each} - known
 
 
 def test_the_library_example_runs(tmp_path: Path) -> None:
     """The Python example prints one line for each of the three jobs."""
-    (example,) = blocks("python")
+    (example,) = blocks("python", RECIPES)
     (tmp_path / "example.py").write_text(example)
     with Sandbox(counts={"jobs": 5}) as sandbox:
         done = run(
@@ -150,8 +151,12 @@ def test_the_library_example_runs(tmp_path: Path) -> None:
 
 def test_every_room_is_there_and_every_resource_is_named_in_the_document() -> None:
     """The map leads somewhere."""
-    rooms = re.findall(r"`((?:connector/|pipelines|benchmarks)\w*)`", README)
+    page = (ROOT / "docs" / "ARCHITECTURE.md").read_text()
+    named = set(re.findall(r"`((?:connector/|pipelines|benchmarks)\w*)`", page))
+    faces = (ROOT / "connector").glob("*/__init__.py")
+    rooms = {f"connector/{each.parent.name}" for each in faces}
 
-    assert all((ROOT / room).is_dir() for room in rooms), rooms
+    assert set() == rooms - named
+    assert all((ROOT / room).is_dir() or (ROOT / f"{room}.py").is_file() for room in named), named
     document = (ROOT / "docs" / "API.md").read_text()
     assert all(each.path in document for each in CATALOG.values())

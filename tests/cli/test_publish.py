@@ -9,7 +9,7 @@ import pytest
 from connector.sandbox.server import Sandbox
 from connector.warehouse.query import query
 from tests.cli.calling import KEY, call, variables
-from tests.publication.agency import LONG, Agency
+from tests.publishing.agency import LONG, Agency
 
 
 @pytest.fixture

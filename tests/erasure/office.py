@@ -40,7 +40,7 @@ from connector.report.page import REPORT_FILE
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.duckdb_file import opened
 from connector.warehouse.warehouse import Warehouse
-from tests.models.agency import AT, land_agency
+from tests.publishing.demonstration import AT, land_agency
 
 FEW = {"jobs": 6, "candidates": 14, "companies": 4, "bookings": 20, "leads": 6}
 

@@ -20,7 +20,7 @@ from connector.ledger.ledger import Ledger
 from connector.privacy.erase import erase
 from connector.pulls.run_context import PULL_LEASE
 from tests.erasure.office import EMAIL, NOW, TRACES, Office, call, office, traces
-from tests.models.agency import AT
+from tests.publishing.demonstration import AT
 
 KILL = """
 import os, signal, sys

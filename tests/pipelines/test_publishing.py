@@ -14,7 +14,7 @@ from pipelines import publishing
 from pipelines.definitions import definitions
 from pipelines.jobs import pull_job
 from tests.pipelines.running import COUNTS, KEY, account, landing, published, run
-from tests.publication.agency import LONG, Agency
+from tests.publishing.agency import LONG, Agency
 
 
 def test_published_comes_after_everything() -> None:

@@ -20,8 +20,8 @@ from connector.report.page import Page, make_page
 from connector.report.published import opened
 from connector.settings.model import load_settings
 from connector.warehouse.schema import migrate
-from tests.models.marts import desk, people
-from tests.models.marts.world import World
+from tests.publishing.marts import desk, people
+from tests.publishing.marts.world import World
 from tests.report.document import Document
 
 MARKUP = "<img src=x onerror=alert(1)> & <b>\"Sons'</b>"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.publication.agency import Agency
+from tests.publishing.agency import Agency
 
 
 @pytest.fixture

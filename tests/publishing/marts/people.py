@@ -5,7 +5,7 @@ The mirror's first look is on 5 January 2026 at 09:00; now is 6 March 2026 at 00
 
 from __future__ import annotations
 
-from tests.models.marts.world import World
+from tests.publishing.marts.world import World
 
 NOW = "2026-03-06 00:00"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from connector.errors import ModelInvalid, ModelsCircular, ModelTwice, ReferenceUnknown, UnknownName
-from tests.models.small import FCT_JOBS, PROJECT, Small
+from tests.publishing.small import FCT_JOBS, PROJECT, Small
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.faults.amount import IS_ALL, SEED, SHARES
-from tests.publication.agency import Agency
-from tests.publication.nursery import Nursery
+from tests.publishing.agency import Agency
+from tests.publishing.nursery import Nursery
 
 KEY = "planted-hash-key-77aa"
 NAME = "Zebediah"

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import pytest
 
 from connector.publishing.folder import shipped_folder
-from tests.models.marts.world import BuiltWorld
+from tests.publishing.marts.world import BuiltWorld
 
 FAULTS: Mapping[str, str] = {
     "company_counters_agree": "UPDATE marts.dim_companies SET api_jobs_count = jobs + 5",

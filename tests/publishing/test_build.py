@@ -10,7 +10,7 @@ import pytest
 from connector.errors import ModelFailed, ModelInvalid
 from connector.publishing.build import check
 from connector.publishing.project import Built, Checked
-from tests.models.small import JOBS, Small
+from tests.publishing.small import JOBS, Small
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from connector.catalog import CATALOG
-from tests.models.marts.world import BuiltWorld
+from tests.publishing.marts.world import BuiltWorld
 
 _STANDS_ALONE = frozenset(("dim_days", "mirror_health", "sum_coverage"))
 """Marts with rows of their own: the calendar, one for each resource, one for each question."""

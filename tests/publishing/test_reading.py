@@ -12,7 +12,7 @@ import pytest
 import connector
 from connector.errors import Misused, NothingPublished, UnknownName
 from connector.publishing.parquet import MANIFEST, export
-from tests.publication.agency import Agency
+from tests.publishing.agency import Agency
 
 
 def test_read_gives_a_frame_of_the_right_types(

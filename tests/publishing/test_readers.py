@@ -10,8 +10,8 @@ from pathlib import Path
 from connector.warehouse.duckdb_file import opened, transaction
 from connector.warehouse.runs import published_in
 from tests.faults.amount import IS_ALL, SEED
-from tests.publication.agency import Agency
-from tests.publication.nursery import Nursery, Reader
+from tests.publishing.agency import Agency
+from tests.publishing.nursery import Nursery, Reader
 
 PUBLICATIONS = 50 if IS_ALL else 4
 KILLS = 20 if IS_ALL else 4

@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any, Self
 
 ROOT = Path(__file__).parents[2]
-_SERVE = "from tests.publication.nursery import serve; serve()"
+_SERVE = "from tests.publishing.nursery import serve; serve()"
 
 LOOKS = 3
 """How often a reader looks when it is told to: for about as long as a publication takes."""
@@ -63,7 +63,7 @@ class Reader:
         self.seen: list[list[str]] = []
 
     def __enter__(self) -> Self:
-        self._process = _python("-m", "tests.publication.nursery", *self._arguments)
+        self._process = _python("-m", "tests.publishing.nursery", *self._arguments)
         assert self._process.stdout is not None
         assert "ready" == self._process.stdout.readline().strip()
         return self

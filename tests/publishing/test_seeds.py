@@ -9,7 +9,7 @@ import pytest
 from connector.errors import SeedInvalid
 from connector.publishing.build import build
 from connector.publishing.checks import Unmapped, write_copies
-from tests.models.small import Small
+from tests.publishing.small import Small
 
 ROWS = "SELECT id, name, since::VARCHAR FROM seeds.people ORDER BY id"
 

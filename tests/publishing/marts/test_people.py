@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.models.marts.world import BuiltWorld, World
+from tests.publishing.marts.world import BuiltWorld, World
 
 
 def test_nothing_blocks(people_world: BuiltWorld) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.models.marts.world import World
+from tests.publishing.marts.world import World
 
 NOW = "2026-03-06 00:00"
 

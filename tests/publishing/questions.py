@@ -1,6 +1,6 @@
 """The worked questions of `docs/QUESTIONS.md`: each query's result stands below it.
 
-    python -m tests.models.questions
+    python -m tests.publishing.questions
 
 writes the results anew.
 """
@@ -16,7 +16,7 @@ from typing import Any
 
 from connector.cli.demo import COUNTS
 from connector.warehouse.query import query
-from tests.models.agency import publish_agency
+from tests.publishing.demonstration import publish_agency
 
 PAGE = Path(__file__).parents[2] / "docs" / "QUESTIONS.md"
 _QUERY = re.compile(r"```sql\n(.*?)\n```\n\n?(?:\|[^\n]*\n)*\n?", re.DOTALL)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.models.marts import desk, people
-from tests.models.marts.world import BuiltWorld, World
+from tests.publishing.marts import desk, people
+from tests.publishing.marts.world import BuiltWorld, World
 
 
 @pytest.fixture(scope="session")

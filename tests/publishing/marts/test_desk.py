@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.models.marts.world import BuiltWorld
+from tests.publishing.marts.world import BuiltWorld
 
 
 def test_nothing_blocks(desk_world: BuiltWorld) -> None:

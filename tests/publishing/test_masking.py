@@ -13,7 +13,7 @@ from connector.catalog import CATALOG
 from connector.publishing.folder import load_project
 from connector.publishing.lineage import describe
 from connector.publishing.personal import Column, is_personal, origins_of
-from tests.publication.agency import Agency, tables_of
+from tests.publishing.agency import Agency, tables_of
 
 KEY = "planted-hash-key-77aa"
 NAME, EMAIL, PHONE, NOTE = "Zebediah", "zebediah@planted.example", "+44 7700 900123", "likes yaks"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from connector.publishing.lineage import Described, Lineage, Shapes
-from tests.models.small import FCT_JOBS, Small
+from tests.publishing.small import FCT_JOBS, Small
 
 JOB_COLUMNS = ("id", "title", "status", "assigned_to")
 

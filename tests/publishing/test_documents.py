@@ -6,8 +6,8 @@ from pathlib import Path
 
 from connector.cli.demo import COUNTS
 from connector.publishing import dictionary
-from tests.models.agency import publish_agency
-from tests.models.questions import PAGE, answered, questions
+from tests.publishing.demonstration import publish_agency
+from tests.publishing.questions import PAGE, answered, questions
 
 DATA = PAGE.parent / "DATA.md"
 
@@ -27,4 +27,4 @@ def test_ten_questions_are_answered_as_the_page_says(tmp_path: Path) -> None:
     file = publish_agency(tmp_path, COUNTS)
 
     assert 10 == len(questions(page))
-    assert page == answered(page, file), "run python -m tests.models.questions"
+    assert page == answered(page, file), "run python -m tests.publishing.questions"

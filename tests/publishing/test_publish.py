@@ -13,7 +13,7 @@ from connector.publishing.project import Checked, ModelBuilt
 from connector.publishing.publication import alone, prepare, publish
 from connector.settings.model import load_settings
 from connector.warehouse.runs import published_in
-from tests.publication.agency import LONG, Agency, tables_of
+from tests.publishing.agency import LONG, Agency, tables_of
 
 
 class Watch:

@@ -36,7 +36,7 @@ from connector.system.atomic_files import sync_folder
 from connector.system.log import new_id, stamped
 from connector.warehouse.duckdb_file import LOG_ENDINGS, make_folder
 from connector.warehouse.runs import published_in
-from connector.warehouse.schema import MIGRATIONS
+from connector.warehouse.schema import SCHEMA_VERSION
 from connector.warehouse.snapshot import put_in_place
 from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE, Warehouse
 
@@ -311,7 +311,7 @@ def _check(settings: Settings, manifest: Manifest, source: Path) -> None:
             if manifest.account
             else f"Leave --account out, or take a backup of {here}.",
         )
-    if (manifest.work or 0) > MIGRATIONS[-1][0] or (manifest.ledger or 0) > LATEST:
+    if (manifest.work or 0) > SCHEMA_VERSION or (manifest.ledger or 0) > LATEST:
         raise NotAWarehouse(
             f"{source} was made by a later version of the connector, {manifest.version}",
             action="Install that version, and restore with it.",

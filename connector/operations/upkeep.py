@@ -28,7 +28,7 @@ from connector.privacy.harm import REREAD, counts_of, harmed
 from connector.settings.model import Settings
 from connector.settings.parts import OFF, PORTS
 from connector.system.atomic_files import wide
-from connector.warehouse.schema import MIGRATIONS
+from connector.warehouse.schema import SCHEMA_VERSION
 from connector.warehouse.warehouse import Warehouse
 
 BACKUP_DAYS_MAX = 8
@@ -82,7 +82,7 @@ def _versions() -> Check:
     """Which program it is, and which files it writes."""
     found = (
         f"{version('recruitment-connector')} with DuckDB {version('duckdb')}; it writes work files"
-        f" of migration {MIGRATIONS[-1][0]} and ledgers of migration {LATEST}"
+        f" of migration {SCHEMA_VERSION} and ledgers of migration {LATEST}"
     )
     return Check("versions", "ok", found)
 

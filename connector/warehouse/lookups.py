@@ -33,6 +33,7 @@ from connector.warehouse.duckdb_file import (
     quoted,
     to_microseconds,
 )
+from connector.warehouse.runs import PROVEN_AT
 from connector.warehouse.schema import PARTS_TABLE
 from connector.warehouse.warehouse import HELD_SECONDS, Warehouse
 
@@ -128,8 +129,7 @@ class WarehouseLookups:
         """
         with self._reading() as connection:
             ((moment,),) = connection.execute(
-                "SELECT CASE WHEN bool_and(proven_at IS NOT NULL) THEN epoch_us(min(proven_at)) END"
-                f" FROM sync.bookmarks WHERE resource = {literal(resource)}"
+                f"SELECT {PROVEN_AT} FROM sync.bookmarks WHERE resource = {literal(resource)}"
             ).fetchall()
         return from_microseconds(moment)
 

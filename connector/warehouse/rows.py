@@ -21,7 +21,7 @@ from connector.catalog.resource import Declaration, Record
 from connector.catalog.value import Kind
 from connector.warehouse.schema import Column
 
-_ARROW = {
+ARROW_TYPES = {
     "VARCHAR": pa.string(),
     "JSON": pa.string(),
     "DOUBLE": pa.float64(),
@@ -77,7 +77,7 @@ class Rows:
 
     def table(self) -> pa.Table:
         """The batch as an Arrow table, ready to be staged."""
-        types = {column.name: _ARROW[column.type] for column in self.columns}
+        types = {column.name: ARROW_TYPES[column.type] for column in self.columns}
         return pa.table({n: pa.array(v, types[n]) for n, v in self.values.items()})
 
     def _note(self, column: Column, value: Any, problem: str) -> None:

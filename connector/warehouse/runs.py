@@ -1,4 +1,4 @@
-"""The ledger of runs: what each one did with each resource, what it cost, and the month's requests.
+"""Records of runs: what each one did with each resource, what it cost, and the month's requests.
 
 Functions over an open connection; whoever calls them holds the transaction. Nothing is counted
 here but events: the figures come from the run itself.
@@ -6,20 +6,19 @@ here but events: the figures come from the run itself.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
 from connector.engine.quota import Use, period_of
 from connector.errors import WarehouseError
-from connector.warehouse.duckdb_file import from_microseconds, iso, literal, opened, transaction
+from connector.warehouse.duckdb_file import from_microseconds, opened, transaction
+from connector.warehouse.own_tables import RowsOf
 from connector.warehouse.query import query
-from connector.warehouse.schema import is_migrated, migrate
+from connector.warehouse.schema import migrate
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +80,19 @@ class ResourceRun:
     month_share: float | None = None
 
 
-_RUN = tuple(Run.__dataclass_fields__)
-_RUN_MOMENTS = frozenset({"started_at", "ended_at"})
+_RUNS = RowsOf(Run, "sync.runs")
+_RESOURCE_RUNS = RowsOf(ResourceRun, "sync.run_resources")
+
+PROVEN_AT = "CASE WHEN bool_and(proven_at IS NOT NULL) THEN epoch_us(min(proven_at)) END"
+"""Of bookmarks: up to when a resource is proven, which is the least of its streams, and null while
+one of them was never loaded.
+"""
 
 
 def write_run(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
     """Insert the run, or replace it by how it ended."""
     connection.execute("DELETE FROM sync.runs WHERE run_id = ?", [run.run_id])
-    marks = ("?::TIMESTAMPTZ" if name in _RUN_MOMENTS else "?" for name in _RUN)
-    values = (getattr(run, name) for name in _RUN)
-    connection.execute(
-        f"INSERT INTO sync.runs ({', '.join(_RUN)}) VALUES ({', '.join(marks)})",
-        [iso(v) if isinstance(v, datetime) else v for v in values],
-    )
+    _RUNS.insert(connection, run)
 
 
 def name_interrupted(connection: duckdb.DuckDBPyConnection) -> None:
@@ -101,23 +100,11 @@ def name_interrupted(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute("UPDATE sync.runs SET outcome = 'interrupted' WHERE outcome IS NULL")
 
 
-_RESOURCE_RUN = tuple(ResourceRun.__dataclass_fields__)
-_RESOURCE_MOMENTS = frozenset({"bookmark_before", "bookmark_after", "oldest_read_at"})
-
-
 def write_resource_run(
     connection: duckdb.DuckDBPyConnection, run_id: str, done: ResourceRun
 ) -> None:
     """Append what the run did with one resource."""
-    names = ", ".join(f'"{name}"' for name in _RESOURCE_RUN)
-    marks = ", ".join(
-        "?::TIMESTAMPTZ" if name in _RESOURCE_MOMENTS else "?" for name in _RESOURCE_RUN
-    )
-    values = [getattr(done, name) for name in _RESOURCE_RUN]
-    connection.execute(
-        f"INSERT INTO sync.run_resources (run_id, {names}) VALUES (?, {marks})",
-        [run_id, *(_plain(value) for value in values)],
-    )
+    _RESOURCE_RUNS.insert(connection, done, run_id=run_id)
 
 
 def count_anomalies(
@@ -134,56 +121,26 @@ def count_anomalies(
 
 def last_runs(connection: duckdb.DuckDBPyConnection, count: int) -> tuple[Run, ...]:
     """The latest runs, newest first."""
-    shown = (f"epoch_us({name})" if name in _RUN_MOMENTS else name for name in _RUN)
     rows = connection.execute(
-        f"SELECT {', '.join(shown)} FROM sync.runs ORDER BY started_at DESC, run_id DESC LIMIT ?",
+        f"SELECT {_RUNS.selected} FROM sync.runs ORDER BY started_at DESC, run_id DESC LIMIT ?",
         [count],
     ).fetchall()
-    return tuple(
-        Run(run_id, command, _started(started), from_microseconds(ended), *rest)
-        for run_id, command, started, ended, *rest in rows
-    )
-
-
-def last_resource_run(connection: duckdb.DuckDBPyConnection, resource: str) -> ResourceRun | None:
-    """What the latest run that touched the resource did with it."""
-    names = ", ".join(
-        f'epoch_us(r."{name}")' if name in _RESOURCE_MOMENTS else f'r."{name}"'
-        for name in _RESOURCE_RUN
-    )
-    rows = connection.execute(
-        f"SELECT {names} FROM sync.run_resources AS r JOIN sync.runs USING (run_id) "
-        "WHERE r.resource = ? AND r.outcome <> 'not_started' "
-        "ORDER BY started_at DESC, run_id DESC LIMIT 1",
-        [resource],
-    ).fetchall()
-    return _resource_run(rows[0]) if rows else None
+    return tuple(map(_RUNS.read, rows))
 
 
 def last_resource_runs(
-    connection: duckdb.DuckDBPyConnection,
+    connection: duckdb.DuckDBPyConnection, resource: str | None = None
 ) -> dict[str, tuple[str, ResourceRun]]:
-    """Of every resource, the latest run that touched it, and what it did with it."""
-    names = ", ".join(
-        f'epoch_us(r."{name}")' if name in _RESOURCE_MOMENTS else f'r."{name}"'
-        for name in _RESOURCE_RUN
-    )
+    """Of every resource, or of one, the latest run that touched it, and what it did with it."""
     rows = connection.execute(
-        f"SELECT run_id, {names} FROM sync.run_resources AS r JOIN sync.runs USING (run_id) "
-        "WHERE r.outcome <> 'not_started' "
-        "QUALIFY row_number() OVER (PARTITION BY r.resource "
-        "ORDER BY started_at DESC, run_id DESC) = 1"
+        f"SELECT run_id, {_RESOURCE_RUNS.selected} FROM sync.run_resources "
+        "JOIN (SELECT run_id, started_at FROM sync.runs) USING (run_id) "
+        "WHERE outcome <> 'not_started' AND resource = coalesce(?, resource) QUALIFY row_number() "
+        "OVER (PARTITION BY resource ORDER BY started_at DESC, run_id DESC) = 1",
+        [resource],
     ).fetchall()
-    done = ((run_id, _resource_run(tuple(values))) for run_id, *values in rows)
+    done = ((run_id, _RESOURCE_RUNS.read(values)) for run_id, *values in rows)
     return {each.resource: (run_id, each) for run_id, each in done}
-
-
-def _resource_run(row: tuple[Any, ...]) -> ResourceRun:
-    values: dict[str, Any] = dict(zip(_RESOURCE_RUN, row, strict=True))
-    for name in _RESOURCE_MOMENTS:
-        values[name] = from_microseconds(values[name])
-    values["anomalies"] = json.loads(values["anomalies"])
-    return ResourceRun(**values)
 
 
 def last_quota_day(connection: duckdb.DuckDBPyConnection) -> date | None:
@@ -214,19 +171,6 @@ def write_quota(
             [each.requests for each in uses],
         ],
     )
-
-
-def _started(microseconds: int) -> datetime:
-    moment = from_microseconds(microseconds)
-    assert moment is not None
-    return moment
-
-
-def _plain(value: object) -> object:
-    """A value as DuckDB takes it: moments as ISO 8601, counts by kind as JSON."""
-    if isinstance(value, datetime):
-        return iso(value)
-    return json.dumps(value) if isinstance(value, Mapping) else value
 
 
 # -- Publications ----------------------------------------------------------------------------------
@@ -262,21 +206,13 @@ class Publication:
     seconds: float | None = None
 
 
-_PUBLICATION = tuple(Publication.__dataclass_fields__)
-_PUBLICATION_MOMENTS = frozenset(("started_at", "ended_at", "true_of"))
-_SHOWN = ", ".join(
-    f"epoch_us({name}) AS {name}" if name in _PUBLICATION_MOMENTS else name for name in _PUBLICATION
-)
+_PUBLICATIONS = RowsOf(Publication, "sync.publications")
 
 
 def write_publication(connection: duckdb.DuckDBPyConnection, row: Publication) -> None:
     """Insert the publication, or replace it by how it ended."""
     connection.execute("DELETE FROM sync.publications WHERE publication = ?", [row.publication])
-    marks = ("?::TIMESTAMPTZ" if name in _PUBLICATION_MOMENTS else "?" for name in _PUBLICATION)
-    connection.execute(
-        f"INSERT INTO sync.publications ({', '.join(_PUBLICATION)}) VALUES ({', '.join(marks)})",
-        [_publication_value(getattr(row, name)) for name in _PUBLICATION],
-    )
+    _PUBLICATIONS.insert(connection, row)
 
 
 _OPEN = "(outcome IS NULL OR (outcome = 'published' AND bytes IS NULL))"
@@ -300,28 +236,26 @@ def name_cut_off(connection: duckdb.DuckDBPyConnection, published: Path) -> None
 
 def last_publications(connection: duckdb.DuckDBPyConnection, count: int) -> tuple[Publication, ...]:
     """The latest publications, newest first."""
-    cursor = connection.execute(
-        f"SELECT {_SHOWN} FROM sync.publications ORDER BY started_at DESC, publication DESC "
-        "LIMIT ?",
+    rows = connection.execute(
+        f"SELECT {_PUBLICATIONS.selected} FROM sync.publications "
+        "ORDER BY started_at DESC, publication DESC LIMIT ?",
         [count],
-    )
-    return tuple(_read(dict(zip(_PUBLICATION, row, strict=True))) for row in cursor.fetchall())
+    ).fetchall()
+    return tuple(map(_PUBLICATIONS.read, rows))
 
 
 def published_in(path: Path) -> Publication | None:
     """What a published file says of itself; None where there is none that says it."""
     if not path.exists():
         return None
-    sql = f"SELECT {_SHOWN} FROM sync.publications ORDER BY started_at DESC LIMIT 1"
+    selected = _PUBLICATIONS.selected
+    sql = f"SELECT {selected} FROM sync.publications ORDER BY started_at DESC LIMIT 1"
     try:
         rows = query(path, sql).rows
     except (WarehouseError, duckdb.Error):
         # It was published before there was such a record, or without the schema.
         return None
-    if not rows:
-        return None
-    found = _read(dict(zip(_PUBLICATION, rows[0], strict=True)))
-    return replace(found, bytes=path.stat().st_size)
+    return replace(_PUBLICATIONS.read(rows[0]), bytes=path.stat().st_size) if rows else None
 
 
 def true_of(connection: duckdb.DuckDBPyConnection) -> datetime | None:
@@ -333,18 +267,6 @@ def true_of(connection: duckdb.DuckDBPyConnection) -> datetime | None:
         "(SELECT max(coalesce(ended_at, started_at)) FROM sync.runs)))"
     ).fetchall()
     return from_microseconds(moment)
-
-
-def _publication_value(value: object) -> object:
-    if isinstance(value, datetime):
-        return iso(value)
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _read(values: Mapping[str, Any]) -> Publication:
-    moments = {name: from_microseconds(values[name]) for name in _PUBLICATION_MOMENTS}
-    failed = tuple(values["failed_checks"] or ())
-    return Publication(**{**values, **moments, "failed_checks": failed})
 
 
 # -- Shared ----------------------------------------------------------------------------------------
@@ -375,20 +297,15 @@ class SharedPublication:
     message: str | None = None
 
 
-_SHARED = tuple(SharedPublication.__dataclass_fields__)
-_SHARED_MOMENTS = frozenset(("started_at", "ended_at"))
+_SHARED = RowsOf(SharedPublication, "sync.lakehouse")
 
 
 def write_shared(work: Path, row: SharedPublication) -> None:
     """Write the attempt down in the work file, and forget the oldest. Raises a `WarehouseError`."""
-    values = ", ".join(_literal(getattr(row, name)) for name in _SHARED)
     with opened(work) as connection:
-        if not is_migrated(connection):
-            migrate(connection, str(work))
+        migrate(connection, str(work))
         with transaction(connection):
-            connection.execute(
-                f"INSERT INTO sync.lakehouse ({', '.join(_SHARED)}) VALUES ({values})"
-            )
+            _SHARED.insert(connection, row)
             connection.execute(
                 "DELETE FROM sync.lakehouse WHERE rowid NOT IN (SELECT rowid FROM sync.lakehouse "
                 f"ORDER BY started_at DESC, rowid DESC LIMIT {ROWS_KEPT})"
@@ -397,24 +314,11 @@ def write_shared(work: Path, row: SharedPublication) -> None:
 
 def last_shared(connection: duckdb.DuckDBPyConnection) -> SharedPublication | None:
     """The latest attempt; None where there was none."""
-    shown = ", ".join(f"epoch_us({each})" if each in _SHARED_MOMENTS else each for each in _SHARED)
     rows = connection.execute(
-        f"SELECT {shown} FROM sync.lakehouse ORDER BY started_at DESC, rowid DESC LIMIT 1"
+        f"SELECT {_SHARED.selected} FROM sync.lakehouse "
+        "ORDER BY started_at DESC, rowid DESC LIMIT 1"
     ).fetchall()
-    for row in rows:
-        values: dict[str, Any] = dict(zip(_SHARED, row, strict=True))
-        return SharedPublication(
-            **{**values, **{name: from_microseconds(values[name]) for name in _SHARED_MOMENTS}}
-        )
-    return None
-
-
-def _literal(value: object) -> str:
-    if value is None:
-        return "NULL"
-    if isinstance(value, datetime):
-        return literal(value.isoformat())
-    return literal(value) if isinstance(value, str) else str(value)
+    return _SHARED.read(rows[0]) if rows else None
 
 
 # -- Health ----------------------------------------------------------------------------------------
@@ -452,10 +356,8 @@ def read_health(connection: duckdb.DuckDBPyConnection) -> Health:
         "SELECT run_id, sum(scrubs)::BIGINT FROM sync.run_resources GROUP BY run_id "
         "HAVING sum(scrubs) > 0"
     ).fetchall()
-    # A resource is proven up to the least of its streams, and not while one was never loaded.
     proven = connection.execute(
-        "SELECT resource, CASE WHEN bool_and(proven_at IS NOT NULL) "
-        "THEN epoch_us(min(proven_at)) END FROM sync.bookmarks GROUP BY resource ORDER BY resource"
+        f"SELECT resource, {PROVEN_AT} FROM sync.bookmarks GROUP BY resource ORDER BY resource"
     ).fetchall()
     return Health(
         runs=last_runs(connection, RUNS_READ),

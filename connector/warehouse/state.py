@@ -13,14 +13,14 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from connector.catalog.value import Kind
-from connector.catalog.value import read as read_value
+from connector.catalog.value import read_datetime
 from connector.engine.bookmark import Bookmark, Stream
 from connector.engine.commands import Event
 from connector.warehouse.duckdb_file import from_microseconds, iso, quoted
+from connector.warehouse.own_tables import RowsOf, column_types
 from connector.warehouse.queries import staged
-from connector.warehouse.rows import as_json, storable
-from connector.warehouse.runs import ResourceRun, last_resource_run
+from connector.warehouse.rows import ARROW_TYPES, as_json, storable
+from connector.warehouse.runs import PROVEN_AT, ResourceRun, last_resource_runs
 
 _ONCE = frozenset({"unknown_field", "unknown_value", "unreadable_value", "unsorted"})
 """Kinds of event that are told once for a resource, however often they are seen."""
@@ -47,47 +47,34 @@ class StreamState:
     oldest_read_at: datetime | None = None
 
 
-_BOOKMARK = tuple(Bookmark.__dataclass_fields__)
-_BOOKMARK_MOMENTS = frozenset({"proven_at", "opened_at", "scrubbed_to", "closed_floor"})
+_BOOKMARKS = RowsOf(Bookmark, "sync.bookmarks")
 
 
 def read_bookmark(connection: duckdb.DuckDBPyConnection, stream: Stream) -> Bookmark:
     """The stream's bookmark; a fresh one where there is none."""
-    shown = (f"epoch_us({name})" if name in _BOOKMARK_MOMENTS else name for name in _BOOKMARK)
     rows = connection.execute(
-        f"SELECT {', '.join(shown)} FROM sync.bookmarks WHERE resource = ? AND parent = ?",
+        f"SELECT {_BOOKMARKS.selected} FROM sync.bookmarks WHERE resource = ? AND parent = ?",
         [stream.resource.name, stream.parent or ""],
     ).fetchall()
-    if not rows:
-        return Bookmark()
-    values: dict[str, Any] = dict(zip(_BOOKMARK, rows[0], strict=True))
-    for name in _BOOKMARK_MOMENTS:
-        values[name] = from_microseconds(values[name])
-    return Bookmark(**values)
+    return _BOOKMARKS.read(rows[0]) if rows else Bookmark()
 
 
 def write_bookmark(
     connection: duckdb.DuckDBPyConnection, stream: Stream, bookmark: Bookmark, run_id: str
 ) -> None:
     """Replace the stream's bookmark. A bookmark never moves back: that is asserted here."""
-    key = [stream.resource.name, stream.parent or ""]
+    resource, parent = stream.resource.name, stream.parent or ""
     replaced = connection.execute(
         "DELETE FROM sync.bookmarks WHERE resource = ? AND parent = ? "
         "RETURNING epoch_us(proven_at)",
-        key,
+        [resource, parent],
     ).fetchall()
     for (before,) in replaced:
         proven_at = from_microseconds(before)
         if proven_at is not None:
             assert bookmark.proven_at is not None, f"{stream.name}: a bookmark was lost"
             assert bookmark.proven_at >= proven_at, f"{stream.name}: a bookmark moved back"
-    marks = ("?::TIMESTAMPTZ" if name in _BOOKMARK_MOMENTS else "?" for name in _BOOKMARK)
-    values = (getattr(bookmark, name) for name in _BOOKMARK)
-    connection.execute(
-        f"INSERT INTO sync.bookmarks (resource, parent, run_id, {', '.join(_BOOKMARK)}) "
-        f"VALUES (?, ?, ?, {', '.join(marks)})",
-        [*key, run_id, *(iso(v) if isinstance(v, datetime) else v for v in values)],
-    )
+    _BOOKMARKS.insert(connection, bookmark, resource=resource, parent=parent, run_id=run_id)
 
 
 def write_events(
@@ -149,13 +136,12 @@ def standing(
     pending = connection.execute(
         "SELECT count(*) FROM sync.queue WHERE resource = ?", [resource]
     ).fetchall()[0][0]
-    # A resource is proven up to the least of its streams, and not while one was never loaded.
     proven_at, is_listing, lateness_seconds = connection.execute(
-        "SELECT CASE WHEN bool_and(proven_at IS NOT NULL) THEN epoch_us(min(proven_at)) END, "
-        "coalesce(bool_or(load_page IS NOT NULL), FALSE), max(lateness_seconds) "
-        "FROM sync.bookmarks WHERE resource = ?",
+        f"SELECT {PROVEN_AT}, coalesce(bool_or(load_page IS NOT NULL), FALSE), "
+        "max(lateness_seconds) FROM sync.bookmarks WHERE resource = ?",
         [resource],
     ).fetchall()[0]
+    last = last_resource_runs(connection, resource) if tells_last else {}
     return StreamState(
         resource=resource,
         live=live,
@@ -163,7 +149,7 @@ def standing(
         deleted=deleted,
         pending=pending,
         proven_at=from_microseconds(proven_at),
-        last=last_resource_run(connection, resource) if tells_last else None,
+        last=last[resource][1] if resource in last else None,
         is_listing=is_listing,
         lateness_seconds=lateness_seconds,
         oldest_read_at=from_microseconds(oldest_read_at),
@@ -196,11 +182,8 @@ class PushChanges:
     @property
     def is_nothing(self) -> bool:
         """Whether nothing has changed."""
-        return not any(getattr(self, table) for table in _COLUMNS)
+        return not any(getattr(self, table) for table in _KEYS)
 
-
-_TEXT, _COUNT, _JSON = pa.string(), pa.int64(), "JSON"
-_MOMENT = pa.timestamp("us", tz="UTC")
 
 _ROW = ("batch", "number")
 _KEYS: Mapping[str, tuple[str, ...]] = {
@@ -209,51 +192,6 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "attempts": (*_ROW, "attempt"),
     "problems": (*_ROW, "place"),
     "before_images": (*_ROW, "step"),
-}
-_COLUMNS: Mapping[str, Mapping[str, Any]] = {
-    "batches": {
-        **dict.fromkeys(("batch", "resource", "mode", "file", "digest"), _TEXT),
-        "terms": _JSON,
-        "run_id": _TEXT,
-        **dict.fromkeys(("begun_at", "ended_at"), _MOMENT),
-        **dict.fromkeys(("outcome", "error_code", "message"), _TEXT),
-        "requests": _COUNT,
-        "seconds": pa.float64(),
-        "change": _COUNT,
-    },
-    "rows": {
-        "batch": _TEXT,
-        "number": _COUNT,
-        **dict.fromkeys(("operation", "state", "outcome", "code", "record_id"), _TEXT),
-        "updated_at": _MOMENT,
-        "same_batch": _TEXT,
-        "same_number": _COUNT,
-        **dict.fromkeys(("undone_at", "moved_at"), _MOMENT),
-        "change": _COUNT,
-    },
-    "attempts": {
-        "batch": _TEXT,
-        **dict.fromkeys(("number", "attempt"), _COUNT),
-        **dict.fromkeys(("step", "method", "path"), _TEXT),
-        "body": _TEXT,
-        **dict.fromkeys(("intended_at", "sent_after", "ended_at"), _MOMENT),
-        **dict.fromkeys(("fate", "reason"), _TEXT),
-        "change": _COUNT,
-    },
-    "problems": {
-        "batch": _TEXT,
-        **dict.fromkeys(("number", "place"), _COUNT),
-        **dict.fromkeys(("code", "message", "field", "column", "received"), _TEXT),
-        **dict.fromkeys(("found", "allowed", "fix"), _TEXT),
-    },
-    "before_images": {
-        "batch": _TEXT,
-        "number": _COUNT,
-        "step": _TEXT,
-        "record": _JSON,
-        "noted_at": _MOMENT,
-        "change": _COUNT,
-    },
 }
 
 
@@ -264,8 +202,8 @@ def last_copied(connection: duckdb.DuckDBPyConnection) -> int:
     """
     tables = " UNION ALL ".join(
         f"SELECT max(change) AS change FROM push.{table}"
-        for table, columns in _COLUMNS.items()
-        if "change" in columns
+        for table in _KEYS
+        if "change" in column_types(f"push.{table}")
     )
     ((last,),) = connection.execute(f"SELECT coalesce(max(change), 0) FROM ({tables})").fetchall()
     return int(last)
@@ -293,11 +231,11 @@ def _write(connection: duckdb.DuckDBPyConnection, changes: PushChanges) -> None:
                 "DELETE FROM push.problems WHERE (batch, number) IN "
                 "(SELECT (batch, number) FROM stage)"
             )
-    for table in _COLUMNS:
+    for table, names in _KEYS.items():
         rows: Rows = getattr(changes, table)
         if not rows:
             continue
-        key = ", ".join(_KEYS[table])
+        key = ", ".join(names)
         with staged(connection, _table(table, rows)):
             connection.execute(
                 f"DELETE FROM push.{table} WHERE ({key}) IN (SELECT ({key}) FROM stage)"
@@ -309,31 +247,22 @@ def _table(name: str, rows: Rows) -> pa.Table:
     """The rows as an Arrow table, ready to be staged."""
     return pa.table(
         {
-            column: pa.array([_value(each[column], kind) for each in rows], _arrow(kind))
-            for column, kind in _COLUMNS[name].items()
+            column: pa.array([_value(each[column], type) for each in rows], ARROW_TYPES[type])
+            for column, type in column_types(f"push.{name}").items()
         }
     )
 
 
-def _arrow(kind: Any) -> pa.DataType:
-    return _TEXT if kind == _JSON else kind
-
-
-def _value(value: Any, kind: Any) -> Any:
+def _value(value: Any, type: str) -> Any:
     """A value as its column takes it."""
-    if value is None:
-        return None
-    if kind == _JSON:
-        return as_json(value)
-    if kind == _MOMENT and not isinstance(value, datetime):
-        return _moment(value)
-    return storable(value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return _moment(value) if type == "TIMESTAMPTZ" else storable(value)
+    return as_json(value) if type == "JSON" and value is not None else value
 
 
-def _moment(text: object) -> datetime | None:
+def _moment(text: str) -> datetime | None:
     """A moment as the API wrote it; None for what is none."""
     try:
-        moment = read_value(Kind.DATETIME, text)
-    except (ValueError, TypeError, OverflowError):
+        return read_datetime(text)
+    except (ValueError, OverflowError):
         return None
-    return moment if isinstance(moment, datetime) else None

@@ -82,20 +82,23 @@ person with the file is shown, the value of a personal field.
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, TypedDict, Unpack
 
 
 class ConnectorError(Exception):
-    """The root: one sentence on what happened, a stable `code`, an `action`, and an
-    `exit_status`.
-    """
+    """Root of all errors. The `code` of each is its name in snake case, unless it gives another."""
 
     code: ClassVar[str] = "failed"
     action: str = "Run the command again with --debug and read its last lines."
     exit_status: ClassVar[int] = 1
+
+    def __init_subclass__(cls) -> None:
+        if "code" not in vars(cls):
+            cls.code = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower().removesuffix("_error")
 
     def __init__(self, message: str, *, action: str | None = None) -> None:
         super().__init__(message)
@@ -110,7 +113,6 @@ class ConnectorError(Exception):
 class Misused(ConnectorError):
     """The command or the settings must change before a repeat can succeed."""
 
-    code = "misused"
     action = "Run the command with --help."
     exit_status = 2
 
@@ -118,50 +120,40 @@ class Misused(ConnectorError):
 class SettingsError(Misused):
     """A setting is missing, malformed or unsafe; the message names it and where it was read."""
 
-    code = "settings"
     action = "Correct the setting that is named, then run 'connector doctor'."
 
 
 class UnknownName(Misused):
     """A name that is not one of those allowed; the message lists them and the nearest."""
 
-    code = "unknown_name"
-
     def __init__(self, what: str, received: str, allowed: Iterable[str]) -> None:
         self.what, self.received, self.allowed = what, received, tuple(allowed)
-        near = get_close_matches(received, self.allowed, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        listed = ", ".join(self.allowed)
-        super().__init__(
-            f"{received!r} is not a {what}.{hint}",
-            action=f"Use one of: {listed}.",
-        )
+        hint = _hint(map(repr, get_close_matches(received, self.allowed, n=1)))
+        action = f"Use one of: {', '.join(self.allowed)}."
+        super().__init__(f"{received!r} is not a {what}.{hint}", action=action)
+
+
+def _hint(near: Iterable[str]) -> str:
+    names = " or ".join(near)
+    return f" Did you mean {names}?" if names else ""
 
 
 # -- Files -----------------------------------------------------------------------------------------
-# What can be wrong with the data folder and the files in it.
-
-
 class WarehouseError(ConnectorError):
     """The data folder or a file in it cannot be used."""
 
-    code = "warehouse"
     action = "Check CONNECTOR_DATA_DIR: it must be a folder that this user may write to."
 
 
 class NotAWarehouse(WarehouseError):
     """The file is not a DuckDB database, or one that the connector did not make."""
 
-    code = "not_a_warehouse"
     action = "Move the file away, or point CONNECTOR_DATA_DIR at another folder, and pull again."
 
 
 class WorkLost(WarehouseError):
-    """The work file is gone, and the published file beside it cannot give its history back. Nothing
-    was made, since the next publication would drop that history.
-    """
+    """The work file is gone, and the published file cannot give its history back."""
 
-    code = "work_lost"
     action = (
         "Restore a backup with 'connector restore FILE --replace'. Without one move "
         "recruitment.duckdb to another folder, and pull: history begins anew."
@@ -169,11 +161,8 @@ class WorkLost(WarehouseError):
 
 
 class DamagedLog(WarehouseError):
-    """The log beside the file holds its last commits and cannot be read back; the file is whole
-    without it.
-    """
+    """The log of the file's last commits cannot be read back; the file is whole without it."""
 
-    code = "damaged_log"
     action = (
         "Run 'connector doctor --repair': it moves the log aside, and the next pull reads again "
         "what was in it."
@@ -183,30 +172,24 @@ class DamagedLog(WarehouseError):
 class NotALedger(WarehouseError):
     """The file is not an SQLite database, or none that this version of the connector can use."""
 
-    code = "not_a_ledger"
     action = "Move the file away, or point CONNECTOR_DATA_DIR at another folder."
 
 
 class LedgerDamaged(WarehouseError):
     """The ledger cannot be read any more; nothing that landed is harmed."""
 
-    code = "ledger_damaged"
     action = "Put a backup of the file in its place, or move it away: counting then begins anew."
 
 
 class ErasuresUnknown(WarehouseError):
-    """It is not known who was erased: the list, its key or a receipt was lost or cannot be read.
-    Nothing is read or sent, since somebody who was erased could come back.
-    """
+    """Who was erased is unknown. Nothing is read or sent, since somebody could come back."""
 
-    code = "erasures_unknown"
     action = "Put the file that is named back from a backup, then run the command again."
 
 
 class WarehouseBusy(WarehouseError):
     """Another process held the file for longer than the deadline."""
 
-    code = "warehouse_busy"
     action = (
         "Wait until the other process has ended; analysts should open recruitment.duckdb instead."
     )
@@ -215,7 +198,6 @@ class WarehouseBusy(WarehouseError):
 class DiskFull(WarehouseError):
     """There is no room left to write; what was committed before stays readable."""
 
-    code = "disk_full"
     action = "Free some space on that disk and run again; nothing that was committed is lost."
 
 
@@ -227,66 +209,48 @@ def naming(path: Path, error: OSError) -> WarehouseError:
 
 
 # -- Models ----------------------------------------------------------------------------------------
-# What can be wrong with the models: SQL files, their declarations, and the seeds.
+class _Position(TypedDict, total=False):
+    """Where in the models something is wrong, as far as it is known."""
+
+    path: Path | None
+    line: int | None
+    column: int | None
 
 
 class ModelError(ConnectorError):
-    """A model, seed, test or audit cannot be used; `path` and `line` (from 1) say where, as far
-    as it is known.
-    """
+    """A model, seed, test or audit cannot be used; `path` and `line` (from 1) say where."""
 
-    code = "model"
     action = "Correct the file that is named, then run 'connector models list'."
     exit_status = 2
 
     def __init__(
-        self,
-        message: str,
-        *,
-        path: Path | None = None,
-        line: int | None = None,
-        column: int | None = None,
-        action: str | None = None,
+        self, message: str, *, action: str | None = None, **place: Unpack[_Position]
     ) -> None:
-        self.path, self.line, self.column = path, line, column
-        places = [str(each) for each in (path, line, column) if each is not None]
+        self.path, self.line, self.column = map(place.get, ("path", "line", "column"))
+        places = [str(each) for each in (self.path, self.line, self.column) if each is not None]
         super().__init__(f"{':'.join(places)}: {message}" if places else message, action=action)
 
 
 class ModelInvalid(ModelError):
     """A file is not as models are written: its header, its braces, or what declares it."""
 
-    code = "model_invalid"
-
 
 class ReferenceUnknown(ModelError):
     """A `ref()` or `source()` names nothing that there is; the message gives the nearest names."""
 
-    code = "reference_unknown"
     action = "Write one of the names that there are: 'connector models list' shows them."
 
     def __init__(
-        self,
-        what: str,
-        received: str,
-        allowed: Sequence[str],
-        *,
-        path: Path | None = None,
-        line: int | None = None,
-        column: int | None = None,
+        self, what: str, received: str, allowed: Sequence[str], **place: Unpack[_Position]
     ) -> None:
         self.what, self.received, self.allowed = what, received, tuple(allowed)
-        near = get_close_matches(received, self.allowed, n=3)
-        hint = f" Did you mean {' or '.join(near)}?" if near else ""
-        super().__init__(
-            f"there is no {what} {received!r}.{hint}", path=path, line=line, column=column
-        )
+        hint = _hint(get_close_matches(received, self.allowed, n=3))
+        super().__init__(f"there is no {what} {received!r}.{hint}", **place)
 
 
 class ModelsCircular(ModelError):
     """Models are made of each other in a ring; `ring` names all of it, in order."""
 
-    code = "models_circular"
     action = "Take one ref() out of the ring: no model can be built before itself."
 
     def __init__(self, ring: Sequence[str], *, path: Path | None = None) -> None:
@@ -298,21 +262,18 @@ class ModelsCircular(ModelError):
 class ModelTwice(ModelError):
     """Two files, or two declarations, have the same name."""
 
-    code = "model_twice"
     action = "Rename one of the two: ref() must mean one thing."
 
 
 class SeedInvalid(ModelError):
     """A seed's table cannot be read as its columns are declared; no value of it is shown."""
 
-    code = "seed_invalid"
     action = "Correct the place that is named in the csv file, and build again."
 
 
 class ModelFailed(ModelError):
     """DuckDB did not build a model or run a check; what stood before is unchanged."""
 
-    code = "model_failed"
     action = "Correct the SQL at the place that is named, then build again."
     exit_status = 1
 
@@ -325,7 +286,6 @@ class ModelFailed(ModelError):
 class SpreadsheetError(ConnectorError):
     """A spreadsheet cannot be read or written. Nothing of it was used."""
 
-    code = "spreadsheet"
     action = "Check that the file is there, and that this user may read it and write beside it."
     exit_status = 2
 
@@ -333,21 +293,18 @@ class SpreadsheetError(ConnectorError):
 class NotASpreadsheet(SpreadsheetError):
     """There is no such file, or it is none that can be read: not csv, tsv, txt or xlsx."""
 
-    code = "not_a_spreadsheet"
     action = "Save it as xlsx, or as csv in UTF-8, and give that file."
 
 
 class DamagedSpreadsheet(SpreadsheetError):
     """The file is of the right kind and cannot be read to its end; the message says where."""
 
-    code = "damaged_spreadsheet"
     action = "Correct the place that is named, or save the file again from its program."
 
 
 class UnsafeWorkbook(SpreadsheetError):
     """The workbook would grow without measure when read, or reaches out of itself."""
 
-    code = "unsafe_workbook"
     action = "Copy the table itself, as values, to a new workbook or a csv, and give that file."
 
 
@@ -357,8 +314,6 @@ class EncodingUnknown(SpreadsheetError):
     `offered` is the encoding that would fit, if any, and `samples` has cells as they would then
     read, for the person whose file it is to judge; they are in no message.
     """
-
-    code = "encoding_unknown"
 
     def __init__(
         self, path: Path, reason: str, *, offered: str | None = None, samples: tuple[str, ...] = ()
@@ -376,57 +331,44 @@ class EncodingUnknown(SpreadsheetError):
 class DelimiterUnknown(SpreadsheetError):
     """No delimiter, or more than one, fits the rows of the text."""
 
-    code = "delimiter_unknown"
     action = "Name what stands between the cells with --delimiter: comma, semicolon, tab or pipe."
 
 
 class HeadingsRefused(SpreadsheetError):
     """The first row has no headings, an empty one, or two that are the same."""
 
-    code = "headings_refused"
     action = "Give each column a heading of its own in the first row, and save the file."
 
 
 class NoRows(SpreadsheetError):
     """There are headings and no row below them that holds anything."""
 
-    code = "no_rows"
     action = "Put the rows below the headings, and save the file."
 
 
 class SheetUnknown(SpreadsheetError):
     """The workbook has several sheets with rows in them, or none of the name that was given."""
 
-    code = "sheet_unknown"
     action = "Name the sheet with --sheet."
 
 
 class SpreadsheetChanged(SpreadsheetError):
     """Somebody wrote to the file while it was being read."""
 
-    code = "spreadsheet_changed"
     action = "Wait until nobody writes to the file, then run the command again."
 
 
 class ReportRefused(SpreadsheetError):
-    """A report would not say what happened: a row without an outcome, or one with two.
+    """A report would not say what happened, by a mistake of ours: a row has no outcome, or two."""
 
-    It is a mistake of the program's own; no report is written rather than a wrong one.
-    """
-
-    code = "report_refused"
     action = "Run 'connector status' to see what was sent, and report the message."
     exit_status = 1
 
 
 # -- Backups ---------------------------------------------------------------------------------------
-# What can be wrong with a backup, and with what was restored from one.
-
-
 class BackupError(ConnectorError):
     """A backup cannot be written, or cannot be restored here."""
 
-    code = "backup"
     action = (
         "Check that the folder is there, and that this user may write to it; nothing was changed."
     )
@@ -435,27 +377,19 @@ class BackupError(ConnectorError):
 class BackupDamaged(BackupError):
     """The file is no backup, or not as it was written: it was cut off, changed or damaged."""
 
-    code = "backup_damaged"
     action = "Take another backup: 'connector restore FILE --check' says whether one is whole."
 
 
 class RestoredUnpulled(ConnectorError):
-    """The ledger came from a backup, and the resource was not pulled since. What was pushed after
-    the backup would not be known again, and be created twice.
-    """
+    """The resource was not pulled since a restore: what was pushed later would be created twice."""
 
-    code = "restored_unpulled"
     action = "Run 'connector pull', and push again once the resource is proven."
 
 
 # -- Lakehouse -------------------------------------------------------------------------------------
-# What can go wrong with the shared lakehouse, and with the claims of pushes in its database.
-
-
 class LakehouseError(ConnectorError):
     """The lakehouse cannot be used as it is set up; analysts have their own file all the same."""
 
-    code = "lakehouse"
     action = (
         "Correct what is named (docs/LAKEHOUSE.md), then run 'connector lakehouse publish'; "
         "recruitment.duckdb is published all the same."
@@ -465,7 +399,6 @@ class LakehouseError(ConnectorError):
 class LakehouseOffline(LakehouseError):
     """The lakehouse's database, or the place of its files, did not answer."""
 
-    code = "lakehouse_offline"
     action = (
         "Check that the lakehouse's database and the place of its files can be reached from here; "
         "the next publication, or 'connector lakehouse publish', makes it good."
@@ -475,7 +408,6 @@ class LakehouseOffline(LakehouseError):
 class LakehouseBusy(LakehouseError):
     """Others have held the lakehouse for longer than the connector waits."""
 
-    code = "lakehouse_busy"
     action = (
         "Wait until the others have ended, then run 'connector lakehouse publish'; the next "
         "publication makes it good as well."
@@ -485,7 +417,6 @@ class LakehouseBusy(LakehouseError):
 class LakehouseDiffers(LakehouseError):
     """A column has one type in the lakehouse and another in the published file."""
 
-    code = "lakehouse_differs"
     action = (
         "Publish every account with the same version of the connector and the same models; where "
         "the new type is meant, drop the table in the lakehouse as docs/LAKEHOUSE.md shows, then "
@@ -503,10 +434,6 @@ class PushJournalUnreached(ConnectorError):
     )
 
 
-# -- Alerting --------------------------------------------------------------------------------------
-# What can keep an alert from arriving.
-
-
 class NotDelivered(ConnectorError):
     """An alert did not arrive; the message says where, and never at which address."""
 
@@ -518,36 +445,25 @@ class NotDelivered(ConnectorError):
 
 
 # -- Words -----------------------------------------------------------------------------------------
-# Numbers with their nouns, the same in every sentence that a person reads.
-
-
 def count_noun(number: int, noun: str, plural: str | None = None) -> str:
-    """The number with its noun, as in "1 record" and "2,000 records"; `plural` is said where an s
-    does not make it.
-    """
+    """A number with its noun, as in "1 record"; `plural` is said where an s does not make it."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 # -- Publishing ------------------------------------------------------------------------------------
-# What can keep a warehouse from being published.
-
-
 _NAMED_MAX = 5
 
 
 class PublishingRefused(ConnectorError):
     """Checks that block have failed: analysts keep the file that they have. `failed` names them."""
 
-    code = "publishing_refused"
     action = (
         "Correct what the checks have found, or the seeds, then run 'connector publish'; analysts "
         "keep the file that they have until then."
     )
 
     def __init__(self, failed: Sequence[tuple[str, int | None]]) -> None:
-        """`failed` has each check with the number of rows that it found, None where that is not
-        known any more.
-        """
+        """`failed` has each check with its rows, None where their number is not known any more."""
         self.failed = tuple(name for name, _ in failed)
         shown = [
             name if rows is None else f"{name} ({count_noun(rows, 'row')})"
@@ -561,14 +477,12 @@ class PublishingRefused(ConnectorError):
 class NothingPublished(WarehouseError):
     """There is no published file yet, so that nothing can be read from it."""
 
-    code = "nothing_published"
     action = "Run 'connector pull', which publishes when it is done, then run this again."
 
 
 class MartsMissing(WarehouseError):
     """The published file has no marts: models are off, or the file goes without them."""
 
-    code = "marts_missing"
     action = (
         "Set CONNECTOR_MODELS to on and take marts out of CONNECTOR_PUBLISH_WITHOUT, then run "
         "'connector publish'."

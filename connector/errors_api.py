@@ -4,41 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Required, TypedDict, Unpack
 
 from connector.errors import ConnectorError
+
+
+class _Said(TypedDict, total=False):
+    """The status of an answer, and the API's own words where it gave any."""
+
+    status: Required[int]
+    api_code: str | None
+    api_message: str | None
 
 
 class Answered(ConnectorError):
     """An error that the API answered with; carries its status and its own words (API 7)."""
 
-    code = "answered"
-
-    def __init__(
-        self,
-        where: str,
-        *,
-        status: int,
-        api_code: str | None = None,
-        api_message: str | None = None,
-        action: str | None = None,
-    ) -> None:
-        self.where, self.status = where, status
-        self.api_code, self.api_message = api_code, api_message
-        said = f": {api_message}" if api_message else ""
-        super().__init__(f"{where} was answered {status}{said}", action=action)
+    def __init__(self, where: str, *, action: str | None = None, **said: Unpack[_Said]) -> None:
+        self.where, self.status = where, said["status"]
+        self.api_code, self.api_message = said.get("api_code"), said.get("api_message")
+        words = f": {self.api_message}" if self.api_message else ""
+        super().__init__(f"{where} was answered {self.status}{words}", action=action)
 
 
 class Denied(Answered):
     """The key does not allow this; repeating will not help."""
 
-    code = "denied"
     action = "Ask the workspace's administrator for access."
 
 
 class Unauthorized(Denied):
     """401: the key is missing or not accepted (API 5.3)."""
 
-    code = "unauthorized"
     action = (
         "Check CONNECTOR_API_KEY: generate a new key in the application's settings if in doubt."
     )
@@ -47,116 +44,70 @@ class Unauthorized(Denied):
 class Forbidden(Denied):
     """403: the key lacks the scope of this operation (API 5.4)."""
 
-    code = "forbidden"
+    action = "Give the key the scope that the operation needs."
 
-    def __init__(
-        self,
-        where: str,
-        *,
-        status: int,
-        scope: str | None = None,
-        api_code: str | None = None,
-        api_message: str | None = None,
-    ) -> None:
+    def __init__(self, where: str, *, scope: str | None = None, **said: Unpack[_Said]) -> None:
         self.scope = scope
-        super().__init__(
-            where,
-            status=status,
-            api_code=api_code,
-            api_message=api_message,
-            action=f"Give the key the scope {scope!r}, or leave this resource out."
-            if scope
-            else "Give the key the scope that the operation needs.",
-        )
+        named = f"Give the key the scope {scope!r}, or leave this resource out."
+        super().__init__(where, action=named if scope else None, **said)
 
 
 class Refused(Answered):
     """The request itself must change before a repeat can succeed."""
 
-    code = "refused"
     action = "Change what is sent; repeating it will give the same answer."
 
 
 class InvalidRequest(Refused):
     """400: the request's format is invalid (API 7)."""
 
-    code = "invalid_request"
-
 
 class NotFound(Refused):
-    """404. `is_api_error` says whether the body was the API's own error shape, which makes it
-    evidence, as of `served_at` by the server's clock.
+    """404: evidence as of `served_at`, where the body has the API's own error shape.
 
     A proxy's page for a wrong address is a 404 as well and proves nothing about a record.
     """
 
-    code = "not_found"
+    action = "Check the id; if every request is answered so, check CONNECTOR_BASE_URL."
 
     def __init__(
         self,
         where: str,
         *,
-        status: int,
         is_api_error: bool = False,
         served_at: datetime | None = None,
-        api_code: str | None = None,
-        api_message: str | None = None,
+        **said: Unpack[_Said],
     ) -> None:
         self.is_api_error, self.served_at = is_api_error, served_at
-        super().__init__(
-            where,
-            status=status,
-            api_code=api_code,
-            api_message=api_message,
-            action="Check the id; if every request is answered so, check CONNECTOR_BASE_URL.",
-        )
+        super().__init__(where, **said)
 
 
 class ValidationFailed(Refused):
     """422: `errors` maps field names to the API's own messages, as received (API 7.1)."""
 
-    code = "validation_failed"
-
     def __init__(
-        self,
-        where: str,
-        *,
-        status: int,
-        errors: Mapping[str, tuple[str, ...]],
-        api_code: str | None = None,
-        api_message: str | None = None,
+        self, where: str, *, errors: Mapping[str, tuple[str, ...]], **said: Unpack[_Said]
     ) -> None:
         self.errors = dict(errors)
         fields = ", ".join(self.errors) or "no field was named"
-        super().__init__(
-            where,
-            status=status,
-            api_code=api_code,
-            api_message=api_message,
-            action=f"Correct the fields that the API names ({fields}) and send again.",
-        )
+        action = f"Correct the fields that the API names ({fields}) and send again."
+        super().__init__(where, action=action, **said)
 
 
 class UnexpectedStatus(Refused):
     """A status that the API does not document, with no known meaning."""
 
-    code = "unexpected_status"
     action = "Check CONNECTOR_BASE_URL; if it is right, the API has changed: report the status."
 
 
 class TryAgain(ConnectorError):
     """Nothing was applied; the same request may be repeated later."""
 
-    code = "try_again"
     action = "Run the command again later; what has landed is kept."
 
 
 class RateLimited(TryAgain):
-    """429 after the bounded retries; `reset_in_seconds` is the server's own figure where it gave
-    one.
-    """
-
-    code = "rate_limited"
+    """429 after the bounded retries; `reset_in_seconds` is the server's own figure, if any."""
 
     def __init__(self, where: str, *, reset_in_seconds: float | None) -> None:
         self.where, self.reset_in_seconds = where, reset_in_seconds
@@ -167,26 +118,20 @@ class RateLimited(TryAgain):
 class Unreachable(TryAgain):
     """No connection could be made, so nothing was sent."""
 
-    code = "unreachable"
     action = "Check CONNECTOR_BASE_URL and the network, then run again."
 
 
 class NoAnswer(TryAgain):
     """The answer to a read did not arrive whole within its deadline; a read changes nothing."""
 
-    code = "no_answer"
-
 
 class ServerFailed(TryAgain, Answered):
     """5xx to a read: the server failed and may recover (API 7)."""
-
-    code = "server_failed"
 
 
 class NotTheApi(ConnectorError):
     """The answer cannot come from this API; nothing in it is believed."""
 
-    code = "not_the_api"
     action = (
         "Check CONNECTOR_BASE_URL: it is the address before '/api/v1', without a path of a page."
     )
@@ -194,8 +139,6 @@ class NotTheApi(ConnectorError):
 
 class Redirected(NotTheApi):
     """3xx: redirects are never followed, so the key never leaves the address it was meant for."""
-
-    code = "redirected"
 
     def __init__(self, where: str, *, status: int, target: str) -> None:
         self.target = target
@@ -208,19 +151,14 @@ class Redirected(NotTheApi):
 class UnreadableAnswer(NotTheApi):
     """The body is not JSON, or JSON of another shape than the API's."""
 
-    code = "unreadable_answer"
-
 
 class AnswerTooLarge(NotTheApi):
     """The body passed the cap in bytes and was not read further."""
-
-    code = "answer_too_large"
 
 
 class InDoubt(ConnectorError):
     """A write was sent and its fate is unknown; it is never repeated blindly."""
 
-    code = "in_doubt"
     action = "Look whether the record exists as sent before sending it again."
 
     def __init__(self, where: str, reason: str) -> None:
@@ -235,7 +173,6 @@ class InDoubt(ConnectorError):
 class Stopped(ConnectorError):
     """A limit was reached; everything so far is kept and the next run continues."""
 
-    code = "stopped"
     action = "Run the same command again to continue."
     exit_status = 4
 
@@ -243,13 +180,9 @@ class Stopped(ConnectorError):
 class BudgetSpent(Stopped):
     """The run's own limit of requests is spent."""
 
-    code = "budget_spent"
-
 
 class QuotaSpent(Stopped):
     """The month's allowance is spent; `resets_at` is an ISO date and time where it is known."""
-
-    code = "quota_spent"
 
     def __init__(self, message: str, *, resets_at: str | None = None) -> None:
         self.resets_at = resets_at
@@ -260,20 +193,15 @@ class QuotaSpent(Stopped):
 
 
 class LeaseHeld(TryAgain):
-    """Another run of the same kind is under way at this account; this one sent nothing.
+    """Another run of the same kind is under way at this account; this one sent nothing."""
 
-    It is no `Stopped`: nothing was begun that a repeat could continue, and whoever repeats while
-    the exit status is 4 would not wait for anything.
-    """
+    # No `Stopped`: a loop that repeats at the exit status 4 would not wait for anything.
 
-    code = "lease_held"
     action = "Wait until it has ended ('connector status' shows how far it is), or stop it."
 
 
 class LeaseLost(Stopped):
     """The run was held up for so long that another one has begun in its place."""
-
-    code = "lease_lost"
 
 
 # -- Deletions -------------------------------------------------------------------------------------
@@ -288,14 +216,12 @@ _ACCEPT = "run 'connector pull --accept-deletes'"
 class DeletionsRefused(ConnectorError):
     """So many records are missing that no deletion of this pull was believed."""
 
-    code = "deletions_refused"
     action = f"Look in the application; if the records are meant to be gone, {_ACCEPT}."
 
 
 class ListShrank(DeletionsRefused):
     """The list is suddenly much shorter than it was, or empty."""
 
-    code = "list_shrank"
     action = (
         f"Look in the application: if the records are meant to be gone, {_ACCEPT}; if not, let the"
         " key see them again (its scopes, its user)."
@@ -305,7 +231,6 @@ class ListShrank(DeletionsRefused):
 class ListUnfamiliar(DeletionsRefused):
     """The list shows hardly any of the records that are landed."""
 
-    code = "list_unfamiliar"
     action = (
         "Check that CONNECTOR_BASE_URL and CONNECTOR_API_KEY belong to the workspace whose records"
         f" are landed; if they do, and its records were replaced, {_ACCEPT}."
@@ -315,7 +240,6 @@ class ListUnfamiliar(DeletionsRefused):
 class DetailsGone(DeletionsRefused):
     """Single records are said to be gone, and the lists still show them."""
 
-    code = "details_gone"
     action = (
         "Open one of them in the application: if it is there, let the key read single records; if"
         " not, tell the platform's support. The next pull reads them again."
@@ -325,7 +249,6 @@ class DetailsGone(DeletionsRefused):
 class DeletionsWaiting(TryAgain):
     """Many records are said to be gone, and the lists were not read since."""
 
-    code = "deletions_waiting"
     action = (
         "Run the same command again: it reads every list first, and takes for deleted what none of"
         " them shows."

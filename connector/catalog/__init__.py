@@ -1,36 +1,42 @@
 """All resources of the API, as declared, in the API's own order.
 
-`CATALOG` maps a resource's name to its declaration; the classes are the types of its records.
+A page of this folder declares one resource, or two that belong together; a new page needs no entry
+anywhere. `CATALOG` maps a resource's name to its declaration.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from pkgutil import iter_modules
 from types import MappingProxyType
 
-from connector.catalog.booking import Booking
-from connector.catalog.candidate import Candidate
-from connector.catalog.company import Company
-from connector.catalog.content import ContentItem, ContentType, ContentTypeField
-from connector.catalog.job import Job
-from connector.catalog.lead import Lead
+from connector.catalog.field import Owner
 from connector.catalog.resource import Declaration, Resource
 from connector.errors import UnknownName
 
-_RESOURCES: tuple[type[Resource], ...] = (
-    Job,
-    Candidate,
-    Company,
-    Booking,
-    Lead,
-    ContentType,
-    ContentItem,
-)
+for _page in iter_modules(__path__):
+    import_module(f"{__name__}.{_page.name}")
 
 CATALOG: Mapping[str, Declaration] = MappingProxyType(
-    {each.declaration.name: each.declaration for each in _RESOURCES}
+    {
+        each.name: each
+        for each in sorted(
+            (page.declaration for page in Resource.__subclasses__()),
+            key=lambda each: [int(part) for part in each.section.split(".")],
+        )
+    }
 )
 """Every declaration by its resource's name, in the API's order."""
+
+REFERENCES: Mapping[str, str] = MappingProxyType(
+    {f"{each.singular.replace(' ', '_')}_id": name for name, each in CATALOG.items()}
+)
+"""The fields that hold the id of a record, each with that record's resource.
+
+A field is one when its name is a resource's singular and `_id`; users and lead statuses have no
+endpoint, so `assigned_to` and `lead_status_id` are none.
+"""
 
 
 def declaration(name: str) -> Declaration:
@@ -40,15 +46,30 @@ def declaration(name: str) -> Declaration:
     return CATALOG[name]
 
 
-__all__ = [
-    "CATALOG",
-    "Booking",
-    "Candidate",
-    "Company",
-    "ContentItem",
-    "ContentType",
-    "ContentTypeField",
-    "Job",
-    "Lead",
-    "declaration",
-]
+def references(resource: Declaration) -> dict[str, str]:
+    """The resource's fields that hold the id of another record, each with that resource's name."""
+    return {name: REFERENCES[name] for name in resource.fields if name in REFERENCES}
+
+
+def _referred_first() -> Iterator[str]:
+    told: set[str] = set()
+
+    def visit(name: str) -> Iterator[str]:
+        if name not in told:
+            told.add(name)
+            above = CATALOG[name].parent
+            for each in (*references(CATALOG[name]).values(), *([above] if above else ())):
+                yield from visit(each)
+            yield name
+
+    for name in CATALOG:
+        yield from visit(name)
+
+
+REFERRED_FIRST = tuple(_referred_first())
+"""Every resource's name, those first that others refer to."""
+
+
+def owners_of(resource: str) -> tuple[Owner, ...]:
+    """Whom the personal fields of a resource tell of; nobody where there is no such resource."""
+    return CATALOG[resource].owners if resource in CATALOG else ()

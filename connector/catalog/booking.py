@@ -10,6 +10,7 @@ from connector.catalog.field import (
     REQUIRED,
     AcceptedWhen,
     Filter,
+    Owner,
     RequiredWhen,
     field,
     only,
@@ -33,6 +34,7 @@ BookingIr35 = Literal["inside", "outside", "not_applicable"]
 class Booking(
     Resource,
     name="bookings",
+    section="2.4",
     singular="booking",
     path="/bookings",
     scope="bookings",
@@ -47,6 +49,39 @@ class Booking(
     ),
     # API 4.5: which datetime these compare with, and whether the bounds belong, is not shown.
     filters=(Filter("start_date", Kind.DATE), Filter("end_date", Kind.DATE)),
+    natural_keys=(("booking_type", "start_datetime", "candidate_id"),),
+    owners=(
+        Owner(
+            "the client's contact",
+            ("contact_name", "contact_email", "contact_phone"),
+            emails=("contact_email",),
+            phones=("contact_phone",),
+            names=(("contact_name",),),
+        ),
+        # What was agreed to be paid stays: invoices and fees rest on it, and without the person
+        # it is a figure of the agency's contract with its client.
+        Owner(
+            "the candidate or lead whom it is about",
+            (
+                *("title", "description", "contract_notes", "requirements", "internal_notes"),
+                *("meeting_link", "meeting_id", "meeting_password", "meeting_join_url"),
+                "cancellation_reason",
+            ),
+            ids=("candidate_id", "lead_id"),
+        ),
+        Owner("the booking, if its id is given", ids=("id",)),
+    ),
+    sandbox_count=500,
+    aliases={
+        "booking_type": ("Event type", "Type of booking"),
+        "title": ("Event", "Event title", "Subject"),
+        "job_id": ("Job record id",),
+        "start_datetime": ("Starts at", "Start time", "Start date and time"),
+        "end_datetime": ("Ends at", "End time", "End date and time"),
+        "day_rate": ("Rate per day",),
+        "annual_salary": ("Salary per year", "Yearly salary"),
+        "timezone": ("Time zone",),
+    },
 ):
     """An interview, placement or other scheduled event."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import Literal
 
-from connector.catalog.field import REFUSED, REQUIRED, field, only, shown
+from connector.catalog.field import REFUSED, REQUIRED, field, only, shown, the_person
 from connector.catalog.job import EmploymentType
 from connector.catalog.resource import Resource
 from connector.catalog.value import Uuid
@@ -40,7 +40,44 @@ _SHORT_STATUS = (
 
 
 class Candidate(
-    Resource, name="candidates", singular="candidate", path="/candidates", scope="candidates"
+    Resource,
+    name="candidates",
+    section="2.2",
+    singular="candidate",
+    path="/candidates",
+    scope="candidates",
+    natural_keys=(("email",),),
+    found_by={"email": ("Candidate", "Candidate e-mail address")},
+    owners=(the_person("the candidate"),),
+    sandbox_count=1500,
+    aliases={
+        "address_line1": ("Address", "Street", "Street address", "Address 1", "Addr 1"),
+        "address_line2": ("Address 2", "Addr 2"),
+        "state_province": ("State", "Province", "County", "Region", "State or province"),
+        "postal_code": ("Postcode", "Post code", "Zip", "Zip code", "ZIP/postal code"),
+        "code_host_url": ("Code profile", "Code hosting profile"),
+        "portfolio_url": ("Portfolio", "Portfolio site", "Portfolio link"),
+        "date_of_birth": ("DOB", "Birth date", "Birthday", "Born"),
+        "nationality": ("Citizenship",),
+        "employment_status": ("Job search status", "Jobseeker status"),
+        "current_salary": ("Present salary",),
+        "expected_salary": ("Desired salary", "Salary expectation", "Salary expectations"),
+        "current_day_rate": ("Present day rate",),
+        "expected_day_rate": ("Desired day rate", "Day rate expectation"),
+        "available_from": ("Availability date", "Date available", "Available date", "Start from"),
+        "current_job_title": ("Job title", "Current role", "Current position", "Current title"),
+        "current_company": ("Current employer", "Employer", "Present employer"),
+        "years_of_experience": ("Years experience", "Experience (years)", "Yrs experience"),
+        "skills": ("Key skills", "Skill set", "Skillset"),
+        "rating": ("Score", "Stars"),
+        "preferred_locations": ("Preferred location", "Desired location", "Desired locations"),
+        "willing_to_relocate": ("Relocate", "Will relocate", "Relocation"),
+        "right_to_work": ("RTW", "Work permit", "Work authorisation", "Work authorization"),
+        "security_clearance": ("Clearance", "Clearance level"),
+        "languages": ("Languages spoken", "Language skills"),
+        "umbrella_company": ("Umbrella",),
+        "limited_company_name": ("Ltd company", "Limited company", "Ltd company name"),
+    },
 ):
     """A person who looks for work, or might."""
 

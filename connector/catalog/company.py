@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import Literal
 
-from connector.catalog.field import REQUIRED, field, only, shown
+from connector.catalog.field import REQUIRED, Owner, field, only, shown
 from connector.catalog.resource import Resource
 from connector.catalog.value import Uuid
 
@@ -14,7 +14,61 @@ CompanyStatus = Literal["prospect", "active", "inactive", "on_hold", "archived"]
 CompanyFeeType = Literal["percentage", "fixed", "retainer"]
 
 
-class Company(Resource, name="companies", singular="company", path="/companies", scope="companies"):
+class Company(
+    Resource,
+    name="companies",
+    section="2.3",
+    singular="company",
+    path="/companies",
+    scope="companies",
+    natural_keys=(("email",), ("name",)),
+    found_by={
+        "name": ("Company", "Client", "Client name", "Client company"),
+        "email": ("Client email",),
+    },
+    owners=(
+        Owner(
+            "the company's contact",
+            (
+                *("primary_contact_name", "primary_contact_email", "primary_contact_phone"),
+                "primary_contact_title",
+            ),
+            emails=("primary_contact_email",),
+            phones=("primary_contact_phone",),
+            names=(("primary_contact_name",),),
+        ),
+        # An office's address is one person's only where that very address is to be erased, and
+        # no candidate or lead has it.
+        Owner("whoever has the address", ("email",), emails=("email",)),
+        Owner("whoever has the address", ("billing_email",), emails=("billing_email",)),
+        Owner("the company, if its id is given", ids=("id",), phones=("phone",)),
+    ),
+    sandbox_count=80,
+    aliases={
+        "name": (
+            "Company name",
+            "Company",
+            "Client",
+            "Client name",
+            "Organisation",
+            "Organization",
+        ),
+        "legal_name": ("Registered name",),
+        "trading_name": ("Trading as", "T/A"),
+        "company_number": ("Company no", "Registration number", "Company reg no"),
+        "description": ("About", "About the company"),
+        "company_size": ("Employees", "Number of employees", "Headcount", "Size"),
+        "founded_year": ("Founded", "Year founded"),
+        "primary_contact_name": ("Contact", "Contact name", "Main contact"),
+        "primary_contact_email": ("Contact email", "Main contact email"),
+        "primary_contact_phone": ("Contact phone", "Contact number", "Main contact phone"),
+        "primary_contact_title": ("Contact job title", "Contact title"),
+        "billing_email": ("Invoice email", "Accounts email", "Invoicing email"),
+        "contract_start_date": ("Contract start", "Contract from"),
+        "contract_end_date": ("Contract end", "Contract until"),
+        "social_url": ("Social profile", "Social media"),
+    },
+):
     """A client company."""
 
     name: str = field("The company's name.", create=REQUIRED, listed=True, sortable=True)

@@ -54,12 +54,14 @@ class ContentTypeField(Record):
 class ContentType(
     Resource,
     name="content_types",
+    section="2.6",
     singular="content type",
     path="/content-types",
     scope="content",
     operations=("list", "get"),
     sorted_lists=False,
     searchable=False,
+    sandbox_count=4,
 ):
     """A kind of content, with the fields that its items have; read-only."""
 
@@ -75,12 +77,18 @@ class ContentType(
 class ContentItem(
     Resource,
     name="content_items",
+    section="2.7",
     singular="content item",
     path="/content/{type}",
     scope="content",
     parent="content_types",
     echo_create=("id", "title", "slug", "status", "created_at"),
     echo_update=("id", "title", "slug", "status", "updated_at"),
+    natural_keys=(("slug",), ("title",)),
+    sandbox_count=80,
+    aliases={
+        "title": ("Headline", "Item title"),
+    },
 ):
     """One piece of content of a content type."""
 

@@ -30,6 +30,38 @@ nothing outside the platform. Nor are the agency's own labels, such as a source 
 
 
 @dataclass(frozen=True, slots=True)
+class Owner:
+    """Fields of a record that tell of one person, and those by which that person is known.
+
+    `about` is a sentence's end for people: whom they tell of. Without `fields`, these are all
+    personal fields of the resource. The person is known by an id in one of `ids` or by an address
+    in one of `emails`. `phones` have numbers of theirs, and each of `names` is a set of fields that
+    make a name: other people may have both as well. `is_whole` says that the record is that person,
+    so that what nobody has declared in it is the person's as well.
+    """
+
+    about: str
+    fields: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+    emails: tuple[str, ...] = ()
+    phones: tuple[str, ...] = ()
+    names: tuple[tuple[str, ...], ...] = ()
+    is_whole: bool = False
+
+
+def the_person(about: str) -> Owner:
+    """The one owner of a resource whose records are people."""
+    return Owner(
+        about,
+        ids=("id",),
+        emails=("email",),
+        phones=("phone", "mobile"),
+        names=(("first_name", "last_name"),),
+        is_whole=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Input:
     """Whether a request body takes a field, whether it must, and which values (`None`: any of the
     type).
@@ -119,6 +151,11 @@ class Field:
     def is_prose(self) -> bool:
         """Whether somebody writes sentences here, in which other people may be named."""
         return self.prose or self.personal == "text"
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether the API counts the value for each answer, and keeps none."""
+        return self.kind is Kind.INTEGER and not self.create.accepted
 
     @property
     def detail_only(self) -> bool:

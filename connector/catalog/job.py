@@ -19,7 +19,35 @@ SalaryType = Literal["annual", "monthly", "hourly"]
 FeeType = Literal["percentage", "fixed"]
 
 
-class Job(Resource, name="jobs", singular="job", path="/jobs", scope="jobs"):
+class Job(
+    Resource,
+    name="jobs",
+    section="2.1",
+    singular="job",
+    path="/jobs",
+    scope="jobs",
+    natural_keys=(("reference_code",), ("title", "company_id")),
+    found_by={
+        "reference_code": ("Job reference", "Job ref", "Vacancy reference"),
+        "title": ("Position held",),
+    },
+    sandbox_count=200,
+    aliases={
+        "title": ("Job title", "Vacancy", "Position", "Vacancy title"),
+        "reference_code": ("Job reference", "Job ref", "Reference", "Ref", "Vacancy reference"),
+        "remote_type": ("Remote", "Remote working", "Working model"),
+        "experience_level": ("Seniority",),
+        "salary_min": ("Minimum salary", "Min salary", "Salary from"),
+        "salary_max": ("Maximum salary", "Max salary", "Salary to"),
+        "salary_type": ("Salary period",),
+        "day_rate_min": ("Minimum day rate", "Min day rate", "Day rate from"),
+        "day_rate_max": ("Maximum day rate", "Max day rate", "Day rate to"),
+        "description": ("Job description",),
+        "positions_available": ("Openings", "Number of positions", "Vacancies", "Headcount"),
+        "application_deadline": ("Closing date", "Deadline", "Apply by"),
+        "start_date": ("Job start date", "Starts on"),
+    },
+):
     """A posting or vacancy."""
 
     title: str = field("The vacancy's title.", create=REQUIRED, listed=True, sortable=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
-from connector.catalog.field import REFUSED, REQUIRED, AtLeastOneOf, field
+from connector.catalog.field import REFUSED, REQUIRED, AtLeastOneOf, field, the_person
 from connector.catalog.resource import Resource
 from connector.catalog.value import Uuid
 
@@ -16,11 +16,30 @@ LeadStatus = Literal["lead", "prospect"]
 class Lead(
     Resource,
     name="leads",
+    section="2.5",
     singular="lead",
     path="/leads",
     scope="leads",
     operations=("list", "get", "create", "update", "delete", "convert"),
     rules=(AtLeastOneOf(("first_name", "last_name", "company_name")),),
+    natural_keys=(("email",),),
+    found_by={"email": ()},
+    owners=(the_person("the lead"),),
+    sandbox_count=300,
+    aliases={
+        "lead_status_id": ("Lead status",),
+        "company_name": ("Company", "Client", "Client name", "Client company"),
+        "customer_type": ("Type of customer",),
+        "address": ("Street", "Street address"),
+        "county": ("State", "Province", "Region"),
+        "postcode": ("Post code", "Postal code", "Zip", "Zip code"),
+        "billing_address": ("Invoice address",),
+        "billing_city": ("Invoice city", "Billing town"),
+        "billing_county": ("Invoice county",),
+        "billing_postcode": ("Invoice postcode", "Billing post code", "Billing postal code"),
+        "billing_country": ("Invoice country",),
+        "job_title": ("Position held",),
+    },
 ):
     """A prospect in the sales pipeline, who may be converted into a customer."""
 

@@ -5,8 +5,14 @@ a type, an allowed value, a rule, a sort or a list shape is written down. The cl
 landing tables, their comments, the checks of a spreadsheet and the sandbox are all derived from
 it.
 
-    class Company(Resource, name="companies", singular="company", path="/companies",
-    scope="companies"):
+    class Company(
+        Resource,
+        name="companies",
+        section="2.3",
+        singular="company",
+        path="/companies",
+        scope="companies",
+    ):
         \"\"\"A client company.\"\"\"
 
         name: str = field("The company's name.", create=REQUIRED, listed=True, sortable=True)
@@ -22,12 +28,23 @@ database.
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, ClassVar, Literal, get_type_hints
 
-from connector.catalog.field import Attribute, Draft, Field, Filter, Input, Rule, settle, shown
+from connector.catalog.aliases import SHARED_ALIASES
+from connector.catalog.field import (
+    Attribute,
+    Draft,
+    Field,
+    Filter,
+    Input,
+    Owner,
+    Rule,
+    settle,
+    shown,
+)
 from connector.catalog.value import Uuid
 from connector.errors import UnknownName
 
@@ -91,9 +108,18 @@ class Declaration:
     `name` is the resource's name everywhere (command, table, asset); `path` follows `/api/v1` and
     may hold `{type}`, the slug or id of a record of `parent`. `echo_create` and `echo_update`
     name the fields that those answers carry where they are fewer than a detail's (API 4.7).
+
+    `section` is the number in the API's document. `natural_keys` are sets of fields of which the
+    first that has all its values identifies a record: the API says nothing of uniqueness (API 2,
+    end), so they are the connector's own choice. `found_by` are fields by which other resources may
+    refer to a record in place of its id, the best known first, each with the reference's headings;
+    `aliases` are headings for the resource's own fields. `owners` say whom the personal fields tell
+    of. `view` is the model of `dbt_like_sql` that passes the landed columns on. `sandbox_count` is
+    how many records the sandbox makes up when it is told no number.
     """
 
     name: str
+    section: str
     singular: str
     about: str
     path: str
@@ -108,6 +134,12 @@ class Declaration:
     echo_update: tuple[str, ...] | None
     record: type[Resource]
     sortable: tuple[str, ...]
+    natural_keys: tuple[tuple[str, ...], ...]
+    found_by: Mapping[str, tuple[str, ...]]
+    aliases: Mapping[str, tuple[str, ...]]
+    owners: tuple[Owner, ...]
+    view: str
+    sandbox_count: int
 
     @property
     def item_fields(self) -> tuple[Field, ...]:
@@ -160,6 +192,7 @@ class Resource(Record):
         cls,
         *,
         name: str,
+        section: str,
         singular: str,
         path: str,
         scope: str,
@@ -171,12 +204,19 @@ class Resource(Record):
         parent: str | None = None,
         echo_create: tuple[str, ...] | None = None,
         echo_update: tuple[str, ...] | None = None,
+        natural_keys: tuple[tuple[str, ...], ...] = (),
+        found_by: Mapping[str, tuple[str, ...]] = types.MappingProxyType({}),
+        aliases: Mapping[str, tuple[str, ...]] = types.MappingProxyType({}),
+        owners: tuple[Owner, ...] = (),
+        view: str = "",
+        sandbox_count: int = 0,
     ) -> None:
         super().__init_subclass__()
         fields = cls.fields_declared
-        by_field = tuple(Filter(f.name, f.kind, f.values) for f in fields.values() if f.filterable)
+        _check_names(name, fields, *natural_keys, found_by, aliases, *(o.fields for o in owners))
         cls.declaration = Declaration(
             name=name,
+            section=section,
             singular=singular,
             about=(cls.__doc__ or "").strip().split("\n")[0],
             path=path,
@@ -184,11 +224,32 @@ class Resource(Record):
             operations=frozenset(operations),
             fields=fields,
             rules=rules,
-            filters=by_field + filters,
+            filters=_filters_of(fields) + filters,
             searchable=searchable,
             parent=parent,
             echo_create=echo_create,
             echo_update=echo_update,
             record=cls,
             sortable=tuple(f.name for f in fields.values() if f.sortable and sorted_lists),
+            natural_keys=natural_keys,
+            found_by=found_by,
+            aliases={n: SHARED_ALIASES.get(n, ()) + aliases.get(n, ()) for n in fields},
+            owners=tuple(_settled(each, fields) for each in owners),
+            view=view or f"stg_{name}",
+            sandbox_count=sandbox_count,
         )
+
+
+def _check_names(resource: str, fields: Mapping[str, Field], *groups: Iterable[str]) -> None:
+    for name in {name for group in groups for name in group} - fields.keys():
+        raise UnknownName(f"field of {resource}", name, fields)
+
+
+def _filters_of(fields: Mapping[str, Field]) -> tuple[Filter, ...]:
+    return tuple(Filter(f.name, f.kind, f.values) for f in fields.values() if f.filterable)
+
+
+def _settled(owner: Owner, fields: Mapping[str, Field]) -> Owner:
+    """The owner with the fields that tell of them: all personal ones where the page names none."""
+    personal = tuple(f.name for f in fields.values() if f.personal is not None)
+    return replace(owner, fields=owner.fields or personal)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from connector.catalog import CATALOG
+from connector.catalog.field import Owner
 from connector.catalog.resource import Declaration
 from connector.catalog.value import MARK, VALUE_ERASED, is_redacted
 from connector.engine.push_commands import Move
@@ -24,7 +25,6 @@ from connector.ledger import journal_writes as writes
 from connector.ledger.journal_reads import Key
 from connector.ledger.journal_writes import Stamp
 from connector.ledger.migrations import OPEN
-from connector.suppression.owners import Group
 from connector.suppression.person import (
     Mention,
     Person,
@@ -85,9 +85,9 @@ class _Row:
     bodies: dict[int, Any] = field(default_factory=dict)
     before: dict[str, Any] = field(default_factory=dict)
 
-    def groups(self, person: Person) -> tuple[Group, ...]:
+    def groups(self, person: Person) -> tuple[Owner, ...]:
         """The groups of fields that tell of the person in any of it."""
-        found: dict[Group, None] = {}
+        found: dict[Owner, None] = {}
         for values in self.mappings():
             asked = {"id": self.record_id, **values}
             found |= dict.fromkeys(owned(self.declaration.name, asked, person))
@@ -169,7 +169,7 @@ class _Left:
     before: dict[str, Any]
 
     @classmethod
-    def of(cls, row: _Row, groups: tuple[Group, ...], person: Person) -> Self:
+    def of(cls, row: _Row, groups: tuple[Owner, ...], person: Person) -> Self:
         """What remains of the row without these groups of fields."""
 
         def left(values: Any) -> Any:
@@ -192,7 +192,7 @@ class _Left:
         task = self.task or {}
         return any(is_redacted(task.get(name)) for name in ("fields", "afterwards"))
 
-    def mentions(self, row: _Row, groups: tuple[Group, ...]) -> Iterator[Mention]:
+    def mentions(self, row: _Row, groups: tuple[Owner, ...]) -> Iterator[Mention]:
         """The texts that change in a row that is not the person's own."""
         key = _shown(row.key)
         if row.task is not None and self.task is not None:

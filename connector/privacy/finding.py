@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from connector.catalog import CATALOG
+from connector.catalog import CATALOG, owners_of
+from connector.catalog.field import Owner
 from connector.errors import Misused
 from connector.privacy.marks import is_theirs, name_of, only_theirs, text_of, turned
 from connector.settings.model import Settings
 from connector.suppression.identifiers import normal
-from connector.suppression.owners import Group, groups_of
 from connector.suppression.person import TEXT_CHARACTERS_MIN, Person
 from connector.warehouse.duckdb_file import opened
 from connector.warehouse.persons import Met, alike, met
@@ -41,9 +41,9 @@ class _Marks:
     names: set[str] = field(default_factory=set)
     addresses: set[str] = field(default_factory=set)
 
-    def add(self, resource: str, record: Mapping[str, Any], group: Group) -> None:
+    def add(self, resource: str, record: Mapping[str, Any], group: Owner) -> None:
         """Take in what a group of a record's fields shows of its person."""
-        for each in groups_of(resource) if group.ids == ("id",) else (group,):
+        for each in owners_of(resource) if group.ids == ("id",) else (group,):
             self.emails |= {normal("email", text_of(record.get(name))) for name in each.emails}
             self.numbers |= {text_of(record.get(name)).lower() for name in each.phones}
             self.names |= {name_of(record, parts) for parts in each.names} - {""}
@@ -162,7 +162,7 @@ def _id(each: Met) -> str:
     return normal("id", text_of(each.record.get("id")))
 
 
-def _shows(group: Group) -> bool:
+def _shows(group: Owner) -> bool:
     """Whether the group shows by what its person is known."""
     return bool(group.emails or group.phones or group.ids == ("id",))
 

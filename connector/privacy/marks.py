@@ -13,13 +13,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
-from connector.catalog import CATALOG
+from connector.catalog import CATALOG, owners_of
+from connector.catalog.field import Owner
 from connector.catalog.value import MARK, Kind
 from connector.ledger.journal_persons import everything_kept
 from connector.ledger.ledger import Ledger
 from connector.settings.model import Settings
 from connector.suppression.identifiers import normal
-from connector.suppression.owners import Group, groups_of
 from connector.suppression.person import Person, owned
 
 Record = tuple[str, Mapping[str, Any]]
@@ -49,7 +49,7 @@ def only_theirs(
 
 
 def is_theirs(
-    group: Group, record: Mapping[str, Any], person: Person, names: Collection[str]
+    group: Owner, record: Mapping[str, Any], person: Person, names: Collection[str]
 ) -> bool:
     """Whether a group of fields that has an id or an address of the person tells of them. A
     contact with their address and another name is somebody else, and so is whoever has a record
@@ -100,7 +100,7 @@ def _had(
     if any(group.is_whole for group in theirs):
         return Person()
     fields = {name for group in theirs for name in group.fields}
-    others = [group for group in groups_of(resource) if group not in theirs]
+    others = [group for group in owners_of(resource) if group not in theirs]
     shown = [
         text_of(record.get(name)) for each in others for name in each.phones if name not in fields
     ]

@@ -16,7 +16,6 @@ from connector.errors import Misused, SettingsError, UnknownName
 from connector.privacy.erase import Erased, erase_all
 from connector.privacy.finding import seed_of
 from connector.settings.model import Settings
-from connector.suppression.owners import GROUPS
 from connector.warehouse.duckdb_file import opened
 from connector.warehouse.persons import overdue
 from connector.warehouse.warehouse import Warehouse
@@ -80,9 +79,12 @@ def read_rules(written: Mapping[str, str], origin: str) -> tuple[Rule, ...]:
     """The rules as they are written, in the API's order. Raises `SettingsError` or `UnknownName`,
     both of which say what is allowed.
     """
+    peopled = [each.name for each in CATALOG.values() if each.owners]
     for name in written:
-        if name not in GROUPS:
-            raise UnknownName(f"resource with people in it, of retention in {origin}", name, GROUPS)
+        if name not in peopled:
+            raise UnknownName(
+                f"resource with people in it, of retention in {origin}", name, peopled
+            )
     return tuple(_read(name, written[name], origin) for name in CATALOG if name in written)
 
 

@@ -16,6 +16,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
+from connector.catalog import CATALOG, REFERRED_FIRST
 from connector.client.client import Client
 from connector.engine.push_plan import Terms
 from connector.engine.push_states import Foreseen
@@ -33,7 +34,7 @@ from connector.settings.model import Settings
 from connector.spreadsheet.report import RowResult, Summary, report_path, write_report
 from connector.system.spill_file import Mapped
 
-ORDER = ("companies", "jobs", "candidates", "leads", "bookings", "content_items")
+ORDER = tuple(name for name in REFERRED_FIRST if "create" in CATALOG[name].operations)
 """In which order files are pushed that are given together: those first that others refer to."""
 
 PULL_LOOK_SECONDS = 1.0

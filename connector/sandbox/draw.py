@@ -6,6 +6,7 @@ This module knows no resource's fields; `records.py` does.
 from __future__ import annotations
 
 import random as chance
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -89,10 +90,8 @@ class Agency:
     """What later records may refer to: ids, and what must agree with them."""
 
     anchor: datetime
-    companies: list[str] = field(default_factory=list)
+    ids: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     jobs: list[tuple[str, str | None]] = field(default_factory=list)
-    candidates: list[str] = field(default_factory=list)
-    leads: list[str] = field(default_factory=list)
     types: list[tuple[str, list[dict[str, Any]]]] = field(default_factory=list)
     emails: list[str] = field(default_factory=list)
 

@@ -1,7 +1,8 @@
 """One made-up record of each resource, as it is stored: believable, awkward, and consistent.
 
-Each function takes the draw, the agency so far, the record's number and its two moments, and
-returns the record with its content type's id, if it has one. How many there are and when they
+Each maker takes the draw, the agency so far, the record's number and its two moments, and returns
+the record with its content type's id, if it has one. A field that no maker knows, and all of a
+resource without a maker, is made up from its declaration. How many records there are and when they
 were made is `seed.py`'s.
 """
 
@@ -10,9 +11,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, timedelta
+from random import Random
 from typing import Any
 
+from connector.catalog import REFERENCES
 from connector.catalog.content import ContentTypeField
+from connector.catalog.field import Field
+from connector.catalog.resource import Declaration
+from connector.catalog.value import Kind
 from connector.sandbox import vocabulary as words
 from connector.sandbox.draw import HANDLES, LEAD_STATUSES, USERS, Agency, Draw
 from connector.sandbox.shelf import Stored
@@ -63,12 +69,12 @@ def company(draw: Draw, agency: Agency, number: int, created: datetime, updated:
         "tags": draw.maybe(0.5, draw.one(words.TAGS)),
         "account_manager_id": draw.maybe(0.8, draw.one(USERS)),
     }
-    agency.companies.append(record["id"])
     return record, None
 
 
 def job(draw: Draw, agency: Agency, number: int, created: datetime, updated: datetime) -> Made:
     """A vacancy, of a company where there is one."""
+    companies = agency.ids["companies"]
     title = draw.one(words.RANKS) + draw.one(words.ROLES)
     status = draw.one(words.JOB_STATUSES)
     record = {
@@ -100,7 +106,7 @@ def job(draw: Draw, agency: Agency, number: int, created: datetime, updated: dat
         "published_at": None if status == "draft" else created,
         "allow_applications": draw.maybe(0.9, draw.yes(0.8)),
         "enable_public_page": draw.maybe(0.9, draw.yes(0.7)),
-        "company_id": draw.one(agency.companies) if agency.companies and draw.yes(0.96) else None,
+        "company_id": draw.one(companies) if companies and draw.yes(0.96) else None,
         "assigned_to": draw.maybe(0.85, draw.one(USERS)),
         "application_email": draw.maybe(0.3, f"apply+{number}@example.com"),
         "application_url": draw.maybe(0.2, f"https://jobs.example.com/{number}/apply"),
@@ -154,7 +160,6 @@ def candidate(
         "internal_notes": draw.text(),
         "assigned_to": draw.maybe(0.8, draw.one(USERS)),
     }
-    agency.candidates.append(record["id"])
     return record, None
 
 
@@ -252,17 +257,17 @@ def lead(draw: Draw, agency: Agency, number: int, created: datetime, updated: da
         "assigned_to": draw.maybe(0.8, draw.one(USERS)),
         "last_contacted_at": draw.maybe(0.6, created + (updated - created) / 2),
     }
-    agency.leads.append(record["id"])
     return record, None
 
 
 def booking(draw: Draw, agency: Agency, number: int, created: datetime, updated: datetime) -> Made:
     """An event; interviews, contracts and placements have all three relations or are not made."""
+    companies, candidates, leads = (agency.ids[n] for n in ("companies", "candidates", "leads"))
     kind = draw.one(words.BOOKING_TYPES)
     job_id, company_id = draw.one(agency.jobs) if agency.jobs else (None, None)
-    if company_id is None and agency.companies:
-        company_id = draw.one(agency.companies)
-    candidate_id = draw.one(agency.candidates) if agency.candidates else None
+    if company_id is None and companies:
+        company_id = draw.one(companies)
+    candidate_id = draw.one(candidates) if candidates else None
     is_placed = kind in ("interview", "contract", "permanent")
     if is_placed and None in (job_id, company_id, candidate_id):
         kind, is_placed = "internal", False
@@ -272,13 +277,14 @@ def booking(draw: Draw, agency: Agency, number: int, created: datetime, updated:
     status = draw.one(words.PAST_STATUSES if is_over else words.COMING_STATUSES)
     record = {
         **dates(draw, created, updated),
+        **dict.fromkeys(_OF_KINDS),
         "booking_type": kind,
         "title": draw.maybe(0.9, f"{kind.replace('_', ' ').title()}: {draw.one(words.ROLES)}"),
         "description": draw.text(),
         "candidate_id": candidate_id if is_placed else None,
         "job_id": job_id if is_placed else None,
         "company_id": company_id if is_placed or kind == "site_visit" else None,
-        "lead_id": draw.one(agency.leads) if agency.leads and kind == "consultation" else None,
+        "lead_id": draw.one(leads) if leads and kind == "consultation" else None,
         "start_datetime": start,
         "all_day": draw.maybe(0.7, kind == "site_visit"),
         "payment_terms": draw.maybe(0.3, draw.one(words.PAYMENT_TERMS)),
@@ -295,6 +301,21 @@ def booking(draw: Draw, agency: Agency, number: int, created: datetime, updated:
         **_details(draw, kind, start),
     }
     return record, None
+
+
+_OF_KINDS = (
+    *(
+        "end_datetime",
+        "interview_type",
+        "interview_location",
+        "interview_panel",
+        "meeting_platform",
+    ),
+    *("meeting_link", "meeting_id", "meeting_password", "meeting_join_url", "contract_type"),
+    *("day_rate", "contract_value", "contract_notes", "ir35_status", "notice_period_days"),
+    *("offer_accepted_date", "annual_salary", "placement_fee", "probation_period_months"),
+)
+"""The fields that a booking has for being of some kind; of the others it is null."""
 
 
 def _details(draw: Draw, kind: str, start: datetime) -> Stored:
@@ -432,4 +453,75 @@ _VALUES: Mapping[str, Callable[[Draw], Any]] = {
     "url": lambda draw: "https://example.com/a?b=c&d=é",
     "email": lambda draw: f"writer{draw.whole(1, 99)}@example.com",
     "phone": lambda draw: draw.phone(),
+}
+
+
+# -- Anything declared -----------------------------------------------------------------------------
+
+
+_MAKERS: Mapping[str, Callable[[Draw, Agency, int, datetime, datetime], Made]] = {
+    "companies": company,
+    "jobs": job,
+    "candidates": candidate,
+    "leads": lead,
+    "bookings": booking,
+    "content_types": content_type,
+    "content_items": content_item,
+}
+
+
+def made(
+    resource: Declaration,
+    draw: Draw,
+    agency: Agency,
+    number: int,
+    moments: tuple[datetime, datetime],
+) -> Made:
+    """One record of any resource, with every field that is not computed."""
+    if maker := _MAKERS.get(resource.name):
+        record, parent = maker(draw, agency, number, *moments)
+    else:
+        record, parent = dates(draw, *moments), None
+    for each in resource.fields.values():
+        if each.name not in record and not each.is_computed:
+            # Its own chance, so that a new field changes no other value of the agency.
+            chance = Random(f"{each.name} {record['id']}")  # noqa: S311  # made-up values
+            record[each.name] = _declared(each, Draw(chance), agency, moments[0])
+    agency.ids[resource.name].append(record["id"])
+    return record, parent
+
+
+def _declared(declared: Field, draw: Draw, agency: Agency, created: datetime) -> Any:
+    """A value for a field, by what is declared of it alone."""
+    if declared.nullable and draw.yes(0.2):
+        return None
+    if declared.values:
+        return draw.one(declared.values)
+    if declared.name in REFERENCES:
+        known = agency.ids[REFERENCES[declared.name]]
+        return draw.one(known) if known else None
+    if declared.kind is Kind.UUID:
+        return draw.one(USERS)
+    if declared.format is not None:
+        return _BY_FORMAT[declared.format](draw)
+    return _BY_KIND[declared.kind](draw, created)
+
+
+_BY_FORMAT: Mapping[str, Callable[[Draw], str]] = {
+    "email": lambda draw: f"{draw.one(words.MAIL_BOXES)}@{draw.one(words.MAIL_DOMAINS)}",
+    "url": lambda draw: f"https://{draw.one(words.MAIL_DOMAINS)}/{draw.whole(1, 9999)}",
+    "currency": lambda draw: draw.one(words.CURRENCIES),
+    "timezone": lambda draw: draw.one(words.TIMEZONES),
+    "json": lambda draw: json.dumps({"size": draw.whole(1, 9)}),
+}
+
+_BY_KIND: Mapping[Kind, Callable[[Draw, datetime], Any]] = {
+    Kind.STRING: lambda draw, _: draw.one(words.SENTENCES),
+    Kind.NUMBER: lambda draw, _: draw.whole(0, 4000) / 4,
+    Kind.INTEGER: lambda draw, _: draw.whole(0, 400),
+    Kind.BOOL: lambda draw, _: draw.yes(),
+    Kind.DATE: lambda draw, created: draw.day(created, -100, 100),
+    Kind.DATETIME: lambda draw, created: created + timedelta(minutes=15 * draw.whole(-900, 900)),
+    Kind.PARTS: lambda _draw, _: [],
+    Kind.VALUES: lambda _draw, _: {},
 }

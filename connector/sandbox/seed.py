@@ -12,31 +12,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import MappingProxyType
 
-from connector.catalog import CATALOG
+from connector.catalog import CATALOG, REFERRED_FIRST
 from connector.errors import SettingsError, UnknownName
 from connector.sandbox.direct import DirectStore
 from connector.sandbox.draw import Agency, Draw
-from connector.sandbox.records import (
-    booking,
-    candidate,
-    company,
-    content_item,
-    content_type,
-    job,
-    lead,
-)
+from connector.sandbox.records import made
 from connector.sandbox.shelf import Stored
 
 COUNTS_DEFAULT: Mapping[str, int] = MappingProxyType(
-    {
-        "jobs": 200,
-        "candidates": 1500,
-        "companies": 80,
-        "bookings": 500,
-        "leads": 300,
-        "content_types": 4,
-        "content_items": 80,
-    }
+    {name: each.sandbox_count for name, each in CATALOG.items()}
 )
 """The agency that the command makes up when it is told no numbers."""
 
@@ -69,8 +53,8 @@ def seed_store(store: DirectStore, counts: Mapping[str, int], *, seed: int) -> N
     draw = Draw(random.Random(seed))  # noqa: S311  # made-up people are no secrets
     anchor = _anchor(store.clock())
     agency = Agency(anchor)
-    for name, made in _resources(draw, agency, counts, anchor):
-        store.load(name, made)
+    for name, records in _resources(draw, agency, counts, anchor):
+        store.load(name, records)
 
 
 def _anchor(now: datetime) -> datetime:
@@ -82,17 +66,9 @@ def _resources(
     draw: Draw, agency: Agency, counts: Mapping[str, int], anchor: datetime
 ) -> Iterator[tuple[str, Iterator[tuple[Stored, str | None]]]]:
     """Each resource with its records, after those that it refers to."""
-    for name, make in (
-        ("companies", company),
-        ("jobs", job),
-        ("candidates", candidate),
-        ("leads", lead),
-        ("bookings", booking),
-        ("content_types", content_type),
-        ("content_items", content_item),
-    ):
+    for name in REFERRED_FIRST:
         moments = _moments(draw, counts.get(name, 0), anchor)
-        yield name, (make(draw, agency, i, *each) for i, each in enumerate(moments))
+        yield name, (made(CATALOG[name], draw, agency, i, e) for i, e in enumerate(moments))
 
 
 def _moments(draw: Draw, count: int, anchor: datetime) -> Sequence[Moments]:

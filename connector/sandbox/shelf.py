@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
-from connector.catalog import CATALOG
+from connector.catalog import references
 from connector.catalog.resource import Declaration
 from connector.catalog.value import Kind
 from connector.sandbox.behaviour import Behaviours
@@ -51,16 +51,6 @@ class Where:
         return Where(joined, self.parameters + parameters)
 
 
-def relations(declaration: Declaration) -> dict[str, str]:
-    """The fields that hold another resource's id, each with that resource's name.
-
-    A field is one when its name is a resource's singular and `_id`; users have no endpoint, so
-    `assigned_to` is none.
-    """
-    targets = {f"{each.singular}_id": name for name, each in CATALOG.items()}
-    return {name: targets[name] for name in declaration.fields if name in targets}
-
-
 class Shelf:
     """The two tables of one resource; every method works within the caller's transaction."""
 
@@ -68,14 +58,14 @@ class Shelf:
         self._connection = connection
         self._declaration = declaration
         self._table = declaration.name
-        related = relations(declaration)
+        related = references(declaration)
         self._columns = tuple(
             each.name
             for each in declaration.fields.values()
             if (each.listed or each.sortable or each.filterable or each.name in related)
             and each.name != "id"
             # What is computed for each answer is not kept.
-            and not (each.kind is Kind.INTEGER and not each.create.accepted)
+            and not each.is_computed
         )
         self._related = tuple(related)
 

@@ -16,12 +16,13 @@ from typing import Any, Literal
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from connector.catalog import references
 from connector.catalog.field import AcceptedWhen, AtLeastOneOf, Field, Input, RequiredWhen
 from connector.catalog.resource import Declaration
 from connector.catalog.value import Kind, read_datetime
 from connector.sandbox.behaviour import Behaviours
 from connector.sandbox.exchange import Body, invalid
-from connector.sandbox.shelf import Stored, keep, read_date, relations, truncate
+from connector.sandbox.shelf import Stored, keep, read_date, truncate
 
 Messages = dict[str, list[str]]
 Exists = Callable[[str, str], bool]
@@ -66,7 +67,7 @@ def check_body(
     else:
         _check_companions(declaration, values, stored or {}, behaviours, errors)
     if behaviours.references == "checked":
-        for name, target in relations(declaration).items():
+        for name, target in references(declaration).items():
             if values.get(name) is not None and not exists(target, values[name]):
                 errors[name] = [f"is no record of {target}"]
     if errors:

@@ -30,6 +30,7 @@ LAST_NAMES = (
 )
 # What stands in an address where a name has no letters of the Latin alphabet.
 FOREIGN_NAME = "guest"
+MAIL_BOXES = ("office", "hello", "Someone.Else", "o'brien", "first+last")
 MAIL_DOMAINS = ("example.com", "example.org", "example.net", "mail.example", "post.example.co")
 CITIES = (
     *("London", "Manchester", "Bristol", "Leeds", "Glasgow", "Belfast", "Cardiff", "Edinburgh"),

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from connector.catalog.field import AtLeastOneOf
-from connector.catalog.resource import Declaration
 from connector.errors import Misused, UnknownName
 from connector.spreadsheet.cells import AS_WRITTEN, CellOptions, reader
-from connector.spreadsheet.columns import ALIASES, ALIKE_MIN, HINTS, likeness, plain, words
+from connector.spreadsheet.columns import ALIKE_MIN, HINTS, likeness, plain, words
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.row import Unreadable
 from connector.spreadsheet.target_columns import PushTarget, TargetColumn
@@ -161,16 +160,9 @@ def _names(target: PushTarget) -> dict[str, TargetColumn]:
 def _aliases(target: PushTarget) -> dict[str, TargetColumn]:
     found: dict[str, TargetColumn] = {}
     for column in target.columns:
-        for alias in aliases_of(target.resource, column):
+        for alias in column.aliases:
             found.setdefault(plain(alias), column)
     return found
-
-
-def aliases_of(resource: Declaration, column: TargetColumn) -> tuple[str, ...]:
-    """The other headings under which the column is known."""
-    if column.is_content:
-        return ()
-    return ALIASES.get(column.name, ()) + ALIASES.get(f"{resource.name}.{column.name}", ())
 
 
 def _column_named(target: PushTarget, name: str, heading: str) -> TargetColumn:
@@ -273,7 +265,7 @@ def _suggestions(heading: str, target: PushTarget) -> Iterator[tuple[str, str]]:
             yield name, reason
     scored = []
     for column in target.columns:
-        for name in (column.name, *column.labels, *aliases_of(target.resource, column)):
+        for name in (column.name, *column.labels, *column.aliases):
             score = likeness(wanted, plain(name))
             if score >= ALIKE_MIN:
                 scored.append((-score, column.name, f"it is spelt almost like {name!r}"))

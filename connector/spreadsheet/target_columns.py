@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, get_args
 
-from connector.catalog import CATALOG, declaration
+from connector.catalog import CATALOG, REFERENCES, declaration
 from connector.catalog.content import ContentTypeField
 from connector.catalog.field import OPTIONAL, REFUSED, Field, Format, Input
 from connector.catalog.resource import Declaration
@@ -55,7 +55,7 @@ class Lookups(Protocol):
         """For each tuple of values, the ids of the live records whose `fields` have them, some at
         least where they are very many.
 
-        Values are as a body has them, and texts are compared as `identity.folded` gives them.
+        Values are as a body has them, and texts are compared as `folded` gives them.
         `parent` is the slug or id of a content type.
         """
 
@@ -70,37 +70,13 @@ class Lookups(Protocol):
 
 
 # -- Identity --------------------------------------------------------------------------------------
-# What tells one record from another: the natural keys of each resource, and when two values of
-# one are the same.
-#
-# The API says nothing of uniqueness (API 2, end), so these keys are the connector's own choice: two
-# records that share one are taken for one thing, and a person is asked.
-
-
-NATURAL_KEYS: Mapping[str, tuple[tuple[str, ...], ...]] = {
-    "jobs": (("reference_code",), ("title", "company_id")),
-    "candidates": (("email",),),
-    "companies": (("email",), ("name",)),
-    "bookings": (("booking_type", "start_datetime", "candidate_id"),),
-    "leads": (("email",),),
-    "content_items": (("slug",), ("title",)),
-}
-"""By resource, sets of fields of which the first that has all its values identifies a record."""
-
-FOUND_BY: Mapping[str, tuple[str, ...]] = {
-    "jobs": ("reference_code", "title"),
-    "candidates": ("email",),
-    "companies": ("name", "email"),
-    "leads": ("email",),
-}
-"""By resource, the fields by which other resources may refer to its records in place of an id;
-the one that people know best comes first.
-"""
+# What tells one record from another, and when two values of one are the same. Two records that
+# share a natural key are taken for one thing, and a person is asked.
 
 
 def natural_key(resource: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """The values that identify the record, by field; empty where no key has all of its values."""
-    for fields in NATURAL_KEYS.get(resource, ()):
+    for fields in CATALOG[resource].natural_keys:
         key: dict[str, Any] = {}
         for name in fields:
             value = values.get(name)
@@ -156,8 +132,9 @@ class TargetColumn:
 
     `name` is its name as a heading. `key` says where the value goes: the field's name in the
     body, with `fields.` before it where it is a content type's. `labels` are other names under
-    which people know it. `many` says that a cell holds several values. `keeps_digits` says that
-    leading zeros and a plus belong to the value: telephone numbers and codes.
+    which people know it in this workspace, `aliases` those that they use everywhere. `many` says
+    that a cell holds several values. `keeps_digits` says that leading zeros and a plus belong to
+    the value: telephone numbers and codes.
     """
 
     name: str
@@ -167,6 +144,7 @@ class TargetColumn:
     update: Input
     reference: Reference | None = None
     labels: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
     many: bool = False
     keeps_digits: bool = False
 
@@ -196,14 +174,6 @@ class TargetColumn:
         return tuple(value for value in known if value in wanted)
 
 
-TARGETS = {f"{each.singular}_id": name for name, each in CATALOG.items()}
-"""The fields that hold the id of a record, each with that record's resource.
-
-A field is one when its name is a resource's singular and `_id`; users and lead statuses have no
-endpoint, so `assigned_to` and `lead_status_id` are none.
-"""
-
-
 def target_columns(
     declaration: Declaration, mode: Mode, content_fields: Sequence[ContentTypeField] = ()
 ) -> tuple[TargetColumn, ...]:
@@ -214,14 +184,15 @@ def target_columns(
     """
     made: list[TargetColumn] = []
     if mode in ("update", "convert"):
-        made.append(TargetColumn("id", "id", declaration.fields["id"], REFUSED, REFUSED))
+        identity, aliases = declaration.fields["id"], declaration.aliases["id"]
+        made.append(TargetColumn("id", "id", identity, REFUSED, REFUSED, aliases=aliases))
     if mode == "convert":
-        made += [_plain(f) for f in declaration.fields.values() if f.name == "email"]
+        made += [_plain(declaration, f) for f in declaration.fields.values() if f.name == "email"]
         return tuple(made)
     for each in declaration.fields.values():
         is_taken = each.update.accepted or (mode != "update" and each.create.accepted)
         if is_taken and each.kind not in (Kind.VALUES, Kind.PARTS):
-            made.append(_plain(each))
+            made.append(_plain(declaration, each))
             made += _by_other_names(declaration, each)
     taken = {each.name for each in made}
     made += [_of_content(each, taken) for each in content_fields if each.field_key]
@@ -232,8 +203,8 @@ def target_columns(
 _KEEPING_WORDS = frozenset(("phone", "mobile", "code", "postcode", "number"))
 
 
-def _plain(field: Field) -> TargetColumn:
-    target = TARGETS.get(field.name)
+def _plain(declaration: Declaration, field: Field) -> TargetColumn:
+    target = REFERENCES.get(field.name)
     return TargetColumn(
         name=field.name,
         key=field.name,
@@ -241,21 +212,28 @@ def _plain(field: Field) -> TargetColumn:
         create=field.create,
         update=field.update,
         reference=None if target is None else Reference(target),
+        aliases=declaration.aliases[field.name],
         keeps_digits=field.kind is Kind.STRING and field.name.split("_")[-1] in _KEEPING_WORDS,
     )
 
 
 def _by_other_names(declaration: Declaration, field: Field) -> Iterator[TargetColumn]:
     """Other columns for a reference: the singular, and a field that people know it by."""
-    target = TARGETS.get(field.name)
+    target = REFERENCES.get(field.name)
     if target is None:
         return
-    for by in FOUND_BY[target]:
+    for by, aliases in CATALOG[target].found_by.items():
         column = f"{CATALOG[target].singular}_{by}"
         # A field of that very name is the resource's own: a lead's `company_name` is no reference.
         if column not in declaration.fields:
             yield TargetColumn(
-                column, field.name, field, field.create, field.update, Reference(target, by)
+                column,
+                field.name,
+                field,
+                field.create,
+                field.update,
+                reference=Reference(target, by),
+                aliases=aliases,
             )
 
 

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote
 
+from connector.catalog import owners_of
 from connector.catalog.resource import Declaration, Resource
 from connector.catalog.value import MARK
 from connector.errors import LedgerDamaged, WarehouseError
 from connector.suppression.identifiers import Kind, normal, read_key, replaced, token
-from connector.suppression.owners import groups_of
 from connector.suppression.person import Person, owned, reduced
 
 _BUSY_SECONDS = 10.0
@@ -74,7 +74,7 @@ class Suppressed:
         desk, and its number, after a person who was erased keeps it.
         """
         theirs = owned(resource, values, self)
-        others = [group for group in groups_of(resource) if group not in theirs]
+        others = [group for group in owners_of(resource) if group not in theirs]
         shown = [values.get(name) for group in others for name in group.phones]
         tokens = {token(self.key, "phone", each) for each in shown if isinstance(each, str)}
         return replace(self, tokens=self.tokens - tokens) if tokens & self.tokens else self

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, Self
 
-from connector.catalog.field import Field
+from connector.catalog import owners_of
+from connector.catalog.field import Field, Owner
 from connector.catalog.resource import Declaration
 from connector.catalog.value import MARK
 from connector.catalog.value import Kind as Kinds
 from connector.suppression.identifiers import Kind, is_same_number, normal, replaced
-from connector.suppression.owners import Group, groups_of
 
 TEXT_CHARACTERS_MIN = 5
 """A name or an address that is shorter than this is looked for in no text: it would be found
@@ -185,7 +185,7 @@ class Who(Protocol):
         """The text with `MARK` wherever they are named in it."""
 
 
-def is_of(group: Group, values: Mapping[str, Any], who: Who) -> bool:
+def is_of(group: Owner, values: Mapping[str, Any], who: Who) -> bool:
     """Whether the group's fields in these values tell of them: by an id or an address. A number
     alone says nothing: many people have one switchboard, and numbers are given to somebody else.
     """
@@ -197,9 +197,9 @@ def is_of(group: Group, values: Mapping[str, Any], who: Who) -> bool:
     )
 
 
-def owned(resource: str, values: Mapping[str, Any], who: Who) -> tuple[Group, ...]:
+def owned(resource: str, values: Mapping[str, Any], who: Who) -> tuple[Owner, ...]:
     """The groups of a record that tell of them; none where no field does."""
-    return tuple(group for group in groups_of(resource) if is_of(group, values, who))
+    return tuple(group for group in owners_of(resource) if is_of(group, values, who))
 
 
 def reduced(declaration: Declaration, values: Mapping[str, Any], who: Who) -> dict[str, Any]:
@@ -211,7 +211,7 @@ def reduced(declaration: Declaration, values: Mapping[str, Any], who: Who) -> di
 
 
 def without_groups(
-    declaration: Declaration, values: Mapping[str, Any], groups: tuple[Group, ...], who: Who
+    declaration: Declaration, values: Mapping[str, Any], groups: tuple[Owner, ...], who: Who
 ) -> dict[str, Any]:
     """What remains of a record without the fields of these groups. Of a record that is somebody
     else's only prose is scrubbed: no other field of it is about them, whatever it reads like.
@@ -228,7 +228,7 @@ def without_groups(
 
 
 def marked_groups(
-    declaration: Declaration, values: Mapping[str, Any], groups: tuple[Group, ...], who: Who
+    declaration: Declaration, values: Mapping[str, Any], groups: tuple[Owner, ...], who: Who
 ) -> dict[str, Any]:
     """A record without the values of these groups' fields: `MARK` replaces each that had one, so
     that a removed value differs from an empty one.
@@ -242,7 +242,7 @@ def marked_groups(
 
 
 def changed_elsewhere(
-    before: Mapping[str, Any], left: Mapping[str, Any], groups: tuple[Group, ...]
+    before: Mapping[str, Any], left: Mapping[str, Any], groups: tuple[Owner, ...]
 ) -> tuple[str, ...]:
     """The fields that a reduction changed in a record that is not the person's own."""
     if is_own(groups):
@@ -250,7 +250,7 @@ def changed_elsewhere(
     return tuple(name for name in before if name not in left or left[name] != before[name])
 
 
-def is_own(groups: tuple[Group, ...]) -> bool:
+def is_own(groups: tuple[Owner, ...]) -> bool:
     """Whether a record with these groups of fields is the person, rather than refers to them."""
     return any(group.ids == ("id",) for group in groups)
 

@@ -12,7 +12,6 @@ from connector.catalog.content import ContentTypeField
 from connector.catalog.field import Field, Personal
 from connector.privacy.retention import read_rules
 from connector.settings.model import load_settings
-from connector.suppression.owners import GROUPS
 from tests.house.tree import ROOT
 
 PAGE = ROOT / "docs" / "PERSONAL_DATA.md"
@@ -39,10 +38,10 @@ def owners() -> Iterator[str]:
     """The table of owners: a row for each group of fields."""
     yield "| Resource | Whose | Known by | Fields |"
     yield "|---|---|---|---|"
-    for name, groups in GROUPS.items():
-        for group in groups:
+    for name, resource in CATALOG.items():
+        for group in resource.owners:
             known = ", ".join(f"`{each}`" for each in (*group.ids, *group.emails))
-            personal = [f.name for f in CATALOG[name].fields.values() if f.personal is not None]
+            personal = [f.name for f in resource.fields.values() if f.personal is not None]
             is_all = set(personal) == set(group.fields)
             fields = "all personal fields" if is_all else ", ".join(f"`{e}`" for e in group.fields)
             yield f"| `{name}` | {group.about} | {known} | {fields} |"

@@ -20,7 +20,6 @@ from connector.suppression.identifiers import (
     token,
 )
 from connector.suppression.listed import Suppressed
-from connector.suppression.owners import GROUPS
 from connector.suppression.person import Person, reduced
 
 ANN = Person(
@@ -130,10 +129,10 @@ def test_every_personal_field_has_an_owner() -> None:
     """
     for resource in CATALOG.values():
         personal = {each.name for each in resource.fields.values() if each.personal is not None}
-        owned = {name for group in GROUPS.get(resource.name, ()) for name in group.fields}
+        owned = {name for group in resource.owners for name in group.fields}
         if resource.name not in ("jobs", "content_items"):
             assert personal == owned, resource.name
-        for group in GROUPS.get(resource.name, ()):
+        for group in resource.owners:
             known = (
                 *group.ids,
                 *group.emails,

@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from connector.catalog import CATALOG
+from connector.catalog import CATALOG, references
 from connector.catalog.content import ContentTypeField
 from connector.catalog.value import read_datetime
 from connector.sandbox.draw import LEAD_STATUSES, USERS
 from connector.sandbox.seed import seed_store
-from connector.sandbox.shelf import relations
 from connector.sandbox.store import Store
 from connector.sandbox.validation import check_content
 from tests.sandbox.world import Clock
@@ -86,7 +85,7 @@ def test_records_are_as_declared(agency: dict[str, Records], resource: str) -> N
 @pytest.mark.parametrize("resource", CATALOG)
 def test_related_records_exist(agency: dict[str, Records], resource: str) -> None:
     """Every id of another record is one of that resource's; users and lead statuses are few."""
-    related = relations(CATALOG[resource])
+    related = references(CATALOG[resource])
     for name, target in related.items():
         given = {record[name] for record in agency[resource].values()} - {None}
         assert given <= set(agency[target])

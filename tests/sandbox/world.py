@@ -10,12 +10,11 @@ from typing import Any, Literal
 
 import httpx
 
-from connector.catalog import CATALOG
+from connector.catalog import CATALOG, references
 from connector.catalog.resource import Declaration
 from connector.catalog.value import Kind
 from connector.sandbox.draw import LEAD_STATUSES, USERS
 from connector.sandbox.server import Sandbox
-from connector.sandbox.shelf import relations
 from connector.sandbox.store import Store
 
 COUNTS = {
@@ -77,7 +76,7 @@ class World:
     ) -> dict[str, Any]:
         """A valid value for every field that the operation accepts."""
         declaration = CATALOG[resource]
-        related = relations(declaration)
+        related = references(declaration)
         return {
             declared.name: self._related(related[declared.name])
             if declared.name in related

@@ -10,8 +10,8 @@ from connector.catalog import CATALOG
 from connector.engine.push_states import Mode
 from connector.errors import Misused, UnknownName
 from connector.spreadsheet.cells import CellOptions
-from connector.spreadsheet.columns import ALIASES, HINTS, plain
-from connector.spreadsheet.mapping import aliases_of, map_headings, saved_from
+from connector.spreadsheet.columns import HINTS, plain
+from connector.spreadsheet.mapping import map_headings, saved_from
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.target_columns import target_columns
 from tests.spreadsheet.meaning.sheet import aimed, mapped
@@ -167,7 +167,7 @@ def test_every_accepted_field_is_found_by_its_name(resource: str) -> None:
     own = {plain(each.name) for each in made}
     columns: dict[str, set[str]] = {}
     for each in made:
-        for alias in aliases_of(declared, each):
+        for alias in each.aliases:
             columns.setdefault(plain(alias), set()).add(each.name)
 
     # A column's own name goes before an alias, so that there is no doubt about it.
@@ -175,17 +175,15 @@ def test_every_accepted_field_is_found_by_its_name(resource: str) -> None:
     assert len(made) == len({each.name for each in made})
 
 
-def test_aliases_and_hints_name_columns_that_exist() -> None:
-    """No alias or hint is left behind for a field that is not there."""
-    there = {
-        (name, each.name)
-        for name, declared in CATALOG.items()
+def test_hints_name_columns_that_exist() -> None:
+    """No hint is left behind for a field that is not there."""
+    columns = {
+        each.name
+        for declared in CATALOG.values()
         for mode in MODES
         for each in target_columns(declared, mode)
     }
-    columns = {column for _, column in there} | {f"{name}.{column}" for name, column in there}
     hinted = set(chain.from_iterable(names for names, _ in HINTS.values()))
 
-    assert set() == set(ALIASES) - columns
     assert set() == hinted - columns
     assert all(heading == plain(heading) for heading in HINTS)

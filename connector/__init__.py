@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from connector.settings.accounts import configured_accounts as configured_accounts
     from connector.settings.model import Settings as Settings
     from connector.settings.model import load_settings as load_settings
-    from connector.settings.parts import OFF as OFF
+    from connector.settings.values import OFF as OFF
     from connector.spreadsheet.mapping_file import load_map as load_map
     from connector.spreadsheet.problems import PROBLEMS as PROBLEMS
     from connector.warehouse.runs import ResourceRun as ResourceRun
@@ -84,7 +84,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "CATALOG": "catalog",
-    "OFF": "settings.parts",
+    "OFF": "settings.values",
     "ORDER": "pushes.push",
     "PROBLEMS": "spreadsheet.problems",
     "PUSH_OPTIONS": "pushes.options",

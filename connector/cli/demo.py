@@ -28,7 +28,8 @@ from connector.errors import ConnectorError, SettingsError, count_noun
 from connector.report.page import REPORT_FILE, write_report
 from connector.sandbox.draw import LEAD_STATUSES, USERS
 from connector.sandbox.server import KEY_DEFAULT, Sandbox
-from connector.settings.layers import DAGSTER_FOLDER, ENVIRONMENT, SEEDS_FOLDER
+from connector.settings.layers import DAGSTER_FOLDER, SEEDS_FOLDER
+from connector.settings.model import ENVIRONMENT
 from connector.warehouse.query import Answer, query
 from connector.warehouse.runs import Publication, ResourceRun, published_in
 from connector.warehouse.warehouse import Warehouse

@@ -18,7 +18,7 @@ from connector.cli.session import Command, Session
 from connector.engine.quota import shown
 from connector.pulls.advice import explain
 from connector.settings.accounts import UNNAMED, Configured, configured_accounts
-from connector.settings.parts import Age
+from connector.settings.values import Age
 
 
 @click.command(

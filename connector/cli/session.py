@@ -25,7 +25,7 @@ from connector.engine.push_states import Mode
 from connector.errors import ConnectorError
 from connector.pushes.options import PUSH_OPTIONS
 from connector.settings.model import Settings, load_settings
-from connector.settings.parts import Age, read_age
+from connector.settings.values import Age, read_age
 from connector.system.atomic_files import wide
 from connector.system.log import Masked
 

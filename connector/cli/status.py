@@ -22,7 +22,7 @@ from connector.operations.findings import proof_of
 from connector.pulls.advice import explain
 from connector.pulls.outcome import plain
 from connector.settings.model import Settings
-from connector.settings.parts import Age
+from connector.settings.values import Age
 from connector.warehouse.runs import Publication, Run, SharedPublication, published_in
 from connector.warehouse.state import StreamState
 from connector.warehouse.warehouse import LOST, LOST_ACTION, Warehouse

@@ -20,7 +20,7 @@ from connector.pulls.advice import explain
 from connector.pulls.outcome import plain
 from connector.settings.accounts import UNNAMED, Configured, configured_accounts
 from connector.settings.model import Settings
-from connector.settings.parts import Age
+from connector.settings.values import Age
 from connector.warehouse.runs import Run
 from connector.warehouse.warehouse import Warehouse
 

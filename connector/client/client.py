@@ -24,7 +24,8 @@ from connector.client.rate_limiter import Pace, RateHeaders
 from connector.client.request import Request
 from connector.client.sending import Limits, Observer, Sending, Toll, Unobserved, Untolled
 from connector.errors import SettingsError
-from connector.settings.connection import read_address, read_key
+from connector.settings.credentials import read_key
+from connector.settings.values import read_address
 
 if TYPE_CHECKING:
     from connector.client import shapes
@@ -217,6 +218,6 @@ def _address(base_url: str) -> str:
 
 def _key(secret: SecretStr) -> SecretStr:
     try:
-        return read_key(secret.get_secret_value())
+        return SecretStr(read_key(secret.get_secret_value()))
     except ValueError as error:
         raise SettingsError(f"the API key {error}") from None

@@ -16,7 +16,7 @@ from connector.catalog.field import Filter
 from connector.catalog.resource import Declaration, Operation
 from connector.client.answer import as_body
 from connector.errors import Misused, UnknownName
-from connector.settings.connection import API_PATH
+from connector.settings.values import API_PATH
 
 PER_PAGE_MAX = 100
 """The most list items that one request may ask for (API 8.1)."""

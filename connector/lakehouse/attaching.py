@@ -28,7 +28,7 @@ from connector.errors import (
     SettingsError,
 )
 from connector.settings.model import Settings
-from connector.settings.parts import OBJECT_STORAGE
+from connector.settings.values import OBJECT_STORAGE
 from connector.warehouse.duckdb_file import literal
 
 if TYPE_CHECKING:

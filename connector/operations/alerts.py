@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 
 from connector.ledger.alert_states import AlertRecord, Change, MessageRecord
-from connector.settings.parts import Kind
+from connector.settings.values import Kind
 
 # -- Declared --------------------------------------------------------------------------------------
 # Every alert that there is: its kind, what it is about, what it means, and what to do next.

@@ -22,7 +22,7 @@ from connector.errors import NotDelivered
 from connector.ledger.alert_states import MessageRecord
 from connector.operations.alerts import DECLARED
 from connector.settings.model import Settings
-from connector.settings.parts import PORTS, Security, Style
+from connector.settings.values import PORTS, Security, Style
 
 SEND_SECONDS = 10.0
 """How long a sink may take for one message."""

@@ -19,7 +19,7 @@ from connector.ledger.ledger import Ledger, Standing, terms_of
 from connector.operations.alerts import DECLARED, Finding, Seen, Sight, Subject, sentence, told
 from connector.pulls.advice import action_of
 from connector.settings.model import Settings
-from connector.settings.parts import Age
+from connector.settings.values import Age
 from connector.warehouse.runs import Health, Publication, ResourceRun, Run, SharedPublication
 from connector.warehouse.warehouse import Warehouse
 

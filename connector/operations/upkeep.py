@@ -26,7 +26,7 @@ from connector.ledger.sqlite_file import LATEST
 from connector.operations.restore import leftovers
 from connector.privacy.harm import REREAD, counts_of, harmed
 from connector.settings.model import Settings
-from connector.settings.parts import OFF, PORTS
+from connector.settings.values import OFF, PORTS
 from connector.system.atomic_files import wide
 from connector.warehouse.schema import SCHEMA_VERSION
 from connector.warehouse.warehouse import Warehouse

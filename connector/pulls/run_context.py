@@ -21,8 +21,7 @@ from connector.ledger.ledger import Ledger, Spender, terms_of
 from connector.ledger.request_budget import Turn
 from connector.pulls.driver import World
 from connector.pulls.outcome import Tally, Unwatched, Watch
-from connector.settings.model import Settings
-from connector.settings.parts import Connection
+from connector.settings.model import Connection, Settings
 from connector.system.log import new_id
 from connector.warehouse.duckdb_file import make_folder
 from connector.warehouse.runs import Run

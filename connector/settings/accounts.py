@@ -5,13 +5,12 @@ A mistake in the settings of one account keeps no other from being looked at.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from connector.errors import ConnectorError, Misused
-from connector.settings.layers import ENVIRONMENT, Sources, read_config
-from connector.settings.model import Settings, load_settings
+from connector.settings.model import ENVIRONMENT, Settings, account_names, load_settings
 
 UNNAMED = "(unnamed)"
 """How the account without a name is written where each stands by its name."""
@@ -46,21 +45,12 @@ def configured_accounts(environ: Mapping[str, str], cwd: Path) -> tuple[Configur
     Raises `SettingsError` or `UnknownName` where the project file itself cannot be used.
     """
     environ = {name: value for name, value in environ.items() if name != ENVIRONMENT["account"]}
-    return tuple(_accounts(environ, cwd))
-
-
-def _accounts(environ: Mapping[str, str], cwd: Path) -> Iterator[Configured]:
-    sources = Sources({}, environ, cwd)
-    read_config(sources)
-    names = tuple(sources.tables)
-    unnamed = _read(None, environ, cwd)
+    names = account_names(environ, cwd)
+    unnamed, named = _read(None, environ, cwd), [_read(name, environ, cwd) for name in names]
     found = unnamed.settings
     # The project file may choose one of its own accounts where none is said.
-    is_another = found is not None and found.account.value is not None
-    if not names or (found is not None and not is_another and _has_files(found)):
-        yield unnamed
-    for name in names:
-        yield _read(name, environ, cwd)
+    is_there = found is not None and found.account.value is None and _has_files(found)
+    return (unnamed, *named) if is_there or not names else tuple(named)
 
 
 def _read(name: str | None, environ: Mapping[str, str], cwd: Path) -> Configured:

@@ -1,97 +1,34 @@
-"""Where settings come from: flags, the environment, the project file, in that order.
+"""Settings layers: flags, the environment, the project file, in that order.
 
-Here a value is looked for and its origin noted. What a setting means and which values it may have
-is `settings.py`. No key is ever shown.
+A value is looked for here and its origin noted. `model.py` declares the settings, and `values.py`
+says which values they may have. No key is ever shown.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Generic, NoReturn, TypeVar, get_args
+from typing import Any, Generic, NoReturn, TypeVar
 
 from connector.errors import SettingsError, UnknownName
-from connector.settings.connection import shown_address
+from connector.settings.values import shown_address
 
 T = TypeVar("T")
-
-ENVIRONMENT: Mapping[str, str] = {
-    "account": "CONNECTOR_ACCOUNT",
-    "base_url": "CONNECTOR_BASE_URL",
-    "api_key": "CONNECTOR_API_KEY",
-    "api_key_file": "CONNECTOR_API_KEY_FILE",
-    "api_key_keyring": "CONNECTOR_API_KEY_KEYRING",
-    "ca_file": "CONNECTOR_CA_FILE",
-    "proxy": "CONNECTOR_PROXY",
-    "data_dir": "CONNECTOR_DATA_DIR",
-    "log": "CONNECTOR_LOG",
-    "monthly_requests": "CONNECTOR_MONTHLY_REQUESTS",
-    "billing_day": "CONNECTOR_BILLING_DAY",
-    "monthly_reserve_requests": "CONNECTOR_MONTHLY_RESERVE_REQUESTS",
-    "connections": "CONNECTOR_CONNECTIONS",
-    "lateness_seconds": "CONNECTOR_LATENESS_SECONDS",
-    "reserve_requests": "CONNECTOR_RESERVE_REQUESTS",
-    "models": "CONNECTOR_MODELS",
-    "publish_personal": "CONNECTOR_PUBLISH_PERSONAL",
-    "publish_without": "CONNECTOR_PUBLISH_WITHOUT",
-    "publish_hash_key": "CONNECTOR_PUBLISH_HASH_KEY",
-    "publish_hash_key_file": "CONNECTOR_PUBLISH_HASH_KEY_FILE",
-    "alert_webhook": "CONNECTOR_ALERT_WEBHOOK",
-    "alert_webhook_file": "CONNECTOR_ALERT_WEBHOOK_FILE",
-    "alert_webhook_style": "CONNECTOR_ALERT_WEBHOOK_STYLE",
-    "alert_email_to": "CONNECTOR_ALERT_EMAIL_TO",
-    "alert_email_from": "CONNECTOR_ALERT_EMAIL_FROM",
-    "alert_email_host": "CONNECTOR_ALERT_EMAIL_HOST",
-    "alert_email_port": "CONNECTOR_ALERT_EMAIL_PORT",
-    "alert_email_security": "CONNECTOR_ALERT_EMAIL_SECURITY",
-    "alert_email_user": "CONNECTOR_ALERT_EMAIL_USER",
-    "alert_email_password": "CONNECTOR_ALERT_EMAIL_PASSWORD",
-    "alert_email_password_file": "CONNECTOR_ALERT_EMAIL_PASSWORD_FILE",
-    "alert_max_age": "CONNECTOR_ALERT_MAX_AGE",
-    "alert_kinds": "CONNECTOR_ALERT_KINDS",
-    "nightly_cron": "CONNECTOR_NIGHTLY_CRON",
-    "intraday_cron": "CONNECTOR_INTRADAY_CRON",
-    "scrub_cron": "CONNECTOR_SCRUB_CRON",
-    "scrub_requests": "CONNECTOR_SCRUB_REQUESTS",
-    "time_zone": "CONNECTOR_TIME_ZONE",
-    "lakehouse": "CONNECTOR_LAKEHOUSE",
-    "lakehouse_file": "CONNECTOR_LAKEHOUSE_FILE",
-    "lakehouse_data": "CONNECTOR_LAKEHOUSE_DATA",
-    "lakehouse_keep_days": "CONNECTOR_LAKEHOUSE_KEEP_DAYS",
-    "push_journal": "CONNECTOR_PUSH_JOURNAL",
-}
-"""The environment variable of each setting."""
 
 CONFIG_VARIABLE = "CONNECTOR_CONFIG"
 """The environment variable that names the project file; without it, `connector.toml`."""
 
 CONFIG_NAME = "connector.toml"
 
-# An address and a key belong together: neither is inherited from the top by an account's table.
-_IDENTITY = ("base_url", "api_key_file", "api_key_keyring")
-SECRETS = ("api_key", "publish_hash_key", "alert_webhook", "alert_email_password", "lakehouse")
-"""Settings that are never shown, and never taken from a flag or from the project file itself."""
-
-PERSONAL = ("alert_email_to", "alert_email_from", "alert_email_user")
-"""Settings that name a person, and are never shown: they may stand anywhere."""
-
 FILE_ENDING = "_file"
 """What the name of a secret's file ends in, as a setting."""
 
 KEYRING_ENDING = "_keyring"
 """What the name of a secret's place in the system's keyring ends in, as a setting."""
-
-_SECRET_FILES = (*(f"{name}{FILE_ENDING}" for name in SECRETS), f"api_key{KEYRING_ENDING}")
-FLAGS = tuple(name for name in ENVIRONMENT if name not in (*SECRETS, *_SECRET_FILES))
-_FILE_KEYS = tuple(name for name in ENVIRONMENT if name not in SECRETS)
-_ACCOUNT_KEYS = tuple(name for name in _FILE_KEYS if name not in ("account", "data_dir"))
-
-RETENTION = "retention"
-"""The table of rules that say after what time people are erased, at the top or of an account."""
 
 INBOX_FOLDER, RECEIPTS_FOLDER, SEEDS_FOLDER = "inbox", "receipts", "seeds"
 DAGSTER_FOLDER = "dagster"
@@ -116,7 +53,6 @@ OWN_PREFIXES: Mapping[str, str] = {
 
 _TABLES_ALLOWED = "must be tables such as [accounts.acme]"
 _SHOWN_CHARACTERS_MAX = 120
-_ACCOUNT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,40 +64,85 @@ class Setting(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A raw value, its origin, and the folder that a relative path in it starts from."""
+class Spec:
+    """How a setting is read, and where it may stand.
 
+    `is_secret`: never shown, and in neither a flag nor the project file; `has_keyring`: its place
+    may be in the system's keyring. `place_of` is the secret whose place this names: then it is
+    never shown, and no flag. `is_personal`: names a person, and is never shown. `is_identity`: no
+    account's table inherits it, since an address and a key belong together. `is_located`: a
+    relative path starts from the folder of its layer. `is_of_all`: no account's table may have it.
+    `is_table`: only the project file may have it.
+    """
+
+    read: Callable[[Any], Any]
+    default: object = None
+    is_secret: bool = False
+    has_keyring: bool = False
+    place_of: str = ""
+    is_personal: bool = False
+    is_identity: bool = False
+    is_located: bool = False
+    is_of_all: bool = False
+    is_table: bool = False
+
+    @property
+    def is_flag(self) -> bool:
+        """Whether a flag may give it: process lists and shell histories show flags."""
+        return not (self.is_secret or self.place_of or self.is_table)
+
+
+@dataclass(frozen=True, slots=True)
+class RawValue:
+    """A value as it was given under a name, with its origin."""
+
+    name: str
     raw: object
     origin: str
-    folder: Path
+    rule: Spec
+
+    def read(self) -> Any:
+        """What the rule makes of the value, and a `SettingsError` where that is nothing."""
+        try:
+            return self.rule.read(self.raw)
+        except ValueError as error:
+            self.refuse(str(error))
+
+    def refuse(self, allowed: str) -> NoReturn:
+        """Raise `SettingsError`, which shows the value where it can be neither secret nor
+        personal: a key may have been put in the place of its file's name.
+        """
+        if self.rule.place_of or self.rule.is_personal:
+            raise SettingsError(f"{self.name} (from {self.origin}) must be {allowed}")
+        refuse(self.name, self.raw, allowed, self.origin)
 
 
 @dataclass(slots=True)
-class Sources:
-    """Where values are looked for, in order of precedence."""
+class Layers:
+    """Where values are looked for, in order of precedence; `rules` has every setting's."""
 
+    rules: Mapping[str, Spec]
     flags: Mapping[str, object]
     environ: Mapping[str, str]
     cwd: Path
     config: Path | None = None
     top: Mapping[str, Any] = field(default_factory=dict)
-    tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    tables: Mapping[str, Any] = field(default_factory=dict)
     broken: Mapping[str, SettingsError | UnknownName] = field(default_factory=dict)
     account: str | None = None
 
     @property
     def config_name(self) -> str:
-        """The project file as messages name it."""
-        if self.config is None:
-            return CONFIG_NAME
-        inside = self.config.is_relative_to(self.cwd)
-        return str(self.config.relative_to(self.cwd) if inside else self.config)
+        """The project file, as it was named."""
+        return self.environ.get(CONFIG_VARIABLE, CONFIG_NAME)
 
-    def outer(self, name: str) -> Found | None:
+    def outer(self, name: str) -> RawValue | None:
         """The value that a flag or the environment gives."""
+        if self.rules[name].is_table:
+            return None
         if self.flags.get(name) is not None:
-            return Found(self.flags[name], f"--{name.replace('_', '-')}", self.cwd)
-        variable = ENVIRONMENT[name]
+            return self._given(name, self.flags[name], f"--{name.replace('_', '-')}", self.cwd)
+        variable = variable_of(name)
         if variable not in self.environ:
             return None
         if not self.environ[variable].strip():
@@ -169,37 +150,50 @@ class Sources:
                 f"{name} is empty (from {variable})",
                 action=f"Give {variable} a value, or unset it.",
             )
-        return Found(self.environ[variable], variable, self.cwd)
+        return self._given(name, self.environ[variable], variable, self.cwd)
 
-    def inner(self, name: str) -> Found | None:
+    def inner(self, name: str) -> RawValue | None:
         """The value that the project file gives."""
         if self.config is None:
             return None
-        folder = self.config.parent
-        table = self.tables.get(self.account or "", {})
+        folder, table = self.config.parent, self.tables.get(self.account or "", {})
         if name in table:
-            origin = f"{self.config_name} [accounts.{self.account}]"
-            return Found(table[name], origin, folder)
-        if name in self.top and (self.account is None or name not in _IDENTITY):
-            return Found(self.top[name], self.config_name, folder)
+            where = f"{self.config_name} [accounts.{self.account}]"
+            return self._given(name, table[name], where, folder)
+        if name in self.top and (self.account is None or not self.rules[name].is_identity):
+            return self._given(name, self.top[name], self.config_name, folder)
         return None
 
-    def pick(self, name: str, read: Callable[[Found], T], default: T) -> Setting[T]:
-        """The setting, read by `read`, whose `ValueError` says what is allowed."""
+    def pick(self, name: str) -> Setting[Any]:
+        """The setting, from the first layer that has it."""
         found = self.outer(name) or self.inner(name)
-        if found is None:
-            return Setting(default, "default")
-        try:
-            return Setting(read(found), found.origin)
-        except ValueError as error:
-            refuse(name, found.raw, str(error), found.origin)
+        if found is not None:
+            return Setting(found.read(), found.origin)
+        default = self.rules[name].default
+        return Setting(self.cwd / default if isinstance(default, Path) else default, "default")
+
+    def _given(self, name: str, raw: object, origin: str, folder: Path) -> RawValue:
+        rule = self.rules[name]
+        if rule.is_located and isinstance(raw, str | Path) and str(raw).strip():
+            raw = self._located(str(raw), folder)
+        return RawValue(name, raw, origin, rule)
+
+    def _located(self, text: str, folder: Path) -> str | Path:
+        """A path, from the folder that it starts from; an address as it is."""
+        if "://" in text:
+            return text
+        if text.startswith("~/") and "HOME" in self.environ:
+            text = self.environ["HOME"] + text[1:]
+        return folder / text
+
+
+def variable_of(name: str) -> str:
+    """The environment variable of a setting."""
+    return f"CONNECTOR_{name.upper()}"
 
 
 def refuse(name: str, received: object, allowed: str, origin: str) -> NoReturn:
     """Raise `SettingsError`: what was received, from where, and what is allowed."""
-    if name in (*_SECRET_FILES, *PERSONAL):
-        # Not shown: a key that was put there by mistake would be.
-        raise SettingsError(f"{name} (from {origin}) must be {allowed}")
     shown = repr(str(received) if isinstance(received, Path) else received)
     if name == "base_url":
         shown = shown_address(str(received))
@@ -212,11 +206,10 @@ def read_account(name: object) -> str:
     """An account's name, which is its folder's as well. Raises `ValueError` where it is none, or is
     one of the connector's own folders.
     """
-    if not isinstance(name, str) or not _ACCOUNT_NAME.fullmatch(name):
+    if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", name):
         raise ValueError("at most 64 of a-z, 0-9, '-' and '_', beginning with a letter or a digit")
-    contents = OWN_FOLDERS.get(name)
-    if contents is None:
-        contents = next((OWN_PREFIXES[e] for e in OWN_PREFIXES if name.startswith(e)), None)
+    prefixes = (OWN_PREFIXES[each] for each in OWN_PREFIXES if name.startswith(each))
+    contents = OWN_FOLDERS.get(name) or next(prefixes, None)
     if contents is not None:
         taken = ", ".join((*OWN_FOLDERS, *(f"{each}..." for each in OWN_PREFIXES)))
         raise ValueError(
@@ -226,27 +219,19 @@ def read_account(name: object) -> str:
     return name
 
 
-def read_path(found: Found, environ: Mapping[str, str]) -> Path:
-    """A path, from the folder that it starts from. Raises `ValueError` where it is none."""
-    if not isinstance(found.raw, str | Path) or not str(found.raw).strip():
-        raise ValueError("a path")
-    text = str(found.raw)
-    if text.startswith("~/") and "HOME" in environ:
-        text = environ["HOME"] + text[1:]
-    return found.folder / text
+# -- Project file ----------------------------------------------------------------------------------
 
 
-def read_config(sources: Sources) -> None:
-    """Read the project file into `sources`, refusing keys that mean nothing at its top.
+def read_project_file(layers: Layers) -> None:
+    """Read the project file, refusing keys that mean nothing at its top.
 
     What is wrong with the table of one account goes into `broken`: it is that account's affair.
     """
-    named = sources.environ.get(CONFIG_VARIABLE)
-    path = sources.cwd / (named or CONFIG_NAME)
+    named = layers.environ.get(CONFIG_VARIABLE)
+    path = layers.cwd / (named or CONFIG_NAME)
     if named is None and not path.exists():
         return
-    sources.config = path
-    where = sources.config_name
+    where = layers.config_name
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -259,81 +244,36 @@ def read_config(sources: Sources) -> None:
     tables = content.pop("accounts", {})
     if not isinstance(tables, dict):
         raise SettingsError(f"accounts in {where} {_TABLES_ALLOWED}")
-    _check_keys(content, (*_FILE_KEYS, "accounts", RETENTION), where)
+    _check_keys({**layers.rules, "accounts": Spec(dict)}, content, where)
+    of_accounts = {name: rule for name, rule in layers.rules.items() if not rule.is_of_all}
     broken: dict[str, SettingsError | UnknownName] = {}
     for name, table in tables.items():
         try:
-            _check_table(name, table, where)
+            RawValue("account", name, where, layers.rules["account"]).read()
+            if not isinstance(table, dict):
+                raise SettingsError(f"accounts in {where} {_TABLES_ALLOWED}")
+            _check_keys(of_accounts, table, f"{where} [accounts.{name}]")
         except (SettingsError, UnknownName) as error:
             broken[name] = error
-    sources.top, sources.tables, sources.broken = content, tables, broken
+    layers.config, layers.top, layers.tables, layers.broken = path, content, tables, broken
 
 
-def _check_table(name: str, table: object, where: str) -> None:
-    try:
-        read_account(name)
-    except ValueError as error:
-        refuse("account", name, str(error), where)
-    if not isinstance(table, dict):
-        raise SettingsError(f"accounts in {where} {_TABLES_ALLOWED}")
-    _check_keys(table, (*_ACCOUNT_KEYS, RETENTION), f"{where} [accounts.{name}]")
-
-
-def _check_keys(table: Mapping[str, Any], allowed: tuple[str, ...], where: str) -> None:
-    for secret in SECRETS:
-        if secret in table:
-            raise SettingsError(
-                f"{where} holds {secret}, and a project file is too easily shared or committed",
-                action="Move the key into a file of its own (chmod 600) and name it in"
-                f" {secret}{FILE_ENDING}; if the project file was ever shared, generate a new key.",
-            )
+def _check_keys(rules: Mapping[str, Spec], table: Mapping[str, Any], where: str) -> None:
+    allowed = [name for name, rule in rules.items() if not rule.is_secret]
     for key in table:
+        if key in rules and key not in allowed:
+            raise SettingsError(
+                f"{where} holds {key}, and a project file is too easily shared or committed",
+                action="Move the key into a file of its own (chmod 600) and name it in"
+                f" {key}{FILE_ENDING}; if the project file was ever shared, generate a new key.",
+            )
         if key not in allowed:
             raise UnknownName(f"setting of {where}", key, allowed)
 
 
-def misspelt(environ: Mapping[str, str]) -> Iterator[str]:
+def misspelt(environ: Mapping[str, str], known: Collection[str]) -> Iterator[str]:
     """A sentence on each variable that looks like a setting and is none."""
-    known = (*ENVIRONMENT.values(), CONFIG_VARIABLE)
     for name in sorted(environ):
-        if not name.startswith("CONNECTOR_") or name in known:
-            continue
-        for near in get_close_matches(name, known, n=1, cutoff=0.85):
-            yield f"{name} means nothing here; is {near} meant?"
-
-
-# -- Reading ---------------------------------------------------------------------------------------
-# How raw values of settings are read: whole numbers, one of a few words, and by other readers.
-#
-# Each makes a reader for `Sources.pick`, which raises `ValueError` with what is allowed.
-
-
-def whole(least: int, most: int) -> Callable[[Found], int]:
-    """A whole number, in digits alone."""
-
-    def read(found: Found) -> int:
-        text = str(found.raw).strip()
-        if isinstance(found.raw, bool | float) or not re.fullmatch(r"[0-9]{1,12}", text):
-            raise ValueError(f"a whole number from {least} to {most}")
-        if not least <= int(text) <= most:
-            raise ValueError(f"a whole number from {least} to {most}")
-        return int(text)
-
-    return read
-
-
-def one_of(choices: Any) -> Callable[[Found], Any]:
-    """One of the words of a `Literal`."""
-    allowed = get_args(choices)
-
-    def read(found: Found) -> Any:
-        if not isinstance(found.raw, str) or found.raw.strip() not in allowed:
-            raise ValueError(f"one of: {', '.join(allowed)}")
-        return found.raw.strip()
-
-    return read
-
-
-def raw(read: Callable[[object], Any]) -> Callable[[Found], Any]:
-    """What another reader makes of the value itself."""
-    return lambda found: read(found.raw)
+        if name.startswith("CONNECTOR_") and name not in known:
+            for near in get_close_matches(name, known, n=1, cutoff=0.85):
+                yield f"{name} means nothing here; is {near} meant?"

@@ -1,4 +1,4 @@
-"""Settings: the account, its address and key, the data folder and the limits, each with its origin.
+"""Settings of one account: every one is declared here, once, with how it is read and its default.
 
 A value is taken from the first of: a flag, the environment, `connector.toml`, the default. The
 project file has keys at its top and, for several accounts, tables:
@@ -17,57 +17,37 @@ no key is ever shown: not by a message, and not by `repr`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, NoReturn
+from typing import Annotated, Any, Literal, NoReturn, get_type_hints
 
 from pydantic import SecretStr
 
 from connector.errors import SettingsError, UnknownName
-from connector.settings.connection import is_loopback
+from connector.settings import values
+from connector.settings.credentials import (
+    HASH_KEY_CHARACTERS_MIN,
+    find_secret,
+    read_hash_key,
+    read_key,
+)
 from connector.settings.layers import (
     CONFIG_NAME,
-    ENVIRONMENT,
+    CONFIG_VARIABLE,
     FILE_ENDING,
-    FLAGS,
     KEYRING_ENDING,
-    PERSONAL,
-    RETENTION,
-    SECRETS,
-    Found,
+    Layers,
     Setting,
-    Sources,
+    Spec,
     misspelt,
-    one_of,
-    raw,
     read_account,
-    read_config,
+    read_project_file,
     refuse,
-    whole,
+    variable_of,
 )
-from connector.settings.parts import (
-    HASH_KEY_CHARACTERS_MIN,
-    KINDS,
-    Age,
-    Connection,
-    Kind,
-    PushJournal,
-    Security,
-    Style,
-    check_lakehouse,
-    read_age,
-    read_cron,
-    read_data,
-    read_ends,
-    read_host,
-    read_kinds,
-    read_mailbox,
-    read_recipients,
-    read_secret,
-    read_user,
-    read_zone,
-)
+from connector.settings.values import Age, Kind, PushJournal, Security, Style
 from connector.system.log import Form
 
 RESERVE_SHARE = 20
@@ -81,75 +61,105 @@ Treatment = Literal["keep", "drop", "hash"]
 SCHEMAS = ("landing", "history", "sync", "push", "staging", "marts", "seeds")
 """The schemas that a published file may have."""
 
-_NO_RULES: Setting[Mapping[str, str]] = Setting(MappingProxyType({}), "default")
 
-MAX_AGE = "26h"
-"""The age of the last proof after which an account is silent: a day, and two hours to be late."""
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """What a client needs: the address before `/api/v1`, and the key; the file of an authority
+    that is trusted besides the usual ones, and a proxy, where there are any.
+    """
+
+    base_url: str
+    api_key: SecretStr
+    ca_file: Path | None = None
+    proxy: str | None = None
+
+    def route(self) -> dict[str, Any]:
+        """How the address is reached, as a client takes it; empty where nothing is said of it."""
+        given = {"ca_file": self.ca_file, "proxy": self.proxy}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+# Each secret may come from a file as well, under a name that ends in `_file`.
+secret = partial(Spec, is_secret=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything that was set, or is the default.
+    """Everything that was set, or is the default; `docs/SETTINGS.md` says what each is for."""
 
-    `ca_file` has authorities that are trusted besides the usual ones, and `proxy` is the way to
-    the address; both are None where nothing was said of them. `log` is how commands talk.
-    `account` is None for the unnamed account. `monthly_requests` is None where the plan's figure
-    was not told (API 8.5); `monthly_reserve_requests` is None where a twentieth of it is meant.
-    `connections` is how many requests may be under way at once,
-    `lateness_seconds` how late a write may become visible, `reserve_requests` how many requests
-    of each minute's window are left to people. `models` says whether models are built;
-    `publish_personal` what becomes of personal fields in the published file, `publish_hash_key`
-    the key by which they are hashed, and `publish_without` which schemas the file goes without.
-    `*_cron` say when something happens by itself, in cron's manner or `off`, by the clock of
-    `time_zone`, and `scrub_requests` what the weekly scrub may spend on looking again.
-    `alert_*` say which alerts are sent and where to; `alert_email_port` is None where it follows
-    from `alert_email_security`. `lakehouse` is the catalog of the shared lakehouse and
-    `lakehouse_data` where its files are, both None where there is none; `lakehouse_keep_days` is
-    for how long its earlier states are kept. `push_journal` says where creates are claimed.
-    `retention` are rules in text, by resource. `accounts` are the names that the project file has
-    tables for. `warnings` are sentences to show once.
-    """
+    account: Annotated[Setting[str | None], Spec(read_account, is_of_all=True)]
+    """None for the unnamed account."""
 
-    account: Setting[str | None]
-    base_url: Setting[str | None]
-    api_key: Setting[SecretStr | None]
-    ca_file: Setting[Path | None]
-    proxy: Setting[str | None]
-    data_dir: Setting[Path]
-    log: Setting[Form]
-    monthly_requests: Setting[int | None]
-    billing_day: Setting[int]
-    monthly_reserve_requests: Setting[int | None]
-    connections: Setting[int]
-    lateness_seconds: Setting[int]
-    reserve_requests: Setting[int]
-    models: Setting[OnOff]
-    publish_personal: Setting[Treatment]
-    publish_without: Setting[tuple[str, ...]]
-    publish_hash_key: Setting[SecretStr | None]
-    alert_webhook: Setting[SecretStr | None]
-    alert_webhook_style: Setting[Style]
-    alert_email_to: Setting[tuple[str, ...]]
-    alert_email_from: Setting[str | None]
-    alert_email_host: Setting[str | None]
-    alert_email_port: Setting[int | None]
-    alert_email_security: Setting[Security]
-    alert_email_user: Setting[str | None]
-    alert_email_password: Setting[SecretStr | None]
-    alert_max_age: Setting[Age]
-    alert_kinds: Setting[tuple[Kind, ...]]
-    nightly_cron: Setting[str]
-    intraday_cron: Setting[str]
-    scrub_cron: Setting[str]
-    scrub_requests: Setting[int]
-    time_zone: Setting[str]
-    lakehouse: Setting[SecretStr | None]
-    lakehouse_data: Setting[str | None]
-    lakehouse_keep_days: Setting[int]
-    push_journal: Setting[PushJournal]
-    retention: Setting[Mapping[str, str]] = _NO_RULES
+    base_url: Annotated[Setting[str | None], Spec(values.read_address, is_identity=True)]
+    api_key: Annotated[
+        Setting[SecretStr | None], secret(read_key, is_identity=True, has_keyring=True)
+    ]
+    ca_file: Annotated[Setting[Path | None], Spec(values.read_path, is_located=True)]
+    proxy: Annotated[Setting[str | None], Spec(values.read_proxy)]
+    data_dir: Annotated[
+        Setting[Path], Spec(values.read_path, Path("data"), is_located=True, is_of_all=True)
+    ]
+    log: Annotated[Setting[Form], Spec(values.one_of(Form), "text")]
+
+    monthly_requests: Annotated[Setting[int | None], Spec(values.whole(1, 10**9))]
+    """None where the plan's figure was not told (API 8.5)."""
+
+    billing_day: Annotated[Setting[int], Spec(values.whole(1, 31), 1)]
+    monthly_reserve_requests: Annotated[Setting[int | None], Spec(values.whole(0, 10**9 - 1))]
+    """None where a twentieth of `monthly_requests` is meant."""
+
+    connections: Annotated[Setting[int], Spec(values.whole(1, 32), 4)]
+    lateness_seconds: Annotated[Setting[int], Spec(values.whole(0, 86_400), 120)]
+    reserve_requests: Annotated[Setting[int], Spec(values.whole(0, 10**6), 0)]
+
+    models: Annotated[Setting[OnOff], Spec(values.one_of(OnOff), "on")]
+    publish_personal: Annotated[Setting[Treatment], Spec(values.one_of(Treatment), "keep")]
+    publish_without: Annotated[
+        Setting[tuple[str, ...]], Spec(values.some_of(SCHEMAS, at_least=0), ())
+    ]
+    publish_hash_key: Annotated[Setting[SecretStr | None], secret(read_hash_key)]
+
+    alert_webhook: Annotated[Setting[SecretStr | None], secret(values.read_webhook)]
+    alert_webhook_style: Annotated[Setting[Style], Spec(values.one_of(Style), "generic")]
+    alert_email_to: Annotated[
+        Setting[tuple[str, ...]], Spec(values.read_recipients, (), is_personal=True)
+    ]
+    alert_email_from: Annotated[Setting[str | None], Spec(values.read_mailbox, is_personal=True)]
+    alert_email_host: Annotated[Setting[str | None], Spec(values.read_host)]
+    alert_email_port: Annotated[Setting[int | None], Spec(values.whole(1, 65_535))]
+    """None where it follows from `alert_email_security`."""
+
+    alert_email_security: Annotated[Setting[Security], Spec(values.one_of(Security), "starttls")]
+    alert_email_user: Annotated[Setting[str | None], Spec(values.read_user, is_personal=True)]
+    alert_email_password: Annotated[Setting[SecretStr | None], secret(values.read_password)]
+    alert_max_age: Annotated[Setting[Age], Spec(values.read_age, values.read_age("26h"))]
+    """By default a day, and two hours to be late."""
+
+    alert_kinds: Annotated[
+        Setting[tuple[Kind, ...]], Spec(values.some_of(values.KINDS), values.KINDS)
+    ]
+
+    nightly_cron: Annotated[Setting[str], Spec(values.read_cron, "15 2 * * *")]
+    intraday_cron: Annotated[Setting[str], Spec(values.read_cron, "0 7-18 * * 1-5")]
+    scrub_cron: Annotated[Setting[str], Spec(values.read_cron, "30 3 * * 6")]
+    scrub_requests: Annotated[Setting[int], Spec(values.whole(0, 10**6), 500)]
+    time_zone: Annotated[Setting[str], Spec(values.read_zone, "UTC")]
+
+    lakehouse: Annotated[Setting[SecretStr | None], secret(values.read_catalog)]
+    lakehouse_data: Annotated[Setting[str | None], Spec(values.read_data, is_located=True)]
+    lakehouse_keep_days: Annotated[Setting[int], Spec(values.whole(0, 36_500), 30)]
+    push_journal: Annotated[Setting[PushJournal], Spec(values.one_of(PushJournal), "folder")]
+    retention: Annotated[
+        Setting[Mapping[str, str]],
+        Spec(values.read_retention, MappingProxyType({}), is_table=True),
+    ]
+    """Rules in text, by resource; `connector/privacy` reads them."""
+
     accounts: tuple[str, ...] = ()
+    """The names that the project file has tables for."""
+
     warnings: tuple[str, ...] = ()
+    """Sentences to show once."""
 
     @property
     def folder(self) -> Path:
@@ -160,11 +170,10 @@ class Settings:
     @property
     def monthly_reserve(self) -> int:
         """How many of the month's requests are left to people; 0 where the month has no limit."""
-        allowance = self.monthly_requests.value
+        allowance, reserve = self.monthly_requests.value, self.monthly_reserve_requests.value
         if allowance is None:
             return 0
-        told = self.monthly_reserve_requests.value
-        return allowance // RESERVE_SHARE if told is None else told
+        return allowance // RESERVE_SHARE if reserve is None else reserve
 
     def make_folder(self) -> Path:
         """Make the account's folder, readable by its owner alone, and return it.
@@ -193,6 +202,11 @@ class Settings:
             self.base_url.value, self.api_key.value, self.ca_file.value, self.proxy.value
         )
 
+    def _miss(self, name: str, variable: str, key: str) -> NoReturn:
+        names = "" if self.account.value else ", ".join(self.accounts)
+        accounts = f", or choose --account: {names}" if names else ""
+        raise SettingsError(f"{name} is not set", action=f"Set {variable}, or {key}{accounts}.")
+
     def hash_key(self) -> SecretStr | None:
         """The key by which personal fields are hashed; None where they are not.
 
@@ -209,31 +223,47 @@ class Settings:
             )
         return self.publish_hash_key.value
 
-    def _miss(self, name: str, variable: str, key: str) -> NoReturn:
-        names = "" if self.account.value else ", ".join(self.accounts)
-        accounts = f", or choose --account: {names}" if names else ""
-        raise SettingsError(f"{name} is not set", action=f"Set {variable}, or {key}{accounts}.")
-
     def secrets(self) -> Iterator[str]:
         """Every secret that is set, to be kept out of what is shown and of what is copied."""
-        for name in SECRETS:
-            setting: Setting[SecretStr | None] = getattr(self, name)
-            if setting.value is not None:
-                yield setting.value.get_secret_value()
+        for name, rule in RULES.items():
+            if rule.is_secret and (value := getattr(self, name).value) is not None:
+                yield value.get_secret_value()
 
     def rows(self) -> Iterator[tuple[str, str, str]]:
         """Each setting's name, its value as it may be shown, and its origin."""
-        for name in ENVIRONMENT:
-            secret = name.removesuffix(FILE_ENDING).removesuffix(KEYRING_ENDING)
-            if secret in SECRETS and name not in SECRETS:
+        for name, rule in RULES.items():
+            if rule.place_of or rule.is_table:
                 continue
-            setting: Setting[Any] = getattr(self, name)
-            shown = "not set" if setting.value in (None, ()) else str(setting.value)
-            if name in (*SECRETS, *PERSONAL) and setting.value not in (None, ()):
+            found: Setting[Any] = getattr(self, name)
+            if found.value in (None, ()):
+                shown = "not set"
+            elif rule.is_secret or rule.is_personal:
                 shown = "set"
-            elif isinstance(setting.value, tuple) and setting.value:
-                shown = ", ".join(setting.value)
-            yield name, shown, setting.origin
+            else:
+                shown = (
+                    ", ".join(found.value) if isinstance(found.value, tuple) else str(found.value)
+                )
+            yield name, shown, found.origin
+
+
+def _rules() -> Iterator[tuple[str, Spec]]:
+    for name, hint in get_type_hints(Settings, include_extras=True).items():
+        for rule in getattr(hint, "__metadata__", ()):
+            yield name, rule
+            if rule.is_secret:
+                place = replace(rule, read=values.read_path, is_secret=False, place_of=name)
+                yield f"{name}{FILE_ENDING}", replace(place, is_located=True)
+                if rule.has_keyring:
+                    yield f"{name}{KEYRING_ENDING}", place
+
+
+RULES: Mapping[str, Spec] = MappingProxyType(dict(_rules()))
+"""The rule of each setting, and of each place of a secret, which has a name of its own."""
+
+ENVIRONMENT: Mapping[str, str] = MappingProxyType(
+    {name: variable_of(name) for name, rule in RULES.items() if not rule.is_table}
+)
+"""The environment variable of each setting."""
 
 
 def load_settings(
@@ -251,109 +281,59 @@ def load_settings(
     Raises `SettingsError` or `UnknownName`, both of which end a command with exit status 2.
     """
     _check_flags(flags)
-    sources = Sources(flags, environ, cwd)
-    account = _choose(sources, heeds_all=heeds_all)
-    warnings = list(misspelt(environ))
-    settings = Settings(
-        account=account,
-        **read_ends(sources, warnings),
-        monthly_requests=sources.pick("monthly_requests", whole(1, 10**9), None),
-        billing_day=sources.pick("billing_day", whole(1, 31), 1),
-        monthly_reserve_requests=sources.pick(
-            "monthly_reserve_requests", whole(0, 10**9 - 1), None
-        ),
-        connections=sources.pick("connections", whole(1, 32), 4),
-        lateness_seconds=sources.pick("lateness_seconds", whole(0, 86_400), 120),
-        reserve_requests=sources.pick("reserve_requests", whole(0, 10**6), 0),
-        models=sources.pick("models", one_of(OnOff), "on"),
-        publish_personal=sources.pick("publish_personal", one_of(Treatment), "keep"),
-        publish_without=sources.pick("publish_without", _schemas, ()),
-        publish_hash_key=read_secret(sources, "publish_hash_key", warnings),
-        **_alerts(sources, warnings),
-        **_schedules(sources),
-        lakehouse=read_secret(sources, "lakehouse", warnings),
-        lakehouse_data=sources.pick("lakehouse_data", lambda f: read_data(f.raw, f.folder), None),
-        lakehouse_keep_days=sources.pick("lakehouse_keep_days", whole(0, 36_500), 30),
-        push_journal=sources.pick("push_journal", one_of(PushJournal), "folder"),
-        retention=_retention(sources),
-        accounts=tuple(sources.tables),
-        warnings=tuple(warnings),
-    )
+    layers = Layers(RULES, flags, environ, cwd)
+    read_project_file(layers)
+    _choose(layers, heeds_all=heeds_all)
+    warnings = list(misspelt(environ, (*ENVIRONMENT.values(), CONFIG_VARIABLE)))
+    found: dict[str, Any] = {
+        name: find_secret(layers, name, warnings) if rule.is_secret else layers.pick(name)
+        for name, rule in RULES.items()
+        if not rule.place_of
+    }
+    settings = Settings(**found, accounts=tuple(layers.tables), warnings=tuple(warnings))
     _check_reserve(settings)
     _check_email(settings)
-    check_lakehouse(settings.lakehouse, settings.lakehouse_data, settings.data_dir)
+    _check_lakehouse(settings)
     # A pull that cannot publish in the end had better not begin.
     settings.hash_key()
     return settings
 
 
-def _retention(sources: Sources) -> Setting[Mapping[str, str]]:
-    """The rules on retention by resource, as they are written; `connector/privacy` reads them."""
-    found = sources.inner(RETENTION)
-    if found is None:
-        return _NO_RULES
-    rules = found.raw
-    if not isinstance(rules, dict) or not all(isinstance(each, str) for each in rules.values()):
-        refuse(RETENTION, rules, "a table of rules in text, by resource", found.origin)
-    return Setting(MappingProxyType(rules), found.origin)
-
-
-def _alerts(sources: Sources, warnings: list[str]) -> dict[str, Any]:
-    """The settings on alerts, by their names."""
-    return {
-        "alert_webhook": read_secret(sources, "alert_webhook", warnings),
-        "alert_webhook_style": sources.pick("alert_webhook_style", one_of(Style), "generic"),
-        "alert_email_to": sources.pick("alert_email_to", raw(read_recipients), ()),
-        "alert_email_from": sources.pick("alert_email_from", raw(read_mailbox), None),
-        "alert_email_host": sources.pick("alert_email_host", raw(read_host), None),
-        "alert_email_port": sources.pick("alert_email_port", whole(1, 65_535), None),
-        "alert_email_security": sources.pick("alert_email_security", one_of(Security), "starttls"),
-        "alert_email_user": sources.pick("alert_email_user", raw(read_user), None),
-        "alert_email_password": read_secret(sources, "alert_email_password", warnings),
-        "alert_max_age": sources.pick("alert_max_age", raw(read_age), read_age(MAX_AGE)),
-        "alert_kinds": sources.pick("alert_kinds", raw(read_kinds), KINDS),
-    }
+def account_names(environ: Mapping[str, str], cwd: Path) -> tuple[str, ...]:
+    """The accounts that the project file has tables for. Raises as `load_settings` does."""
+    layers = Layers(RULES, {}, environ, cwd)
+    read_project_file(layers)
+    return tuple(layers.tables)
 
 
 def _check_flags(flags: Mapping[str, object]) -> None:
     """Refuse what no flag may give."""
     for name in flags:
-        secret = name.removesuffix(FILE_ENDING).removesuffix(KEYRING_ENDING)
-        if secret in SECRETS:
+        rule = RULES.get(name)
+        if rule is not None and (rule.is_secret or rule.place_of):
+            hidden = rule.place_of or name
             raise SettingsError(
                 "a key is never taken from a flag, since process lists and shell histories show it",
-                action=f"Set {ENVIRONMENT[secret]} or {ENVIRONMENT[f'{secret}{FILE_ENDING}']}.",
+                action=f"Set {ENVIRONMENT[hidden]} or {ENVIRONMENT[f'{hidden}{FILE_ENDING}']}.",
             )
-        if name not in FLAGS:
-            raise UnknownName("setting that a flag may give", name, FLAGS)
+        if rule is None or rule.is_table:
+            known = [each for each in ENVIRONMENT if RULES[each].is_flag]
+            raise UnknownName("setting that a flag may give", name, known)
 
 
-def _choose(sources: Sources, *, heeds_all: bool) -> Setting[str | None]:
-    """Read the project file, and choose the account whose table counts."""
-    read_config(sources)
-    account = sources.pick("account", lambda f: read_account(f.raw), None)
-    if account.value is not None and sources.tables and account.value not in sources.tables:
+def _choose(layers: Layers, *, heeds_all: bool) -> None:
+    """Choose the account whose table counts."""
+    account: Setting[str | None] = layers.pick("account")
+    if account.value is not None and layers.tables and account.value not in layers.tables:
         raise UnknownName(
-            f"configured account of {sources.config_name} ({account.origin})",
+            f"configured account of {layers.config_name} ({account.origin})",
             account.value,
-            sources.tables,
+            layers.tables,
         )
-    sources.account = account.value
-    for name, error in sources.broken.items():
+    layers.account = account.value
+    for name, error in layers.broken.items():
         if name == account.value or (account.value is None and heeds_all):
             raise error
-    return account
-
-
-def _schedules(sources: Sources) -> dict[str, Any]:
-    """The settings on schedules, by their names."""
-    return {
-        "nightly_cron": sources.pick("nightly_cron", raw(read_cron), "15 2 * * *"),
-        "intraday_cron": sources.pick("intraday_cron", raw(read_cron), "0 7-18 * * 1-5"),
-        "scrub_cron": sources.pick("scrub_cron", raw(read_cron), "30 3 * * 6"),
-        "scrub_requests": sources.pick("scrub_requests", whole(0, 10**6), 500),
-        "time_zone": sources.pick("time_zone", raw(read_zone), "UTC"),
-    }
 
 
 def _check_reserve(settings: Settings) -> None:
@@ -380,18 +360,27 @@ def _check_email(settings: Settings) -> None:
         raise SettingsError(
             "one of alert_email_user and alert_email_password is set, and they belong together",
             action=f"Set {ENVIRONMENT['alert_email_user']} and"
-            f" {ENVIRONMENT[f'alert_email_password{FILE_ENDING}']}, or neither.",
+            f" {ENVIRONMENT['alert_email_password_file']}, or neither.",
         )
     host, security = settings.alert_email_host.value, settings.alert_email_security
-    if security.value == "none" and host is not None and not is_loopback(host):
+    if security.value == "none" and host is not None and not values.is_loopback(host):
         allowed = "starttls or ssl: without either only a server on this machine may be used"
         refuse("alert_email_security", security.value, allowed, security.origin)
 
 
-def _schemas(found: Found) -> tuple[str, ...]:
-    """Names parted by commas, or a list of them in the project file."""
-    given = found.raw.split(",") if isinstance(found.raw, str) else found.raw
-    names = [str(each).strip() for each in given] if isinstance(given, list) else [""]
-    if not set(names) <= set(SCHEMAS):
-        raise ValueError(f"some of: {', '.join(SCHEMAS)}")
-    return tuple(each for each in SCHEMAS if each in names)
+def _check_lakehouse(settings: Settings) -> None:
+    """Refuse a lakehouse that is half described, and one whose files would lie among those of the
+    accounts, which are searched and erased by other rules.
+    """
+    catalog, data, data_dir = settings.lakehouse, settings.lakehouse_data, settings.data_dir
+    if (catalog.value is None) != (data.value is None):
+        given, missing = ("lakehouse", "lakehouse_data")
+        if catalog.value is None:
+            given, missing = ("lakehouse_data", "lakehouse_file")
+        raise SettingsError(
+            f"{given} (from {getattr(settings, given).origin}) cannot do without the other half of"
+            " what a lakehouse needs",
+            action=f"Set {ENVIRONMENT[missing]} as well.",
+        )
+    if data.value and Path(data.value).is_relative_to(data_dir.value.absolute()):
+        refuse("lakehouse_data", data.value, "outside data_dir", data.origin)

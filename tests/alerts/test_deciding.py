@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from connector.ledger.alert_states import AlertRecord
 from connector.operations.alerts import Decision, Finding, Sight, Subject, decide
-from connector.settings.parts import KINDS, Kind
+from connector.settings.values import KINDS, Kind
 
 START = datetime(2026, 11, 21, tzinfo=UTC)
 SUBJECTS = (

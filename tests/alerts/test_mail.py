@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from connector.errors import NotDelivered
 from connector.operations.alert_check import check_alerts, trial_message
 from connector.operations.delivery import Email, MailServer
-from connector.settings.parts import Security
+from connector.settings.values import Security
 from tests.alerts.agency import START, Clock, settings_of
 from tests.alerts.receivers import PostOffice
 

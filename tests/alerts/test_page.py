@@ -17,7 +17,7 @@ from connector.operations.findings import (
     COST_PULLS_MIN,
     COST_REQUESTS_MIN,
 )
-from connector.settings.parts import KINDS
+from connector.settings.values import KINDS
 from tests.catalog.document import quoted, read_tables
 from tests.house.tree import ROOT
 

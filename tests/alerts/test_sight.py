@@ -24,7 +24,7 @@ from connector.operations.findings import (
     of_silence,
     sight_of,
 )
-from connector.settings.parts import read_age
+from connector.settings.values import read_age
 from connector.warehouse.runs import Health, Publication, ResourceRun, Run
 from tests.alerts.agency import DONE, START, settings_of
 

@@ -47,7 +47,7 @@ HOMES: Mapping[str, tuple[str, ...]] = {
     "sqlglot": ("connector/publishing",),
     "yaml": ("connector/publishing",),
     "sqlite3": ("connector/ledger", "connector/sandbox", "connector/suppression/listed"),
-    "keyring": ("connector/settings/connection",),
+    "keyring": ("connector/settings/credentials",),
     "openpyxl": ("connector/spreadsheet",),
     "pandas": ("connector/spreadsheet", "connector/publishing/frames"),
     "python_calamine": ("connector/spreadsheet",),

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from connector.settings.layers import CONFIG_VARIABLE, ENVIRONMENT
-from connector.settings.model import load_settings
+from connector.settings.layers import CONFIG_VARIABLE
+from connector.settings.model import ENVIRONMENT, load_settings
 from tests.catalog.document import quoted, read_tables
 from tests.house.tree import ROOT, Source, Tree
 

@@ -17,7 +17,8 @@ import pytest
 import yaml
 
 from connector.cli import main
-from connector.settings.layers import CONFIG_VARIABLE, ENVIRONMENT
+from connector.settings.layers import CONFIG_VARIABLE
+from connector.settings.model import ENVIRONMENT
 from tests.house.tree import ROOT
 
 FOLDER = ROOT / "docs" / "service"

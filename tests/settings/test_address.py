@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from connector.errors import SettingsError
-from connector.settings.connection import read_address, shown_address
 from connector.settings.model import load_settings
+from connector.settings.values import read_address, shown_address
 
 
 @pytest.mark.parametrize(

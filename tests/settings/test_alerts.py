@@ -46,11 +46,11 @@ def test_an_accounts_table_inherits_where_alerts_go(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("http://hooks.example/x", "http would show alerts to others"),
-        ("ftp://hooks.example/x", "is not an address"),
+        ("ftp://hooks.example/x", "must be an address"),
         ("https://ann:secret@hooks.example/x", "without a name or a password"),
-        ("https://hooks.example/a b", "one word"),
-        ("planted-token-19", "is not an address"),
-        ("https://hooks.example/x#planted", "is not an address"),
+        ("https://hooks.example/a b", "without spaces"),
+        ("planted-token-19", "must be an address"),
+        ("https://hooks.example/x#planted", "must be an address"),
     ],
 )
 def test_webhook_addresses_that_are_refused(tmp_path: Path, text: str, said: str) -> None:

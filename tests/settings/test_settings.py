@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from connector.errors import ConnectorError, SettingsError, UnknownName
-from connector.settings.layers import ENVIRONMENT
-from connector.settings.model import Settings, load_settings
+from connector.settings.model import ENVIRONMENT, Settings, load_settings
 
 ADDRESS = "https://acme.example"
 KEY = "planted-key-0123456789"

@@ -1,0 +1,321 @@
+"""Readers of settings: each turns a raw value into what the setting is, or says what is allowed.
+
+A reader raises `ValueError` with nothing but what is allowed, so that no text of an error holds any
+of a value that may be secret. Nothing is opened, sent or looked up here but time zones' names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from ipaddress import ip_address
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal, TypeVar, get_args
+from urllib.parse import SplitResult, urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+Word = TypeVar("Word", bound=str)
+
+# -- Words and numbers -----------------------------------------------------------------------------
+
+
+def whole(least: int, most: int) -> Callable[[object], int]:
+    """Reader of a whole number, in digits alone."""
+
+    def read(raw: object) -> int:
+        digits = re.fullmatch(r"[0-9]{1,12}", str(raw).strip())
+        if isinstance(raw, bool | float) or not digits or not least <= int(digits[0]) <= most:
+            raise ValueError(f"a whole number from {least} to {most}")
+        return int(digits[0])
+
+    return read
+
+
+def one_of(choices: Any) -> Callable[[object], Any]:
+    """Reader of one of the words of a `Literal`."""
+    return matching("|".join(get_args(choices)), f"one of: {', '.join(get_args(choices))}")
+
+
+def some_of(words: tuple[Word, ...], *, at_least: int = 1) -> Callable[[object], tuple[Word, ...]]:
+    """Reader of some of the words, parted by commas or as a list; they come in their own order."""
+
+    def read(raw: object) -> tuple[Word, ...]:
+        names = _listed(raw)
+        if names is None or len(names) < at_least or not set(names) <= set(words):
+            raise ValueError(f"some of: {', '.join(words)}")
+        return tuple(each for each in words if each in names)
+
+    return read
+
+
+def matching(pattern: str, allowed: str) -> Callable[[object], str]:
+    """Reader of text that has a form, without the white space around it."""
+
+    def read(raw: object) -> str:
+        if not isinstance(raw, str) or not re.fullmatch(pattern, raw.strip()):
+            raise ValueError(allowed)
+        return raw.strip()
+
+    return read
+
+
+def read_path(raw: object) -> Path:
+    """A path. The layer that it stands in has found the folder that it starts from."""
+    if not isinstance(raw, Path):
+        raise ValueError("a path")
+    return raw
+
+
+def read_retention(raw: object) -> Mapping[str, str]:
+    """Rules on retention in text, by resource; what they say is read where they are carried out."""
+    if not isinstance(raw, dict) or not all(isinstance(each, str) for each in raw.values()):
+        raise ValueError("a table of rules in text, by resource")
+    return MappingProxyType(raw)
+
+
+def _listed(raw: object) -> list[str] | None:
+    given = raw.split(",") if isinstance(raw, str) else raw
+    return [str(each).strip() for each in given] if isinstance(given, list) else None
+
+
+# -- Addresses -------------------------------------------------------------------------------------
+
+API_PATH = "/api/v1"
+"""What every path of the API begins with (API 9.1)."""
+
+_ADDRESS = "an address such as https://acme.example"
+_PROXY = "the address of a proxy such as http://proxy.example:3128, without a name or a path"
+_WEBHOOK = "must be an address such as https://hooks.example/alerts"
+
+
+def read_address(raw: object) -> str:
+    """The address before `/api/v1`, without a closing slash, its host in lower case (API 1).
+
+    A closing slash and a closing `/api/v1` are taken off.
+    """
+    text = raw.strip() if isinstance(raw, str) else ""
+    parts = _parts(text, _ADDRESS, "the key")
+    if "?" in text or "#" in text:
+        raise ValueError(f"{_ADDRESS}, without '?' or '#'")
+    path = parts.path.rstrip("/").removesuffix(API_PATH).rstrip("/")
+    if f"{API_PATH}/" in f"{path}/":
+        raise ValueError(f"the part of the address before {API_PATH}")
+    return f"{parts.scheme}://{parts.netloc.lower()}{path}"
+
+
+def read_webhook(text: str) -> str:
+    """An address to post to, which may hold a token in its path or in its query."""
+    if not text.isascii() or "#" in text or len(text) > SECRET_CHARACTERS_MAX:
+        raise ValueError(f"{_WEBHOOK}: ASCII, without '#'")
+    _parts(text, _WEBHOOK, "alerts")
+    return text
+
+
+def _parts(text: str, allowed: str, what: str) -> SplitResult:
+    """The parts of an address that only its owner is behind.
+
+    `https` is required, except towards this machine: `what` travels to it.
+    """
+    if re.search(r"[\s\x00-\x1f\x7f\\]", text):
+        raise ValueError(f"{allowed}, without spaces or backslashes")
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        raise ValueError(f"{allowed}, with a port from 1 to 65535 if any") from None
+    if parts.scheme not in ("https", "http") or not parts.hostname or port == 0:
+        raise ValueError(allowed)
+    if "@" in parts.netloc:
+        raise ValueError(f"{allowed}, without a name or a password in it")
+    if parts.scheme == "http" and not is_loopback(parts.hostname):
+        raise ValueError(f"{allowed}: http would show {what} to others, so only this machine may")
+    return parts
+
+
+def read_proxy(raw: object) -> str:
+    """The address of a proxy: a scheme, a host and a port, and nothing else.
+
+    A name or a password in it is refused, since addresses are shown.
+    """
+    text = raw.strip() if isinstance(raw, str) else ""
+    form = r"https?://(?:\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):([0-9]{1,5})/?"
+    match = re.fullmatch(form, text)
+    try:
+        host = urlsplit(text).hostname
+    except ValueError:
+        host = None
+    if not host or match is None or not 1 <= int(match[1]) <= 65_535:
+        raise ValueError(_PROXY)
+    return text.rstrip("/").lower()
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host's name or number is this machine's own."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def shown_address(raw: str) -> str:
+    """A refused address, quoted, without what may be secret: a password, a query, or a key that
+    was put in its place.
+    """
+    scheme, mark, rest = raw.partition("://")
+    if not mark:
+        return "a value without 'https://'"
+    return repr(f"{scheme}://{re.split(r'[?#]', rest.rpartition('@')[2])[0]}")
+
+
+# -- Alerts ----------------------------------------------------------------------------------------
+
+Kind = Literal["failed", "degraded", "silent"]
+"""What an alert says: something did not work, or less well than it should, or not at all."""
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+Style = Literal["generic", "slack"]
+"""The shape of what a webhook is sent: our own object, or the one that Slack and its like take."""
+
+Security = Literal["starttls", "ssl", "none"]
+"""How the connection to the mail server is protected."""
+
+PORTS: Mapping[Security, int] = {"starttls": 587, "ssl": 465, "none": 25}
+"""The mail server's port for each, where none is set."""
+
+SECRET_CHARACTERS_MAX = 4096
+RECIPIENTS_MAX = 50
+
+_UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1), "min": timedelta(minutes=1)}
+_MAILBOX = r"[^\s@,;<>\"\x00-\x1f\x7f]{1,64}@[A-Za-z0-9.-]{1,253}"
+_HOST = r"[A-Za-z0-9]([A-Za-z0-9.-]{0,252}[A-Za-z0-9])?|[0-9a-fA-F:.]{2,45}"
+
+read_mailbox = matching(_MAILBOX, "one address such as connector@acme.example")
+read_host = matching(_HOST, "a host such as smtp.acme.example, without a port")
+read_user = matching(r"[\x21-\x7e]{1,320}", "a name of at most 320 visible ASCII characters")
+
+
+@dataclass(frozen=True, slots=True)
+class Age:
+    """A length of time, and the text that it was given as."""
+
+    length: timedelta
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def read_age(raw: object) -> Age:
+    """An age such as `26h`, `90min` or `2d`."""
+    match = re.fullmatch(r"([0-9]{1,6}) ?(d|h|min|m)", raw.strip() if isinstance(raw, str) else "")
+    length = int(match[1]) * _UNITS["min" if match[2] == "m" else match[2]] if match else None
+    if match is None or length is None or not timedelta(0) < length <= timedelta(days=366):
+        raise ValueError("a length of time such as 26h, 90min or 2d, of at most 366 days")
+    return Age(length, match[0])
+
+
+def read_recipients(raw: object) -> tuple[str, ...]:
+    """Mailboxes, parted by commas or as a list."""
+    names = tuple(dict.fromkeys(_listed(raw) or ()))
+    if not 1 <= len(names) <= RECIPIENTS_MAX or not all(re.fullmatch(_MAILBOX, n) for n in names):
+        raise ValueError(f"1 to {RECIPIENTS_MAX} addresses such as ops@acme.example")
+    return names
+
+
+def read_password(text: str) -> str:
+    """A mail server's password, which may have spaces."""
+    if not re.fullmatch(rf"[\x20-\x7e]{{1,{SECRET_CHARACTERS_MAX}}}", text):
+        raise ValueError(f"must be 1 to {SECRET_CHARACTERS_MAX} printable ASCII characters")
+    return text
+
+
+# -- Schedules -------------------------------------------------------------------------------------
+
+OFF: Literal["off"] = "off"
+"""In the place of a time: never by itself."""
+
+_CRON = (
+    "five numbers or rules in cron's manner, for minute, hour, day of the month, month and day of"
+    " the week, such as '15 2 * * *' for 02:15 every day; or 'off'"
+)
+_RANGES = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))
+"""The least and the greatest number of each field, in their order; Sunday is 0 as well as 7."""
+
+_RULE = re.compile(r"(?:\*|([0-9]{1,2})(?:-([0-9]{1,2}))?)(?:/([0-9]{1,2}))?")
+# The longest that each month can be: a day that none of the chosen months has never comes.
+_LENGTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+def read_cron(raw: object) -> str:
+    """When something happens, as cron writes it, with single spaces; or `off`.
+
+    Names of months and days are not taken, nor is a day that never comes.
+    """
+    text = " ".join(raw.split()) if isinstance(raw, str) else ""
+    if text == OFF:
+        return OFF
+    fields = text.split(" ")
+    if len(fields) != len(_RANGES):
+        raise ValueError(_CRON)
+    _, _, days, months, _ = map(_numbers, fields, _RANGES)
+    if all(min(days) > _LENGTHS[month - 1] for month in months):
+        raise ValueError(f"{_CRON}; no chosen month has such a day")
+    return text
+
+
+def _numbers(field: str, allowed: tuple[int, int]) -> frozenset[int]:
+    """The numbers that a field of cron chooses."""
+    least, most = allowed
+    chosen: set[int] = set()
+    for rule in field.split(","):
+        match = _RULE.fullmatch(rule)
+        if match is None:
+            raise ValueError(_CRON)
+        first, last, step = (None if each is None else int(each) for each in match.groups())
+        if first is None:
+            first, last = least, most
+        elif last is None:
+            # 5/10 is from 5 on, every tenth; 5 alone is 5.
+            last = first if step is None else most
+        if not least <= first <= last <= most or step == 0:
+            raise ValueError(_CRON)
+        chosen |= set(range(first, last + 1, step or 1))
+    return frozenset(chosen)
+
+
+def read_zone(raw: object) -> str:
+    """The name of a time zone."""
+    text = raw.strip() if isinstance(raw, str) else ""
+    try:
+        if re.fullmatch(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*", text):
+            return ZoneInfo(text).key
+    except (ZoneInfoNotFoundError, OSError):
+        pass
+    raise ValueError("the name of a time zone such as UTC or Europe/Berlin")
+
+
+# -- Lakehouse -------------------------------------------------------------------------------------
+
+PushJournal = Literal["folder", "lakehouse"]
+"""Where a create is claimed before it is sent."""
+
+OBJECT_STORAGE = "s3://"
+"""What an address of object storage begins with."""
+
+read_catalog = matching(
+    rf"(?=.{{1,{SECRET_CHARACTERS_MAX}}}\Z)(postgres(ql)?://[\x21-\x7e]+|\w+ *= *[\x20-\x7e]*)",
+    "must be a connection string of PostgreSQL, such as postgresql://USER:PASSWORD@HOST/DATABASE"
+    " or host=HOST dbname=DATABASE user=USER password=PASSWORD",
+)
+
+
+def read_data(raw: object) -> str:
+    """A folder, or an address in object storage without a slash at its end."""
+    bucket = r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9!_.*'()=-]+)*/?"
+    if isinstance(raw, Path):
+        return str(raw.absolute())
+    return matching(bucket, "a folder, or an address such as s3://bucket/lake")(raw).rstrip("/")

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import vl_convert
 
-from connector.report.figure import Chart
+from connector.report.figure import Chart, count
 
 # -- Drawing ---------------------------------------------------------------------------------------
 # Charts as pictures in the page: Vega-Lite in, plain SVG out, with no script and no address.
@@ -92,25 +92,20 @@ def variable(name: str) -> str:
 
 
 # -- Charts ----------------------------------------------------------------------------------------
-#
-
 
 WIDTH = 360
 """Pixels across, which is what a phone has; text is 13 pixels high."""
 
 _STEP = 30
 _HEIGHT = 190
-_FONT = "system-ui, sans-serif"
 _TEXT = 13
 _LABEL_MAX = 136
 """Pixels across of the longest label before a bar, so that room is left for the bars."""
 
-_PLACE = "place"
 _TICKS_MAX = 5
 _PADDING = 4
 _GAP = 6
 _ROWS_TOLD = 12
-_DAYS = "days"
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -119,43 +114,37 @@ def bars(
     rows: Rows,
     label: str,
     value: str,
-    text: str,
     *,
     unit: str,
+    text: Callable[[Mapping[str, Any]], str] | None = None,
     most: float = 0,
     room: float = _LABEL_MAX,
 ) -> Chart:
-    """Horizontal bars in the order of the rows, each with its `text` at its end.
+    """Horizontal bars in the order of the rows, each with its `text` (its count) at its end.
 
     `unit` says what is counted; `most` is the axis's end where it has one, such as 1 for shares;
     `room` is how many pixels the labels may take.
     """
+    texts = [text(row) if text else count(row[value]) for row in rows]
     top = most or max((float(row[value]) for row in rows), default=0) or 1
     y = _category(rows, label, room=room)
     across = WIDTH - y["axis"]["minExtent"] - 2 * _PADDING
-    texts = max((_width(str(row[text])) for row in rows), default=0) + 2 * _GAP
-    scale = {"domain": [0, top * across / (across - texts)], "nice": False}
+    beside = max((_width(each) for each in texts), default=0) + 2 * _GAP
+    scale = {"domain": [0, top * across / (across - beside)], "nice": False}
+    x = {"field": "value", "type": "quantitative"}
+    bar = {"type": "bar", "color": variable("first"), "height": 18}
+    words = {"type": "text", "align": "left", "dx": _GAP, "color": variable("ink")}
     layers = [
-        {
-            "mark": {"type": "bar", "color": variable("first"), "height": 18},
-            "encoding": {
-                "x": {"field": value, "type": "quantitative", "scale": scale, "axis": None}
-            },
-        },
-        {
-            "mark": {"type": "text", "align": "left", "dx": _GAP, "color": variable("ink")},
-            "encoding": {
-                "x": {"field": value, "type": "quantitative"},
-                "text": {"field": text, "type": "nominal"},
-            },
-        },
+        {"mark": bar, "encoding": {"x": {**x, "scale": scale, "axis": None}}},
+        {"mark": words, "encoding": {"x": x, "text": {"field": "text", "type": "nominal"}}},
     ]
-    told = _told(f"{row[label]} {row[text]}" for row in rows)
-    return _chart(
-        rows,
-        {"height": {"step": _STEP}, "encoding": {"y": y}, "layer": layers},
-        f"Bar chart of {unit}: {told}",
-    )
+    values = [
+        {"place": place, "value": float(row[value]), "text": texts[place]}
+        for place, row in enumerate(rows)
+    ]
+    told = _told(f"{row[label]} {texts[place]}" for place, row in enumerate(rows))
+    body = {"height": {"step": _STEP}, "encoding": {"y": y}, "layer": layers}
+    return _chart(values, body, f"Bar chart of {unit}: {told}")
 
 
 def stacked(
@@ -167,90 +156,70 @@ def stacked(
     """
     shown = {column: word for column, word in parts.items() if any(row[column] for row in rows)}
     shown = shown or dict(parts)
-    places = list(parts)
-    long = [
-        {"part": word, "value": float(row[column] or 0), "order": order, _PLACE: place}
+    values = [
+        {"part": word, "value": float(row[column]), "order": order, "place": place}
         for place, row in enumerate(rows)
         for order, (column, word) in enumerate(shown.items())
         if row[column]
     ]
-    colours = [variable(SERIES[places.index(column)]) for column in shown]
-    colour = {
-        "field": "part",
-        "type": "nominal",
-        "scale": {"domain": list(shown.values()), "range": colours},
-        "legend": None,
-    }
-    measure = {
-        "field": "value",
-        "type": "quantitative",
-        "stack": "zero",
-        "title": unit,
-        "axis": _amounts(max((sum(row[c] or 0 for c in shown) for row in rows), default=0)),
-    }
+    # A part keeps its colour where another one is not there.
+    colours = [variable(SERIES[list(parts).index(column)]) for column in shown]
+    scale = {"domain": list(shown.values()), "range": colours}
+    most = max((sum(row[column] or 0 for column in shown) for row in rows), default=0)
+    measure = {**_measure(unit, most), "stack": "zero"}
     category = _category(rows, label, is_upright=is_upright)
     mark = {"type": "bar", "stroke": variable("card"), "strokeWidth": 1}
-    x, y = (category, measure) if is_upright else (measure, category)
     told = _told(
         f"{row[label]} " + ", ".join(f"{row[c] or 0:,.0f} {word}" for c, word in shown.items())
         for row in rows
     )
-    return _chart(
-        long,
-        {
-            "height": _HEIGHT if is_upright else {"step": _STEP},
-            "mark": mark if is_upright else {**mark, "height": 18},
-            "encoding": {"x": x, "y": y, "color": colour, "order": {"field": "order"}},
+    body = {
+        "height": _HEIGHT if is_upright else {"step": _STEP},
+        "mark": mark if is_upright else {**mark, "height": 18},
+        "encoding": {
+            "x": category if is_upright else measure,
+            "y": measure if is_upright else category,
+            "color": {"field": "part", "type": "nominal", "scale": scale, "legend": None},
+            "order": {"field": "order"},
         },
-        f"Stacked bar chart of {unit}: {told}",
-        tuple(zip(colours, shown.values(), strict=True)) if len(parts) > 1 else (),
-    )
+    }
+    legend = tuple(zip(colours, shown.values(), strict=True)) if len(parts) > 1 else ()
+    return _chart(values, body, f"Stacked bar chart of {unit}: {told}", legend)
 
 
 def uprights(rows: Rows, label: str, value: str, *, unit: str, across: str) -> Chart:
     """Upright bars, for bands of a measure or for months; `across` names what runs to the right."""
     x = {**_category(rows, label, is_upright=True), "title": across}
-    y = {
-        "field": value,
-        "type": "quantitative",
-        "title": unit,
-        "axis": _amounts(max((row[value] for row in rows), default=0)),
-    }
+    y = _measure(unit, max((row[value] for row in rows), default=0))
     mark = {"type": "bar", "color": variable("first")}
+    values = [{"place": place, "value": float(row[value])} for place, row in enumerate(rows)]
     told = _told(f"{row[label]} {row[value]:,.0f}" for row in rows)
-    return _chart(
-        rows,
-        {"height": _HEIGHT, "mark": mark, "encoding": {"x": x, "y": y}},
-        f"Bar chart of {unit} by {across}: {told}",
-    )
+    body = {"height": _HEIGHT, "mark": mark, "encoding": {"x": x, "y": y}}
+    return _chart(values, body, f"Bar chart of {unit} by {across}: {told}")
 
 
 def ranges(rows: Rows, label: str, *, unit: str) -> Chart:
     """Distributions side by side: a line from the tenth to the ninetieth of a hundred, a thick
     one for the middle half, and the median with its figure. The rows have p10_days to p90_days.
     """
-    y = _category(rows, label)
-    x: dict[str, Any] = {"type": "quantitative", "title": _DAYS, "axis": {"tickCount": 5}}
-    band = {"y": y, "x": {**x, "field": "p10_days"}, "x2": {"field": "p90_days"}}
-    half = {"y": y, "x": {**x, "field": "p25_days"}, "x2": {"field": "p75_days"}}
-    median = {"y": y, "x": {**x, "field": "p50_days"}}
+    quantiles = ("p10_days", "p25_days", "p50_days", "p75_days", "p90_days")
+    p10, p25, p50, p75, p90 = quantiles
+    x = {"type": "quantitative", "title": "days", "axis": {"tickCount": 5}}
+    line = {"type": "rule", "color": variable("third"), "strokeWidth": 2}
+    half = {"type": "bar", "color": variable("first"), "height": 14}
+    tick = {"type": "tick", "color": variable("second")}
+    median = {**tick, "opacity": 1, "thickness": 4, "height": 22}
     layers = [
-        {"mark": {"type": "rule", "color": variable("third"), "strokeWidth": 2}, "encoding": band},
-        {"mark": {"type": "bar", "color": variable("first"), "height": 14}, "encoding": half},
-        {
-            "mark": {
-                "type": "tick",
-                "color": variable("second"),
-                "opacity": 1,
-                "thickness": 4,
-                "height": 22,
-            },
-            "encoding": median,
-        },
+        {"mark": line, "encoding": {"x": {**x, "field": p10}, "x2": {"field": p90}}},
+        {"mark": half, "encoding": {"x": {**x, "field": p25}, "x2": {"field": p75}}},
+        {"mark": median, "encoding": {"x": {**x, "field": p50}}},
+    ]
+    values = [
+        {"place": place, **{name: float(row[name]) for name in quantiles}}
+        for place, row in enumerate(rows)
     ]
     told = _told(
-        f"{row[label]} median {row['p50_days']:,.1f}, middle half {row['p25_days']:,.1f} to "
-        f"{row['p75_days']:,.1f}"
+        f"{row[label]} median {row[p50]:,.1f}, middle half {row[p25]:,.1f} to {row[p75]:,.1f}"
         for row in rows
     )
     legend = (
@@ -258,8 +227,9 @@ def ranges(rows: Rows, label: str, *, unit: str) -> Chart:
         (variable("first"), "the middle half"),
         (variable("second"), "the median"),
     )
-    body = {"height": {"step": _STEP}, "layer": layers}
-    return _chart(rows, body, f"Ranges of {unit} in days: {told}", legend)
+    encoding = {"y": _category(rows, label)}
+    body = {"height": {"step": _STEP}, "encoding": encoding, "layer": layers}
+    return _chart(values, body, f"Ranges of {unit} in days: {told}", legend)
 
 
 def _category(
@@ -269,21 +239,33 @@ def _category(
     labels = [_short(str(row[label]), room) for row in rows]
     axis: dict[str, Any] = {
         "grid": False,
-        "domain": False,
+        "domain": is_upright,
         "ticks": False,
         "labelExpr": f"{json.dumps(labels)}[datum.value]",
     }
     if is_upright:
-        axis |= {"labelAngle": 0, "labelOverlap": "parity", "labelSeparation": 12, "domain": True}
+        axis |= {"labelAngle": 0, "labelOverlap": "parity", "labelSeparation": 12}
     else:
         axis["minExtent"] = max((_width(each) for each in labels), default=0) + 8
     scale = {"domain": list(range(len(rows)))}
-    return {"field": _PLACE, "type": "ordinal", "scale": scale, "title": None, "axis": axis}
+    return {"field": "place", "type": "ordinal", "scale": scale, "title": None, "axis": axis}
+
+
+def _measure(unit: str, most: float) -> dict[str, Any]:
+    """The axis of what is counted or paid: short, as in 20k, and never in parts of one."""
+    axis = {
+        "format": "~s",
+        "tickMinStep": 1,
+        "tickCount": max(1, min(_TICKS_MAX, int(most))),
+        "labelExpr": "datum.value === 0 ? '0' : datum.label",
+    }
+    return {"field": "value", "type": "quantitative", "title": unit, "axis": axis}
 
 
 def _width(text: str) -> float:
-    """Pixels across of the text in the widest font that a reader may have: what is drawn is
-    measured with another one.
+    """Pixels across of the text in the widest font that a reader may have.
+
+    The library measures with a font of its own, and would cut off the text of a wider one.
     """
     return sum(_letter(each) for each in text)
 
@@ -304,32 +286,21 @@ def _short(label: str, room: float) -> str:
     return kept.rstrip() + "…"
 
 
-def _amounts(most: float) -> dict[str, Any]:
-    """The axis of what is counted or paid: short, as in 20k, and never in parts of one."""
-    return {
-        "format": "~s",
-        "tickMinStep": 1,
-        "tickCount": max(1, min(_TICKS_MAX, int(most))),
-        "labelExpr": "datum.value === 0 ? '0' : datum.label",
-    }
-
-
-def _told(parts: Any) -> str:
+def _told(parts: Iterable[str]) -> str:
     told = list(parts)
     more = f"; and {len(told) - _ROWS_TOLD} more" if len(told) > _ROWS_TOLD else ""
     return "; ".join(told[:_ROWS_TOLD]) + more + "."
 
 
 def _chart(
-    rows: Rows, body: Mapping[str, Any], alternative: str, legend: tuple[tuple[str, str], ...] = ()
+    values: list[dict[str, Any]],
+    body: Mapping[str, Any],
+    alternative: str,
+    legend: tuple[tuple[str, str], ...] = (),
 ) -> Chart:
     text = {"labelFontSize": _TEXT, "titleFontSize": _TEXT, "titleFontWeight": "normal"}
-    values = [
-        {_PLACE: place, **{key: _value(value) for key, value in row.items()}}
-        for place, row in enumerate(rows)
-    ]
     # Under upright bars the last label is wider than its bar.
-    beyond = _PADDING if "layer" in body or body["encoding"]["y"]["type"] == "ordinal" else 18
+    beyond = _PADDING if body["encoding"]["y"]["type"] == "ordinal" else 18
     specification = {
         "data": {"values": values},
         "width": WIDTH,
@@ -337,7 +308,7 @@ def _chart(
         **body,
         "config": {
             "background": None,
-            "font": _FONT,
+            "font": "system-ui, sans-serif",
             "padding": {**dict.fromkeys(("left", "top", "bottom"), _PADDING), "right": beyond},
             "view": {"stroke": None},
             "text": {"fontSize": _TEXT},
@@ -354,13 +325,3 @@ def _chart(
         },
     }
     return Chart(specification, alternative, legend)
-
-
-def _value(value: Any) -> Any:
-    """The value as JSON has it: whatever is no text, number or null becomes one."""
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return str(value)

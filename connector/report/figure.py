@@ -1,44 +1,37 @@
-"""What the page is made of, as values: sections of figures, each with its chart and its tables.
+"""What the page is made of, as values: sections of figures, each with its charts and tables.
 
-A figure is declared once (`Figure`) with the marts and columns that it rests on, and answered from
-a published file (`Answered`). Its definition is not here: the file's own comments have it.
+A figure is declared once (`Figure`), with the marts and columns that it rests on, and drawn from a
+published file (`Drawing`). Its definition is not here: the file's own comments have it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from connector.errors import count_noun
 
 if TYPE_CHECKING:
-    from connector.report.published import Contract, Published
+    from connector.report.published import PublishedFile, Row
 
+Number = float | Decimal
 
 # -- Words -----------------------------------------------------------------------------------------
 # Values as a reader meets them: counts, shares, days, amounts, dates. None is a dash.
 
-
-Kind = Literal["text", "count", "share", "days", "amount", "day", "month", "moment", "flag"]
-"""How a column's values are written; all but text, day, month, moment and flag are figures."""
-
-FIGURES = frozenset(("count", "share", "days", "amount"))
-"""The kinds that are aligned as figures."""
-
 NOTHING = "–"  # noqa: RUF001 # a dash as wide as a digit
-_SHORT_AGE = timedelta(hours=48)
 
 
-def count(value: float | Decimal) -> str:
-    """A whole number, as in 1,234."""
+def count(value: Number) -> str:
+    """A whole number, or an amount in whole units, as in 1,234."""
     return f"{value:,.0f}"
 
 
-def share(value: float | Decimal) -> str:
-    """A part of one as a percentage; rounding makes nothing of something, or all of less, never."""
+def share(value: Number) -> str:
+    """A part of one as a percentage: rounding never makes 0% of something or 100% of less."""
     percent = float(value) * 100
     if 0 < percent < 0.1:
         return "under 0.1%"
@@ -47,30 +40,20 @@ def share(value: float | Decimal) -> str:
     return f"{percent:.0f}%" if percent >= 10 or percent == round(percent) else f"{percent:.1f}%"
 
 
-def days(value: float | Decimal) -> str:
+def days(value: Number) -> str:
     """A number of days: with a decimal below 10, whole above."""
     text = f"{value:.1f}" if value < 10 else f"{value:,.0f}"
     return text.removesuffix(".0")
 
 
-def amount(value: float | Decimal) -> str:
-    """Money without its currency, in whole units."""
-    return f"{value:,.0f}"
-
-
-def money(currency: str, value: float | Decimal) -> str:
+def money(currency: str, value: Number) -> str:
     """Money with its currency code, as in GBP 12,300."""
-    return f"{currency} {amount(value)}"
+    return f"{currency} {count(value)}"
 
 
 def day(value: date) -> str:
     """A day, as in 7 May 2026."""
     return f"{value.day} {value:%B %Y}"
-
-
-def month(value: date) -> str:
-    """A month, as in May 2026."""
-    return f"{value:%B %Y}"
 
 
 def moment(value: datetime) -> str:
@@ -83,7 +66,7 @@ def age(value: timedelta) -> str:
     """A length of time in its largest sensible unit: minutes, hours, or days from two on."""
     if value < timedelta(hours=1):
         return count_noun(max(0, round(value / timedelta(minutes=1))), "minute")
-    if value < _SHORT_AGE:
+    if value < timedelta(days=2):
         return count_noun(round(value / timedelta(hours=1)), "hour")
     return count_noun(round(value / timedelta(days=1)), "day")
 
@@ -92,6 +75,11 @@ def of(part: int, whole: int, noun: str = "") -> str:
     """A part of a whole with its share, as in 3 of 12 jobs (25%)."""
     text = f"{part:,} of {count_noun(whole, noun) if noun else f'{whole:,}'}"
     return f"{text} ({share(part / whole)})" if whole else text
+
+
+def lacking(part: int, whole: int, noun: str, words: str) -> tuple[str, ...]:
+    """What is not covered, as in 25% of jobs (3 of 12) have no fee.; nothing for a part of 0."""
+    return (f"{share(part / whole)} of {noun} ({part:,} of {whole:,}) {words}",) if part else ()
 
 
 def capital(text: str) -> str:
@@ -105,78 +93,69 @@ def plain(name: str) -> str:
     return name.replace("_", " ")
 
 
+def _month(value: date) -> str:
+    return f"{value:%B %Y}"
+
+
 def _flag(value: bool) -> str:
     return "yes" if value else "no"
 
 
-_WRITERS: Mapping[str, Callable[[Any], str]] = {
-    "text": str,
-    "count": count,
-    "share": share,
-    "days": days,
-    "amount": amount,
-    "day": day,
-    "month": month,
-    "moment": moment,
-    "flag": _flag,
+_FIGURES = (count, share, days)
+_BY_TYPE: Mapping[type, Callable[[Any], str]] = {
+    str: str,
+    bool: _flag,
+    datetime: moment,
+    date: day,
 }
 
 
-def written(kind: Kind, value: Any) -> str:
-    """The value as its kind is written; a dash where there is none."""
-    return NOTHING if value is None or value == "" else _WRITERS[kind](value)
-
-
-# -- Figure ----------------------------------------------------------------------------------------
-#
+# -- Tables and charts -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a table: its heading, how its values are written, and the column of the mart
-    that it shows (its `key` unless `of` names another; "" for one that is made here).
-    """
+class FigureTable:
+    """Table of a figure: the heading of each column, by its name in the rows and in the mart.
 
-    key: str
-    heading: str
-    kind: Kind = "count"
-    of: str | None = None
-
-    @property
-    def source(self) -> str:
-        """The mart's column whose comment says what this one means."""
-        return self.key if self.of is None else self.of
-
-    @property
-    def is_figure(self) -> bool:
-        """Whether its values are aligned as figures."""
-        return self.kind in FIGURES
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Rows with a caption; `mart` is the one that its columns belong to. An open table is shown
-    at once, any other is unfolded by the reader, and printed.
+    An open table is shown at once, any other is unfolded by the reader, and printed.
     """
 
     caption: str
     mart: str
-    columns: tuple[Column, ...]
-    rows: Sequence[Mapping[str, Any]]
+    headings: Mapping[str, str]
+    rows: Sequence[Row]
     is_open: bool = False
 
-    def cells(self) -> list[list[tuple[Column, str]]]:
-        """The rows as written, each cell with its column."""
+    def writer(self, column: str) -> Callable[[Any], str]:
+        """How a column is written: by the type of its values, and a figure by its name."""
+        kinds = [type(row[column]) for row in self.rows if row[column] is not None]
+        if kinds and kinds[0] in _BY_TYPE:
+            return _month if column.endswith("_start") else _BY_TYPE[kinds[0]]
+        if column.endswith(("_rate", "coverage")):
+            return share
+        return days if "days" in column else count
+
+    def is_figure(self, column: str) -> bool:
+        """Whether its values are aligned as figures."""
+        return self.writer(column) in _FIGURES
+
+    def cells(self) -> list[list[tuple[str, str]]]:
+        """The rows as written, each value with its column; a dash where there is none."""
+        writers = {column: self.writer(column) for column in self.headings}
         return [
-            [(column, written(column.kind, row[column.key])) for column in self.columns]
+            [
+                (column, NOTHING if row[column] in (None, "") else write(row[column]))
+                for column, write in writers.items()
+            ]
             for row in self.rows
         ]
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A drawing, as Vega-Lite says it, with the text that stands for it, and what its colours
-    mean: each as it is written in styles, with its word.
+    """Chart as Vega-Lite says it, and the text that stands for it.
+
+    `legend` has each colour, as it is written in styles, with its word.
     """
 
     specification: Mapping[str, Any]
@@ -184,53 +163,57 @@ class Chart:
     legend: tuple[tuple[str, str], ...] = ()
 
 
+# -- Figures ---------------------------------------------------------------------------------------
+
+Needs = Mapping[str, str]
+"""The columns that are read, by mart, with blanks between them. The definition that is shown is
+the first mart's.
+"""
+
+
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """A figure's numbers: the sentence that they come to, charts, tables, and what they lack."""
+class Drawing:
+    """Drawing of a figure: the sentence that it comes to, tables, charts, and what they lack."""
 
     finding: str
-    charts: tuple[Chart, ...]
-    tables: tuple[Table, ...]
+    tables: tuple[FigureTable, ...]
+    charts: tuple[Chart, ...] = ()
     coverage: tuple[str, ...] = ()
-
-
-Needs = Mapping[str, tuple[str, ...]]
-"""The columns that are read, by mart; the first mart is the one whose definition is shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure as it is declared. `draw` returns None where there is nothing to show, and `empty`
-    says so then. A wide figure takes the whole width of the page.
+    """Figure as it is declared.
+
+    `draw` returns None where there is nothing to show, and `empty` says so then. A wide figure
+    takes the whole width of the page.
     """
 
     key: str
     title: str
     needs: Needs
-    draw: Callable[[Published], Shown | None]
+    draw: Callable[[PublishedFile], Drawing | None]
     empty: str
     is_wide: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """A figure as a published file answers it: `shown`, or else the `words` that say why not.
-    `contracts` are what the file says of the marts, in the figure's order.
-    """
+def figure(
+    key: str, title: str, needs: Needs, *, empty: str, is_wide: bool = False
+) -> Callable[[Callable[[PublishedFile], Drawing | None]], Figure]:
+    """Make a figure of the function below, which draws it."""
+    return lambda draw: Figure(key, title, needs, draw, empty, is_wide)
 
-    figure: Figure
-    contracts: tuple[Contract, ...]
-    shown: Shown | None
-    words: str = ""
 
-    def line(self, part: str) -> str:
-        """The part of the contracts that is shown with the figure: of the first that has it."""
-        return next((c.parts[part] for c in self.contracts if part in c.parts), "")
+def over(
+    sql: str,
+) -> Callable[[Callable[[list[Row]], Drawing | None]], Callable[[PublishedFile], Drawing | None]]:
+    """Let the function below draw the rows of a query; nothing is drawn where there are none."""
+    return lambda draw: lambda published: draw(rows) if (rows := published.rows(sql)) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Figures under one heading, with a sentence on what is counted in all of them."""
+    """Section of the page: figures, with a sentence on what is counted in all of them."""
 
     key: str
     title: str
@@ -239,27 +222,32 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyFigure:
-    """A figure of the grid at the top: what it is, its value in words, and what it is a part of.
+class FigureAnswer:
+    """Answer of a published file to a figure: its drawing, or else the `words` that say why not.
 
-    `numbers` are the plain values behind it; `source` is the mart, or the column as `mart.column`,
-    that it is taken from, and `means` what the file says of that; `section` is where more stands.
+    `contracts` are what the file says of the marts, part by part, in the figure's order.
     """
 
-    key: str
-    label: str
-    values: tuple[str, ...]
-    detail: str
-    source: str
-    means: str
-    section: str
-    numbers: Mapping[str, Any]
+    figure: Figure
+    contracts: Mapping[str, Mapping[str, str]]
+    shown: Drawing | None
+    words: str = ""
+
+    def line(self, part: str) -> str:
+        """The part of the contracts that is shown with the figure: of the first that has it."""
+        return next((parts[part] for parts in self.contracts.values() if part in parts), "")
+
+
+KeyValues = tuple[tuple[str, ...], str, Mapping[str, Any]]
+"""A key figure's values in words, what they are a part of, and the plain numbers behind them."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyQuestion:
-    """A key figure as it is declared. `means` is the mart whose rows it counts, or the column, as
-    `mart.column`, that it shows; `draw` returns None where there is nothing to count.
+    """Key figure as it is declared.
+
+    `means` is the mart whose rows it counts, or the column, as `mart.column`, that it shows;
+    `section` is where more stands. `draw` returns None where there is nothing to count.
     """
 
     key: str
@@ -267,5 +255,16 @@ class KeyQuestion:
     needs: Needs
     means: str
     section: str
-    draw: Callable[[Published], tuple[tuple[str, ...], str, Mapping[str, Any]] | None]
+    draw: Callable[[PublishedFile], KeyValues | None]
     empty: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFigure:
+    """Key figure as a file answers it; `means` is what the file says of it."""
+
+    question: KeyQuestion
+    values: tuple[str, ...]
+    detail: str
+    means: str
+    numbers: Mapping[str, Any] = field(default_factory=dict)

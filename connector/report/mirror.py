@@ -7,18 +7,17 @@ from datetime import datetime
 from connector.errors import count_noun
 from connector.report import charts
 from connector.report.figure import (
-    Column,
-    Figure,
+    Drawing,
+    FigureTable,
     Section,
-    Shown,
-    Table,
     age,
+    figure,
     moment,
     of,
-    plain,
+    over,
     share,
 )
-from connector.report.published import Published, total
+from connector.report.published import PublishedFile, Row, total
 from connector.warehouse.duckdb_file import from_microseconds
 
 _PERSONAL = {
@@ -31,7 +30,7 @@ _ROOM = 224
 """Pixels for the names of questions, which begin alike."""
 
 
-def facts(published: Published, written_at: datetime) -> list[tuple[str, str]]:
+def facts(published: PublishedFile, written_at: datetime) -> list[tuple[str, str]]:
     """What the file says of itself as a whole: its moment, its checks, its personal fields.
 
     `written_at` is when the page is written.
@@ -52,156 +51,134 @@ def facts(published: Published, written_at: datetime) -> list[tuple[str, str]]:
         found.append(("Everything is proven up to", moment(true_of) if true_of else "nothing yet"))
         if began is not None:
             found.append(("Published", moment(began)))
-        failed = list(row["failed_checks"] or ())
-        told = f"; these warn: {', '.join(failed)}" if failed else ", and all passed"
-        ran = f"{row['checks'] or 0:,} tests and audits were run"
-        found.append(("Checks", f"{ran}{told}." if row["checks"] else "None was run."))
+        failed = ", ".join(row["failed_checks"] or ())
+        told = f"; these warn: {failed}" if failed else ", and all passed"
+        ran = f"{row['checks'] or 0:,} tests and audits were run{told}."
+        found.append(("Checks", ran if row["checks"] else "None was run."))
         found.append(("Models", f"{row['models'] or 0:,} in the file"))
         found.append(("Personal fields", _PERSONAL.get(row["personal"] or "", "not said")))
     return found
 
 
-def _resources(published: Published) -> Shown | None:
-    rows = published.rows(
-        "SELECT resource, live, hydrated, listed_only, deleted, pending, "
-        "proven_at, hours_behind, last_run_at, last_outcome, requests_this_month, "
-        "scrub_age_days, anomalies FROM marts.mirror_health ORDER BY resource"
-    )
-    live = total(rows, "live")
+@figure(
+    "resources",
+    "What is landed, and how far it is proven",
+    {
+        "mirror_health": "resource live listed_only deleted pending proven_at last_outcome "
+        "anomalies scrub_age_days"
+    },
+    empty="Nothing has landed yet.",
+    is_wide=True,
+)
+@over(
+    "SELECT * REPLACE (replace(resource, '_', ' ') AS resource) "
+    "FROM marts.mirror_health AS m ORDER BY m.resource"
+)
+def _resources(rows: list[Row]) -> Drawing | None:
+    live, waiting = total(rows, "live"), total(rows, "pending")
     if not live and not total(rows, "deleted"):
         return None
-    shown = [{**row, "resource": plain(row["resource"])} for row in rows]
-    waiting, unproven = total(rows, "pending"), [r for r in shown if r["proven_at"] is None]
-    table = Table(
+    table = FigureTable(
         "The copy of each resource",
         "mirror_health",
-        (
-            Column("resource", "Resource", "text"),
-            Column("live", "Live"),
-            Column("listed_only", "Only listed"),
-            Column("deleted", "Deleted"),
-            Column("pending", "Waiting"),
-            Column("proven_at", "Proven up to", "moment"),
-            Column("scrub_age_days", "Oldest reading, days", "days"),
-            Column("last_outcome", "Last run", "text"),
-            Column("anomalies", "Anomalies"),
-        ),
-        shown,
+        {
+            "resource": "Resource",
+            "live": "Live",
+            "listed_only": "Only listed",
+            "deleted": "Deleted",
+            "pending": "Waiting",
+            "proven_at": "Proven up to",
+            "scrub_age_days": "Oldest reading, days",
+            "last_outcome": "Last run",
+            "anomalies": "Anomalies",
+        },
+        rows,
         is_open=True,
     )
-    lacking = total(rows, "listed_only")
     told = [f"{count_noun(waiting, 'record')} wait to be read."] if waiting else []
+    unproven = [row["resource"] for row in rows if row["proven_at"] is None]
     if unproven:
-        names = ", ".join(row["resource"] for row in unproven)
-        told.append(f"Not proven at all: {names}.")
-    if lacking:
-        told.append(f"{of(lacking, live, 'record')} were only listed so far.")
-    return Shown(
+        told.append(f"Not proven at all: {', '.join(unproven)}.")
+    if listed := total(rows, "listed_only"):
+        told.append(f"{of(listed, live, 'record')} were only listed so far.")
+    return Drawing(
         f"{count_noun(live, 'record')} of {count_noun(len(rows), 'resource')} are landed.",
-        (),
         (table,),
-        tuple(told),
+        coverage=tuple(told),
     )
 
 
-def _cost(published: Published) -> Shown | None:
-    rows = published.rows(
-        "SELECT resource, requests_last_run, requests_this_month "
-        "FROM marts.mirror_health WHERE coalesce(requests_this_month, 0) > 0 "
-        "OR coalesce(requests_last_run, 0) > 0 ORDER BY requests_this_month DESC, resource"
-    )
-    if not rows:
-        return None
-    shown = [
-        {
-            **row,
-            "resource": plain(row["resource"]),
-            "requests": row["requests_this_month"] or 0,
-            "text": f"{row['requests_this_month'] or 0:,}",
-        }
-        for row in rows
-    ]
-    month, last = total(rows, "requests_this_month"), total(rows, "requests_last_run")
-    table = Table(
-        "Requests by resource",
-        "mirror_health",
-        (
-            Column("resource", "Resource", "text"),
-            Column("requests_last_run", "Last run"),
-            Column("requests_this_month", "This billing month"),
-        ),
-        shown,
-    )
-    return Shown(
-        f"{count_noun(month, 'request')} in this billing month; the last runs took {last:,}.",
-        (charts.bars(shown, "resource", "requests", "text", unit="requests this month"),),
-        (table,),
-    )
-
-
-def _coverage(published: Published) -> Shown | None:
-    rows = published.rows(
-        "SELECT question, about, covered, total, missing, coverage FROM marts.sum_coverage "
-        "WHERE total > 0 ORDER BY coverage, question"
-    )
-    if not rows:
-        return None
-    shown = [
-        {**row, "question": plain(row["question"]), "text": share(row["coverage"])} for row in rows
-    ]
-    table = Table(
+@figure(
+    "coverage",
+    "Coverage",
+    {"sum_coverage": "question about covered total missing coverage"},
+    empty="Nothing has landed that could be covered.",
+)
+@over(
+    "SELECT * REPLACE (replace(question, '_', ' ') AS question) FROM marts.sum_coverage AS c "
+    "WHERE total > 0 ORDER BY coverage, c.question"
+)
+def _coverage(rows: list[Row]) -> Drawing:
+    table = FigureTable(
         "How much of what the figures rest on is there",
         "sum_coverage",
-        (
-            Column("about", "Question", "text"),
-            Column("covered", "Have it"),
-            Column("total", "Of"),
-            Column("missing", "Missing"),
-            Column("coverage", "Coverage", "share"),
-        ),
-        shown,
+        {
+            "about": "Question",
+            "covered": "Have it",
+            "total": "Of",
+            "missing": "Missing",
+            "coverage": "Coverage",
+        },
+        rows,
+    )
+    chart = charts.bars(
+        rows,
+        "question",
+        "coverage",
+        unit="coverage",
+        text=lambda row: share(row["coverage"]),
+        most=1,
+        room=_ROOM,
     )
     least = rows[0]
-    return Shown(
-        f"Thinnest, with {of(least['covered'], least['total'])}: {least['about']}",
-        (charts.bars(shown, "question", "coverage", "text", unit="coverage", most=1, room=_ROOM),),
+    finding = f"Thinnest, with {of(least['covered'], least['total'])}: {least['about']}"
+    return Drawing(finding, (table,), (chart,))
+
+
+@figure(
+    "cost",
+    "What it cost",
+    {"mirror_health": "resource requests_last_run requests_this_month"},
+    empty="No request was spent yet.",
+)
+@over(
+    "SELECT replace(resource, '_', ' ') AS resource, requests_last_run, requests_this_month, "
+    "coalesce(requests_this_month, 0) AS requests FROM marts.mirror_health AS m "
+    "WHERE requests > 0 OR requests_last_run > 0 ORDER BY m.requests_this_month DESC, m.resource"
+)
+def _cost(rows: list[Row]) -> Drawing:
+    table = FigureTable(
+        "Requests by resource",
+        "mirror_health",
+        {
+            "resource": "Resource",
+            "requests_last_run": "Last run",
+            "requests_this_month": "This billing month",
+        },
+        rows,
+    )
+    month, last = total(rows, "requests"), total(rows, "requests_last_run")
+    return Drawing(
+        f"{count_noun(month, 'request')} in this billing month; the last runs took {last:,}.",
         (table,),
+        (charts.bars(rows, "resource", "requests", unit="requests this month"),),
     )
 
 
-SECTION = Section(
+MIRROR = Section(
     "mirror",
     "The mirror itself",
     "These figures are made from a copy of the platform's records. This is how complete and how "
     "fresh the copy is, what it cost, and what was checked before it was published.",
-    (
-        Figure(
-            "resources",
-            "What is landed, and how far it is proven",
-            {
-                "mirror_health": (
-                    *("resource", "live", "hydrated", "listed_only", "deleted", "pending"),
-                    *("proven_at", "hours_behind", "last_run_at", "last_outcome", "anomalies"),
-                    *("requests_this_month", "scrub_age_days"),
-                )
-            },
-            _resources,
-            "Nothing has landed yet.",
-            is_wide=True,
-        ),
-        Figure(
-            "coverage",
-            "Coverage",
-            {"sum_coverage": ("question", "about", "covered", "total", "missing", "coverage")},
-            _coverage,
-            "Nothing has landed that could be covered.",
-        ),
-        Figure(
-            "cost",
-            "What it cost",
-            {"mirror_health": ("resource", "requests_last_run", "requests_this_month")},
-            _cost,
-            "No request was spent yet.",
-        ),
-    ),
+    (_resources, _coverage, _cost),
 )

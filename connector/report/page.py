@@ -15,42 +15,40 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from connector.report import candidates, content, durations, fees, jobs, people
-from connector.report import mirror as health
+from connector.report.agency import CONTENT, FEES, PEOPLE
 from connector.report.charts import PALETTE, draw
-from connector.report.figure import Answered, Figure, KeyFigure, Section, age, capital, moment
-from connector.report.key_figures import key_figures
-from connector.report.published import Published, opened
+from connector.report.figure import Figure, FigureAnswer, KeyFigure, age, capital, moment
+from connector.report.key_figures import QUESTIONS, answer
+from connector.report.mirror import MIRROR, facts
+from connector.report.pipeline import CANDIDATES, JOBS, TIME
+from connector.report.published import PublishedFile, opened
 from connector.system.atomic_files import replacing
 from connector.warehouse.duckdb_file import naming_errors
 
-SECTIONS: tuple[Section, ...] = (
-    candidates.SECTION,
-    jobs.SECTION,
-    durations.SECTION,
-    fees.SECTION,
-    people.SECTION,
-    content.SECTION,
-    health.SECTION,
-)
+SECTIONS = (CANDIDATES, JOBS, TIME, FEES, PEOPLE, CONTENT, MIRROR)
 """The page's sections, in order."""
+
+REPORT_FILE = "recruitment.html"
+"""The page's name beside the published file."""
 
 _FOLDER = Path(__file__).parent
 _TITLE = "Recruitment report"
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """The document, and the key figures that it opens with."""
+class ReportPage:
+    """Page of the report: the document, and the key figures that it opens with."""
 
     html: str
     as_of: datetime | None
     key_figures: tuple[KeyFigure, ...]
 
 
-def make_page(published: Published, *, written_at: datetime, account: str | None = None) -> Page:
+def make_page(
+    published: PublishedFile, *, written_at: datetime, account: str | None = None
+) -> ReportPage:
     """The page of the published file; `account` is named in its title."""
-    grid = key_figures(published)
+    grid = tuple(answer(question, published) for question in QUESTIONS)
     title = f"{_TITLE}: {account}" if account else _TITLE
     as_of = published.as_of
     html = _template().render(
@@ -61,7 +59,7 @@ def make_page(published: Published, *, written_at: datetime, account: str | None
         as_of=None if as_of is None else moment(as_of),
         age=None if as_of is None else age(written_at - as_of),
         written_at=moment(written_at),
-        facts=health.facts(published, written_at),
+        facts=facts(published, written_at),
         grid=grid,
         sections=[
             (section, [_answer(figure, published) for figure in section.figures])
@@ -71,17 +69,17 @@ def make_page(published: Published, *, written_at: datetime, account: str | None
         capital=capital,
         draw=lambda chart: Markup(draw(chart)),  # noqa: S704 # its text is escaped by the library
     )
-    return Page(html, as_of, tuple(grid))
+    return ReportPage(html, as_of, grid)
 
 
-def _answer(figure: Figure, published: Published) -> Answered:
-    contracts = tuple(published.contract(mart) for mart in figure.needs)
+def _answer(figure: Figure, published: PublishedFile) -> FigureAnswer:
+    contracts = {mart: published.contract(mart) for mart in figure.needs}
     lacking = published.missing(figure.needs)
     if lacking:
         words = f"The published file has no {', no '.join(lacking)}, which this is made from."
-        return Answered(figure, contracts, None, words)
+        return FigureAnswer(figure, contracts, None, words)
     shown = figure.draw(published)
-    return Answered(figure, contracts, shown, "" if shown else figure.empty)
+    return FigureAnswer(figure, contracts, shown, "" if shown else figure.empty)
 
 
 @cache
@@ -101,11 +99,11 @@ def _style() -> str:
     return (_FOLDER / "page.css").read_text(encoding="utf-8")
 
 
-def as_json(page: Page) -> dict[str, Any]:
+def as_json(page: ReportPage) -> dict[str, Any]:
     """The key figures as plain values, by their keys, each with its label and its words."""
     return {
-        each.key: {
-            "label": each.label,
+        each.question.key: {
+            "label": each.question.label,
             "shown": list(each.values),
             "detail": each.detail,
             "numbers": {name: _number(value) for name, value in each.numbers.items()},
@@ -121,37 +119,20 @@ def _number(value: Any) -> Any:
     return value if is_plain else float(value)
 
 
-# -- Writing ---------------------------------------------------------------------------------------
-# A page put in place on the disk: whole or not at all, and for its owner's eyes alone.
-
-
-def put(path: Path, text: str) -> None:
-    """Write the text in place of whatever the file was, readable by its owner alone.
-
-    Whoever reads the file meanwhile sees the old text or the new one. Raises `DiskFull` or another
-    `WarehouseError`.
-    """
-    with naming_errors(path), replacing(path) as file:
-        file.write(text.encode())
-
-
-REPORT_FILE = "recruitment.html"
-"""The page's name beside the published file."""
-
-
 def write_report(
     file: Path, out: Path, *, written_at: datetime, account: str | None = None
-) -> Page:
+) -> ReportPage:
     """Write the page of the published `file` to `out`, and return it.
 
     `written_at` is the present moment, which the data's age is counted to; `account` stands in the
     title. Everything is read as of one publication. `out` is replaced at once, and only its owner
     may read it.
 
-    Raises `NothingPublished` where there is no file, `MartsMissing` where it has no marts, or
-    another `WarehouseError`.
+    Raises `NothingPublished` where there is no file, `MartsMissing` where it has no marts,
+    `DiskFull` or another `WarehouseError`.
     """
     with opened(file) as published:
         page = make_page(published, written_at=written_at, account=account)
-    put(out, page.html)
+    with naming_errors(out), replacing(out) as written:
+        written.write(page.html.encode())
     return page

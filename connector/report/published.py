@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import cached_property
 from pathlib import Path
@@ -27,38 +26,16 @@ _PARTS = ("Definition", "Grain", "Numerator", "Denominator", "Excluded", "Trap",
 _LABEL = re.compile(rf"^\s*({'|'.join(_PARTS)}):\s*", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Contract:
-    """What a mart's comment says of it, by part: Definition, Grain and so on, as it has them."""
-
-    mart: str
-    parts: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def definition(self) -> str:
-        """What is counted; "" where the file does not say."""
-        return self.parts.get("Definition", "")
-
-    @property
-    def grain(self) -> str:
-        """What one row is; "" where the file does not say."""
-        return self.parts.get("Grain", "")
-
-    def but(self, *shown: str) -> list[tuple[str, str]]:
-        """The other parts, in order, each with its text."""
-        return [(part, text) for part, text in self.parts.items() if part not in shown]
-
-
-def read_contract(mart: str, comment: str) -> Contract:
-    """A comment by its parts; one that has none is a definition, as it stands."""
+def read_contract(comment: str) -> dict[str, str]:
+    """A mart's comment by its parts, in their order; one without parts is a definition."""
     pieces = _LABEL.split(comment)
     found = {"Definition": pieces[0], **dict(zip(pieces[1::2], pieces[2::2], strict=True))}
     joined = {part: " ".join(text.split()) for part, text in found.items()}
-    return Contract(mart, {part: joined[part] for part in _PARTS if joined.get(part)})
+    return {part: joined[part] for part in _PARTS if joined.get(part)}
 
 
-class Published:
-    """A published file that is open for the one report."""
+class PublishedFile:
+    """Published file that is open for one report."""
 
     def __init__(self, ask: Callable[[str], Answer]) -> None:
         self._ask = ask
@@ -85,7 +62,8 @@ class Published:
         return found
 
     @cached_property
-    def _comments(self) -> Mapping[str, str]:
+    def marts(self) -> Mapping[str, str]:
+        """The comment of each mart that there is."""
         rows = self.rows(
             f"SELECT table_name, comment FROM duckdb_tables() WHERE schema_name = '{MARTS}' "
             f"UNION ALL SELECT view_name, comment FROM duckdb_views() "
@@ -97,11 +75,6 @@ class Published:
         """Whether the file has the table or view, named with its schema."""
         return table in self._columns
 
-    @property
-    def marts(self) -> list[str]:
-        """The marts that there are, in the order of the alphabet."""
-        return sorted(self._comments)
-
     def missing(self, needs: Needs) -> list[str]:
         """What is needed and not there: marts, and columns of marts, named with their schema."""
         lacking = []
@@ -111,12 +84,12 @@ class Published:
                 lacking.append(table)
             else:
                 there = self._columns[table]
-                lacking += [f"{table}.{name}" for name in columns if name not in there]
+                lacking += [f"{table}.{name}" for name in columns.split() if name not in there]
         return lacking
 
-    def contract(self, mart: str) -> Contract:
-        """What the mart's own comment says of it."""
-        return read_contract(mart, self._comments.get(mart, ""))
+    def contract(self, mart: str) -> dict[str, str]:
+        """What the mart's own comment says of it, by part: Definition, Grain and so on."""
+        return read_contract(self.marts.get(mart, ""))
 
     def meaning(self, mart: str, column: str) -> str:
         """The comment of a mart's column; "" where there is none."""
@@ -126,15 +99,14 @@ class Published:
     def as_of(self) -> datetime | None:
         """The moment that the marts take for now; None where nothing was ever proven or run."""
         if self.has("staging.as_of") and self.has("sync.bookmarks"):
-            return from_microseconds(
-                self.row("SELECT epoch_us(max(as_of_at)) AS at FROM staging.as_of")["at"]
-            )
-        if self.missing({"mirror_health": ("proven_at", "last_run_at")}):
+            sql = "SELECT epoch_us(max(as_of_at)) AS at FROM staging.as_of"
+        elif self.missing({"mirror_health": "proven_at last_run_at"}):
             return None
-        sql = (
-            "SELECT epoch_us(coalesce(max(proven_at), max(last_run_at))) AS at "
-            "FROM marts.mirror_health"
-        )
+        else:
+            sql = (
+                "SELECT epoch_us(coalesce(max(proven_at), max(last_run_at))) AS at "
+                "FROM marts.mirror_health"
+            )
         return from_microseconds(self.row(sql)["at"])
 
     @property
@@ -144,7 +116,7 @@ class Published:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Published]:
+def opened(path: Path) -> Iterator[PublishedFile]:
     """The published file, open to be read.
 
     Raises `NothingPublished` where there is no file, `MartsMissing` where it has no marts, or
@@ -153,7 +125,7 @@ def opened(path: Path) -> Iterator[Published]:
     if not path.exists():
         raise NothingPublished(f"{path} is not there: nothing was published yet")
     with asking(path) as ask:
-        published = Published(ask)
+        published = PublishedFile(ask)
         if not published.marts:
             raise MartsMissing(f"{path} has no table in the schema {MARTS}")
         yield published
@@ -162,6 +134,12 @@ def opened(path: Path) -> Iterator[Published]:
 def total(rows: Sequence[Row], column: str) -> Any:
     """The column added up over the rows, nulls left out; 0 where there is nothing."""
     return sum(row[column] for row in rows if row[column] is not None)
+
+
+def split(rows: Sequence[Row], column: str) -> tuple[Row | None, list[Row]]:
+    """The row of the dimension `all`, if it counts anything in the column, and the other rows."""
+    whole = next((row for row in rows if row["dimension"] == "all" and row[column]), None)
+    return whole, [row for row in rows if row["dimension"] != "all"]
 
 
 def months(begins: date, ends: date) -> list[date]:

@@ -16,7 +16,7 @@ from connector.publishing.folder import load_project
 from connector.publishing.publication import publish
 from connector.report.charts import draw
 from connector.report.figure import Chart
-from connector.report.page import Page, make_page
+from connector.report.page import ReportPage, make_page
 from connector.report.published import opened
 from connector.settings.model import load_settings
 from connector.warehouse.schema import migrate
@@ -33,7 +33,7 @@ WRITTEN_AT = datetime(2026, 3, 8, 12, tzinfo=UTC)
 Change = Callable[[duckdb.DuckDBPyConnection], object]
 
 
-def render(file: Path) -> Page:
+def render(file: Path) -> ReportPage:
     """The page of a published file."""
     with opened(file) as published:
         return make_page(published, written_at=WRITTEN_AT, account="acme")
@@ -77,13 +77,13 @@ PEOPLE = {"u1": MARKUP.replace('"', '""'), "u2": "Ben"}
 
 
 @pytest.fixture(scope="session")
-def page(published: Path) -> Page:
+def page(published: Path) -> ReportPage:
     """The page of that file."""
     return render(published)
 
 
 @pytest.fixture(scope="session")
-def document(page: Page) -> Document:
+def document(page: ReportPage) -> Document:
     """The page, parsed."""
     return Document.of(page.html)
 
@@ -103,7 +103,7 @@ def changed(published: Path, tmp_path: Path) -> Callable[[Change], Path]:
 
 
 @pytest.fixture(scope="session")
-def empty_page(tmp_path_factory: pytest.TempPathFactory) -> Page:
+def empty_page(tmp_path_factory: pytest.TempPathFactory) -> ReportPage:
     """The page of a file with every mart and nothing landed."""
     file = tmp_path_factory.mktemp("empty") / "recruitment.duckdb"
     with duckdb.connect(str(file)) as connection:

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from connector.report import charts
 from connector.report.charts import PALETTE, Theme, draw
-from connector.report.page import Page as Report
+from connector.report.page import ReportPage
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 FLAGS = (
@@ -56,7 +56,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def address(page: Report, tmp_path_factory: pytest.TempPathFactory) -> str:
+def address(page: ReportPage, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The page as a file on the disk."""
     file = tmp_path_factory.mktemp("browser") / "recruitment.html"
     file.write_text(page.html, encoding="utf-8")
@@ -110,14 +110,13 @@ def test_no_chart_cuts_off_its_text(browser: Browser) -> None:
             "label": long,
             "month": f"{name} 26",
             "value": 1_234_567,
-            "text": "123,456 of 234,567",
             **{f"p{part}_days": part * 10 for part in (10, 25, 50, 75, 90)},
         }
         for name in ("Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec") * 2
     ]
     parts = {"value": "a part"}
     drawn = [
-        charts.bars(rows, "label", "value", "text", unit="things"),
+        charts.bars(rows, "label", "value", unit="things", text=lambda _: "123,456 of 234,567"),
         charts.stacked(rows, "label", parts, unit="things"),
         charts.stacked(rows, "month", parts, unit="things", is_upright=True),
         charts.uprights(rows, "month", "value", unit="things", across="month"),

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from connector.report.key_figures import QUESTIONS
-from connector.report.page import SECTIONS, Page, as_json
+from connector.report.page import SECTIONS, ReportPage, as_json
 from connector.report.published import read_contract
 from connector.warehouse.query import query
 from tests.report.conftest import MARKUP, Change, render
@@ -152,7 +152,7 @@ def test_forecast_is_the_mart_and_adds_no_currencies(published: Path, document: 
     assert detail.startswith(f"{known} of {placements} placement")
 
 
-def test_key_figures_are_the_marts(published: Path, page: Page, document: Document) -> None:
+def test_key_figures_are_the_marts(published: Path, page: ReportPage, document: Document) -> None:
     """The grid shows what the marts say, and the object of --json has the same numbers."""
     (candidates,) = rows(
         published,
@@ -240,17 +240,17 @@ def test_every_figure_is_defined(document: Document) -> None:
 
 def test_contract_reads_parts() -> None:
     """A comment is read by its parts, over line breaks; one without parts is a definition."""
-    read = read_contract("fct_a", "Definition: one\n  and two.\nTrap: beware: this.\n")
+    read = read_contract("Definition: one\n  and two.\nTrap: beware: this.\n")
 
-    assert {"Definition": "one and two.", "Trap": "beware: this."} == read.parts
-    assert {"Definition": "Just words."} == read_contract("fct_b", "Just words.").parts
-    assert {} == read_contract("fct_c", "").parts
+    assert {"Definition": "one and two.", "Trap": "beware: this."} == read
+    assert {"Definition": "Just words."} == read_contract("Just words.")
+    assert {} == read_contract("")
 
 
 # -- what there is not ----------------------------------------------------------------------------
 
 
-def test_nothing_landed_is_said_in_words(empty_page: Page) -> None:
+def test_nothing_landed_is_said_in_words(empty_page: ReportPage) -> None:
     """Where every mart is empty, each figure says so, and no chart stands without bars."""
     document = Document.of(empty_page.html)
 
@@ -287,7 +287,7 @@ def test_figures_read_what_they_say_they_need(
     needs: dict[str, set[str]] = {}
     for declared in [each.needs for each in FIGURES] + [each.needs for each in QUESTIONS]:
         for mart, columns in declared.items():
-            needs.setdefault(mart, set()).update(columns)
+            needs.setdefault(mart, set()).update(columns.split())
     needs["mirror_health"] |= {"proven_at", "last_run_at"}
     bare = tmp_path / "recruitment.duckdb"
     with duckdb.connect(str(bare)) as connection:
@@ -308,7 +308,7 @@ def test_figures_read_what_they_say_they_need(
 # -- it needs nothing but itself, and gives nobody away -------------------------------------------
 
 
-def test_text_is_escaped_everywhere(page: Page, document: Document) -> None:
+def test_text_is_escaped_everywhere(page: ReportPage, document: Document) -> None:
     """A name that is markup is shown as it was written, in tables and in charts, and is none."""
     assert MARKUP in {
         cell for row in document.table("Activity of the last twelve months") for cell in row
@@ -321,7 +321,7 @@ def test_text_is_escaped_everywhere(page: Page, document: Document) -> None:
     assert "<img src=x" not in page.html
 
 
-def test_page_is_whole_in_itself(page: Page, document: Document) -> None:
+def test_page_is_whole_in_itself(page: ReportPage, document: Document) -> None:
     """Nothing in it names another place: no address, no source, no import, no script; and what it
     may load is forbidden to the browser as well.
     """
@@ -333,7 +333,7 @@ def test_page_is_whole_in_itself(page: Page, document: Document) -> None:
     assert "default-src 'none'" in page.html
 
 
-def test_nobody_but_consultants_is_named(published: Path, page: Page) -> None:
+def test_nobody_but_consultants_is_named(published: Path, page: ReportPage) -> None:
     """No candidate's or lead's name or address is on the page, and no id is shown whole."""
     columns = ("full_name", "email", "phone", "candidate_id::VARCHAR")
     for column in columns:

@@ -8,7 +8,7 @@ from itertools import combinations, product
 import pytest
 
 from connector.report.charts import PALETTE, SERIES, SURFACES, TEXTS
-from connector.report.page import Page
+from connector.report.page import ReportPage
 
 
 def luminance(colour: str) -> float:
@@ -50,7 +50,7 @@ def test_drawings_stand_out(theme: int) -> None:
         assert contrast(PALETTE[one][theme], PALETTE[other][theme]) >= 1.25, (one, other)
 
 
-def test_page_uses_declared_colours_alone(page: Page) -> None:
+def test_page_uses_declared_colours_alone(page: ReportPage) -> None:
     """Every colour of the page is one that is declared, and every variable has a value."""
     declared = {colour for shade in PALETTE.values() for colour in shade}
     used = set(re.findall(r"var\(--(\w+)\)", page.html))

@@ -29,10 +29,18 @@ def test_share(value: float, shown: str) -> None:
     assert shown == words.share(value)
 
 
-def test_nothing_is_a_dash_and_zero_is_not() -> None:
-    """A value that is not there is told from one that is zero."""
-    assert (words.NOTHING, "0") == (words.written("count", None), words.written("count", 0))
-    assert words.NOTHING == words.written("text", "")
+def test_values_are_written_by_their_type_and_name() -> None:
+    """A value that is not there is told from zero, and a share or days from a count."""
+    row = {"a": None, "b": 0, "c": "", "hire_rate": 0.5, "days_left": 2.5, "fee": 1234.4}
+    moments = {"is_on": True, "month_start": date(2026, 5, 1), "on": date(2026, 5, 7)}
+    table = words.FigureTable("All", "mart", dict.fromkeys((*row, *moments), ""), [row | moments])
+
+    assert [
+        *(words.NOTHING, "0", words.NOTHING, "50%", "2.5", "1,234"),
+        *("yes", "May 2026", "7 May 2026"),
+    ] == [text for _, text in table.cells()[0]]
+    assert table.is_figure("fee")
+    assert not table.is_figure("on")
 
 
 def test_part_of_nothing_has_no_share() -> None:

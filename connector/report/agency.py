@@ -1,0 +1,535 @@
+"""The agency's business: fees, contracts, sources, leads, consultants and content."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from connector.errors import count_noun
+from connector.report import charts
+from connector.report.figure import (
+    Chart,
+    Drawing,
+    FigureTable,
+    Section,
+    count,
+    figure,
+    lacking,
+    money,
+    of,
+    over,
+    plain,
+)
+from connector.report.published import PublishedFile, Row, months, split, total
+
+_DRAWN_MAX = 12
+
+# -- Fees and contracts ----------------------------------------------------------------------------
+
+_MONTHS_BEFORE = 6
+_MONTHS_AFTER = 12
+_CURRENCIES_DRAWN = 4
+_ROWS_MAX = 20
+
+FORECAST_NEEDS = {
+    "sum_fee_forecast": "month_start currency month_kind placements placements_with_fee "
+    "fee_coverage fee confirmed_fee fee_from_booking fee_from_job fee_from_percentage "
+    "reporting_fee reporting_currency"
+}
+"""The columns that `forecast_rows` reads."""
+
+
+def forecast_rows(published: PublishedFile) -> list[Row]:
+    """Fees of the months around now, and of all later ones, by currency and month."""
+    begins = ""
+    if published.today is not None:
+        present = f"date_trunc('month', DATE '{published.today}')"
+        begins = f"OR month_start >= {present} - INTERVAL {_MONTHS_BEFORE} MONTH "
+    return published.rows(
+        "SELECT * REPLACE (coalesce(fee, 0) AS fee, coalesce(confirmed_fee, 0) AS confirmed_fee), "
+        "coalesce(f.fee, 0) - coalesce(f.confirmed_fee, 0) AS scheduled_fee "
+        f"FROM marts.sum_fee_forecast AS f WHERE month_kind <> 'past' {begins}"
+        "ORDER BY month_start, currency"
+    )
+
+
+def fees(rows: Sequence[Row]) -> dict[str, float]:
+    """Fees by currency, the largest first, without those of 0."""
+    found: dict[str, float] = {}
+    for row in rows:
+        if row["fee"]:
+            found[row["currency"]] = found.get(row["currency"], 0.0) + float(row["fee"])
+    return dict(sorted(found.items(), key=lambda each: -each[1]))
+
+
+@figure(
+    "forecast",
+    "Fee forecast",
+    {**FORECAST_NEEDS, "fct_placements": ""},
+    empty="No placement starts in the months around now.",
+    is_wide=True,
+)
+def _forecast(published: PublishedFile) -> Drawing | None:
+    rows = forecast_rows(published)
+    if not rows:
+        return None
+    ahead = fees([row for row in rows if row["month_kind"] != "past"])
+    placements = total(rows, "placements")
+    missing = placements - total(rows, "placements_with_fee")
+    table = FigureTable(
+        "Fees by month of the start and currency",
+        "sum_fee_forecast",
+        {
+            "month_start": "Month",
+            "currency": "Currency",
+            "placements": "Placements",
+            "placements_with_fee": "With a fee",
+            "fee_coverage": "Coverage",
+            "fee": "Fees",
+            "confirmed_fee": "Confirmed",
+            "fee_from_booking": "From booking",
+            "fee_from_job": "From job",
+            "fee_from_percentage": "From percentage",
+            "reporting_fee": "Converted",
+            "reporting_currency": "To",
+        },
+        rows,
+    )
+    amounts = ", ".join(money(currency, fee) for currency, fee in ahead.items())
+    told = "have no fee that is known, and count as nothing here."
+    return Drawing(
+        f"From this month on: {amounts}." if amounts else "No fee is known from this month on.",
+        (table,),
+        _by_currency(rows),
+        lacking(missing, placements, "placements", told),
+    )
+
+
+def _by_currency(rows: list[Row]) -> tuple[Chart, ...]:
+    """A chart for each of the currencies with the most fees: two never share an axis."""
+    starts = [row["month_start"] for row in rows]
+    drawn = months(min(starts), max(starts))[: _MONTHS_BEFORE + _MONTHS_AFTER]
+    found = {(row["currency"], row["month_start"]): row for row in rows}
+    parts = {"confirmed_fee": "confirmed or begun", "scheduled_fee": "scheduled"}
+    nothing = dict.fromkeys(parts, 0)
+    return tuple(
+        charts.stacked(
+            [
+                {**found.get((currency, month), nothing), "month": f"{month:%b %y}"}
+                for month in drawn
+            ],
+            "month",
+            parts,
+            unit=f"fees in {currency}",
+            is_upright=True,
+        )
+        for currency in [*fees(rows)][:_CURRENCIES_DRAWN]
+    )
+
+
+@figure(
+    "ending",
+    "Contracts coming to their end",
+    {
+        "fct_contractors_ending": "booking_id job_title company_name consultant_name end_date "
+        "days_left band ends_within_14_days ends_within_30_days ends_within_90_days "
+        "next_booking_id next_start_date is_extended is_replaced"
+    },
+    empty="No contract is running or to come.",
+    is_wide=True,
+)
+def _ending(published: PublishedFile) -> Drawing | None:
+    rows = published.rows(
+        "SELECT CASE band WHEN 'later' THEN 'after 90 days' WHEN 'open' THEN 'no end stated' "
+        "ELSE 'in ' || band || ' days' END AS band, count(*) AS contracts, "
+        "count(next_booking_id) AS next_booking_id, "
+        "count(*) - count(next_booking_id) AS unfollowed, "
+        "count(*) FILTER (is_extended) AS is_extended, "
+        "count(*) FILTER (is_replaced) AS is_replaced, "
+        "count(*) FILTER (ends_within_14_days) AS in_14, "
+        "count(*) FILTER (ends_within_30_days) AS in_30, "
+        "count(*) FILTER (ends_within_90_days) AS in_90 "
+        "FROM marts.fct_contractors_ending AS c GROUP BY c.band "
+        "ORDER BY list_position(['0-14', '15-30', '31-90', 'later', 'open'], c.band)"
+    )
+    if not rows:
+        return None
+    table = FigureTable(
+        "Contracts by the days that are left",
+        "fct_contractors_ending",
+        {
+            "band": "Ending",
+            "contracts": "Contracts",
+            "next_booking_id": "Next known",
+            "is_extended": "Extended",
+            "is_replaced": "Replaced",
+        },
+        rows,
+    )
+    parts = {"next_booking_id": "next booking known", "unfollowed": "nothing follows yet"}
+    return Drawing(
+        f"Ending within 14 days: {count_noun(total(rows, 'in_14'), 'contract')}; "
+        f"within 30: {total(rows, 'in_30'):,}; within 90: {total(rows, 'in_90'):,}; "
+        f"of {total(rows, 'contracts'):,} that have not ended.",
+        (table, *_soon(published)),
+        (charts.stacked(rows, "band", parts, unit="contracts"),),
+    )
+
+
+def _soon(published: PublishedFile) -> tuple[FigureTable, ...]:
+    rows = published.rows(
+        "SELECT * REPLACE (left(booking_id::VARCHAR, 8) AS booking_id) "
+        "FROM marts.fct_contractors_ending AS c WHERE ends_within_30_days "
+        f"ORDER BY days_left, c.booking_id LIMIT {_ROWS_MAX}"
+    )
+    table = FigureTable(
+        "The contracts that end first, within 30 days",
+        "fct_contractors_ending",
+        {
+            "booking_id": "Booking",
+            "job_title": "Job",
+            "company_name": "Client",
+            "consultant_name": "Consultant",
+            "end_date": "Last day",
+            "days_left": "Days left",
+            "next_start_date": "Next begins",
+            "is_replaced": "Replaced",
+        },
+        rows,
+        is_open=True,
+    )
+    return (table,) if rows else ()
+
+
+FEES = Section(
+    "fees",
+    "Fees and contracts",
+    "Amounts of different currencies are never added up; what is converted says so.",
+    (_forecast, _ending),
+)
+
+
+# -- Sources and consultants -----------------------------------------------------------------------
+
+_MONTHS = 12
+_NO_SOURCE = frozenset(("not stated", "unmapped", "unread"))
+_UNKNOWN = "unmapped"
+
+_ACTIVITY = (
+    "candidates_added leads_added jobs_added interviews_booked interviews_held placements "
+    "placements_with_reporting_fee reporting_fee"
+)
+ACTIVITY_NEEDS = {
+    "sum_consultant_activity": "period period_start consultant_id consultant_name "
+    f"reporting_currency {_ACTIVITY}"
+}
+"""The columns that `recent` reads."""
+
+
+@figure(
+    "sources",
+    "Sources of candidates",
+    {
+        "sum_source_effectiveness": "source_group candidates candidates_interviewed "
+        "candidates_placed interview_rate hire_rate placements reporting_fee "
+        "placements_with_reporting_fee reporting_currency"
+    },
+    empty="No candidates have landed yet.",
+)
+@over(
+    "SELECT source_group, sum(candidates) AS candidates, "
+    "sum(candidates_interviewed) AS candidates_interviewed, "
+    "sum(candidates_placed) AS candidates_placed, sum(placements) AS placements, "
+    "sum(s.candidates_interviewed) / nullif(sum(s.candidates), 0) AS interview_rate, "
+    "sum(s.candidates_placed) / nullif(sum(s.candidates), 0) AS hire_rate, "
+    "sum(placements_with_reporting_fee) AS placements_with_reporting_fee, "
+    "sum(reporting_fee) AS reporting_fee, max(reporting_currency) AS reporting_currency "
+    "FROM marts.sum_source_effectiveness AS s GROUP BY source_group "
+    "ORDER BY candidates_placed DESC, candidates DESC, source_group"
+)
+def _sources(rows: list[Row]) -> Drawing | None:
+    everybody = int(total(rows, "candidates"))
+    if not everybody:
+        return None
+    unmapped = int(total([r for r in rows if r["source_group"] == _UNKNOWN], "candidates"))
+    shown = [row for row in rows if row["candidates"]]
+    table = FigureTable(
+        "Candidates by the group of their source",
+        "sum_source_effectiveness",
+        {
+            "source_group": "Source group",
+            "candidates": "Candidates",
+            "candidates_interviewed": "Interviewed",
+            "interview_rate": "Of all",
+            "candidates_placed": "Placed",
+            "hire_rate": "Of all",
+            "placements": "Placements",
+            "placements_with_reporting_fee": "With a fee",
+            "reporting_fee": "Fees, converted",
+            "reporting_currency": "To",
+        },
+        rows,
+    )
+    chart = charts.bars(
+        shown[:_DRAWN_MAX],
+        "source_group",
+        "hire_rate",
+        unit="candidates placed",
+        text=lambda row: f"{count(row['candidates_placed'])} of {count(row['candidates'])}",
+    )
+    told = "name a source that the seed source_groups does not know."
+    return Drawing(
+        _best(shown), (table,), (chart,), lacking(unmapped, everybody, "candidates", told)
+    )
+
+
+def _best(rows: Sequence[Row]) -> str:
+    """The group of sources, where it is a known one, that brought the most who were placed."""
+    named = [row for row in rows if row["source_group"] not in _NO_SOURCE] or rows
+    best = max(named, key=lambda row: row["candidates_placed"])
+    if not best["candidates_placed"]:
+        return "No candidate of a known source was placed yet."
+    placed = of(int(best["candidates_placed"]), int(total(rows, "candidates_placed")))
+    return f"{best['source_group']} brought the most who were placed: {placed}."
+
+
+@figure(
+    "leads",
+    "Leads and their conversion",
+    {
+        "sum_lead_conversion": "dimension member leads converted lost conversion_rate "
+        "converted_with_date p50_days_to_convert",
+        "fct_lead_conversion": "",
+    },
+    empty="No leads have landed yet.",
+)
+@over(
+    "FROM marts.sum_lead_conversion WHERE dimension IN ('all', 'source_group') "
+    "ORDER BY leads DESC, member"
+)
+def _leads(rows: list[Row]) -> Drawing | None:
+    whole, groups = split(rows, "leads")
+    if whole is None:
+        return None
+    groups = [row for row in groups if row["leads"]]
+    table = FigureTable(
+        "Leads by the group of their source",
+        "sum_lead_conversion",
+        {
+            "member": "Source group",
+            "leads": "Leads",
+            "converted": "Converted",
+            "lost": "Lost",
+            "conversion_rate": "Converted of all",
+            "p50_days_to_convert": "Median days",
+        },
+        [*groups, {**whole, "member": "All"}],
+    )
+    chart = charts.bars(
+        groups[:_DRAWN_MAX],
+        "member",
+        "conversion_rate",
+        unit="leads converted",
+        text=lambda row: f"{row['converted']:,} of {row['leads']:,}",
+    )
+    undated = whole["converted"] - whole["converted_with_date"]
+    return Drawing(
+        f"At the least {of(whole['converted'], whole['leads'], 'lead')} are converted.",
+        (table,),
+        (chart,) if groups else (),
+        (f"{of(undated, whole['converted'])} conversions have no date.",) if undated else (),
+    )
+
+
+@figure(
+    "lead_statuses",
+    "Leads by status",
+    {
+        "sum_lead_conversion": "dimension member leads converted lost conversion_rate",
+        "fct_lead_conversion": "",
+    },
+    empty="No leads have landed yet.",
+)
+@over(
+    "SELECT member, sum(leads)::BIGINT AS leads, sum(converted)::BIGINT AS converted, "
+    "sum(lost)::BIGINT AS lost, sum(s.converted) / nullif(sum(s.leads), 0) AS conversion_rate "
+    "FROM marts.sum_lead_conversion AS s WHERE dimension = 'lead_status' "
+    "GROUP BY member ORDER BY leads DESC, member"
+)
+def _lead_statuses(rows: list[Row]) -> Drawing | None:
+    everything = int(total(rows, "leads"))
+    if not everything:
+        return None
+    known = [row for row in rows if row["member"] != _UNKNOWN]
+    unknown = everything - int(total(known, "leads"))
+    most = (known or rows)[0]
+    table = FigureTable(
+        "Leads by their status",
+        "sum_lead_conversion",
+        {
+            "member": "Status",
+            "leads": "Leads",
+            "converted": "Converted",
+            "lost": "Lost",
+            "conversion_rate": "Converted of all",
+        },
+        rows,
+    )
+    told = f"{of(unknown, everything, 'lead')} have a status that the seed lead_statuses does not"
+    return Drawing(
+        f"{most['member']} is the status of {of(most['leads'], everything, 'lead')}.",
+        (table,),
+        (charts.bars(rows[:_DRAWN_MAX], "member", "leads", unit="leads"),),
+        (f"{told} know.",) if unknown else (),
+    )
+
+
+def recent(published: PublishedFile, by: str, order: str) -> list[Row]:
+    """The activity of the last twelve months, this one among them, added up by columns.
+
+    There is none where it is not known when now is.
+    """
+    if published.today is None:
+        return []
+    present = f"date_trunc('month', DATE '{published.today}')"
+    sums = ", ".join(f"coalesce(sum({name}), 0) AS {name}" for name in _ACTIVITY.split())
+    return published.rows(
+        f"SELECT {by}, {sums}, max(reporting_currency) AS reporting_currency "
+        "FROM marts.sum_consultant_activity WHERE period = 'month' "
+        f"AND period_start > {present} - INTERVAL {_MONTHS} MONTH AND period_start <= {present} "
+        f"GROUP BY {by} ORDER BY {order}"
+    )
+
+
+@figure("consultants", "Consultants", ACTIVITY_NEEDS, empty="Nothing was done in any month yet.")
+def _consultants(published: PublishedFile) -> Drawing | None:
+    rows = recent(
+        published,
+        "consultant_id, consultant_name",
+        "placements DESC, interviews_held DESC, consultant_name, consultant_id",
+    )
+    if not rows:
+        return None
+    placements = int(total(rows, "placements"))
+    missing = placements - int(total(rows, "placements_with_reporting_fee"))
+    table = FigureTable(
+        "Activity of the last twelve months",
+        "sum_consultant_activity",
+        {
+            "consultant_name": "Consultant",
+            "candidates_added": "Candidates",
+            "jobs_added": "Jobs",
+            "interviews_booked": "Interviews entered",
+            "interviews_held": "Held",
+            "placements": "Placements",
+            "placements_with_reporting_fee": "With a fee",
+            "reporting_fee": "Fees, converted",
+            "reporting_currency": "To",
+        },
+        rows,
+    )
+    return Drawing(
+        f"{count_noun(placements, 'placement')} in twelve months, by "
+        f"{count_noun(len(rows), 'consultant')} with any activity.",
+        (table,),
+        (charts.bars(rows[:_DRAWN_MAX], "consultant_name", "placements", unit="placements"),),
+        lacking(missing, placements, "the placements", "have no fee that can be converted."),
+    )
+
+
+@figure("months", "Activity by month", ACTIVITY_NEEDS, empty="Nothing was done in any month yet.")
+def _by_month(published: PublishedFile) -> Drawing | None:
+    rows = recent(published, "period_start", "period_start")
+    if not rows or published.today is None:
+        return None
+    by_month = {row["period_start"]: row for row in rows}
+    nothing = dict.fromkeys(_ACTIVITY.split(), 0)
+    shown = [
+        {**nothing, **by_month.get(month, {}), "period_start": month, "month": f"{month:%b %y}"}
+        for month in months(min(by_month), published.today)
+    ]
+    table = FigureTable(
+        "Activity by month",
+        "sum_consultant_activity",
+        {
+            "period_start": "Month",
+            "candidates_added": "Candidates",
+            "leads_added": "Leads",
+            "jobs_added": "Jobs",
+            "interviews_held": "Interviews held",
+            "placements": "Placements",
+        },
+        shown,
+    )
+    held, placed = int(shown[-1]["interviews_held"]), int(shown[-1]["placements"])
+    return Drawing(
+        f"So far this month: {count_noun(held, 'interview')} held, "
+        f"{count_noun(placed, 'placement')}.",
+        (table,),
+        tuple(
+            charts.uprights(shown, "month", column, unit=plain(column), across="month")
+            for column in ("interviews_held", "placements")
+        ),
+    )
+
+
+PEOPLE = Section(
+    "people",
+    "Sources and consultants",
+    "Records count for the consultant to whom they are assigned now, and sources are what people "
+    "typed, put into groups by the seed source_groups.",
+    (_sources, _leads, _lead_statuses, _consultants, _by_month),
+)
+
+
+# -- Content ---------------------------------------------------------------------------------------
+
+
+@figure(
+    "content_items",
+    "Content items by type",
+    {
+        "sum_content_items": "content_type_id content_type_name is_active items items_published "
+        "items_draft last_published_at last_updated_at"
+    },
+    empty="No content types have landed yet.",
+)
+@over(
+    "SELECT * REPLACE ((last_published_at AT TIME ZONE 'UTC')::DATE AS last_published_at, "
+    "(last_updated_at AT TIME ZONE 'UTC')::DATE AS last_updated_at) "
+    "FROM marts.sum_content_items ORDER BY items DESC, content_type_name, content_type_id"
+)
+def _content_items(rows: list[Row]) -> Drawing:
+    items, shown = int(total(rows, "items")), int(total(rows, "items_published"))
+    table = FigureTable(
+        "Content items by their type",
+        "sum_content_items",
+        {
+            "content_type_name": "Type",
+            "is_active": "In use",
+            "items": "Items",
+            "items_published": "Published",
+            "items_draft": "Drafts",
+            "last_published_at": "Last published",
+            "last_updated_at": "Last changed",
+        },
+        rows,
+    )
+    if not items:
+        types = count_noun(len(rows), "content type")
+        return Drawing(f"{types} and no content item yet.", (table,))
+    chart = charts.bars(
+        rows[:_DRAWN_MAX],
+        "content_type_name",
+        "items",
+        unit="content items",
+        text=lambda row: f"{count(row['items_published'])} of {count(row['items'])}",
+    )
+    return Drawing(f"{of(shown, items, 'content item')} are published.", (table,), (chart,))
+
+
+CONTENT = Section(
+    "content",
+    "Content",
+    "Pieces of content as they stand, by the types that the platform keeps.",
+    (_content_items,),
+)

@@ -1,0 +1,558 @@
+"""Candidates and jobs on their way: how far they come, how long it takes, what is filled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from connector.errors import count_noun
+from connector.report import charts
+from connector.report.figure import (
+    Drawing,
+    Figure,
+    FigureTable,
+    Section,
+    count,
+    days,
+    figure,
+    lacking,
+    of,
+    over,
+    plain,
+)
+from connector.report.published import PublishedFile, Row, split, total
+
+# -- Candidates ------------------------------------------------------------------------------------
+
+_DECIDED_MIN = 5
+"""A rate of fewer decisions than these says nothing about a stage."""
+
+_MONTHS = 12
+
+
+@figure(
+    "stages",
+    "Where candidates stand",
+    {"fct_pipeline_candidates": "stage stage_order is_active days_in_stage is_hydrated"},
+    empty="No candidates have landed yet.",
+)
+@over(
+    "SELECT replace(stage, '_', ' ') AS stage, count(*) AS candidates, "
+    "count(*) FILTER (is_active) AS active, count(*) FILTER (NOT is_hydrated) AS listed, "
+    "quantile_cont(days_in_stage, 0.5) AS days_in_stage FROM marts.fct_pipeline_candidates AS c "
+    "GROUP BY c.stage, stage_order ORDER BY stage_order NULLS LAST, candidates DESC"
+)
+def _stages(rows: list[Row]) -> Drawing:
+    active, everybody = total(rows, "active"), total(rows, "candidates")
+    table = FigureTable(
+        "Candidates by stage",
+        "fct_pipeline_candidates",
+        {
+            "stage": "Stage",
+            "candidates": "Candidates",
+            "days_in_stage": "Median days in it so far",
+        },
+        rows,
+    )
+    told = "were only listed so far: their source and consultant are not known yet."
+    return Drawing(
+        f"{of(active, everybody, 'candidate')} are active: in an open stage, or paused.",
+        (table,),
+        (charts.bars(rows, "stage", "candidates", unit="candidates by stage"),),
+        lacking(total(rows, "listed"), everybody, "candidates", told),
+    )
+
+
+@figure(
+    "funnel",
+    "How far candidates went",
+    {
+        "sum_stage_conversion": "dimension stage stage_order entered advanced arrived lost "
+        "in_progress deleted decided conversion_rate decided_rate passed_unseen"
+    },
+    empty="No candidate was seen in a stage of the pipeline yet.",
+)
+@over(
+    "SELECT * REPLACE (replace(stage, '_', ' ') AS stage), advanced + arrived AS further "
+    "FROM marts.sum_stage_conversion WHERE dimension = 'all' ORDER BY stage_order"
+)
+def _funnel(rows: list[Row]) -> Drawing | None:
+    if not total(rows, "entered"):
+        return None
+    table = FigureTable(
+        "From each stage further on",
+        "sum_stage_conversion",
+        {
+            "stage": "Stage",
+            "entered": "Seen in it",
+            "advanced": "Went further",
+            "arrived": "At the end",
+            "in_progress": "Not decided",
+            "lost": "Lost",
+            "deleted": "Deleted",
+            "conversion_rate": "Of all",
+            "decided_rate": "Of decided",
+        },
+        rows,
+    )
+    parts = {
+        "further": "went further, or is at the end",
+        "lost": "lost",
+        "in_progress": "not decided",
+        "deleted": "deleted",
+    }
+    unseen = total(rows, "passed_unseen")
+    passed = (
+        f"Candidates seen further on and never in the stage, over all stages: {count(unseen)}. "
+        "They passed it between two looks, or before the first."
+    )
+    return Drawing(
+        _narrowest(rows),
+        (table,),
+        (charts.stacked(rows, "stage", parts, unit="candidates seen in the stage"),),
+        (passed,) if unseen else (),
+    )
+
+
+def _narrowest(rows: Sequence[Row]) -> str:
+    """The stage where the smallest part of those decided goes further."""
+    told = [row for row in rows if row["decided"] >= _DECIDED_MIN and not row["arrived"]]
+    if not told:
+        first = rows[0]
+        return f"{of(first['advanced'], first['entered'])} seen in {first['stage']} went further."
+    row = min(told, key=lambda each: each["decided_rate"])
+    return (
+        f"The narrowest place is {row['stage']}: {of(row['advanced'], row['decided'])} of those "
+        "decided went further."
+    )
+
+
+@figure(
+    "offers",
+    "Offers and what became of them",
+    {
+        "sum_offer_acceptance": "dimension member offers accepted declined pending dropped decided "
+        "acceptance_rate accepted_unseen"
+    },
+    empty="No offer was seen yet.",
+    is_wide=True,
+)
+@over("FROM marts.sum_offer_acceptance WHERE dimension IN ('all', 'month') ORDER BY member")
+def _offers(rows: list[Row]) -> Drawing | None:
+    whole, by_month = split(rows, "offers")
+    if whole is None:
+        return None
+    months = [
+        {**row, "month": f"{date.fromisoformat(row['member'] + '-01'):%b %y}"}
+        for row in by_month[-_MONTHS:]
+    ]
+    table = FigureTable(
+        "Offers by the month in which they were made",
+        "sum_offer_acceptance",
+        {
+            "member": "Month",
+            "offers": "Offers",
+            "accepted": "Accepted",
+            "declined": "Declined",
+            "pending": "Pending",
+            "dropped": "Dropped",
+            "acceptance_rate": "Accepted of decided",
+        },
+        [*months, {**whole, "member": "All months"}],
+    )
+    parts = {"accepted": "accepted", "declined": "declined", "pending": "pending"}
+    drawn = [charts.stacked(months, "month", parts, unit="offers", is_upright=True)]
+    decided = "No offer is decided yet"
+    if whole["decided"]:
+        decided = f"{of(whole['accepted'], whole['decided'], 'decided offer')} were accepted"
+    unseen = whole["accepted_unseen"]
+    return Drawing(
+        f"{decided}; pending: {whole['pending']:,}.",
+        (table,),
+        tuple(drawn if months else ()),
+        (f"Acceptances without an offer that was seen: {count(unseen)} more.",) if unseen else (),
+    )
+
+
+CANDIDATES = Section(
+    "candidates",
+    "Candidates",
+    "Each person counts once, whatever jobs they were considered for: a candidate's status says "
+    "nothing about which job it was for.",
+    (_stages, _funnel, _offers),
+)
+
+
+# -- Jobs ------------------------------------------------------------------------------------------
+
+_ROWS_MAX = 10
+
+
+@figure(
+    "met",
+    "From interview to placement",
+    {
+        "sum_job_funnel": "dimension member jobs jobs_with_interview interviewed placed placements "
+        "interviewed_again placed_after_interview interview_to_placement_rate",
+        "fct_job_funnel": "",
+    },
+    empty="No jobs have landed yet.",
+)
+@over(
+    "FROM marts.sum_job_funnel WHERE dimension IN ('all', 'consultant') "
+    "ORDER BY interviewed DESC, placements DESC, member"
+)
+def _met(rows: list[Row]) -> Drawing | None:
+    whole, consultants = split(rows, "jobs")
+    if whole is None:
+        return None
+    steps = [
+        {"step": "interviewed", "pairs": whole["interviewed"]},
+        {"step": "interviewed again", "pairs": whole["interviewed_again"]},
+        {"step": "placed after it", "pairs": whole["placed_after_interview"]},
+    ]
+    table = FigureTable(
+        "From interview to placement, by the job's consultant",
+        "sum_job_funnel",
+        {
+            "member": "Consultant",
+            "jobs": "Jobs",
+            "jobs_with_interview": "With interview",
+            "interviewed": "Interviewed",
+            "interviewed_again": "Again",
+            "placed_after_interview": "Placed after it",
+            "placements": "Placements",
+            "interview_to_placement_rate": "Interview to placement",
+        },
+        [*consultants, {**whole, "member": "All"}],
+    )
+    direct = whole["placed"] - whole["placed_after_interview"]
+    return Drawing(
+        f"{of(whole['jobs_with_interview'], whole['jobs'], 'job')} had an interview; "
+        f"{of(whole['placed_after_interview'], whole['interviewed'])} interviewed were placed.",
+        (table,),
+        (charts.bars(steps, "step", "pairs", unit="candidates, once for each job"),),
+        lacking(direct, whole["placed"], "those placed", "had no interview that is on record."),
+    )
+
+
+@figure(
+    "ageing",
+    "How long jobs have been open",
+    {
+        "fct_job_ageing": "job_id job_title job_status company_name consultant_name age_days "
+        "age_band bookings days_without_booking"
+    },
+    empty="No job is open.",
+)
+def _ageing(published: PublishedFile) -> Drawing | None:
+    rows = published.rows(
+        "SELECT age_band, count(*) AS jobs, count(*) FILTER (job_status = 'published') AS listed, "
+        "count(*) FILTER (job_status <> 'published') AS held, "
+        "count(*) FILTER (bookings = 0) AS without "
+        "FROM marts.fct_job_ageing GROUP BY age_band ORDER BY min(age_days)"
+    )
+    if not rows:
+        return None
+    oldest = published.rows(
+        f"FROM marts.fct_job_ageing ORDER BY age_days DESC NULLS LAST, job_id LIMIT {_ROWS_MAX}"
+    )
+    by_age = FigureTable(
+        "Open jobs by age in days",
+        "fct_job_ageing",
+        {
+            "age_band": "Age in days",
+            "listed": "Published",
+            "held": "On hold",
+            "jobs": "Jobs",
+            "without": "Nothing booked",
+        },
+        rows,
+    )
+    by_job = FigureTable(
+        f"The {count_noun(len(oldest), 'job')} that have been open longest",
+        "fct_job_ageing",
+        {
+            "job_title": "Job",
+            "company_name": "Client",
+            "consultant_name": "Consultant",
+            "age_days": "Days open",
+            "bookings": "Bookings",
+            "days_without_booking": "Days since the last",
+        },
+        oldest,
+    )
+    without, jobs = total(rows, "without"), total(rows, "jobs")
+    parts = {"listed": "published", "held": "on hold"}
+    return Drawing(
+        f"{of(without, jobs, 'open job')} have nothing booked on them.",
+        (by_age, by_job),
+        (charts.stacked(rows, "age_band", parts, unit="open jobs, by days"),),
+    )
+
+
+@figure(
+    "worth",
+    "What open jobs may still earn",
+    {
+        "fct_pipeline_jobs": "currency positions_open expected_fee pipeline_value reporting_value "
+        "reporting_currency"
+    },
+    empty="No job is open.",
+)
+@over(
+    "SELECT currency, count(*) AS jobs, sum(positions_open) AS positions_open, "
+    "count(pipeline_value) AS expected_fee, sum(pipeline_value) AS pipeline_value, "
+    "sum(reporting_value) AS reporting_value, max(reporting_currency) AS reporting_currency "
+    "FROM marts.fct_pipeline_jobs GROUP BY currency ORDER BY jobs DESC, currency"
+)
+def _worth(rows: list[Row]) -> Drawing:
+    table = FigureTable(
+        "What open jobs may still earn, by currency",
+        "fct_pipeline_jobs",
+        {
+            "currency": "Currency",
+            "jobs": "Open jobs",
+            "positions_open": "Positions open",
+            "expected_fee": "With a known fee",
+            "pipeline_value": "Fees",
+            "reporting_value": "Converted",
+            "reporting_currency": "To",
+        },
+        rows,
+        is_open=True,
+    )
+    jobs, unvalued = total(rows, "jobs"), total(rows, "jobs") - total(rows, "expected_fee")
+    return Drawing(
+        f"Positions open: {count(total(rows, 'positions_open'))}, on {count_noun(jobs, 'job')}.",
+        (table,),
+        coverage=lacking(unvalued, jobs, "open jobs", "have no known fee."),
+    )
+
+
+@figure(
+    "clients",
+    "Fill rate by client",
+    {
+        "sum_client_fill_rate": "company_name jobs open_jobs filled_jobs closed_jobs decided_jobs "
+        "cancelled_jobs job_fill_rate position_fill_rate jobs_not_landed"
+    },
+    empty="No job was filled, closed or cancelled yet.",
+)
+@over("FROM marts.sum_client_fill_rate ORDER BY decided_jobs DESC, jobs DESC, company_name")
+def _clients(rows: list[Row]) -> Drawing | None:
+    filled, decided = total(rows, "filled_jobs"), total(rows, "decided_jobs")
+    if not decided:
+        return None
+    first = [row for row in rows if row["decided_jobs"]][:_ROWS_MAX]
+    table = FigureTable(
+        f"Fill rate of the {count_noun(len(first), 'client')} with the most decided jobs",
+        "sum_client_fill_rate",
+        {
+            "company_name": "Client",
+            "open_jobs": "Open",
+            "filled_jobs": "Filled",
+            "closed_jobs": "Closed",
+            "cancelled_jobs": "Cancelled",
+            "job_fill_rate": "Filled of decided",
+            "position_fill_rate": "Positions filled",
+        },
+        first,
+    )
+    chart = charts.bars(
+        first,
+        "company_name",
+        "job_fill_rate",
+        unit="jobs filled",
+        text=lambda row: f"{row['filled_jobs']:,} of {row['decided_jobs']:,}",
+        most=1,
+    )
+    more = sum(max(0, row["jobs_not_landed"] or 0) for row in rows)
+    return Drawing(
+        f"{of(filled, decided, 'decided job')} were filled, over "
+        f"{count_noun(len(rows), 'client')}.",
+        (table,),
+        (chart,),
+        (f"The platform's own counters show {count_noun(more, 'job')} more.",) if more else (),
+    )
+
+
+JOBS = Section(
+    "jobs",
+    "Jobs",
+    "Each vacancy counts once, and a candidate once for each job. Candidates meet jobs only in "
+    "bookings.",
+    (_met, _ageing, _worth, _clients),
+)
+
+
+# -- Time ------------------------------------------------------------------------------------------
+
+_WIDTHS = (1, 2, 5, 7, 14, 30, 60, 90, 180, 365)
+_BANDS_MAX = 10
+_MEMBERS_MAX = 12
+
+_QUANTILES = {
+    "p10_days": "10%",
+    "p25_days": "25%",
+    "p50_days": "Median",
+    "p75_days": "75%",
+    "p90_days": "90%",
+}
+
+
+@figure(
+    "time-in-stage",
+    "Time in stage",
+    {
+        "sum_time_in_stage": "stage stage_order ended_visits measured_visits current_visits "
+        f"current_p50_days {' '.join(_QUANTILES)}",
+        "fct_time_in_stage": "",
+    },
+    empty="No candidate was seen in any stage yet.",
+    is_wide=True,
+)
+@over(
+    "SELECT * REPLACE (replace(stage, '_', ' ') AS stage) FROM marts.sum_time_in_stage AS s "
+    "ORDER BY stage_order NULLS LAST, s.stage"
+)
+def _in_stages(rows: list[Row]) -> Drawing:
+    measured = [row for row in rows if row["measured_visits"]]
+    table = FigureTable(
+        "Days in each stage",
+        "sum_time_in_stage",
+        {
+            "stage": "Stage",
+            "measured_visits": "Measured",
+            **_QUANTILES,
+            "current_visits": "In it now",
+            "current_p50_days": "Median so far",
+        },
+        rows,
+    )
+    finding = "No stay in a stage was seen from its beginning to its end yet."
+    if measured:
+        slowest = max(measured, key=lambda row: row["p50_days"])
+        finding = (
+            f"The slowest stage is {slowest['stage']}: half of the stays in it took at most "
+            f"{days(slowest['p50_days'])} days."
+        )
+    ended = total(rows, "ended_visits")
+    told = "are not measured, since nobody saw them begin, or they ended with a deletion."
+    return Drawing(
+        finding,
+        (table,),
+        (charts.ranges(measured, "stage", unit="stays in a stage"),) if measured else (),
+        lacking(ended - total(rows, "measured_visits"), ended, "stays that are over", told),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _TimeTo:
+    """Time until something ends, which has a mart of facts and one that sums it up.
+
+    `about` are the things that last, `verb` is what happens in the end; `whole` is the column with
+    the number of things in the summary, `dimension` the one to show.
+    """
+
+    about: str
+    verb: str
+    whole: str
+    dimension: str
+
+    def figure(self, title: str, empty: str) -> Figure:
+        """The figure of all such lengths of time."""
+        columns = f"dimension member measured {' '.join(_QUANTILES)} {self.whole}"
+        facts = f"is_measured days_to_{self.verb}"
+        needs = {f"fct_time_to_{self.verb}": facts, f"sum_time_to_{self.verb}": columns}
+        return Figure(f"time-to-{self.verb}", title, needs, self._draw, empty)
+
+    def _draw(self, published: PublishedFile) -> Drawing | None:
+        """The distribution of everything, in bands, and by the dimension and consultant."""
+        rows = published.rows(
+            f"FROM marts.sum_time_to_{self.verb} ORDER BY {self.whole} DESC, member"
+        )
+        whole, parts = split(rows, self.whole)
+        if whole is None:
+            return None
+        table = self._members(whole, parts)
+        number, measured = whole[self.whole], whole["measured"]
+        coverage = lacking(number - measured, number, self.about, "are not measured.")
+        if not measured:
+            finding = f"None of {number:,} {self.about} is measured."
+            return Drawing(finding, (table,), coverage=coverage)
+        bands = self._bands(published, float(whole["p90_days"]))
+        banded = FigureTable(
+            f"{self.about.capitalize()} by days",
+            f"fct_time_to_{self.verb}",
+            {f"days_to_{self.verb}": "Days", "number": "Number"},
+            bands,
+        )
+        across = f"days to {self.verb}, from"
+        return Drawing(
+            f"Half of {self.about} took at most {days(whole['p50_days'])} days to {self.verb}, "
+            f"nine tenths at most {days(whole['p90_days'])}: {of(measured, number)} are measured.",
+            (banded, table),
+            (charts.uprights(bands, "begins", "number", unit=self.about, across=across),),
+            coverage,
+        )
+
+    def _members(self, whole: Row, parts: list[Row]) -> FigureTable:
+        """The distribution of everything, by the dimension, and of the busiest consultants."""
+        shown = [
+            {**row, "member": plain(str(row["member"]))}
+            for row in parts
+            if row["dimension"] == self.dimension
+        ]
+        consultants = [row for row in parts if row["dimension"] == "consultant"][:_MEMBERS_MAX]
+        return FigureTable(
+            f"{self.about.capitalize()}: days by {plain(self.dimension)} and consultant",
+            f"sum_time_to_{self.verb}",
+            {"member": "Of", self.whole: "Number", "measured": "Measured", **_QUANTILES},
+            [{**whole, "member": "All"}, *shown, *consultants],
+        )
+
+    def _bands(self, published: PublishedFile, p90: float) -> list[Row]:
+        """Equal bands of days; the last is open, lest a few years flatten the rest."""
+        reach = max(1.0, p90 * 1.25)
+        width = next((each for each in _WIDTHS if reach / each <= _BANDS_MAX), _WIDTHS[-1])
+        last = int(reach // width)
+        found = published.rows(
+            f"SELECT least(floor(days_to_{self.verb} / {width}), {last})::INTEGER AS place, "
+            f"count(*) AS number FROM marts.fct_time_to_{self.verb} WHERE is_measured "
+            "GROUP BY place"
+        )
+        numbers = {row["place"]: row["number"] for row in found}
+        highest = last if last in numbers else max(numbers)
+        return [
+            {
+                "begins": f"{place * width}",
+                f"days_to_{self.verb}": _band(place * width, width, is_open=place == last),
+                "number": numbers.get(place, 0),
+            }
+            for place in range(min(0, *numbers), highest + 1)
+        ]
+
+
+def _band(begins: int, width: int, *, is_open: bool) -> str:
+    if is_open:
+        return f"{begins}+"
+    return f"{begins}" if width == 1 else f"{begins}-{begins + width - 1}"
+
+
+TIME = Section(
+    "time",
+    "Time",
+    "Distributions, not averages: the median beside the quick tenth and the slow tenth. What is "
+    "not over yet is left out, so read it beside how many are waiting.",
+    (
+        _in_stages,
+        _TimeTo("filled openings", "fill", "filled", "employment_type").figure(
+            "Time to fill a job", "No job was filled yet."
+        ),
+        _TimeTo("placements", "hire", "placements", "booking_type").figure(
+            "Time to hire a candidate", "No candidate was placed yet."
+        ),
+    ),
+)

@@ -1,4 +1,4 @@
-"""The command `connector`: which commands there are, and where each lives.
+"""The command `connector`: its commands, and the module of each.
 
 A command's module is imported when the command is called and no earlier, so that `--help` and the
 small commands start at once. What a command does is in its module; how it begins and ends is in
@@ -40,29 +40,34 @@ COMMANDS: Mapping[str, str] = {
     "health": "End with 0 if the files are in order and were proven lately.",
     "alerts": "Show the alerts that are due or stand, send them, or send a test.",
 }
-"""Every command with its one line of help; `connector/cli/NAME.py` has the command NAME."""
+"""Every command with its one line of help, in the order in which a newcomer needs them."""
 
 _HOMES: Mapping[str, str] = {
+    "plan": "pull",
     "sweep": "pull",
+    "verify": "pull",
     "template": "push",
+    "resolve": "push",
+    "undo": "push",
+    "publish": "models",
+    "report": "models",
     "doctor": "operations",
     "backup": "operations",
     "restore": "operations",
     "erase": "privacy",
     "whereis": "privacy",
     "retention": "privacy",
-    "report": "publish",
+    "health": "status",
 }
-"""The modules of the commands that share one."""
-
+"""The modules of the commands that share one; any other has one of its own name."""
 
 INTERRUPTED = 130
 """The exit status after Ctrl-C, as shells have it."""
 
 
 class _WithoutPandas(MetaPathFinder):
-    """Lets nobody import pandas. DuckDB would, with the first parameter of a statement, to see
-    whether it is a frame; no command has any, and importing it takes longer than most of them.
+    """No import of pandas. DuckDB would, with the first parameter of a statement, to see whether it
+    is a frame; no command has any, and importing it takes longer than most of them.
     """
 
     def find_spec(
@@ -77,7 +82,7 @@ class _Commands(click.Group):
     """A group whose commands are imported when they are asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, in the order in which a newcomer needs them."""
+        """The names of all commands."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

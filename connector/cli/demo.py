@@ -21,8 +21,8 @@ from typing import Any
 
 import click
 
-from connector.cli.pull import COLUMNS, Follower
-from connector.cli.session import Command, Session, show_log
+from connector.cli.pull import COLUMNS
+from connector.cli.session import Command, Follower, Session, show_log
 from connector.cli.terminal import Terminal
 from connector.errors import ConnectorError, SettingsError, count_noun
 from connector.report.page import REPORT_FILE, write_report
@@ -217,17 +217,6 @@ if __name__ == "__main__":
 FOLDER_DEFAULT = Path("demo-data")
 
 
-class Recorder(Follower):
-    """A follower that remembers how each resource ended."""
-
-    done: tuple[ResourceRun, ...] = ()
-
-    def ended(self, done: ResourceRun) -> None:
-        """Remember it."""
-        super().ended(done)
-        self.done += (done,)
-
-
 @dataclass(frozen=True, slots=True)
 class Demonstration:
     """What the demonstration did, to be printed."""
@@ -285,8 +274,7 @@ def demo(session: Session, *, data_dir: Path, keep: bool) -> int:
     with serving_twin() as base_url:
         variables = environment(base_url, data_dir)
         shown = _demonstrate(terminal, variables, data_dir)
-        if terminal.is_json:
-            terminal.print_object(_as_json(shown, base_url))
+        terminal.print_object(_as_json(shown, base_url))
         _print(terminal, shown, variables if keep else {})
         if keep:
             _wait(terminal, base_url)
@@ -302,8 +290,8 @@ def _demonstrate(terminal: Terminal, variables: Mapping[str, str], folder: Path)
     began = time.monotonic()
     terminal.say(f"Pulling {sum(COUNTS.values()):,} made-up records as Dagster assets.")
     with terminal.progress("pull", sum(COUNTS.values())) as meter:
-        recorder = Recorder(meter)
-        account = Account(environ=variables, cwd=folder.absolute(), watch=recorder)
+        watch = Follower(meter)
+        account = Account(environ=variables, cwd=folder.absolute(), watch=watch)
         executed = execute(account, folder.absolute() / DAGSTER_FOLDER)
     if executed.failure is not None:
         raise ConnectorError(f"the Dagster run {executed.run_id} failed: {executed.failure}")
@@ -314,8 +302,8 @@ def _demonstrate(terminal: Terminal, variables: Mapping[str, str], folder: Path)
     report = folder / REPORT_FILE
     write_report(published, report, written_at=datetime.now(UTC))
     seconds = time.monotonic() - began
-    done = recorder.done
-    return Demonstration(folder, executed.run_id, seconds, done, answers, publication, report)
+    resources = tuple(watch.resources)
+    return Demonstration(folder, executed.run_id, seconds, resources, answers, publication, report)
 
 
 def _print(terminal: Terminal, shown: Demonstration, sandbox: Mapping[str, str]) -> None:
@@ -334,15 +322,15 @@ def _print(terminal: Terminal, shown: Demonstration, sandbox: Mapping[str, str])
         f" none that blocks has failed, {len(row.failed_checks)} warn."
     )
     for question, answer in shown.answers:
-        terminal.print_line("")
+        terminal.print_line()
         terminal.print_line(question.title)
         for line in question.sql.splitlines():
             terminal.print_line(f"  {line}")
         terminal.print_table(answer.columns, answer.rows)
-    terminal.print_line("")
+    terminal.print_line()
     terminal.print_line(f"The report for a director, to open in a browser: {shown.report}")
     for heading, commands in _next(shown, sandbox):
-        terminal.print_line("")
+        terminal.print_line()
         terminal.print_line(heading)
         for command in commands:
             terminal.print_line(f"  {command}")

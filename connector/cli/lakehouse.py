@@ -5,9 +5,6 @@ Parses, calls, prints. What goes there, and how, is `connector/lakehouse`.
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import click
 
 from connector.cli import session as options
@@ -20,12 +17,12 @@ from connector.lakehouse.lake_status import standing as run_standing
 from connector.lakehouse.maintenance import maintain as run_maintain
 from connector.lakehouse.share import Sent, send_and_record
 from connector.pulls.advice import explain
-from connector.settings.accounts import configured_accounts
 from connector.settings.model import Settings
 
 SENT_COLUMNS = ("account", "outcome", "snapshot", "tables", "inserted", "removed", "seconds")
 STANDING_COLUMNS = ("account", "published", "true of", "personal", "tables", "rows")
 _MEGABYTE = 1_000_000
+_UNCHANGED = "Nothing was changed. Run it again with --apply to"
 
 
 @click.group()
@@ -51,21 +48,36 @@ def publish(session: Session, *, is_for_all: bool, anew: bool) -> int:
     What is there already is not written again, so that doing it twice changes nothing. The exit
     status is 1 where it could not be done; with --all, the other accounts are brought all the same.
     """
-    terminal, done = session.terminal, list[Sent]()
-    accounts, status = _accounts(session, is_for_all=is_for_all)
-    for settings in accounts:
-        sent = send_and_record(settings, anew=anew)
-        done.append(sent)
-        if sent.error is not None:
-            if not is_for_all:
-                raise sent.error
-            terminal.warn(f"{sent.account}: {explain(sent.error)}")
-    if terminal.is_json:
-        terminal.print_object({"accounts": [each.as_json() for each in done]})
-    rows = [[getattr(each, name) for name in SENT_COLUMNS[:-1]] for each in done]
-    terminal.print_table(
-        SENT_COLUMNS, [[*row, f"{e.seconds:.1f}"] for row, e in zip(rows, done, strict=True)]
-    )
+
+    def send(settings: Settings) -> Sent | None:
+        is_meant = not is_for_all or settings.lakehouse.value is not None
+        return send_and_record(settings, anew=anew) if is_meant else None
+
+    terminal, status, done = session.terminal, 0, list[Sent]()
+    for account, sent in session.for_each(send, is_for_all=is_for_all):
+        if sent is None:
+            continue
+        error = sent if isinstance(sent, ConnectorError) else sent.error
+        if error is not None and not is_for_all:
+            raise error
+        if error is not None:
+            terminal.warn(f"{account.title}: {explain(error)}")
+        if isinstance(sent, ConnectorError):
+            status = max(status, sent.exit_status)
+        else:
+            done.append(sent)
+    if not done and not status:
+        raise Misused(
+            "no configured account has a lakehouse",
+            action="Set CONNECTOR_LAKEHOUSE_FILE and CONNECTOR_LAKEHOUSE_DATA;"
+            " docs/LAKEHOUSE.md shows how.",
+        )
+    terminal.print_object({"accounts": [each.as_json() for each in done]})
+    rows = [
+        (*(getattr(each, name) for name in SENT_COLUMNS[:-1]), f"{each.seconds:.1f}")
+        for each in done
+    ]
+    terminal.print_table(SENT_COLUMNS, rows)
     failed = sum(each.error is not None for each in done)
     terminal.say(f"{count_noun(len(done) - failed, 'account')} in the lakehouse.")
     return max(status, 1 if failed else 0)
@@ -79,18 +91,13 @@ def status(session: Session) -> int:
     """Show the accounts of the lakehouse, with their rows, and the states that can be asked for."""
     terminal = session.terminal
     found = run_standing(session.load())
-    if terminal.is_json:
-        terminal.print_object(found.as_json())
-    rows = [
-        (
-            *(each.account, shown(each.published_at)),
-            None if each.true_of is None else shown(each.true_of),
-            each.personal,
-            len(found.rows.get(each.account, {})),
-            sum(found.rows.get(each.account, {}).values()),
-        )
-        for each in found.entries
-    ]
+    terminal.print_object(found.as_json())
+    rows = []
+    for each in found.entries:
+        tables = found.rows.get(each.account, {})
+        true_of = None if each.true_of is None else shown(each.true_of)
+        counts = (len(tables), sum(tables.values()))
+        rows.append((each.account, shown(each.published_at), true_of, each.personal, *counts))
     terminal.print_table(STANDING_COLUMNS, rows)
     first, last = found.snapshots[0], found.snapshots[-1]
     terminal.say(
@@ -112,29 +119,30 @@ def status(session: Session) -> int:
     help="Keep what was so at any moment of the last N days. Default: the setting"
     " lakehouse_keep_days.",
 )
-@click.option("--apply", "applies", is_flag=True, help="Do it. Without: say what there is to do.")
+@options.applies("Do it. Without: say what there is to do.")
 def maintain(session: Session, *, keep_days: int | None, applies: bool) -> int:
     """Let earlier states expire, join small files, and remove those that nothing needs.
 
     It is for the whole lakehouse, and changes nothing of what a reader sees now. A file that
     nothing needs any more is removed an hour later, by the next call: somebody may be reading it.
     """
-    settings = session.load()
+    settings, terminal = session.load(), session.terminal
     days = settings.lakehouse_keep_days.value if keep_days is None else keep_days
-    with session.terminal.progress("maintain"):
+    with terminal.progress("maintain"):
         done = run_maintain(settings, days, applies=applies)
-    if session.terminal.is_json:
-        session.terminal.print_object({"applied": applies, **done.as_json()})
-    verb = "expired" if applies else "would expire"
-    said = (
-        f"{count_noun(done.expired, 'earlier state')} {verb}, {done.kept:,} kept;"
-        f" {count_noun(done.removed_files, 'file')} {'removed' if applies else 'to be removed'}"
+    terminal.print_object({"applied": applies, **done.as_json()})
+    states, files = (
+        count_noun(done.expired, "earlier state"),
+        count_noun(done.removed_files, "file"),
     )
     if applies:
-        said += f"; {done.rewritten:,} rewritten and {done.joined:,} joined"
-    session.terminal.say(f"{said}.")
-    if not applies:
-        session.terminal.say("Nothing was changed. Run it again with --apply to do it.")
+        terminal.say(
+            f"{states} expired, {done.kept:,} kept; {files} removed; {done.rewritten:,} rewritten"
+            f" and {done.joined:,} joined."
+        )
+    else:
+        terminal.say(f"{states} would expire, {done.kept:,} kept; {files} to be removed.")
+        terminal.say(f"{_UNCHANGED} do it.")
     return 0
 
 
@@ -143,7 +151,7 @@ def maintain(session: Session, *, keep_days: int | None, applies: bool) -> int:
     examples=("connector lakehouse remove --account acme --apply",),
     if_interrupted="Run it again to go on.",
 )
-@click.option("--apply", "applies", is_flag=True, help="Do it. Without: say what is there.")
+@options.applies("Do it. Without: say what is there.")
 def remove(session: Session, *, applies: bool) -> int:
     """Take the account out of the lakehouse, with everything that it ever published there.
 
@@ -151,45 +159,17 @@ def remove(session: Session, *, applies: bool) -> int:
     own folder stays as it is; while the settings name the lakehouse, its next publication puts it
     there again.
     """
-    settings = session.load()
-    terminal = session.terminal
+    settings, terminal = session.load(), session.terminal
     account = Place.asked_of(settings).account
     if not applies:
         rows = run_standing(settings).rows.get(account, {})
-        if terminal.is_json:
-            terminal.print_object({"applied": False, "account": account, "rows": rows})
-        terminal.say(f"{account}: {count_noun(sum(rows.values()), 'row')} in {len(rows)} tables.")
-        terminal.say("Nothing was changed. Run it again with --apply to take them out.")
+        terminal.print_object({"applied": False, "account": account, "rows": rows})
+        count = count_noun(sum(rows.values()), "row")
+        terminal.say(f"{account}: {count} in {len(rows)} tables.")
+        terminal.say(f"{_UNCHANGED} take them out.")
         return 0
     done = run_remove(settings)
-    if terminal.is_json:
-        terminal.print_object({"applied": True, **done.as_json()})
-    terminal.say(
-        f"{account}: {count_noun(done.removed, 'row')} taken out; earlier states have ended."
-    )
+    terminal.print_object({"applied": True, **done.as_json()})
+    removed = count_noun(done.removed, "row")
+    terminal.say(f"{account}: {removed} taken out; earlier states have ended.")
     return 0
-
-
-def _accounts(session: Session, *, is_for_all: bool) -> tuple[list[Settings], int]:
-    """The account that is meant, or each that is configured and has a lakehouse; and the exit
-    status of those whose settings are wrong.
-    """
-    if not is_for_all:
-        return [session.load()], 0
-    found, status = list[Settings](), 0
-    for each in configured_accounts(os.environ, Path.cwd()):
-        try:
-            settings = each.required()
-        except ConnectorError as error:
-            session.terminal.warn(f"{each.title}: {explain(error)}")
-            status = max(status, error.exit_status)
-            continue
-        if settings.lakehouse.value is not None:
-            found.append(settings)
-    if not found and not status:
-        raise Misused(
-            "no configured account has a lakehouse",
-            action="Set CONNECTOR_LAKEHOUSE_FILE and CONNECTOR_LAKEHOUSE_DATA;"
-            " docs/LAKEHOUSE.md shows how.",
-        )
-    return found, status

@@ -1,4 +1,4 @@
-"""`connector models`: list, build and test the models, and fill in the seeds that people own.
+"""`connector models`, `publish` and `report`: what is made of the landing, for analysts.
 
 Parses, calls, prints. What a model is, how it is built, and how a file reaches analysts is
 `connector/publishing`.
@@ -6,48 +6,42 @@ Parses, calls, prints. What a model is, how it is built, and how a file reaches 
 
 from __future__ import annotations
 
+import webbrowser
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import get_args
 
 import click
 
-from connector.cli.publish import BuildFollower, unshared
-from connector.cli.session import Command, Session
-from connector.cli.terminal import Meter, Terminal
+from connector.cli import session as options
+from connector.cli.session import Command, Follower, Session
+from connector.cli.terminal import Terminal
+from connector.engine.quota import shown
 from connector.errors import ConnectorError, NothingPublished, count_noun
 from connector.publishing.build import check
 from connector.publishing.checks import Unmapped, Written, checks_about, unmapped, write_copies
 from connector.publishing.dictionary import Shown, inventory_of
+from connector.publishing.parquet import Exported, export
 from connector.publishing.project import Checked, ModelBuilt
-from connector.publishing.publication import project_of, publish
-from connector.settings.layers import SEEDS_FOLDER
-from connector.settings.model import Settings
+from connector.publishing.publication import Published, project_of
+from connector.publishing.publication import publish as run_publish
+from connector.report.page import REPORT_FILE, as_json, write_report
+from connector.settings.layers import SEEDS_FOLDER, Setting
+from connector.settings.model import SCHEMAS, Settings, Treatment
 from connector.warehouse.warehouse import Warehouse
 
 LISTED = ("name", "schema", "kind", "columns", "tests", "rows are")
 BUILT = ("name", "schema", "kind", "rows", "seconds", "carried")
 CHECKED = ("check", "model", "severity", "failing", "examples")
 
+_CHECK_FIELDS = (
+    *("name", "model", "column", "kind", "severity", "passed", "failing", "examples", "about"),
+)
+_MEGABYTE = 1_000_000
+
 selection = click.argument("select", nargs=-1, metavar="[SELECT]...")
-
-
-class _Collector(BuildFollower):
-    """A follower that remembers: a build that is refused has results all the same."""
-
-    def __init__(self, meter: Meter) -> None:
-        super().__init__(meter)
-        self.models: list[ModelBuilt] = []
-        self.checks: list[Checked] = []
-
-    def built(self, model: ModelBuilt) -> None:
-        """The model stands."""
-        super().built(model)
-        self.models.append(model)
-
-    def checked(self, check: Checked) -> None:
-        """A check has ended."""
-        super().checked(check)
-        self.checks.append(check)
 
 
 @click.group()
@@ -57,6 +51,9 @@ def models() -> None:
     A SELECT is a model, a seed or a folder: 'marts', 'fct_placements', '+fct_placements' with all
     that it is made of, 'stg_jobs+' with all that is made of it. Without one, all are meant.
     """
+
+
+# -- Build -----------------------------------------------------------------------------------------
 
 
 @models.command(
@@ -72,25 +69,48 @@ def build_models(session: Session, *, select: tuple[str, ...]) -> int:
     Models that SELECT does not mean are carried over from the published file. Where a check that
     blocks fails, nothing is published and the exit status is 1.
     """
-    settings = session.load()
-    terminal = session.terminal
+    settings, terminal = session.load(), session.terminal
     # A name that is none is told before anything is copied.
     project_of(settings).selected(select)
     if settings.models.value == "off":
         terminal.warn(f"models are off (from {settings.models.origin}): the file goes without.")
     with terminal.progress("build") as meter:
-        seen = _Collector(meter)
+        seen = Follower(meter)
         try:
-            done = publish(settings, select=select, watch=seen)
+            done = run_publish(settings, select=select, watch=seen)
         except ConnectorError as error:
-            _tell_built(terminal, seen, error)
-            return error.exit_status
-    _tell_built(terminal, seen, None)
-    for line in unshared(done):
-        terminal.warn(line)
-    checks = count_noun(len(seen.checks), "check")
-    terminal.say(f"Published {done.file} ({count_noun(len(seen.models), 'model')}, {checks}).")
+            # A build that is refused has results all the same.
+            _print_built(terminal, seen)
+            return terminal.fail(error)
+    built = [dict(zip(BUILT, _built_row(each), strict=True)) for each in seen.models]
+    terminal.print_object({"models": built, "checks": _checks_json(seen.checks)})
+    _print_built(terminal, seen)
+    terminal.end(None, unshared=done.unshared)
+    made = f"{count_noun(len(built), 'model')}, {count_noun(len(seen.checks), 'check')}"
+    terminal.say(f"Published {done.file} ({made}).")
     return 0 if done.unshared is None else 3
+
+
+def _print_built(terminal: Terminal, seen: Follower) -> None:
+    """The table of models, and a line for each check that failed."""
+    terminal.print_table(BUILT, [_built_row(each) for each in seen.models])
+    for each in seen.checks:
+        if not each.passed:
+            ids = f" ({', '.join(each.examples)})" if each.examples else ""
+            told = f"{each.severity}: {count_noun(each.failing, 'row')} of {each.model}{ids}"
+            terminal.warn(f"{each.name}: {told}. {each.about}")
+
+
+def _built_row(model: ModelBuilt) -> tuple[object, ...]:
+    seconds = f"{model.seconds:.2f}"
+    return model.name, model.schema, model.kind, model.rows, seconds, model.is_carried
+
+
+def _checks_json(checks: Sequence[Checked]) -> list[dict[str, object]]:
+    return [{name: getattr(each, name) for name in _CHECK_FIELDS} for each in checks]
+
+
+# -- List and test ---------------------------------------------------------------------------------
 
 
 @models.command(
@@ -103,18 +123,42 @@ def list_models(session: Session, *, select: tuple[str, ...]) -> int:
     All of them are tried out over empty tables, so that wrong SQL is found without any data. With
     --json, each has its columns with types, texts and lineage.
     """
-    project = project_of(session.load())
+    project, terminal = project_of(session.load()), session.terminal
     names = project.selected(select)
-    shown = [each for each in inventory_of(project) if each.name in names]
-    terminal = session.terminal
-    if terminal.is_json:
-        terminal.print_object({"models": [_shown_json(each) for each in shown]})
-    rows = [_shown_row(each, len(checks_about(project, each.name))) for each in shown]
+    found = [each for each in inventory_of(project) if each.name in names]
+    terminal.print_object({"models": [_model_json(each) for each in found]})
+    rows = [
+        (each.name, each.schema, each.kind, len(each.columns), tests, each.grain)
+        for each in found
+        for tests in [len(checks_about(project, each.name))]
+    ]
     terminal.print_table(LISTED, rows)
-    terminal.say(
-        f"{count_noun(len(project.models), 'model')}, {count_noun(len(project.seeds), 'seed')}."
-    )
+    seeds = count_noun(len(project.seeds), "seed")
+    terminal.say(f"{count_noun(len(project.models), 'model')}, {seeds}.")
     return 0
+
+
+def _model_json(model: Shown) -> dict[str, object]:
+    return {
+        "name": model.name,
+        "schema": model.schema,
+        "kind": model.kind,
+        "grain": model.grain or None,
+        "about": model.about,
+        "file": model.file,
+        "made_of": model.made_of,
+        "sources": model.sources,
+        "columns": [
+            {
+                "name": each.name,
+                "type": each.type,
+                "about": each.about,
+                "made_of": [".".join(named) for named in each.parents],
+                "origins": [".".join(named) for named in each.origins],
+            }
+            for each in model.columns
+        ],
+    }
 
 
 @models.command(
@@ -126,19 +170,29 @@ def test_models(session: Session, *, select: tuple[str, ...]) -> int:
 
     The exit status is 1 where a check of severity error found rows.
     """
-    settings = session.load()
-    terminal = session.terminal
+    settings, terminal = session.load(), session.terminal
     with terminal.progress("test") as meter:
         file = _published(settings)
-        done = check(file, project_of(settings), select=select, watch=BuildFollower(meter))
-    if terminal.is_json:
-        terminal.print_object({"checks": [_check_json(each) for each in done]})
+        done = check(file, project_of(settings), select=select, watch=Follower(meter))
+    terminal.print_object({"checks": _checks_json(done)})
     failed = [each for each in done if not each.passed]
-    terminal.print_table(CHECKED, [_check_row(each) for each in failed])
+    rows = [(e.name, e.model, e.severity, e.failing, ", ".join(e.examples)) for e in failed]
+    terminal.print_table(CHECKED, rows)
     for each in failed:
         terminal.warn(f"{each.name}: {each.about}")
     terminal.say(f"{count_noun(len(done), 'check')}, {len(failed):,} of them failed.")
     return 1 if any(each.severity == "error" for each in failed) else 0
+
+
+def _published(settings: Settings) -> Path:
+    """The published file. Raises `NothingPublished`."""
+    path = Warehouse(settings.folder).published
+    if not path.exists():
+        raise NothingPublished(f"{path} is not there: nothing was published yet")
+    return path
+
+
+# -- Seeds -----------------------------------------------------------------------------------------
 
 
 @models.command(
@@ -165,117 +219,36 @@ def show_seeds(session: Session, *, seeds: tuple[str, ...], writes: bool) -> int
     one that is shipped. Rows that have nothing but their first cell wait to be filled in and
     count for nothing. Without a SEED, --write copies those that leave something unnamed.
     """
-    settings = session.load()
-    terminal = session.terminal
+    settings, terminal = session.load(), session.terminal
     project = project_of(settings)
     found = unmapped(_published(settings), project)
     written: tuple[Written, ...] = ()
     if writes:
         written = write_copies(settings.folder / SEEDS_FOLDER, found, project, seeds)
-    if terminal.is_json:
-        terminal.print_object(
-            {
-                "unmapped": {each.seed.name: list(each.values) for each in found},
-                "written": [_written_json(each) for each in written],
-            }
-        )
+    terminal.print_object(
+        {
+            "unmapped": {each.seed.name: each.values for each in found},
+            "written": [
+                {
+                    "file": each.path,
+                    "is_new": each.is_new,
+                    "appended": each.appended,
+                    "left_out": each.left_out,
+                }
+                for each in written
+            ],
+        }
+    )
     rows = [(each.seed.name, value) for each in found for value in each.values]
     terminal.print_table(("seed", "value without a row"), rows)
     for each in written:
-        _tell_written(terminal, each)
+        _say_written(terminal, each)
     if not writes:
-        _tell_unwritten(terminal, found)
+        _say_unwritten(terminal, found)
     return 0
 
 
-def _published(settings: Settings) -> Path:
-    """The published file. Raises `NothingPublished`."""
-    path = Warehouse(settings.folder).published
-    if not path.exists():
-        raise NothingPublished(f"{path} is not there: nothing was published yet")
-    return path
-
-
-def _tell_built(terminal: Terminal, seen: _Collector, error: ConnectorError | None) -> None:
-    """The table of models, a line for each check that failed, and the error."""
-    if terminal.is_json and error is None:
-        terminal.print_object(
-            {
-                "models": [dict(zip(BUILT, _built_row(m), strict=True)) for m in seen.models],
-                "checks": [_check_json(each) for each in seen.checks],
-            }
-        )
-    terminal.print_table(BUILT, [_built_row(each) for each in seen.models])
-    for each in seen.checks:
-        if not each.passed:
-            ids = f" ({', '.join(each.examples)})" if each.examples else ""
-            told = f"{each.severity}: {count_noun(each.failing, 'row')} of {each.model}{ids}"
-            terminal.warn(f"{each.name}: {told}. {each.about}")
-    if error is not None:
-        terminal.fail(error)
-
-
-def _built_row(model: ModelBuilt) -> tuple[object, ...]:
-    seconds = f"{model.seconds:.2f}"
-    return model.name, model.schema, model.kind, model.rows, seconds, model.is_carried
-
-
-def _check_row(check: Checked) -> tuple[object, ...]:
-    ids = ", ".join(check.examples)
-    return check.name, check.model, check.severity, check.failing, ids
-
-
-def _check_json(check: Checked) -> dict[str, object]:
-    return {
-        "name": check.name,
-        "model": check.model,
-        "column": check.column,
-        "kind": check.kind,
-        "severity": check.severity,
-        "passed": check.passed,
-        "failing": check.failing,
-        "examples": list(check.examples),
-        "about": check.about,
-    }
-
-
-def _shown_row(shown: Shown, tests: int) -> tuple[object, ...]:
-    return shown.name, shown.schema, shown.kind, len(shown.columns), tests, shown.grain
-
-
-def _shown_json(shown: Shown) -> dict[str, object]:
-    return {
-        "name": shown.name,
-        "schema": shown.schema,
-        "kind": shown.kind,
-        "grain": shown.grain or None,
-        "about": shown.about,
-        "file": str(shown.file),
-        "made_of": list(shown.made_of),
-        "sources": list(shown.sources),
-        "columns": [
-            {
-                "name": each.name,
-                "type": each.type,
-                "about": each.about,
-                "made_of": [".".join(named) for named in each.parents],
-                "origins": [".".join(named) for named in each.origins],
-            }
-            for each in shown.columns
-        ],
-    }
-
-
-def _written_json(written: Written) -> dict[str, object]:
-    return {
-        "file": str(written.path),
-        "is_new": written.is_new,
-        "appended": list(written.appended),
-        "left_out": list(written.left_out),
-    }
-
-
-def _tell_written(terminal: Terminal, written: Written) -> None:
+def _say_written(terminal: Terminal, written: Written) -> None:
     rows = count_noun(len(written.appended), "row")
     verb = f"is new, with {rows} to fill in" if written.is_new else f"got {rows} to fill in"
     if not written.is_new and not written.appended:
@@ -289,8 +262,130 @@ def _tell_written(terminal: Terminal, written: Written) -> None:
         )
 
 
-def _tell_unwritten(terminal: Terminal, found: Sequence[Unmapped]) -> None:
+def _say_unwritten(terminal: Terminal, found: Sequence[Unmapped]) -> None:
     if any(each.values for each in found):
         terminal.say("Run it with --write for files with a row to fill in for each of these.")
     else:
         terminal.say("Every value has its row.")
+
+
+# -- Publish ---------------------------------------------------------------------------------------
+
+
+@click.command(
+    cls=Command,
+    checks_alerts=True,
+    examples=(
+        "connector publish",
+        "connector publish --parquet lake --schema marts",
+        "connector publish --personal drop --without push",
+    ),
+    if_interrupted="Analysts keep the file that they have.",
+)
+@click.option(
+    "--parquet",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Also write the published tables to DIR as Parquet, in the place of an earlier export.",
+)
+@click.option(
+    "--schema",
+    "schemas",
+    multiple=True,
+    metavar="NAME",
+    help="A schema to export (default: all of them); may be given several times.",
+)
+@click.option(
+    "--personal",
+    type=click.Choice(get_args(Treatment)),
+    help="What becomes of personal fields: kept, left out, or a token each, the same for the same"
+    " text. Default: the setting publish_personal.",
+)
+@click.option(
+    "--without",
+    multiple=True,
+    type=click.Choice(SCHEMAS),
+    help="A schema to leave out of the published file; may be given several times. Default: the"
+    " setting publish_without.",
+)
+def publish(
+    session: Session,
+    *,
+    parquet: Path | None,
+    schemas: tuple[str, ...],
+    personal: Treatment | None,
+    without: tuple[str, ...],
+) -> int:
+    """Build the models over what has landed, check them, and publish recruitment.duckdb.
+
+    Nothing is asked of the API. Analysts who have the old file open keep it; who opens it next has
+    the new one. Where a check that blocks fails, they keep the file that they have, and the exit
+    status is 1; it is 3 where the file is published and could not be brought to the lakehouse. A
+    pull and a push publish by themselves, as the settings say.
+    """
+    settings, terminal = session.load(), session.terminal
+    if personal is not None:
+        settings = replace(settings, publish_personal=Setting(personal, "--personal"))
+    if without:
+        settings = replace(settings, publish_without=Setting(without, "--without"))
+    # Without a key to hash with, this says so before anything is built.
+    settings.hash_key()
+    with terminal.progress("publish") as meter:
+        done = run_publish(settings, watch=Follower(meter))
+    exported = None if parquet is None else export(done.file, parquet, schemas)
+    terminal.end(None, unshared=done.unshared)
+    for each in () if done.built is None else done.built.warnings:
+        rows = count_noun(each.failing, "row")
+        terminal.warn(f"{each.name} found {rows} in {each.model}. {each.about}".rstrip())
+    told = done.as_json()
+    if exported is not None:
+        told["parquet"] = {"folder": exported.folder, "tables": exported.tables}
+    terminal.print_object(told)
+    terminal.say(_closing(done, exported))
+    return 0 if done.unshared is None else 3
+
+
+def _closing(done: Published, exported: Exported | None) -> str:
+    row = done.publication
+    moment = "" if row.true_of is None else f", true of {shown(row.true_of)}"
+    size = f"{(row.bytes or 0) / _MEGABYTE:,.1f} MB in {row.seconds or 0:,.1f} s"
+    if row.models:
+        size = f"{count_noun(row.models, 'model')}, {count_noun(row.checks, 'check')}, {size}"
+    said = f"Published {done.file}{moment} ({size})."
+    if exported is not None:
+        said += f" {count_noun(len(exported.tables), 'table')} exported to {exported.folder}."
+    return said
+
+
+# -- Report ----------------------------------------------------------------------------------------
+
+
+@click.command(
+    cls=Command,
+    examples=("connector report --open", "connector report --out board.html"),
+    if_interrupted="No report was written.",
+)
+@options.file_option(
+    "--out", about=f"The file to write (default: {REPORT_FILE} beside the published file)."
+)
+@click.option("--open", "opens", is_flag=True, help="Show it in the browser.")
+def report(session: Session, *, out: Path | None, opens: bool) -> int:
+    """Write a page for an agency's director: funnel, time, fees, contracts, the copy's health.
+
+    It is made from the published file alone, as of one moment, and spends no request. The page
+    holds all that it shows: it can be read without a network, printed, and sent to a colleague.
+    Only its owner may read the file.
+    """
+    settings, terminal = session.load(), session.terminal
+    path = (out or settings.folder / REPORT_FILE).absolute()
+    page = write_report(
+        Warehouse(settings.folder).published,
+        path,
+        written_at=datetime.now(UTC),
+        account=settings.account.value,
+    )
+    terminal.print_object({"file": path, "as_of": page.as_of, "key_figures": as_json(page)})
+    terminal.print_line(str(path))
+    if opens and not webbrowser.open(path.as_uri()):
+        terminal.warn("no browser could be started: open the file yourself")
+    return 0

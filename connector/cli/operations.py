@@ -1,13 +1,14 @@
-"""`connector doctor`: tell what could keep a pull from working, and what to do about it.
+"""`connector doctor`, `backup` and `restore`: what keeps an account well, and brings it back.
 
-Parses, calls, prints.
+Parses, calls, prints. What is looked at, stays or is lost is decided in `connector/operations`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -16,13 +17,13 @@ from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.engine.quota import shown
 from connector.errors import ConnectorError
-from connector.operations.backup import Made, make_backup
+from connector.operations.backup import make_backup
 from connector.operations.backup_file import check_backup
 from connector.operations.doctor import Examination, examine
 from connector.operations.restore import Manner, Restored
 from connector.operations.restore import restore as run_restore
 from connector.pulls.advice import explain
-from connector.settings.accounts import UNNAMED, configured_accounts
+from connector.settings.accounts import UNNAMED, Configured
 from connector.settings.model import Settings
 
 
@@ -50,54 +51,25 @@ def doctor(session: Session, *, repairs: bool, is_for_all: bool) -> int:
     scope, and shows the key as "set" and in no other way. It changes nothing, unless --repair asks
     for it. With --all it has a line for each account and each thing that is not well.
     """
+
+    def examined(settings: Settings) -> Examination:
+        with session.terminal.progress(f"examine {settings.account.value or ''}".rstrip()):
+            return asyncio.run(examine(settings, repairs=repairs))
+
     if is_for_all:
-        return _doctor_all(session, repairs)
-    settings = session.load()
-    with session.terminal.progress("examine"):
-        found = asyncio.run(examine(settings, repairs=repairs))
-    print_examination(session.terminal, found)
+        return _print_all(session.terminal, session.for_each(examined, is_for_all=True))
+    found = examined(session.load())
+    _print_examination(session.terminal, found)
     return found.exit_status
 
 
-def _doctor_all(session: Session, repairs: bool) -> int:
-    """Every account, one after another; the exit status is the greatest of all."""
-    terminal, status = session.terminal, 0
-    rows: list[tuple[str, str, str, str]] = []
-    told: list[dict[str, object]] = []
-    for each in configured_accounts(os.environ, Path.cwd()):
-        name = each.title
-        try:
-            settings = each.required()
-        except ConnectorError as error:
-            rows.append((name, "settings", "failed", explain(error)))
-            told.append({"account": each.name, "error": error.as_json()})
-            status = max(status, error.exit_status)
-            continue
-        with terminal.progress(f"examine {name}"):
-            found = asyncio.run(examine(settings, repairs=repairs))
-        status = max(status, found.exit_status)
-        told.append({"account": each.name, **found.as_json()})
-        rows += [(name, c.name, c.state, c.found) for c in found.checks if c.state != "ok"] or [
-            (name, "all", "ok", f"{len(found.checks)} checks")
-        ]
-        for check in found.checks:
-            if check.state != "ok" and check.action is not None:
-                terminal.say(f"{name}, {check.name}: {check.action}")
-    if terminal.is_json:
-        terminal.print_object({"accounts": told, "exit_status": status})
-    terminal.print_table(("account", "check", "state", "found"), rows)
-    return status
-
-
-def print_examination(terminal: Terminal, found: Examination) -> None:
+def _print_examination(terminal: Terminal, found: Examination) -> None:
     """The settings with their origins, the checks, and a sentence on what to do first."""
-    if terminal.is_json:
-        terminal.print_object(found.as_json())
+    terminal.print_object(found.as_json())
     terminal.print_table(("setting", "value", "origin"), found.settings)
-    terminal.print_line("")
-    terminal.print_table(
-        ("check", "state", "found"), [(c.name, c.state, c.found) for c in found.checks]
-    )
+    terminal.print_line()
+    rows = [(check.name, check.state, check.found) for check in found.checks]
+    terminal.print_table(("check", "state", "found"), rows)
     for check in found.checks:
         if check.action is not None:
             terminal.say(f"{check.name}: {check.action}")
@@ -108,10 +80,31 @@ def print_examination(terminal: Terminal, found: Examination) -> None:
         terminal.say(f"Well: 'connector pull' can work ({found.requests} requests were spent).")
 
 
+def _print_all(
+    terminal: Terminal, examined: Iterable[tuple[Configured, Examination | ConnectorError]]
+) -> int:
+    """A line for each thing that is not well; the exit status is the greatest of all."""
+    rows, told, status = list[tuple[str, str, str, str]](), list[dict[str, object]](), 0
+    for account, found in examined:
+        name, status = account.title, max(status, found.exit_status)
+        if isinstance(found, ConnectorError):
+            rows.append((name, "settings", "failed", explain(found)))
+            told.append({"account": account.name, "error": found.as_json()})
+            continue
+        told.append({"account": account.name, **found.as_json()})
+        wrong = [check for check in found.checks if check.state != "ok"]
+        rows += [(name, each.name, each.state, each.found) for each in wrong] or [
+            (name, "all", "ok", f"{len(found.checks)} checks")
+        ]
+        for each in wrong:
+            if each.action is not None:
+                terminal.say(f"{name}, {each.name}: {each.action}")
+    terminal.print_object({"accounts": told, "exit_status": status})
+    terminal.print_table(("account", "check", "state", "found"), rows)
+    return status
+
+
 # -- Backup ----------------------------------------------------------------------------------------
-# `connector backup`: copy an account's folder to one file, while everything goes on.
-#
-# Parses, calls, prints.
 
 
 @click.command(
@@ -139,42 +132,32 @@ def backup(session: Session, *, to: Path, keep: int | None, is_for_all: bool) ->
     read back before it has its name, and is readable by its owner alone: it holds personal data,
     of people too who are erased later.
     """
-    terminal = session.terminal
-    if not is_for_all:
-        made = _made(session, session.load(), to, keep)
-        if terminal.is_json:
-            terminal.print_object(made.as_json())
-        return 0
-    status, told = 0, []
-    for each in configured_accounts(os.environ, Path.cwd()):
-        try:
-            done = _made(session, each.required(), to, keep)
-            told.append({**done.as_json(), "error": None})
-        except ConnectorError as error:
-            terminal.warn(f"{each.title}: {explain(error)}")
-            told.append({"account": each.name, "error": error.as_json()})
-            status = max(status, error.exit_status)
-    if terminal.is_json:
-        terminal.print_object({"accounts": told})
+    terminal, status, told = session.terminal, 0, list[dict[str, Any]]()
+
+    def back_up(settings: Settings) -> dict[str, Any]:
+        with terminal.progress("back up"):
+            made = make_backup(settings, to, keep=keep)
+        shown = made.as_json()
+        name = settings.account.value or UNNAMED
+        terminal.print_line(
+            f"{name}: {made.file} ({shown['bytes']:,} bytes, {shown['files']} files)"
+        )
+        for each in made.removed:
+            terminal.say(f"Removed: {each}")
+        return shown
+
+    for account, made in session.for_each(back_up, is_for_all=is_for_all):
+        if isinstance(made, ConnectorError):
+            terminal.warn(f"{account.title}: {explain(made)}")
+            told.append({"account": account.name, "error": made.as_json()})
+            status = max(status, made.exit_status)
+        else:
+            told.append({**made, "error": None} if is_for_all else made)
+    terminal.print_object({"accounts": told} if is_for_all else told[0])
     return status
 
 
-def _made(session: Session, settings: Settings, to: Path, keep: int | None) -> Made:
-    terminal = session.terminal
-    with terminal.progress("back up"):
-        made = make_backup(settings, to, keep=keep)
-    name = settings.account.value or UNNAMED
-    size = made.file.stat().st_size
-    terminal.print_line(f"{name}: {made.file} ({size:,} bytes, {len(made.manifest.entries)} files)")
-    for each in made.removed:
-        terminal.say(f"Removed: {each}")
-    return made
-
-
 # -- Restore ---------------------------------------------------------------------------------------
-# `connector restore`: put an account's folder back from a backup.
-#
-# Parses, calls, prints. What stays and what is lost is decided in `connector/operations`.
 
 
 @click.command(
@@ -228,8 +211,7 @@ def restore(
     terminal = session.terminal
     if checks:
         found = check_backup(source)
-        if terminal.is_json:
-            terminal.print_object({"whole": True, **found.as_json()})
+        terminal.print_object({"whole": True, **found.as_json()})
         whose = found.account or "the unnamed account"
         terminal.print_line(
             f"Whole: {len(found.entries)} files of {whose}, as of {shown(found.made_at)},"
@@ -239,13 +221,12 @@ def restore(
     settings = session.load()
     with terminal.progress("restore"):
         done = run_restore(settings, source, Manner(replaces, takes_ledger, receipts))
-    if terminal.is_json:
-        terminal.print_object(done.as_json())
-    _print(terminal, done)
+    terminal.print_object(done.as_json())
+    _print_restored(terminal, done)
     return done.exit_status
 
 
-def _print(terminal: Terminal, done: Restored) -> None:
+def _print_restored(terminal: Terminal, done: Restored) -> None:
     ledger = "the ledger that was here stays" if done.ledger.keeps_live else "with its ledger"
     made_at = shown(done.manifest.made_at)
     terminal.print_line(f"Restored: {len(done.manifest.entries)} files as of {made_at}, {ledger}.")

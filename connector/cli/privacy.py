@@ -1,12 +1,13 @@
-"""`connector erase`: take a person out of everything, and let them in again.
+"""`connector whereis`, `erase` and `retention`: finding people here, and taking them out.
 
-Parses, calls, prints. What is erased, and how, is `connector/privacy`.
+Parses, calls, prints. What is found and erased, and how, is `connector/privacy`.
 """
 
 from __future__ import annotations
 
 import click
 
+from connector.cli import session as options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.errors import Misused, count_noun
@@ -18,9 +19,6 @@ from connector.privacy.retention import retain
 from connector.privacy.whereis import whereis as run_whereis
 
 # -- Whereis ---------------------------------------------------------------------------------------
-# `connector whereis`: every table, file and batch that holds a person, in counts.
-#
-# Parses, calls, prints. What is found, and how, is `connector/privacy`.
 
 
 @click.command(
@@ -37,13 +35,12 @@ def whereis(session: Session, *, person: str) -> int:
     person is shown.
     """
     found = run_whereis(session.load(), person)
-    if session.terminal.is_json:
-        session.terminal.print_object(found.as_json())
-    print_found(session.terminal, found)
+    session.terminal.print_object(found.as_json())
+    _print_found(session.terminal, found)
     return 0
 
 
-def print_found(terminal: Terminal, found: Found) -> None:
+def _print_found(terminal: Terminal, found: Found) -> None:
     """Show where somebody is, and what is to be known besides."""
     if found.is_nothing:
         terminal.say("Nothing in the account's folder holds this person.")
@@ -69,7 +66,6 @@ def print_found(terminal: Terminal, found: Found) -> None:
 
 
 # -- Erase -----------------------------------------------------------------------------------------
-#
 
 
 @click.command(
@@ -82,7 +78,7 @@ def print_found(terminal: Terminal, found: Found) -> None:
     if_interrupted="Run 'connector erase --apply' to bring to its end what was begun.",
 )
 @click.argument("person", metavar="[EMAIL_OR_ID]", required=False)
-@click.option("--apply", "applies", is_flag=True, help="Do it. Without: say what would be removed.")
+@options.applies("Do it. Without: say what would be removed.")
 @click.option(
     "--release",
     metavar="EMAIL_OR_ID",
@@ -107,8 +103,7 @@ def erase(session: Session, *, person: str | None, applies: bool, release: str |
                 action="Give --release EMAIL_OR_ID alone.",
             )
         released = run_release(session.load(), release)
-        if terminal.is_json:
-            terminal.print_object({"released": released})
+        terminal.print_object({"released": released})
         hashes = count_noun(released, "hash", "hashes")
         terminal.say(f"Released: {hashes} taken off the list.")
         return 0
@@ -119,20 +114,19 @@ def erase(session: Session, *, person: str | None, applies: bool, release: str |
             " begun.",
         )
     done = run_erase(session.load(), person, applies=applies)
-    if terminal.is_json:
-        terminal.print_object(done.as_json())
+    terminal.print_object(done.as_json())
     if not applies and done.found is not None:
-        print_found(terminal, done.found)
+        _print_found(terminal, done.found)
         if not done.found.is_nothing:
             terminal.say("Nothing was changed. Run it again with --apply to erase the person.")
     if done.unended:
         terminal.warn("an erasure was cut off: 'connector erase --apply' brings it to its end")
     if applies:
-        print_erased(terminal, done)
+        _print_erased(terminal, done)
     return done.exit_status
 
 
-def print_erased(terminal: Terminal, done: Erased) -> None:
+def _print_erased(terminal: Terminal, done: Erased) -> None:
     """Print the receipts, and say where they are kept."""
     if not done.receipts:
         terminal.say("Nothing in the account's folder holds this person: nothing was erased.")
@@ -145,9 +139,6 @@ def print_erased(terminal: Terminal, done: Erased) -> None:
 
 
 # -- Retention -------------------------------------------------------------------------------------
-# `connector retention`: erase those whose time is over by the rules.
-#
-# Parses, calls, prints. What rules mean is `connector/privacy`.
 
 
 @click.command(
@@ -155,7 +146,7 @@ def print_erased(terminal: Terminal, done: Erased) -> None:
     examples=("connector retention", "connector retention --apply --most 100"),
     if_interrupted="Run 'connector erase --apply' to bring to its end what was begun.",
 )
-@click.option("--apply", "applies", is_flag=True, help="Erase those who are due. Without: count.")
+@options.applies("Erase those who are due. Without: count.")
 @click.option(
     "--most",
     type=click.IntRange(min=1),
@@ -170,15 +161,14 @@ def retention(session: Session, *, applies: bool, most: int | None) -> int:
     """
     done = retain(session.load(), applies=applies, most=most)
     terminal = session.terminal
-    if terminal.is_json:
-        terminal.print_object(done.as_json())
+    terminal.print_object(done.as_json())
     rows = [
         (each.rule.resource, str(each.rule), len(each.ids), each.excepted, each.undated)
         for each in done.dues
     ]
     terminal.print_table(("resource", "rule", "due", "placed", "undated"), rows)
     if done.erased is not None:
-        print_erased(terminal, done.erased)
+        _print_erased(terminal, done.erased)
     elif any(each.ids for each in done.dues):
         terminal.say("Nothing was changed. Run it again with --apply to erase those who are due.")
     return done.exit_status

@@ -1,4 +1,4 @@
-"""`connector pull`: bring the landing up to date, and say what became of each resource.
+"""`connector pull`, `sweep`, `plan` and `verify`: what reads the API.
 
 Parses, calls, prints. What is read, and why, is the run's own affair (`connector/pulls/run.py`).
 """
@@ -6,159 +6,43 @@ Parses, calls, prints. What is read, and why, is the run's own affair (`connecto
 from __future__ import annotations
 
 import asyncio
-import logging
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 import click
 
 from connector.cli import session as options
-from connector.cli.publish import BuildFollower, unshared
-from connector.cli.session import Command, Session
-from connector.cli.terminal import Meter, Terminal
+from connector.cli.session import Command, Follower, Session
+from connector.cli.terminal import Terminal
 from connector.engine.commands import PER_PAGE
+from connector.engine.comparison import Comparison
 from connector.engine.pull import Manner
-from connector.engine.quota import requests_left
+from connector.engine.quota import Month, requests_left
 from connector.errors import Misused, count_noun
 from connector.errors_api import Stopped
-from connector.privacy.harm import harmed
+from connector.operations.verify import VerifyReport
+from connector.operations.verify import verify as run_verify
+from connector.privacy.harm import REREAD, harmed
 from connector.pulls.advice import difference, explain
 from connector.pulls.outcome import PullReport
+from connector.pulls.price import PlanReport
+from connector.pulls.price import plan as run_plan
 from connector.pulls.run import pull as run_pull
 from connector.pulls.run_context import select
-from connector.warehouse.runs import ResourceRun
 
-# -- Ending ----------------------------------------------------------------------------------------
-# A pull's report in words: what became of each resource and why, what to do, how it all ended.
-#
-# Words alone: nothing is printed here, and nothing is decided.
+COLUMNS = (
+    *("resource", "outcome", "proven", "requests", "new", "changed", "unchanged", "deleted"),
+    *("live", "total", "pending"),
+)
+"""The columns of a pull's table, all of them named as in `sync.run_resources`."""
 
-
-_WAIT_SECONDS_TOLD = 1.0
+WAITING_TOLD_SECONDS_MIN = 1.0
 """Waiting for less than this is not worth a word."""
 
 
-def reasons(report: PullReport) -> Iterator[str]:
-    """A line for each file that was lost and made again, and for each resource that is not done, or
-    not as the API counts it: what to do.
-
-    What ended the whole run is left out: `closing` or the error itself says it.
-    """
-    for notice in report.notices:
-        yield f"{notice}; find out why ('connector doctor')"
-    for name, each in report.resources.items():
-        is_told = report.error is not None and each.message == str(report.error)
-        if each.outcome == "done" and (differs := difference(each)):
-            yield differs
-        elif each.outcome not in ("done", "not_started") and not is_told:
-            yield f"{name} is {each.outcome}: {explain(each)}"
-        if erased := each.anomalies.get("suppressed"):
-            yield (
-                f"{name}: {count_noun(erased, 'record')} of people who were erased came again, and"
-                " landed without what tells of them; erase them on the platform as well"
-            )
-    not_started = [n for n, each in report.resources.items() if each.outcome == "not_started"]
-    if not_started:
-        yield f"not started: {', '.join(not_started)}"
-
-
-def closing(report: PullReport) -> str:
-    """One sentence on how the pull ended, what it brought and what it cost."""
-    each = report.resources.values()
-    new, changed, deleted = (
-        sum(getattr(e, n) for e in each) for n in ("new", "changed", "deleted")
-    )
-    cost = f"{count_noun(report.requests, 'request')} in {report.seconds:,.1f} s"
-    if report.waited_seconds >= _WAIT_SECONDS_TOLD:
-        cost += f", {report.waited_seconds:,.0f} s of waiting for the rate limit among them"
-    brought = f"{new:,} new, {changed:,} changed, {deleted:,} deleted ({cost})."
-    if isinstance(report.error, Stopped):
-        return f"Stopped: {brought} {_left(report)}{explain(report.error)}"
-    if report.outcome == "failed":
-        return f"Failed: {brought}"
-    if report.outcome == "partial":
-        done = sum(e.outcome == "done" for e in each)
-        return f"Done in part, {done} of {count_noun(len(each), 'resource')}: {brought}"
-    if not new + changed + deleted:
-        return f"Nothing to do: nothing has changed since the last pull ({cost})."
-    return f"Done: {brought}"
-
-
-def _left(report: PullReport) -> str:
-    """What a stopped pull leaves to be read, and what that costs; nothing where nothing waits."""
-    begun = [each for each in report.resources.values() if each.outcome != "not_started"]
-    pending = sum(each.pending for each in begun)
-    if not pending:
-        return ""
-    requests = sum(
-        requests_left(
-            pending=each.pending,
-            live=each.live,
-            is_loaded=each.bookmark_after is not None,
-            per_page=PER_PAGE,
-        )
-        for each in begun
-        if each.pending
-    )
-    # A list that was not read to its end may hold more, and so may one that was not begun.
-    is_known = len(begun) == len(report.resources) and all(e.bookmark_after for e in begun)
-    cost = f"{'about' if is_known else 'at least'} {count_noun(requests, 'request')}"
-    return (
-        f"{count_noun(pending, 'record')} still to be read, for {cost}{_share(requests, report)}. "
-    )
-
-
-def _share(requests: int, report: PullReport) -> str:
-    limit = report.month.limit if report.month is not None else None
-    return "" if limit is None else f" ({requests / limit:.1%} of the month's)"
-
-
 # -- Pull ------------------------------------------------------------------------------------------
-#
-
-
-_LOGGER = logging.getLogger(__name__)
-
-COLUMNS = (
-    "resource",
-    "outcome",
-    "proven",
-    "requests",
-    "new",
-    "changed",
-    "unchanged",
-    "deleted",
-    "live",
-    "total",
-    "pending",
-)
-"""The table's columns, all of them named as in `sync.run_resources`."""
-
-
-class Follower:
-    """Moves a meter as a run goes on: one step for each record that is read."""
-
-    def __init__(self, meter: Meter) -> None:
-        self._meter = meter
-        # Steps of the resources before, and of this one.
-        self._before = self._read = 0
-
-    def began(self, resource: str) -> None:
-        """The resource's turn has come."""
-        self._before, self._read = self._before + self._read, 0
-        self._meter.tell(resource)
-
-    def moved(self, resource: str, read: int, pending: int, requests: int) -> None:
-        """Show how many records are read, of those known of so far."""
-        _LOGGER.debug(f"{resource}: {read} read, {pending} pending, {requests} requests")
-        self._meter.tell(f"{resource}, {requests} requests")
-        self._meter.expect(self._before + read + pending)
-        self._meter.advance(read - self._read)
-        self._read = read
-
-    def ended(self, done: ResourceRun) -> None:
-        """The resource has ended; the table will say how."""
-        _LOGGER.debug(f"{done.resource}: {done.outcome}, {done.requests} requests")
 
 
 @click.command(
@@ -190,6 +74,8 @@ class Follower:
 )
 @click.option(
     "--ids",
+    type=options.names,
+    default="",
     metavar="ID,...",
     help="Read these records of one RESOURCE again, and nothing else.",
 )
@@ -206,7 +92,7 @@ def pull(
     session: Session,
     *,
     resources: tuple[str, ...],
-    ids: str | None,
+    ids: tuple[str, ...],
     rereads: bool,
     budget: int | None,
     asks_anyway: bool,
@@ -219,9 +105,9 @@ def pull(
     any moment: what has landed is kept, and the next pull goes on from there. One pull of an
     account runs at a time; another one says who is at it, and sends nothing.
     """
-    wanted: Sequence[str] | Mapping[str, Sequence[str]] = _ids(ids)
+    wanted: Sequence[str] | Mapping[str, Sequence[str]] = ids
     if rereads:
-        if wanted or any(manner.values()):
+        if ids or any(manner.values()):
             raise Misused(
                 "--reread-erased is given with something else to read",
                 action="Give it alone, or with the resources that are meant.",
@@ -232,7 +118,7 @@ def pull(
         if not wanted:
             session.terminal.say("No text was overwritten by an erasure: nothing is to be read.")
             return 0
-    return pull_and_print(
+    return _pull(
         session,
         resources,
         manner=Manner(**manner),
@@ -240,54 +126,6 @@ def pull(
         budget=budget,
         asks_anyway=asks_anyway,
     )
-
-
-def pull_and_print(
-    session: Session, resources: tuple[str, ...], *, command: str = "pull", **asked: Any
-) -> int:
-    """Pull as `asked` (the options of `pull`), print what became of it, and return the
-    exit status.
-    """
-    settings = session.load()
-    terminal = session.terminal
-    with terminal.progress(command) as meter:
-        watch = Follower(meter)
-        asked |= {"watch": watch, "building": BuildFollower(meter)}
-        report = asyncio.run(run_pull(settings, resources, command=command, **asked))
-    print_report(terminal, report)
-    return report.exit_status
-
-
-def _ids(asked: str | None) -> tuple[str, ...]:
-    """The ids of `--ids`, parted by commas."""
-    return tuple(filter(None, (each.strip() for each in (asked or "").split(","))))
-
-
-def print_report(terminal: Terminal, report: PullReport) -> None:
-    """The table, a line for each resource that did not end well, and a closing sentence."""
-    if terminal.is_json:
-        terminal.print_object(report.as_json())
-    started = [each for each in report.resources.values() if each.outcome != "not_started"]
-    rows = [[getattr(each, name) for name in COLUMNS] for each in started]
-    terminal.print_table(COLUMNS, rows)
-    for line in reasons(report):
-        terminal.warn(line)
-    error = report.error
-    # With --json the object has the error already, and there must be no second one.
-    if error is not None and not isinstance(error, Stopped) and not terminal.is_json:
-        terminal.fail(error)
-    unpublished = report.unpublished
-    if unpublished is not None and unpublished is not error:
-        terminal.warn(explain(unpublished))
-    for line in unshared(report.published):
-        terminal.warn(line)
-    terminal.say(closing(report))
-
-
-# -- Sweep -----------------------------------------------------------------------------------------
-# `connector sweep`: a pull that compares every page of the lists as well.
-#
-# Parses, calls, prints, as `connector pull` does.
 
 
 @click.command(
@@ -309,4 +147,247 @@ def sweep(
     what the API itself says is gone is marked as deleted.
     """
     manner = Manner(sweeps=True, accepts_deletes=accepts_deletes)
-    return pull_and_print(session, resources, command="sweep", manner=manner, budget=budget)
+    return _pull(session, resources, command="sweep", manner=manner, budget=budget)
+
+
+def _pull(
+    session: Session, resources: tuple[str, ...], *, command: str = "pull", **asked: Any
+) -> int:
+    """Pull as `asked`, print what became of it, and return the exit status."""
+    settings = session.load()
+    with session.terminal.progress(command) as meter:
+        watch = Follower(meter)
+        pulling = run_pull(
+            settings, resources, command=command, watch=watch, building=watch, **asked
+        )
+        report = asyncio.run(pulling)
+    _print(session.terminal, report)
+    return report.exit_status
+
+
+def _print(terminal: Terminal, report: PullReport) -> None:
+    """The table, a line for each resource that did not end well, and a closing sentence."""
+    terminal.print_object(report.as_json())
+    started = [each for each in report.resources.values() if each.outcome != "not_started"]
+    terminal.print_table(COLUMNS, [[getattr(each, name) for name in COLUMNS] for each in started])
+    for line in reasons(report):
+        terminal.warn(line)
+    # What stopped a pull is part of the closing sentence.
+    terminal.end(
+        None if isinstance(report.error, Stopped) else report.error,
+        unpublished=report.unpublished,
+        unshared=None if report.published is None else report.published.unshared,
+    )
+    terminal.say(_closing(report))
+
+
+def reasons(report: PullReport) -> Iterator[str]:
+    """A line for each file that was lost and made again, and for each resource that is not done, or
+    not as the API counts it: what to do.
+
+    What ended the whole run is left out: the closing sentence or the error itself says it.
+    """
+    for notice in report.notices:
+        yield f"{notice}; find out why ('connector doctor')"
+    for name, each in report.resources.items():
+        is_told = report.error is not None and each.message == str(report.error)
+        if each.outcome == "done" and (differs := difference(each)):
+            yield differs
+        elif each.outcome not in ("done", "not_started") and not is_told:
+            yield f"{name} is {each.outcome}: {explain(each)}"
+        if erased := each.anomalies.get("suppressed"):
+            yield (
+                f"{name}: {count_noun(erased, 'record')} of people who were erased came again, and"
+                " landed without what tells of them; erase them on the platform as well"
+            )
+    not_started = [n for n, each in report.resources.items() if each.outcome == "not_started"]
+    if not_started:
+        yield f"not started: {', '.join(not_started)}"
+
+
+def _closing(report: PullReport) -> str:
+    """One sentence on how the pull ended, what it brought and what it cost."""
+    each = report.resources.values()
+    new, changed, deleted = (
+        sum(getattr(e, n) for e in each) for n in ("new", "changed", "deleted")
+    )
+    cost = _cost(report)
+    if report.waited_seconds >= WAITING_TOLD_SECONDS_MIN:
+        cost += f", {report.waited_seconds:,.0f} s of waiting for the rate limit among them"
+    brought = f"{new:,} new, {changed:,} changed, {deleted:,} deleted ({cost})."
+    if isinstance(report.error, Stopped):
+        return f"Stopped: {brought} {_left(report)}{explain(report.error)}"
+    if report.outcome == "failed":
+        return f"Failed: {brought}"
+    if report.outcome == "partial":
+        done = sum(e.outcome == "done" for e in each)
+        return f"Done in part, {done} of {count_noun(len(each), 'resource')}: {brought}"
+    if not new + changed + deleted:
+        return f"Nothing to do: nothing has changed since the last pull ({cost})."
+    return f"Done: {brought}"
+
+
+def _left(report: PullReport) -> str:
+    """What a stopped pull leaves to be read, and what that costs; nothing where nothing waits."""
+    begun = [each for each in report.resources.values() if each.outcome != "not_started"]
+    waiting = [each for each in begun if each.pending]
+    if not waiting:
+        return ""
+    requests = sum(
+        requests_left(
+            pending=each.pending,
+            live=each.live,
+            is_loaded=each.bookmark_after is not None,
+            per_page=PER_PAGE,
+        )
+        for each in waiting
+    )
+    # A list that was not read to its end may hold more, and so may one that was not begun.
+    is_known = len(begun) == len(report.resources) and all(e.bookmark_after for e in begun)
+    share = _share(requests, report.month)
+    return (
+        f"{count_noun(sum(each.pending for each in waiting), 'record')} still to be read, for"
+        f" {'about' if is_known else 'at least'} {count_noun(requests, 'request')}"
+        f"{f' ({share})' if share else ''}. "
+    )
+
+
+def _cost(report: PullReport | VerifyReport) -> str:
+    return f"{count_noun(report.requests, 'request')} in {report.seconds:,.1f} s"
+
+
+def _share(requests: int, month: Month | None) -> str:
+    limit = month.limit if month is not None else None
+    return f"{requests / limit:.1%} of the month's" if limit else ""
+
+
+# -- Plan ------------------------------------------------------------------------------------------
+
+PLAN_COLUMNS = ("resource", "requests", "lists", "details", "changed", "deleted", "queued", "total")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days"}
+
+
+def _every(text: str) -> timedelta:
+    found = re.fullmatch(r"([1-9][0-9]{0,3})([mhd])", text)
+    if found is None:
+        raise click.BadParameter(f"{text!r} is not a length of time: 30m, 1h or 1d, say.")
+    return timedelta(**{_UNITS[found[2]]: int(found[1])})
+
+
+@click.command(
+    cls=Command,
+    examples=("connector plan", "connector plan candidates", "connector plan --every 1h"),
+)
+@options.resources
+@click.option(
+    "--every",
+    type=_every,
+    metavar="TIME",
+    help="Also what a pull every so often (30m, 1h, 1d) would cost by the month's end.",
+)
+def plan(session: Session, *, resources: tuple[str, ...], every: timedelta | None) -> int:
+    """Say what a pull would cost: requests, minutes, and its part of the month.
+
+    How many records have changed is found with a few requests, and nothing is landed.
+    """
+    settings = session.load()
+    with session.terminal.progress("plan"):
+        report = asyncio.run(run_plan(settings, resources, every=every))
+    _print_plan(session.terminal, report)
+    return 0
+
+
+def _print_plan(terminal: Terminal, report: PlanReport) -> None:
+    terminal.print_object(report.as_json())
+    rows = [
+        [name, *(getattr(each, column) for column in PLAN_COLUMNS[1:])]
+        for name, each in report.prices.items()
+    ]
+    terminal.print_table(PLAN_COLUMNS, rows)
+    for name in report.skipped:
+        terminal.warn(f"{name} is skipped: the key's scopes do not cover it")
+    first = [name for name, each in report.prices.items() if each.is_first]
+    if first:
+        terminal.say(f"To be loaded for the first time: {', '.join(first)}.")
+    cost = _about(report.requests, report.month)
+    if report.minutes is not None:
+        cost += f", {report.minutes:,.1f} minutes at {report.limit_per_minute:,} a minute"
+    terminal.say(f"A pull now: {cost}. This plan took {count_noun(report.spent, 'request')}.")
+    schedule = report.schedule
+    if schedule is not None:
+        terminal.say(
+            f"Until the month ends: {count_noun(schedule.pulls, 'pull')} of at least"
+            f" {count_noun(schedule.quiet_requests, 'request')}, and {schedule.changes_a_day:,.0f}"
+            f" changes a day: {_about(schedule.requests, report.month)}."
+        )
+
+
+def _about(requests: int, month: Month | None) -> str:
+    share = _share(requests, month)
+    return f"about {count_noun(requests, 'request')}{f', {share}' if share else ''}"
+
+
+# -- Verify ----------------------------------------------------------------------------------------
+
+VERIFY_COLUMNS = (
+    *("resource", "equal", "compared", "missing", "extra", "stale", "unhydrated", "unread"),
+)
+DIFFERENCES_SHOWN_MAX = 10
+"""Differing records of one resource that are named on the screen; `--json` has them all."""
+
+
+@click.command(
+    cls=Command,
+    examples=("connector verify", "connector verify candidates --json > differences.json"),
+    if_interrupted="Nothing was changed; what was compared until then is lost.",
+)
+@options.resources
+@options.budget
+def verify(session: Session, *, resources: tuple[str, ...], budget: int | None) -> int:
+    """Compare everything with the API, record by record, and change nothing.
+
+    It costs a request for each record and for each hundred of them. Exit status 0 says that the
+    landing equals the API, 3 that it does not. People who change records meanwhile make
+    differences that are none; the next pull brings them.
+    """
+    settings = session.load()
+    with session.terminal.progress("verify") as meter:
+        report = asyncio.run(run_verify(settings, resources, budget=budget, watch=Follower(meter)))
+    _print_differences(session.terminal, report)
+    return report.exit_status
+
+
+def _print_differences(terminal: Terminal, report: VerifyReport) -> None:
+    terminal.print_object(report.as_json())
+    rows = [
+        (name, each.is_equal, each.compared, *(len(getattr(each, n)) for n in VERIFY_COLUMNS[3:]))
+        for name, each in report.streams.items()
+    ]
+    terminal.print_table(VERIFY_COLUMNS, rows)
+    for name, each in report.streams.items():
+        for line in _differences(each):
+            terminal.warn(f"{name}: {line}")
+    terminal.end(report.error)
+    for name, count in report.harmed.items():
+        terminal.warn(
+            f"{name}: {count_noun(count, 'record')} may have lost a text to an earlier erasure of"
+            f" somebody else, which no pull notices. {REREAD}"
+        )
+    if report.is_equal:
+        terminal.say(f"The landing equals the API ({_cost(report)}).")
+    elif report.error is None:
+        differs = f"The landing differs from the API ({_cost(report)})."
+        terminal.say(f"{differs} Run 'connector pull', then again.")
+
+
+def _differences(each: Comparison) -> Iterator[str]:
+    """Sentences on the differing records, the first few of each kind."""
+    for kind, ids in (("missing", each.missing), ("extra", each.extra)):
+        if ids:
+            more = len(ids) - DIFFERENCES_SHOWN_MAX
+            shown = ", ".join(ids[:DIFFERENCES_SHOWN_MAX])
+            yield f"{kind}: {shown}{f' and {more:,} more' if more > 0 else ''}"
+    for id, names in list(each.stale.items())[:DIFFERENCES_SHOWN_MAX]:
+        yield f"{id} differs in {', '.join(names)}"
+    if len(each.stale) > DIFFERENCES_SHOWN_MAX:
+        yield f"and {len(each.stale) - DIFFERENCES_SHOWN_MAX:,} more that differ"

@@ -1,4 +1,4 @@
-"""`connector push`: what a spreadsheet would do, and with `--apply`, doing it.
+"""`connector push`, `template`, `undo` and `resolve`: what writes to the API, row by row.
 
 Parses, calls, prints. What becomes of a row, and why, is decided in `connector/pushes`.
 """
@@ -6,43 +6,178 @@ Parses, calls, prints. What becomes of a row, and why, is decided in `connector/
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, get_args
 
 import click
 
 from connector.cli import session as options
-from connector.cli.pull import Follower
-from connector.cli.session import Command, Session
-from connector.cli.terminal import Meter, Terminal
+from connector.cli.session import Command, Follower, RowFollower, Session
+from connector.cli.terminal import Terminal, short
 from connector.engine.push_states import Mode
 from connector.errors import EncodingUnknown, Misused, count_noun
-from connector.errors_api import Stopped
-from connector.pulls.advice import explain
+from connector.ledger.journal import Journal
+from connector.ledger.ledger import Ledger
+from connector.pushes.batch import resolve as run_resolve
+from connector.pushes.batch_report import BatchReport, Decision, Declared
 from connector.pushes.dry_run import ADD_COLUMNS, Preview
 from connector.pushes.options import DECIMALS, POLICIES, PUSH_OPTIONS, PushOptions
 from connector.pushes.push import Manner, PushReport, Watches
 from connector.pushes.push import push as run_push
 from connector.pushes.template import template as write_template
+from connector.pushes.undo import undo as run_undo
+from connector.pushes.undo_report import GOOD, UndoneRow, UndoReport
+from connector.settings.model import Settings
 from connector.spreadsheet.mapping import saved_from
 from connector.spreadsheet.mapping_file import save_map
 from connector.spreadsheet.problems import COLUMN_MISSING
 
-# -- Push told -------------------------------------------------------------------------------------
-# A push's report in words: what each column was taken for, what became of the rows, what to do.
-
-
 SHOWN_MAX = 10
 """Rows that are told one by one on the screen; the report has them all."""
 
-_FORESEEN = {"create": "to create", "update": "to update", "convert": "to convert"}
-_TEXT_MAX = 60
+UNDONE_COLUMNS = ("row", "operation", "outcome", "field", "now", "then", "id")
+UNDONE_SHOWN_MAX = 20
+"""Rows that are told one by one on the screen, of those that are well and of the others; `--json`
+has them all.
+"""
+
+IN_DOUBT_COLUMNS = ("batch", "row", "operation", "code", "since", "file")
+
+_TEXT_MAX, _UNDONE_TEXT_MAX = 60, 40
+_OUTCOMES = {
+    "create": "to create",
+    "update": "to update",
+    "convert": "to convert",
+    "delete": "to delete",
+    "restore": "to restore",
+    "not_reached": "not reached",
+}
+"""Outcomes in words, where they are not words already."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_MANNERS: dict[str, dict[str, Any]] = {
+    "mode": {"type": click.Choice(get_args(Mode)), "required": True},
+    "match": {"type": options.names, "default": "", "metavar": "FIELD,..."},
+    "map_file": {"type": click.Path(path_type=Path, dir_okay=False), "metavar": "FILE"},
+    "ignore": {"type": options.names, "default": "", "metavar": "COLUMN,..."},
+    "content_type": {"metavar": "SLUG"},
+    "date_format": {"metavar": "FORM"},
+    "decimal": {"type": click.Choice(tuple(DECIMALS))},
+    "clear": {"metavar": "TOKEN"},
+    "in_doubt": {"type": click.Choice(POLICIES), "default": "hold", "show_default": True},
+    "marker_field": {"metavar": "FIELD"},
+}
+"""How options of a push are given; others are a switch, or else text with NAME for a metavar."""
+
+_FLAGS = {"map_file": "--map", "content_type": "--type"}
 
 
-def say_mapping(terminal: Terminal, report: PushReport) -> None:
+def push_options(*names: str, **more: Any) -> Callable[[F], F]:
+    """Options of a push by their names in `PUSH_OPTIONS`, with `more` said of each."""
+    switches = {each.name for each in fields(PushOptions) if each.default is False}
+
+    def decorate(command: F) -> F:
+        for name in reversed(names):
+            given = {"is_flag": True} if name in switches else {"metavar": "NAME"}
+            given = _MANNERS.get(name, given) | {"help": PUSH_OPTIONS[name]} | more
+            flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
+            command = click.option(flag, name, **given)(command)
+        return command
+
+    return decorate
+
+
+# -- Push ------------------------------------------------------------------------------------------
+
+
+@click.command(
+    cls=Command,
+    checks_alerts=True,
+    examples=(
+        "connector push candidates people.xlsx --mode create",
+        "connector push candidates people.xlsx --mode create --apply",
+        "connector push candidates people.csv --mode upsert --match email --apply",
+        "connector push companies firms.csv jobs jobs.csv --mode create --apply",
+        "connector push leads won.csv --mode convert --apply",
+    ),
+    if_interrupted="Every row is in the journal; run the same command again to go on.",
+)
+@click.argument("files", nargs=-1, required=True, metavar="RESOURCE FILE...")
+@push_options("mode", "match")
+@options.applies("Send it. Without: say what would be sent.")
+@push_options("map_file")
+@options.file_option(
+    "--save-map",
+    about="Write down what each column is taken for, to be changed, shared and given with --map.",
+)
+@push_options("ignore", "content_type", "sheet", "encoding", "delimiter", "date_format", "decimal")
+@push_options("clear", "overwrite", "again", "in_doubt", "marker_field")
+@click.option("--no-pull", is_flag=True, help="Compare with what is landed, however old.")
+@options.file_option("--report", about="Where the report goes (default: beside the file).")
+@options.budget
+@options.ask_anyway
+def push(session: Session, *, files: tuple[str, ...], save_map: Path | None, **given: Any) -> int:
+    """Check a spreadsheet, say what it would do, and do it with --apply.
+
+    Every row is checked before the first request, and everything that is wrong with it is told
+    at once. The report beside the file has the file's own columns, and what became of each row:
+    correct it, and push the report. What was applied is not sent again. Several files are pushed
+    together, those first that others refer to. A conversion of a lead cannot be undone.
+    """
+    settings, terminal = session.load(), session.terminal
+    said = PushOptions(**{name: given[name] for name in PUSH_OPTIONS})
+    asked = [said.asked(resource, path) for resource, path in _pairs(files)]
+    manner = Manner(
+        applies=given["applies"],
+        pulls=not given["no_pull"],
+        report=given["report"],
+        terms=said.terms(),
+        asks_anyway=given["asks_anyway"],
+    )
+    with terminal.progress("push") as meter:
+        watches = Watches(RowFollower(meter, "push"), Follower(meter), terminal.say)
+        pushing = run_push(settings, asked, manner, budget=given["budget"], watches=watches)
+        try:
+            reports = asyncio.run(pushing)
+        except EncodingUnknown as error:
+            # The person whose file it is can tell whether the letters are right.
+            for sample in error.samples:
+                terminal.warn(f"read as {error.offered}: {sample}")
+            raise
+    if save_map is not None:
+        _save_map(save_map, reports)
+    for each in reports:
+        for notice in each.pulled.notices if each.pulled is not None else ():
+            terminal.warn(f"{notice}; find out why ('connector doctor')")
+        _say_mapping(terminal, each)
+        _print(terminal, each)
+    told = [each.as_json() for each in reports]
+    terminal.print_object(told[0] if len(told) == 1 else {"files": told})
+    return max(each.exit_status for each in reports)
+
+
+def _pairs(files: tuple[str, ...]) -> list[tuple[str, Path]]:
+    """The files with their resources."""
+    if len(files) % 2:
+        raise Misused(
+            f"resources and files come in pairs, and {len(files)} words were given:"
+            f" {' '.join(files)}",
+            action="Say, for example: connector push candidates people.csv --mode create",
+        )
+    return [(resource, Path(name)) for resource, name in zip(files[::2], files[1::2], strict=True)]
+
+
+def _save_map(path: Path, reports: Sequence[PushReport]) -> None:
+    if len(reports) > 1:
+        raise Misused("one map was asked for of several files", action="Push them one by one.")
+    save_map(path, saved_from(reports[0].preview.columns))
+
+
+def _say_mapping(terminal: Terminal, report: PushReport) -> None:
     """Say which columns fill nothing, and which fields a column was taken for by another name."""
     columns = report.preview.columns
     for each in columns.columns:
@@ -59,30 +194,28 @@ def say_mapping(terminal: Terminal, report: PushReport) -> None:
         )
 
 
-def print_report(terminal: Terminal, report: PushReport) -> None:
+def _print(terminal: Terminal, report: PushReport) -> None:
     """The counts as a table, the first changes and problems, and a closing sentence."""
-    rows = [[_FORESEEN.get(name, name), count] for name, count in sorted(report.counts.items())]
-    terminal.print_table(("outcome", "rows"), rows)
+    _print_counts(terminal, report.counts)
     if report.batch is None:
         _print_changes(terminal, report.preview)
     for line in _problems(report):
         terminal.warn(line)
     error = report.error or (report.batch.error if report.batch is not None else None)
-    if error is not None and not terminal.is_json:
-        if isinstance(error, Stopped):
-            terminal.warn(f"{error} {error.action}")
-        else:
-            terminal.fail(error)
-    if report.unpublished is not None:
-        terminal.warn(explain(report.unpublished))
+    terminal.end(error, unpublished=report.unpublished)
     for line in _closing(report):
         terminal.say(line)
+
+
+def _print_counts(terminal: Terminal, counts: Mapping[Any, int]) -> None:
+    rows = [[_OUTCOMES.get(name, name), count] for name, count in sorted(counts.items())]
+    terminal.print_table(("outcome", "rows"), rows)
 
 
 def _print_changes(terminal: Terminal, preview: Preview) -> None:
     """The first records that would change, field by field."""
     changes = [
-        [number, field, _short(old), _short(new)]
+        [number, field, short(old, _TEXT_MAX), short(new, _TEXT_MAX)]
         for number, fields in islice(preview.rows.changes.items(), SHOWN_MAX)
         for field, (old, new) in fields.items()
     ]
@@ -106,21 +239,21 @@ def _problems(report: PushReport) -> Iterator[str]:
             if problem.code == COLUMN_MISSING:
                 continue
             where = f"{problem.column}: " if problem.column else ""
-            received = f" (received {_short(problem.received)})" if problem.received else ""
-            yield f"row {each.number}, {where}{problem.message}{received}"
+            text = f" (received {short(problem.received, _TEXT_MAX)})" if problem.received else ""
+            yield f"row {each.number}, {where}{problem.message}{text}"
     if summary.troubled > SHOWN_MAX:
         told = ", ".join(f"{code} {count:,}" for code, count in summary.codes.most_common())
         yield f"{count_noun(summary.troubled, 'row')} have problems: {told}"
 
 
 def _closing(report: PushReport) -> Iterator[str]:
-    preview, batch = report.preview, report.batch
+    batch = report.batch
     if report.file is not None:
         yield f"The report: {report.file}"
     if batch is None and report.error is None:
-        yield _foreseen(preview)
+        yield _foreseen(report.preview)
         return
-    sent = f"{count_noun(report.requests, 'request')} in {report.seconds:,.1f} s"
+    sent = _cost(report)
     if batch is None:
         yield f"Nothing was sent: the pull before it did not end ({sent})."
         return
@@ -135,191 +268,21 @@ def _closing(report: PushReport) -> Iterator[str]:
 def _foreseen(preview: Preview) -> str:
     if not preview.sent:
         return "Nothing would be sent."
-    share = f", {preview.month_share:.1%} of the month's" if preview.month_share else ""
-    minutes = ""
+    cost = f"about {count_noun(preview.requests, 'request')}"
+    if preview.month_share:
+        cost += f", {preview.month_share:.1%} of the month's"
     if preview.minutes is not None:
-        minutes = f", {preview.minutes:,.1f} minutes at the limit that was last seen"
+        cost += f", {preview.minutes:,.1f} minutes at the limit that was last seen"
     compared = f"what was landed at {preview.pulled_at}" if preview.pulled_at else "nothing landed"
-    return (
-        f"{count_noun(preview.sent, 'row')} would be sent,"
-        f" for about {count_noun(preview.requests, 'request')}"
-        f"{share}{minutes}. Compared with {compared}. Send them with --apply."
-    )
+    sent = count_noun(preview.sent, "row")
+    return f"{sent} would be sent, for {cost}. Compared with {compared}. Send them with --apply."
 
 
-def _short(value: object) -> str:
-    text = "(empty)" if value is None else str(value)
-    return text if len(text) <= _TEXT_MAX else text[: _TEXT_MAX - 1] + "…"
-
-
-# -- Push ------------------------------------------------------------------------------------------
-#
-
-
-class _Follower:
-    """Moves a meter as a batch goes on: one step for each row that has ended."""
-
-    def __init__(self, meter: Meter) -> None:
-        self._meter, self._ended = meter, 0
-
-    def began(self, batch: str, rows: int) -> None:
-        """The rows are about to be sent."""
-        self._ended = 0
-        self._meter.tell(f"push {batch}")
-        self._meter.expect(rows)
-
-    def moved(self, ended: int, rows: int, requests: int) -> None:
-        """Show how many rows have ended."""
-        self._meter.tell(f"push, {requests} requests")
-        self._meter.advance(ended - self._ended)
-        self._ended = ended
-
-    def waiting(self, until: datetime, rows: int) -> None:
-        """Say why nothing moves."""
-        self._meter.tell(
-            f"{count_noun(rows, 'row')} in doubt, looking again at {until:%H:%M:%S} UTC"
-        )
-
-
-@click.command(
-    cls=Command,
-    checks_alerts=True,
-    examples=(
-        "connector push candidates people.xlsx --mode create",
-        "connector push candidates people.xlsx --mode create --apply",
-        "connector push candidates people.csv --mode upsert --match email --apply",
-        "connector push companies firms.csv jobs jobs.csv --mode create --apply",
-        "connector push leads won.csv --mode convert --apply",
-    ),
-    if_interrupted="Every row is in the journal; run the same command again to go on.",
-)
-@click.argument("files", nargs=-1, required=True, metavar="RESOURCE FILE...")
-@options.mode()
-@options.match
-@click.option("--apply", "applies", is_flag=True, help="Send it. Without: say what would be sent.")
-@click.option(
-    "--map",
-    "map_file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help=PUSH_OPTIONS["map_file"],
-)
-@click.option(
-    "--save-map",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Write down what each column is taken for, to be changed, shared and given with --map.",
-)
-@click.option(
-    "--ignore",
-    type=options.Names(),
-    default="",
-    metavar="COLUMN,...",
-    help=PUSH_OPTIONS["ignore"],
-)
-@options.content_type
-@click.option("--sheet", metavar="NAME", help=PUSH_OPTIONS["sheet"])
-@click.option("--encoding", metavar="NAME", help=PUSH_OPTIONS["encoding"])
-@click.option("--delimiter", metavar="NAME", help=PUSH_OPTIONS["delimiter"])
-@click.option("--date-format", metavar="FORM", help=PUSH_OPTIONS["date_format"])
-@click.option("--decimal", type=click.Choice(tuple(DECIMALS)), help=PUSH_OPTIONS["decimal"])
-@click.option("--clear", metavar="TOKEN", help=PUSH_OPTIONS["clear"])
-@click.option(
-    "--overwrite",
-    is_flag=True,
-    help=PUSH_OPTIONS["overwrite"],
-)
-@click.option("--again", is_flag=True, help=PUSH_OPTIONS["again"])
-@click.option(
-    "--in-doubt",
-    type=click.Choice(POLICIES),
-    default="hold",
-    show_default=True,
-    help=PUSH_OPTIONS["in_doubt"],
-)
-@click.option(
-    "--marker-field",
-    metavar="FIELD",
-    help=PUSH_OPTIONS["marker_field"],
-)
-@click.option("--no-pull", is_flag=True, help="Compare with what is landed, however old.")
-@click.option(
-    "--report",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Where the report goes (default: beside the file).",
-)
-@options.budget
-@options.ask_anyway
-def push(session: Session, *, files: tuple[str, ...], save_map: Path | None, **given: Any) -> int:
-    """Check a spreadsheet, say what it would do, and do it with --apply.
-
-    Every row is checked before the first request, and everything that is wrong with it is told
-    at once. The report beside the file has the file's own columns, and what became of each row:
-    correct it, and push the report. What was applied is not sent again. Several files are pushed
-    together, those first that others refer to. A conversion of a lead cannot be undone.
-    """
-    settings = session.load()
-    terminal = session.terminal
-    said = PushOptions(**{name: given[name] for name in PUSH_OPTIONS})
-    asked = [said.asked(resource, path) for resource, path in _pairs(files)]
-    manner = Manner(
-        applies=given["applies"],
-        pulls=not given["no_pull"],
-        report=given["report"],
-        terms=said.terms(),
-        asks_anyway=given["asks_anyway"],
-    )
-    with terminal.progress("push") as meter:
-        try:
-            reports = asyncio.run(
-                run_push(
-                    settings,
-                    asked,
-                    manner,
-                    budget=given["budget"],
-                    watches=Watches(_Follower(meter), Follower(meter), terminal.say),
-                )
-            )
-        except EncodingUnknown as error:
-            # The person whose file it is can tell whether the letters are right.
-            for sample in error.samples:
-                terminal.warn(f"read as {error.offered}: {sample}")
-            raise
-    if save_map is not None:
-        _save(save_map, reports)
-    for each in reports:
-        for notice in each.pulled.notices if each.pulled is not None else ():
-            terminal.warn(f"{notice}; find out why ('connector doctor')")
-        say_mapping(terminal, each)
-        print_report(terminal, each)
-    if terminal.is_json:
-        shown = [each.as_json() for each in reports]
-        terminal.print_object(shown[0] if len(shown) == 1 else {"files": shown})
-    return max(each.exit_status for each in reports)
-
-
-def _pairs(files: tuple[str, ...]) -> list[tuple[str, Path]]:
-    """The files with their resources."""
-    if len(files) % 2:
-        raise Misused(
-            f"resources and files come in pairs, and {len(files)} words were given:"
-            f" {' '.join(files)}",
-            action="Say, for example: connector push candidates people.csv --mode create",
-        )
-    return [(resource, Path(name)) for resource, name in zip(files[::2], files[1::2], strict=True)]
-
-
-def _save(path: Path, reports: Sequence[PushReport]) -> None:
-    if len(reports) > 1:
-        raise Misused("one map was asked for of several files", action="Push them one by one.")
-    save_map(path, saved_from(reports[0].preview.columns))
+def _cost(report: PushReport | UndoReport) -> str:
+    return f"{count_noun(report.requests, 'request')} in {report.seconds:,.1f} s"
 
 
 # -- Template --------------------------------------------------------------------------------------
-# `connector template`: an empty table to fill in.
-#
-# Parses, calls, prints.
 
 
 @click.command(
@@ -331,15 +294,11 @@ def _save(path: Path, reports: Sequence[PushReport]) -> None:
     ),
 )
 @click.argument("resource")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="The file to write, csv or xlsx by its name (default: RESOURCE.xlsx).",
+@options.file_option(
+    "--out", about="The file to write, csv or xlsx by its name (default: RESOURCE.xlsx)."
 )
-@options.mode(default="create")
-@options.match
-@options.content_type
+@push_options("mode", required=False, default="create", show_default=True)
+@push_options("match", "content_type")
 def template(
     session: Session,
     *,
@@ -354,15 +313,187 @@ def template(
     Each column has its rule, its allowed values as a list to choose from, and an example. In a
     workbook all columns are text, so that leading zeros and a plus stay what was typed.
     """
-    path = out or Path(f"{resource}.xlsx")
-    columns = write_template(
-        session.load(), resource, path, mode=mode, match=match, parent=content_type
-    )
-    terminal = session.terminal
-    if terminal.is_json:
-        terminal.print_object({"file": str(path), "columns": columns})
-    terminal.say(
+    path, settings = out or Path(f"{resource}.xlsx"), session.load()
+    columns = write_template(settings, resource, path, mode=mode, match=match, parent=content_type)
+    session.terminal.print_object({"file": path, "columns": columns})
+    session.terminal.say(
         f"{path} has {columns} columns. Fill it in, then: "
         f"connector push {resource} {path} --mode {mode}"
     )
     return 0
+
+
+# -- Undo ------------------------------------------------------------------------------------------
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "connector undo last",
+        "connector undo 20261122T000029Z-eac3b1 --apply",
+    ),
+    if_interrupted="Run the same command again; it goes on with what is left.",
+    checks_alerts=True,
+)
+@click.argument("batch")
+@options.applies("Do it. Without: say what would be done.")
+@options.budget
+@options.ask_anyway
+def undo(session: Session, *, batch: str, **given: Any) -> int:
+    """Take back what the push BATCH (or 'last') did, where nobody has touched it since.
+
+    Fields of an update get the values that they had before, unless somebody else has changed them
+    since; records that the push created are deleted, unless anything of them has changed since.
+    What cannot be taken back is told row by row. A conversion of a lead cannot be undone.
+
+    A preview sends nothing but reads, one for each record; with --apply come as many writes. An
+    undo that was cut off is run again. 'connector push' names its batch when it ends.
+    """
+    settings = session.load()
+    with session.terminal.progress("undo") as meter:
+        watch = RowFollower(meter, "undo")
+        report = asyncio.run(run_undo(settings, batch, watch=watch, **given))
+    session.terminal.print_object(report.as_json())
+    _print_undone(session.terminal, report)
+    return report.exit_status
+
+
+def _print_undone(terminal: Terminal, report: UndoReport) -> None:
+    """The counts, the rows as far as they fit, and a closing sentence."""
+    _print_counts(terminal, report.counts)
+    well = [each for each in report.rows if each.outcome in GOOD and each.outcome != "nothing"]
+    troubled = [each for each in report.rows if each.outcome not in GOOD]
+    for some in (well, troubled):
+        if some:
+            rows = [line for row in some[:UNDONE_SHOWN_MAX] for line in _undone_lines(row)]
+            terminal.print_line()
+            terminal.print_table(UNDONE_COLUMNS, rows)
+        if len(some) > UNDONE_SHOWN_MAX:
+            more = count_noun(len(some) - UNDONE_SHOWN_MAX, "more row")
+            terminal.say(f"and {more}: --json has them all")
+    for row in troubled[:UNDONE_SHOWN_MAX]:
+        for problem in row.problems:
+            terminal.warn(f"row {row.number}: {problem.message}. {problem.fix or ''}".rstrip())
+    if report.unlanded:
+        answers = count_noun(report.unlanded, "answer")
+        terminal.warn(f"{answers} could not be landed: run 'connector sweep'.")
+    terminal.end(report.error, unpublished=report.unpublished)
+    terminal.say(_undone_closing(report))
+
+
+def _undone_lines(row: UndoneRow) -> Iterator[list[object]]:
+    """The row's lines: one for each field that goes back and each that does not, or one."""
+    head = [row.number, row.operation, _OUTCOMES.get(row.outcome, row.outcome)]
+    told: list[list[object]] = [
+        [name, short(now, _UNDONE_TEXT_MAX), short(then, _UNDONE_TEXT_MAX)]
+        for name, (now, then) in row.changes.items()
+    ]
+    # What somebody else has changed stays: there is no other value for it to have.
+    told += [
+        [each.field, short(each.found, _UNDONE_TEXT_MAX), None]
+        for each in row.problems
+        if each.field
+    ]
+    for line in told or [[None, None, None]]:
+        yield [*head, *line, row.record_id]
+
+
+def _undone_closing(report: UndoReport) -> str:
+    cost = _cost(report)
+    if report.error is not None:
+        return f"The undo of {report.batch} is {report.outcome} ({cost}); run it again to go on."
+    if report.is_applied:
+        return f"The undo of {report.batch} is {report.outcome} ({cost})."
+    count = sum(report.counts.get(name, 0) for name in ("delete", "restore", "partly"))
+    if not count:
+        return f"Nothing would be taken back ({cost})."
+    return f"{count_noun(count, 'row')} would be taken back ({cost}). Do it with --apply."
+
+
+# -- Resolve ---------------------------------------------------------------------------------------
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "connector resolve",
+        "connector resolve 20261122T000029Z-eac3b1 17 --look",
+        "connector resolve 20261122T000029Z-eac3b1 17 --resend",
+    ),
+    if_interrupted="The row stays in doubt; run the same command again.",
+    checks_alerts=True,
+)
+@click.argument("batch", required=False)
+@click.argument("row", required=False, type=click.IntRange(min=2))
+@click.option("--look", "looks", is_flag=True, help="Look for the record once more.")
+@click.option("--record", metavar="ID", help="It was applied: this is the record.")
+@click.option("--resend", "resends", is_flag=True, help="It was not applied: send it again.")
+@click.option("--drop", "drops", is_flag=True, help="Give the row up; nothing is sent.")
+def resolve(
+    session: Session,
+    *,
+    batch: str | None,
+    row: int | None,
+    looks: bool,
+    record: str | None,
+    resends: bool,
+    drops: bool,
+) -> int:
+    """Show the rows that are in doubt; with BATCH and ROW, settle one.
+
+    A row is in doubt when it was sent, was not answered, and is not found: it may have been
+    applied after all. Look in the application, then say which record it is, or that it is to be
+    sent again. The row is its number in the file that was pushed.
+    """
+    settings = session.load()
+    said: list[Decision] = []
+    said += ["look"] if looks else []
+    said += [Declared(record)] if record else []
+    said += ["resend"] if resends else []
+    said += ["drop"] if drops else []
+    if batch is None or row is None:
+        if said or batch is not None:
+            raise Misused(
+                "a decision needs the batch and the row that it is about",
+                action="Run 'connector resolve' for the rows in doubt, then name one.",
+            )
+        return _print_in_doubt(session.terminal, settings)
+    if len(said) != 1:
+        raise Misused(
+            f"{len(said)} decisions were given on row {row}",
+            action="Give one of --look, --record ID, --resend and --drop.",
+        )
+    report = asyncio.run(run_resolve(settings, batch, row, said[0]))
+    _print_settled(session.terminal, report, row)
+    return report.exit_status
+
+
+def _print_in_doubt(terminal: Terminal, settings: Settings) -> int:
+    """The rows in doubt. 3 where there are some, since they need a person."""
+    with Ledger(settings.folder) as ledger:
+        journal = Journal(ledger)
+        held = journal.held()
+        files = {each.batch: each.file for each in journal.batches()}
+    rows = [
+        (each.batch, each.number, each.operation, each.code, each.moved_at, files[each.batch])
+        for each in held
+    ]
+    told = [dict(zip(IN_DOUBT_COLUMNS, row, strict=True)) for row in rows]
+    terminal.print_object({"rows": told})
+    cells = [(*row[:4], row[4].isoformat(timespec="seconds"), row[5]) for row in rows]
+    terminal.print_table(IN_DOUBT_COLUMNS, cells)
+    for each in held:
+        for problem in each.problems:
+            terminal.say(f"{each.batch}, row {each.number}: {problem.message}")
+    terminal.say(f"{count_noun(len(held), 'row')} in doubt.")
+    return 3 if held else 0
+
+
+def _print_settled(terminal: Terminal, report: BatchReport, number: int) -> None:
+    settled = next(each for each in report.rows if each.number == number)
+    terminal.print_object({**report.as_json(), "row": number, "row_outcome": settled.outcome})
+    cells = (number, settled.outcome, settled.code, settled.record_id)
+    terminal.print_table(("row", "outcome", "code", "id"), [cells])
+    for problem in settled.problems:
+        terminal.warn(problem.message)
+    terminal.end(report.error, unpublished=report.unpublished)

@@ -1,4 +1,4 @@
-"""How every command begins and ends: settings in, a sentence and an exit status out.
+"""Session: settings in, a sentence and an exit status out, for every command.
 
 A command receives a `Session` and returns its exit status. Whatever goes wrong becomes a sentence
 here; a traceback is shown to nobody but those who ask for it with `--debug`, and never with the
@@ -10,26 +10,34 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
 from connector.cli import INTERRUPTED
-from connector.cli.terminal import Terminal
-from connector.engine.push_states import Mode
-from connector.errors import ConnectorError
-from connector.pushes.options import PUSH_OPTIONS
+from connector.cli.terminal import Meter, Terminal
+from connector.errors import ConnectorError, count_noun
+from connector.settings.accounts import Configured, configured_accounts
 from connector.settings.model import Settings, load_settings
 from connector.settings.values import Age, read_age
 from connector.system.atomic_files import wide
 from connector.system.log import Masked
 
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from connector.publishing.project import Checked, ModelBuilt
+    from connector.warehouse.runs import ResourceRun
+
 _LOGGER = logging.getLogger(__name__)
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any] | click.Command)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +47,27 @@ class Session:
     terminal: Terminal
     is_debug: bool
     load: Callable[[], Settings]
+
+    def accounts(self, *, is_for_all: bool) -> tuple[Configured, ...]:
+        """The account that is meant, or all that are configured."""
+        if is_for_all:
+            return configured_accounts(os.environ, Path.cwd())
+        settings = self.load()
+        return (Configured(settings.account.value, settings),)
+
+    def for_each(
+        self, do: Callable[[Settings], T], *, is_for_all: bool
+    ) -> Iterator[tuple[Configured, T | ConnectorError]]:
+        """What `do` gives for the account that is meant, or for each that is configured. What
+        keeps one of all from being looked at is given in its place, and else raised.
+        """
+        for each in self.accounts(is_for_all=is_for_all):
+            try:
+                yield each, do(each.required())
+            except ConnectorError as error:
+                if not is_for_all:
+                    raise
+                yield each, error
 
 
 class Command(click.Command):
@@ -62,21 +91,20 @@ class Command(click.Command):
         super().__init__(*args, **options)
         self.examples, self.if_interrupted = examples, if_interrupted
         self.checks_alerts = checks_alerts
-        account = click.Option(
-            ["--account"], metavar="NAME", help="A configured account; without: the unnamed one."
-        )
-        self.params += [
-            *([account] if is_for_account else ()),
-            click.Option(
-                ["--json", "is_json"], is_flag=True, help="Print one JSON object on stdout."
-            ),
-            click.Option(["--debug", "is_debug"], is_flag=True, help="Show the log on stderr."),
-        ]
+        if is_for_account:
+            about = "A configured account; without: the unnamed one."
+            self.params.append(click.Option(["--account"], metavar="NAME", help=about))
+        about = "Print one JSON object on stdout."
+        self.params.append(click.Option(["--json", "is_json"], is_flag=True, help=about))
+        about = "Show the log on stderr."
+        self.params.append(click.Option(["--debug", "is_debug"], is_flag=True, help=about))
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what the command does, and the examples below it as they stand."""
         super().format_help_text(ctx, formatter)
-        write_examples(formatter, self.examples)
+        with formatter.section("Examples" if len(self.examples) > 1 else "Example"):
+            for each in self.examples:
+                formatter.write(f"{'':>{formatter.current_indent}}{each}\n")
 
     def invoke(self, ctx: click.Context) -> NoReturn:
         """Call the command, and leave with its exit status."""
@@ -92,29 +120,25 @@ class Command(click.Command):
         session = Session(terminal, is_debug, load)
         assert self.callback is not None
         call = partial(self.callback, session, **ctx.params)
-        status = _perform(session, call, self.if_interrupted)
+        status = _perform(terminal, call, self.if_interrupted)
         if self.checks_alerts and loaded and status != INTERRUPTED:
             _check_alerts(terminal, loaded[-1])
         raise SystemExit(status)
 
 
-def write_examples(formatter: click.HelpFormatter, examples: tuple[str, ...]) -> None:
-    """Write lines to type, unwrapped."""
-    with formatter.section("Examples" if len(examples) > 1 else "Example"):
-        for each in examples:
-            formatter.write(f"{'':>{formatter.current_indent}}{each}\n")
-
-
-def _perform(session: Session, call: Callable[[], int], if_interrupted: str) -> int:
+def _perform(terminal: Terminal, call: Callable[[], int], if_interrupted: str) -> int:
     """The exit status of the call, whatever happens in it."""
-    terminal = session.terminal
     try:
         return call()
     except ConnectorError as error:
         _LOGGER.debug("the command failed", exc_info=True)
         return terminal.fail(error)
     except KeyboardInterrupt:
-        return _interrupt(terminal, f"Interrupted. {if_interrupted}".rstrip())
+        said = f"Interrupted. {if_interrupted}".rstrip()
+        told = {"code": "interrupted", "message": said, "exit_status": INTERRUPTED}
+        terminal.print_object({"error": told})
+        terminal.say(said)
+        return INTERRUPTED
     except BrokenPipeError:
         # Whoever read the output has left, as `head` does. Nothing more can be said to them.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -160,14 +184,6 @@ def _check_alerts(terminal: Terminal, settings: Settings) -> None:
         terminal.warn(f"alerts could not be checked: an unexpected error: {_place(error)}")
 
 
-def _interrupt(terminal: Terminal, said: str) -> int:
-    if terminal.is_json:
-        error = {"code": "interrupted", "message": said, "exit_status": INTERRUPTED}
-        terminal.print_object({"error": error})
-    terminal.say(said)
-    return INTERRUPTED
-
-
 def _place(error: Exception) -> str:
     """The error's kind and the line it came from, and not its text, which may hold anything."""
     trace = error.__traceback__
@@ -204,11 +220,94 @@ def show_log(terminal: Terminal, *secrets: str) -> None:
     logger.propagate = False
 
 
+# -- Progress --------------------------------------------------------------------------------------
+# Who a meter is moved by: what reads records and builds models, and what goes through rows.
+
+
+class Follower:
+    """Moves a meter as records are read and models are built, and remembers what has ended."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+        # Steps of the resources before, and of this one.
+        self._before = self._read = 0
+        self.resources: list[ResourceRun] = []
+        self.models: list[ModelBuilt] = []
+        self.checks: list[Checked] = []
+
+    def began(self, resource: str) -> None:
+        """The resource's turn has come."""
+        self._before, self._read = self._before + self._read, 0
+        self._meter.show(resource)
+
+    def moved(self, resource: str, read: int, pending: int, requests: int) -> None:
+        """Show how many records are read, of those known of so far."""
+        _LOGGER.debug(f"{resource}: {read} read, {pending} pending, {requests} requests")
+        total, steps = self._before + read + pending, read - self._read
+        self._meter.show(f"{resource}, {requests} requests", total=total, steps=steps)
+        self._read = read
+
+    def ended(self, done: ResourceRun) -> None:
+        """The resource has ended."""
+        _LOGGER.debug(f"{done.resource}: {done.outcome}, {done.requests} requests")
+        self.resources.append(done)
+
+    def planned(self, models: int, checks: int) -> None:
+        """So many models and checks are to come."""
+        self._meter.show(total=models + checks)
+
+    def building(self, name: str) -> None:
+        """The model's turn has come."""
+        self._meter.show(f"build {name}")
+
+    def built(self, model: ModelBuilt) -> None:
+        """The model stands."""
+        self._meter.show(steps=1)
+        self.models.append(model)
+
+    def checked(self, check: Checked) -> None:
+        """A check has ended."""
+        self._meter.show(f"check {check.name}", steps=1)
+        self.checks.append(check)
+
+
+class RowFollower:
+    """Moves a meter as rows of a push are sent or taken back: one step for each that has ended."""
+
+    def __init__(self, meter: Meter, doing: str) -> None:
+        self._meter, self._doing, self._ended = meter, doing, 0
+
+    def began(self, batch: str, rows: int) -> None:
+        """The rows are about to be looked at."""
+        self._ended = 0
+        self._meter.show(f"{self._doing} {batch}", total=rows)
+
+    def moved(self, ended: int, rows: int, requests: int) -> None:
+        """Show how many rows have ended."""
+        self._meter.show(f"{self._doing}, {requests} requests", steps=ended - self._ended)
+        self._ended = ended
+
+    def waiting(self, until: datetime, rows: int) -> None:
+        """Say why nothing moves."""
+        in_doubt = count_noun(rows, "row")
+        self._meter.show(f"{in_doubt} in doubt, looking again at {until:%H:%M:%S} UTC")
+
+
 # -- Options ---------------------------------------------------------------------------------------
 # The arguments and options that several commands take, each described once.
 
 
-F = TypeVar("F", bound=Callable[..., Any])
+def names(text: str) -> tuple[str, ...]:
+    """Names parted by commas, without blanks: the type of an option."""
+    return tuple(each.strip() for each in text.split(",") if each.strip())
+
+
+def _age(text: str) -> Age:
+    try:
+        return read_age(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r} is not {error}") from None
+
 
 resources = click.argument("resources", nargs=-1, metavar="[RESOURCE]...")
 """The resources that a command is about; none are all of them."""
@@ -229,64 +328,10 @@ accept_deletes = click.option(
 )
 """`--accept-deletes`: a person's word where very many records are gone."""
 
-
-def mode(*, default: Mode | None = None) -> Callable[[F], F]:
-    """`--mode`: what rows become; it has to be given where there is no default."""
-    # click takes None for a default like any other, and so nothing for missing.
-    given: dict[str, Any] = {"required": True}
-    if default is not None:
-        given = {"default": default, "show_default": True}
-    return click.option(
-        "--mode", type=click.Choice(get_args(Mode)), help=PUSH_OPTIONS["mode"], **given
-    )
-
-
-class Names(click.ParamType[tuple[str, ...]]):
-    """Names parted by commas."""
-
-    name = "names"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, ...]:
-        """The names, in order, without blanks."""
-        return tuple(each.strip() for each in str(value).split(",") if each.strip())
-
-
-class AgeText(click.ParamType[Age]):
-    """A length of time such as 26h."""
-
-    name = "age"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Age:
-        """The age. Fails with what is allowed."""
-        try:
-            return value if isinstance(value, Age) else read_age(value)
-        except ValueError as error:
-            self.fail(f"{value!r} is not {error}", param, ctx)
-
-
 all_accounts = click.option(
     "--all", "is_for_all", is_flag=True, help="Every configured account, one after another."
 )
 """`--all`: not one account, but each."""
-
-match = click.option(
-    "--match",
-    type=Names(),
-    default="",
-    metavar="FIELD,...",
-    help=PUSH_OPTIONS["match"],
-)
-"""`--match`: how rows find their records."""
-
-content_type = click.option(
-    "--type",
-    "content_type",
-    metavar="SLUG",
-    help=PUSH_OPTIONS["content_type"],
-)
-"""`--type`: the content type."""
 
 ask_anyway = click.option(
     "--ask-anyway",
@@ -295,3 +340,19 @@ ask_anyway = click.option(
     help="Ask the API although it said that the month is spent: the plan was enlarged, say.",
 )
 """`--ask-anyway`: do not believe that the month is spent."""
+
+
+def max_age(about: str) -> Callable[[F], F]:
+    """`--max-age AGE`: how old the last proof may be."""
+    return click.option("--max-age", type=_age, metavar="AGE", help=about)
+
+
+def applies(about: str) -> Callable[[F], F]:
+    """`--apply`: do it, and do not only say what would be done."""
+    return click.option("--apply", "applies", is_flag=True, help=about)
+
+
+def file_option(*names: str, about: str) -> Callable[[F], F]:
+    """An option that names a file."""
+    path = click.Path(path_type=Path, dir_okay=False)
+    return click.option(*names, type=path, metavar="FILE", help=about)

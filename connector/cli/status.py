@@ -1,6 +1,6 @@
-"""`connector status`: where the copy stands, from the files alone; no request is spent.
+"""`connector status` and `connector health`: how an account is, from its files alone.
 
-Parses, asks the warehouse, prints.
+Parses, asks the warehouse and the ledger, prints. No request is spent.
 """
 
 from __future__ import annotations
@@ -8,19 +8,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import click
 
-from connector.cli import account, status_all
 from connector.cli import alerts as alerting
 from connector.cli import session as options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
-from connector.errors import SettingsError
+from connector.engine.commands import PER_PAGE
+from connector.engine.quota import requests_left, shown
+from connector.errors import ConnectorError, SettingsError, count_noun
+from connector.ledger.lease import Lease
 from connector.ledger.ledger import Ledger, Standing, terms_of
-from connector.operations.findings import proof_of
+from connector.operations.findings import Proof, proof_of
 from connector.pulls.advice import explain
-from connector.pulls.outcome import plain
+from connector.settings.accounts import Configured
 from connector.settings.model import Settings
 from connector.settings.values import Age
 from connector.warehouse.runs import Publication, Run, SharedPublication, published_in
@@ -32,19 +35,41 @@ RESOURCE_COLUMNS = (
     *("proven up to", "age", "oldest read", "last outcome"),
 )
 RUN_COLUMNS = ("run", "command", "started", "outcome", "seconds", "requests", "rate limited")
+ACCOUNT_COLUMNS = (
+    *("account", "proven up to", "last run", "outcome", "requests", "of", "forecast", "alerts"),
+)
 RUNS_SHOWN = 5
 PUBLICATIONS_SHOWN = 5
 
-UNDER_WAY = "under way"
-"""The outcome shown for a run that has not ended."""
+REQUESTS_OF_A_PACE = 50
+"""A run with fewer requests says nothing about the pace."""
 
-CUT_OFF = "cut off"
-"""The outcome shown for a run whose process is gone; the next run names it `interrupted`."""
+_OWNER_SHOWN = frozenset(("run_id", "command", "pid", "host"))
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What the files say at the moment `now`; `published_at` is None where nothing is published,
+class Unread:
+    """Records that are still to be read, about how many requests that takes, at how many a minute
+    (None: not known), and the part of the month's requests (None: the plan's figure is not known).
+
+    `is_known` is false while a list is still being read: there may be more.
+    """
+
+    records: int
+    requests: int
+    per_minute: float | None
+    month_share: float | None
+    is_known: bool
+
+    @property
+    def minutes(self) -> float | None:
+        """How long that takes."""
+        return self.requests / self.per_minute if self.per_minute else None
+
+
+@dataclass(frozen=True, slots=True)
+class AccountStatus:
+    """Status of one account at the moment `now`; `published_at` is None where nothing is published,
     `published` where the published file does not say what it is true of, and `standing` where no
     request was ever counted. `publications` are the latest attempts to publish, and `shared` is the
     latest to bring what was published to the lakehouse; `watched` is how alerts stand.
@@ -62,11 +87,6 @@ class Found:
     now: datetime
 
     @property
-    def left(self) -> account.Left | None:
-        """What is still to be read; None where nothing is."""
-        return account.left(self.resources, self.runs, self.standing, self.now)
-
-    @property
     def unpublished(self) -> Publication | None:
         """The latest attempt to publish, where it came to nothing."""
         for each in self.publications:
@@ -74,12 +94,54 @@ class Found:
                 return None if each.outcome == "published" else each
         return None
 
+    @property
+    def under_way(self) -> tuple[Lease, ...]:
+        """The leases of runs that are under way."""
+        leases = self.standing.leases if self.standing is not None else ()
+        return tuple(each for each in leases if not each.is_over(self.now))
+
     def outcome_of(self, run: Run) -> str:
-        """How the run ended, if it did."""
-        if run.outcome is not None:
-            return run.outcome
-        turns = account.under_way(self.standing, self.now)
-        return UNDER_WAY if run.run_id in {each.owner.run_id for each in turns} else CUT_OFF
+        """How the run ended, if it did; one whose process is gone was cut off, and the next run
+        names it `interrupted`.
+        """
+        is_under_way = run.run_id in {each.owner.run_id for each in self.under_way}
+        return run.outcome or ("under way" if is_under_way else "cut off")
+
+    @property
+    def unread(self) -> Unread | None:
+        """What is still to be read; None where nothing is."""
+        waiting = [each for each in self.resources if each.pending or each.is_listing]
+        if not waiting:
+            return None
+        requests = sum(
+            requests_left(
+                pending=each.pending,
+                live=each.live,
+                is_loaded=each.proven_at is not None,
+                per_page=PER_PAGE,
+            )
+            for each in waiting
+        )
+        limit = self.standing.month.limit if self.standing is not None else None
+        return Unread(
+            records=sum(each.pending for each in waiting),
+            requests=requests,
+            per_minute=self._per_minute,
+            month_share=None if limit is None else requests / limit,
+            is_known=not any(each.is_listing for each in waiting),
+        )
+
+    @property
+    def _per_minute(self) -> float | None:
+        """Requests a minute: of the run under way, of the last one, or what the API allows."""
+        paces = [
+            (each.requests, (self.now - each.since).total_seconds()) for each in self.under_way
+        ]
+        paces += [(each.requests or 0, each.seconds or 0.0) for each in self.runs]
+        for requests, seconds in paces:
+            if requests >= REQUESTS_OF_A_PACE and seconds > 0:
+                return requests / seconds * 60
+        return self.standing.limit_per_minute if self.standing is not None else None
 
 
 @click.command(
@@ -90,12 +152,9 @@ class Found:
         "connector status --all --max-age 26h",
     ),
 )
-@click.option(
-    "--max-age",
-    type=options.AgeText(),
-    metavar="AGE",
-    help="End with 1 if what is pulled was not proven for longer than AGE (26h, 90min, 2d), or if"
-    " alerts do not arrive where they should.",
+@options.max_age(
+    "End with 1 if what is pulled was not proven for longer than AGE (26h, 90min, 2d), or if"
+    " alerts do not arrive where they should."
 )
 @options.all_accounts
 def status(session: Session, *, max_age: Age | None, is_for_all: bool) -> int:
@@ -107,18 +166,23 @@ def status(session: Session, *, max_age: Age | None, is_for_all: bool) -> int:
     pulled was proven, and not whether something ran.
     """
     if is_for_all:
-        return status_all.tell(session, max_age)
-    settings = session.load()
+        return _print_accounts(session, max_age)
+    settings, terminal, now = session.load(), session.terminal, datetime.now(UTC)
     warehouse = Warehouse(settings.folder)
-    now = datetime.now(UTC)
-    watched = alerting.watched(settings)
     if not warehouse.exists:
+        watched = alerting.watched(settings)
         proof = proof_of({}, now, max_age) if max_age is not None else None
-        _tell_empty(session.terminal, settings, warehouse, alerting.as_json(proof, watched))
-        return alerting.judge(session.terminal, proof, watched)
+        nothing = {"folder": settings.folder, "resources": {}, "runs": []}
+        told = {**nothing, "is_lost": warehouse.is_lost, **alerting.as_json(proof, watched)}
+        terminal.print_object(told)
+        if warehouse.is_lost:
+            terminal.warn(f"{LOST}. {LOST_ACTION}")
+        else:
+            terminal.say(f"Nothing was ever landed in {settings.folder}. {_first_step(settings)}")
+        return alerting.judge(terminal, proof, watched)
     # Refuses a file that is somebody else's, and does nothing to one that is up to date.
     warehouse.prepare()
-    found = Found(
+    found = AccountStatus(
         warehouse,
         warehouse.standing(),
         warehouse.runs(RUNS_SHOWN),
@@ -127,16 +191,15 @@ def status(session: Session, *, max_age: Age | None, is_for_all: bool) -> int:
         warehouse.publications(PUBLICATIONS_SHOWN),
         warehouse.shared() if settings.lakehouse.value is not None else None,
         _standing(settings, now),
-        watched,
+        alerting.watched(settings),
         now,
     )
     proven_at = {each.resource: each.proven_at for each in found.resources}
     proof = proof_of(proven_at, now, max_age) if max_age is not None else None
-    if session.terminal.is_json:
-        session.terminal.print_object({**_as_json(found), **alerting.as_json(proof, watched)})
-    else:
-        _print(session.terminal, found)
-    return alerting.judge(session.terminal, proof, watched)
+    terminal.print_object({**_as_json(found), **alerting.as_json(proof, found.watched)})
+    if not terminal.is_json:
+        _print(terminal, found)
+    return alerting.judge(terminal, proof, found.watched)
 
 
 def _standing(settings: Settings, now: datetime) -> Standing | None:
@@ -144,20 +207,7 @@ def _standing(settings: Settings, now: datetime) -> Standing | None:
         return ledger.standing(terms_of(settings), now) if ledger.exists else None
 
 
-def _tell_empty(
-    terminal: Terminal, settings: Settings, warehouse: Warehouse, alerts: dict[str, object]
-) -> None:
-    is_lost = warehouse.is_lost
-    if terminal.is_json:
-        told = {"folder": str(settings.folder), "resources": {}, "runs": [], "is_lost": is_lost}
-        terminal.print_object({**told, **alerts})
-    if is_lost:
-        terminal.warn(f"{LOST}. {LOST_ACTION}")
-        return
-    terminal.say(f"Nothing was ever landed in {settings.folder}. {_next_step(settings)}")
-
-
-def _next_step(settings: Settings) -> str:
+def _first_step(settings: Settings) -> str:
     """What to do where nothing was ever landed: first of all, what a pull would ask for."""
     name = settings.account.value
     command = "connector pull" if name is None else f"connector pull --account {name}"
@@ -176,89 +226,24 @@ def _changed_at(warehouse: Warehouse) -> datetime | None:
         return None
 
 
-def _print(terminal: Terminal, found: Found) -> None:
+# -- One account -----------------------------------------------------------------------------------
+
+
+def _print(terminal: Terminal, found: AccountStatus) -> None:
     rows = [_resource_row(each, found.now) for each in found.resources]
     terminal.print_table(RESOURCE_COLUMNS, rows)
     for each in found.resources:
         if each.last is not None and each.last.message is not None:
             terminal.warn(f"{each.resource}: {explain(each.last)}")
-    terminal.print_line("")
-    terminal.print_table(
-        RUN_COLUMNS, [_run_row(each, found.outcome_of(each)) for each in found.runs]
-    )
-    terminal.print_line("")
-    published = found.warehouse.published
-    if found.published_at is None:
-        terminal.say("Nothing is published yet: the first pull that succeeds will do it.")
-    else:
-        since = age(found.now - found.published_at)
-        terminal.print_line(f"Published {since} ago: {published}{_said_of(found.published)}")
-    if found.unpublished is not None:
-        terminal.warn(_why_not(found.unpublished, found.now))
-    if found.shared is not None:
-        _print_shared(terminal, found.shared, found.now)
-    if found.standing is not None:
-        for line in account.lines(found.standing, found.now):
-            terminal.print_line(line)
-    for line in alerting.lines(found.watched):
+    terminal.print_line()
+    runs = [_run_row(each, found.outcome_of(each)) for each in found.runs]
+    terminal.print_table(RUN_COLUMNS, runs)
+    terminal.print_line()
+    _print_publications(terminal, found)
+    for line in (*_of_month(found), *alerting.lines(found.watched)):
         terminal.print_line(line)
-    for line in (*account.first_loads(found.resources), *_next(found)):
+    for line in (*_first_loads(found.resources), *_next(found)):
         terminal.say(line)
-
-
-def _said_of(row: Publication | None) -> str:
-    """What the published file says of itself."""
-    if row is None or row.true_of is None:
-        return ""
-    said = f", true of {shown(row.true_of)}"
-    if row.models:
-        failed = f", {len(row.failed_checks)} of them with a warning" if row.failed_checks else ""
-        said += f", {row.models} models, {row.checks} checks{failed}"
-    if row.personal != "keep":
-        said += f", personal fields {'left out' if row.personal == 'drop' else 'hashed'}"
-    return said
-
-
-def _why_not(row: Publication, now: datetime) -> str:
-    """Why analysts have an older file, or none."""
-    since = age(now - (row.ended_at or row.started_at))
-    reason = row.message or ""
-    return (
-        f"what has landed since is not published; it was {row.outcome} {since} ago: {reason}."
-        " Run 'connector publish' once that is corrected."
-    )
-
-
-def _print_shared(terminal: Terminal, row: SharedPublication, now: datetime) -> None:
-    """When what is published came to the lakehouse, or why it did not."""
-    since = age(now - row.ended_at)
-    if row.outcome == "failed":
-        terminal.warn(
-            f"what was published last is not in the lakehouse; {since} ago: {row.message}."
-            " Run 'connector lakehouse publish' once that is over."
-        )
-    else:
-        snapshot = "" if row.snapshot is None else f", snapshot {row.snapshot}"
-        terminal.print_line(f"In the lakehouse since {since} ago{snapshot}.")
-
-
-def _next(found: Found) -> Iterator[str]:
-    """What is left to do, or that nothing is."""
-    what = found.left
-    is_at_work = any(account.under_way(found.standing, found.now))
-    if what is not None:
-        yield account.remaining(what) + ("" if is_at_work else " Run 'connector pull'.")
-        return
-    if is_at_work:
-        return
-    pulled = [each for each in found.resources if each.last is not None]
-    proven = [each.proven_at for each in pulled if each.proven_at is not None]
-    if proven and len(proven) == len(pulled):
-        since = age(found.now - min(proven))
-        yield f"Nothing to do: everything that was listed is read, and was proven {since} ago."
-    never = [each.resource for each in found.resources if each.last is None]
-    if never and pulled:
-        yield f"Never pulled: {', '.join(never)}."
 
 
 def _resource_row(each: StreamState, now: datetime) -> Sequence[object]:
@@ -279,36 +264,170 @@ def _run_row(run: Run, outcome: str) -> Sequence[object]:
     return (run.run_id, run.command, started, outcome, seconds, run.requests, run.rate_limited)
 
 
-def _as_json(found: Found) -> dict[str, object]:
-    at = found.published_at
-    published = {
-        "path": str(found.warehouse.published),
-        "published_at": at,
-        "age_seconds": None if at is None else (found.now - at).total_seconds(),
-        **_as_object(found.published),
-    }
-    what = found.left
+def _print_publications(terminal: Terminal, found: AccountStatus) -> None:
+    """What analysts have since when, and why that is not the latest, here and in the lakehouse."""
+    if found.published_at is None:
+        terminal.say("Nothing is published yet: the first pull that succeeds will do it.")
+    else:
+        since = age(found.now - found.published_at)
+        said = _said_of(found.published)
+        terminal.print_line(f"Published {since} ago: {found.warehouse.published}{said}")
+    row = found.unpublished
+    if row is not None:
+        terminal.warn(
+            f"what has landed since is not published; it was {row.outcome}"
+            f" {age(found.now - (row.ended_at or row.started_at))} ago: {row.message or ''}."
+            " Run 'connector publish' once that is corrected."
+        )
+    shared = found.shared
+    if shared is None:
+        return
+    since = age(found.now - shared.ended_at)
+    if shared.outcome == "failed":
+        terminal.warn(
+            f"what was published last is not in the lakehouse; {since} ago: {shared.message}."
+            " Run 'connector lakehouse publish' once that is over."
+        )
+    else:
+        snapshot = "" if shared.snapshot is None else f", snapshot {shared.snapshot}"
+        terminal.print_line(f"In the lakehouse since {since} ago{snapshot}.")
+
+
+def _said_of(row: Publication | None) -> str:
+    """What the published file says of itself."""
+    if row is None or row.true_of is None:
+        return ""
+    said = f", true of {shown(row.true_of)}"
+    if row.models:
+        failed = f", {len(row.failed_checks)} of them with a warning" if row.failed_checks else ""
+        said += f", {row.models} models, {row.checks} checks{failed}"
+    if row.personal != "keep":
+        said += f", personal fields {'left out' if row.personal == 'drop' else 'hashed'}"
+    return said
+
+
+def _of_month(found: AccountStatus) -> Iterator[str]:
+    """Who is at work, and what the month has come to."""
+    standing = found.standing
+    if standing is None:
+        return
+    for each in found.under_way:
+        owner = each.owner
+        yield (
+            f"Under way: {each.name} since {shown(each.since)}, process {owner.pid}"
+            f" ({owner.command}) on {owner.host}, {count_noun(each.requests, 'request')} so far."
+        )
+    month = standing.month
+    said = f"Billing cycle {month.period.begins} to {month.period.ends}: {month.used:,} "
+    if month.limit is None:
+        said += "requests (monthly_requests is not set)"
+    else:
+        said += f"of {month.limit:,} requests ({month.used / month.limit:.1%})"
+        if month.reserve:
+            said += f", {month.reserve:,} of them left to people"
+    if standing.forecast is not None:
+        said += f"; about {standing.forecast:,} by its end, at {standing.usual_day:,} a day"
+    yield f"{said}."
+    if standing.exhaustion is not None:
+        yield (
+            f"The API said at {shown(standing.exhaustion.noted_at)} that the month is spent:"
+            f" nothing is asked of it before {shown(standing.exhaustion.until)}."
+        )
+
+
+def _first_loads(resources: Sequence[StreamState]) -> Iterator[str]:
+    """How far each first load is."""
+    for each in resources:
+        if each.proven_at is not None or not (each.live or each.is_listing):
+            continue
+        if each.is_listing:
+            yield f"{each.resource}: first load, {each.live:,} records listed so far."
+        elif each.listed_only:
+            read = each.live - each.listed_only
+            yield (
+                f"{each.resource}: first load, {read:,} of {each.live:,} records read"
+                f" ({read / each.live:.0%})."
+            )
+
+
+def _next(found: AccountStatus) -> Iterator[str]:
+    """What is left to do, or that nothing is."""
+    unread = found.unread
+    if unread is not None:
+        yield _remaining(unread) + ("" if found.under_way else " Run 'connector pull'.")
+        return
+    if found.under_way:
+        return
+    pulled = [each for each in found.resources if each.last is not None]
+    proven = [each.proven_at for each in pulled if each.proven_at is not None]
+    if proven and len(proven) == len(pulled):
+        since = age(found.now - min(proven))
+        yield f"Nothing to do: everything that was listed is read, and was proven {since} ago."
+    never = [each.resource for each in found.resources if each.last is None]
+    if never and pulled:
+        yield f"Never pulled: {', '.join(never)}."
+
+
+def _remaining(unread: Unread) -> str:
+    about = "about" if unread.is_known else "at least"
+    records, requests = count_noun(unread.records, "record"), count_noun(unread.requests, "request")
+    said = f"{records}, for {about} {requests}"
+    if unread.month_share is not None:
+        said += f" ({unread.month_share:.1%} of the month's)"
+    minutes = unread.minutes
+    if minutes is not None:
+        time = f"about {minutes:,.0f} min" if minutes < 90 else f"about {minutes / 60:,.1f} h"
+        time = time if minutes >= 1 else "less than a minute"
+        said += f", {time} at {unread.per_minute:,.0f} requests a minute"
+    return f"Still to be read: {said}."
+
+
+def _as_json(found: AccountStatus) -> dict[str, object]:
+    at, unread = found.published_at, found.unread
     told: dict[str, object] = {
-        "folder": str(found.warehouse.folder),
-        "published": published,
-        "unpublished": _as_object(found.unpublished) or None,
-        "lakehouse": None if found.shared is None else asdict(found.shared),
-        "resources": {each.resource: asdict(each) for each in found.resources},
+        "folder": found.warehouse.folder,
+        "published": {
+            "path": found.warehouse.published,
+            "published_at": at,
+            "age_seconds": None if at is None else (found.now - at).total_seconds(),
+            **({} if found.published is None else asdict(found.published)),
+        },
+        "unpublished": found.unpublished,
+        "lakehouse": found.shared,
+        "resources": {each.resource: each for each in found.resources},
         "runs": [{**asdict(run), "outcome": found.outcome_of(run)} for run in found.runs],
-        "left": None if what is None else {**asdict(what), "minutes": what.minutes},
+        "left": None if unread is None else {**asdict(unread), "minutes": unread.minutes},
     }
-    if found.standing is not None:
-        told |= account.as_json(found.standing, found.now)
-    return {name: plain(value) for name, value in told.items()}
+    return told if found.standing is None else told | _month_as_json(found.standing, found.now)
 
 
-def _as_object(row: Publication | None) -> dict[str, object]:
-    return {} if row is None else asdict(row)
-
-
-def shown(moment: datetime) -> str:
-    """A moment as people read it, in UTC."""
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
+def _month_as_json(standing: Standing, now: datetime) -> dict[str, object]:
+    month = standing.month
+    return {
+        "month": {
+            "begins": month.period.begins,
+            "ends": month.period.ends,
+            "used": month.used,
+            "limit": month.limit,
+            "reserve": month.reserve,
+            "left_for_pulls": month.room(keeps_reserve=True),
+            "usual_day": standing.usual_day,
+            "forecast": standing.forecast,
+            "spent_until": None if standing.exhaustion is None else standing.exhaustion.until,
+        },
+        "limit_per_minute": standing.limit_per_minute,
+        "leases": [
+            {
+                "name": each.name,
+                **{n: v for n, v in asdict(each.owner).items() if n in _OWNER_SHOWN},
+                "since": each.since,
+                "expires_at": each.expires_at,
+                "requests": each.requests,
+                "is_under_way": not each.is_over(now),
+            }
+            for each in standing.leases
+        ],
+    }
 
 
 def age(time: timedelta) -> str:
@@ -318,3 +437,134 @@ def age(time: timedelta) -> str:
         if seconds >= unit_seconds:
             return f"{seconds / unit_seconds:.0f} {unit}"
     return f"{seconds:.0f} s"
+
+
+# -- All accounts ----------------------------------------------------------------------------------
+# One line for each account, and the worst exit status of all. An account that cannot be looked at
+# has its line as well, and keeps no other from having one.
+
+
+@dataclass(frozen=True, slots=True)
+class AccountLine:
+    """Status of one account in a line: how old its proof is, and its last run, month and alerts."""
+
+    proof: Proof
+    last: Run | None
+    standing: Standing | None
+    watched: alerting.Watched
+
+    @classmethod
+    def of(cls, settings: Settings, now: datetime, max_age: Age | None) -> AccountLine:
+        """The line of an account."""
+        warehouse = Warehouse(settings.folder)
+        health = warehouse.health() if warehouse.exists else None
+        proven_at = {} if health is None else health.proven_at
+        return cls(
+            proof_of(proven_at, now, max_age or settings.alert_max_age.value),
+            health.runs[0] if health is not None and health.runs else None,
+            _standing(settings, now),
+            alerting.watched(settings),
+        )
+
+
+def _print_accounts(session: Session, max_age: Age | None) -> int:
+    """Print the lines, and what is wrong below them. The exit status is the greatest of what
+    `connector status` has for each account.
+    """
+    terminal, now, exit_status = session.terminal, datetime.now(UTC), 0
+    found = list(session.for_each(lambda each: AccountLine.of(each, now, max_age), is_for_all=True))
+    rows = [(account.title, *_account_cells(line)) for account, line in found]
+    terminal.print_table(ACCOUNT_COLUMNS, rows)
+    for account, line in found:
+        if isinstance(line, ConnectorError):
+            terminal.warn(f"{account.title}: {explain(line)}")
+            exit_status = max(exit_status, line.exit_status)
+            continue
+        failures = [f"{failure}." for failure in line.watched.failures]
+        if max_age is not None and line.proof.sentence is not None:
+            failures.append(line.proof.sentence)
+        for failure in failures:
+            terminal.warn(f"{account.title}: {failure}")
+        if max_age is not None and failures:
+            exit_status = max(exit_status, 1)
+    accounts = [{"account": account.name, **_account_json(line)} for account, line in found]
+    terminal.print_object({"accounts": accounts})
+    return exit_status
+
+
+def _account_cells(line: AccountLine | ConnectorError) -> Sequence[object]:
+    told = _account_values(line)
+    moments = (told.pop("proven_at"), told.pop("last_run_at"))
+    outcome, alerts = told.pop("last_outcome"), None
+    if isinstance(line, ConnectorError):
+        outcome = f"error: {line.code}"
+    else:
+        outcome = outcome or ("never pulled" if line.last is None else "not ended")
+        alerts = ", ".join(each.code for each in line.watched.standing)
+    return (*(each and shown(each) for each in moments), outcome, *told.values(), alerts)
+
+
+def _account_json(line: AccountLine | ConnectorError) -> dict[str, object]:
+    told = _account_values(line)
+    if isinstance(line, ConnectorError):
+        return {**told, "error": line.as_json()}
+    return {**told, "error": None, **alerting.as_json(line.proof, line.watched)}
+
+
+def _account_values(line: AccountLine | ConnectorError) -> dict[str, Any]:
+    """What is known of an account; None for what is not."""
+    oldest, last, standing = None, None, None
+    if isinstance(line, AccountLine):
+        oldest, last, standing = line.proof.oldest, line.last, line.standing
+    return {
+        "proven_at": oldest,
+        "last_run_at": None if last is None else last.started_at,
+        "last_outcome": None if last is None else last.outcome,
+        "requests": None if standing is None else standing.month.used,
+        "limit": None if standing is None else standing.month.limit,
+        "forecast": None if standing is None else standing.forecast,
+    }
+
+
+# -- Health ----------------------------------------------------------------------------------------
+# For whatever asks every minute.
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "connector health",
+        "connector health --all --max-age 26h",
+        "connector health --json",
+    ),
+)
+@options.max_age("How old the last proof may be (default: alert_max_age).")
+@options.all_accounts
+def health(session: Session, *, max_age: Age | None, is_for_all: bool) -> int:
+    """End with 0 if the files are in order and what is pulled was proven lately, and say so.
+
+    In one line; else it ends with 1. It opens the ledger and the work file for a moment, changes
+    nothing and sends nothing, so that a container may ask every minute. Where nothing was ever
+    pulled all is well: 'connector status --max-age' is the watchdog that says otherwise.
+    """
+    terminal, now = session.terminal, datetime.now(UTC)
+    accounts = session.accounts(is_for_all=is_for_all)
+    found = [(each, tuple(_wrong(each, now, max_age))) for each in accounts]
+    is_well = not any(wrong for _, wrong in found)
+    told = [{"account": each.name, "well": not wrong, "wrong": wrong} for each, wrong in found]
+    terminal.print_object({"well": is_well, "at": shown(now), "accounts": told})
+    for account, wrong in found:
+        terminal.print_line(f"{account.title}: {'; '.join(wrong) or 'well'}")
+    return 0 if is_well else 1
+
+
+def _wrong(account: Configured, now: datetime, max_age: Age | None) -> Iterator[str]:
+    """What is not well with an account, in sentences."""
+    try:
+        line = AccountLine.of(account.required(), now, max_age)
+    except ConnectorError as error:
+        yield explain(error)
+        return
+    if line.last is not None and line.proof.sentence is not None:
+        yield line.proof.sentence
+    yield from line.watched.failures

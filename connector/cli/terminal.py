@@ -1,4 +1,4 @@
-"""How commands talk: data on standard output, talk on standard error, nothing unsafe on either.
+"""Terminal: data on standard output, talk on standard error, nothing unsafe on either.
 
 Text that came from the API or from a file is neutralised before it is shown, so that no name of a
 candidate can move the cursor, change a colour or forge a line. This file knows no command, no
@@ -11,23 +11,25 @@ import json
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
-from typing import Any, Literal, Protocol, TextIO
-
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
-from rich.text import Text
+from dataclasses import fields, is_dataclass
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any, TextIO
 
 from connector.errors import ConnectorError
+from connector.errors_api import Stopped
 from connector.system.log import Form, as_line
+
+if TYPE_CHECKING:
+    # rich is imported where something is drawn: most calls have no person watching.
+    from rich.console import Console
+    from rich.progress import Progress
 
 LOG_VARIABLE = "CONNECTOR_LOG"
 """The variable of the setting `log`, which counts before the settings are read as well."""
 
 _TAB_STOP = 8
 _EMPTY = "-"
+_TABLE_COLUMNS_MAX = 10_000
 
 # Marks that reorder what is displayed: a name could be made to read as something else.
 _REORDERING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -54,59 +56,35 @@ def _visible(character: str) -> str:
 def to_json(value: object, *, is_ascii: bool = False) -> str:
     """One JSON object, in which what a terminal would obey is escaped and nothing is lost.
 
-    With `is_ascii` all letters beyond ASCII are escaped as well.
+    Moments and days are ISO 8601. With `is_ascii` all letters beyond ASCII are escaped as well.
     """
-    text = json.dumps(value, ensure_ascii=is_ascii, indent=2, default=str)
+    text = json.dumps(value, ensure_ascii=is_ascii, indent=2, default=_plain)
     return "".join(f"\\u{ord(c):04x}" if c != "\n" and _visible(c) != c else c for c in text)
 
 
-class Meter(Protocol):
-    """What a command tells about its progress."""
-
-    def advance(self, steps: int = 1) -> None:
-        """So many more steps are done."""
-
-    def expect(self, steps: int) -> None:
-        """So many steps are expected in all, as far as is known now."""
-
-    def tell(self, doing: str) -> None:
-        """What is being done now, in a few words."""
+def _plain(value: Any) -> object:
+    if isinstance(value, date):
+        return value.isoformat()
+    if is_dataclass(value):
+        return {each.name: getattr(value, each.name) for each in fields(value)}
+    return str(value)
 
 
-class _Silent:
-    """A meter that nobody watches."""
+class Meter:
+    """Progress of one command: a bar where a person watches, nothing anywhere else."""
 
-    def advance(self, steps: int = 1) -> None:
-        """Nothing is shown."""
-
-    def expect(self, steps: int) -> None:
-        """Nothing is shown."""
-
-    def tell(self, doing: str) -> None:
-        """Nothing is shown."""
-
-
-class _Bar:
-    """A meter drawn by rich, on standard error."""
-
-    def __init__(self, progress: Progress, doing: str, total: int | None) -> None:
+    def __init__(self, progress: Progress | None, doing: str, total: int | None) -> None:
         self._progress = progress
-        self._task = progress.add_task(neutralise(doing), total=total)
+        if progress is not None:
+            self._task = progress.add_task(neutralise(doing), total=total)
 
-    def advance(self, steps: int = 1) -> None:
-        """Move the bar."""
-        self._progress.advance(self._task, steps)
-
-    def expect(self, steps: int) -> None:
-        """Set the bar's full length."""
-        self._progress.update(self._task, total=steps)
-
-    def tell(self, doing: str) -> None:
-        """Change the words before the bar."""
-        self._progress.update(self._task, description=neutralise(doing))
-
-
-_TABLE_COLUMNS_MAX = 10_000
+    def show(
+        self, doing: str | None = None, *, total: int | None = None, steps: int | None = None
+    ) -> None:
+        """Show what is being done, how many steps are expected in all, and so many more done."""
+        if self._progress is not None:
+            said = None if doing is None else neutralise(doing)
+            self._progress.update(self._task, description=said, total=total, advance=steps)
 
 
 class Terminal:
@@ -128,29 +106,28 @@ class Terminal:
         self._out, self._err = out, err
         self.has_watcher = _is_watched(err, environ)
         self._has_rich_tables = _is_watched(out, environ)
-        # An empty NO_COLOR counts as unset: that is the convention's own rule.
-        no_colour = bool(environ.get("NO_COLOR"))
-        self._console_out = self._console(out, environ, no_colour)
-        self._console_err = self._console(err, environ, no_colour)
 
-    @staticmethod
-    def _console(
-        stream: TextIO, environ: Mapping[str, str], no_colour: bool, width: int | None = None
-    ) -> Console:
+    def _console(self, stream: TextIO, width: int | None = None) -> Console:
+        from rich.console import Console  # noqa: PLC0415
+
         return Console(
             file=stream,
             width=width,
-            no_color=no_colour,
+            # An empty NO_COLOR counts as unset: that is the convention's own rule.
+            no_color=bool(self._environ.get("NO_COLOR")),
             markup=False,
             emoji=False,
             highlight=False,
-            _environ=environ,
+            _environ=self._environ,
         )
 
+    # -- Standard output ---------------------------------------------------------------------------
+
     def print_object(self, value: object) -> None:
-        """Print the one object of `--json` on standard output."""
-        text = to_json(value, is_ascii=not _is_unicode(self._out))
-        self._write(self._out, f"{text}\n")
+        """Print the one object of `--json` on standard output; nothing without `is_json`."""
+        if self.is_json:
+            text = to_json(value, is_ascii=not _is_unicode(self._out))
+            self._write(self._out, f"{text}\n")
 
     def print_table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         r"""Print a table on standard output; nothing with `is_json`, whose object has it all.
@@ -161,41 +138,49 @@ class Terminal:
         if self.is_json:
             return
         cells = [[neutralise(_cell(value)) for value in row] for row in rows]
-        if not self._has_rich_tables:
+        if self._has_rich_tables:
+            self._draw_table(columns, cells)
+        else:
             self._write(self._out, _align([list(columns), *cells]))
-            return
+
+    def _draw_table(self, columns: Sequence[str], cells: list[list[str]]) -> None:
+        from rich.box import SIMPLE_HEAD  # noqa: PLC0415
+        from rich.table import Table  # noqa: PLC0415
+        from rich.text import Text  # noqa: PLC0415
+
         # Few lines and no frame: eleven columns must fit where a frame would cut the names short.
         table = Table(header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
         for number, column in enumerate(columns):
             is_figures = bool(cells) and all(_is_figure(row[number]) for row in cells)
-            justify: Literal["left", "right"] = "right" if is_figures else "left"
-            table.add_column(Text(column), justify=justify, no_wrap=True)
+            table.add_column(Text(column), justify="right" if is_figures else "left", no_wrap=True)
         for row in cells:
             table.add_row(*(Text(cell) for cell in row))
         # A narrow terminal wraps a wide table, which loses nothing; cut cells would.
-        unbounded = self._console_out.options.update(width=_TABLE_COLUMNS_MAX)
-        width = self._console_out.measure(table, options=unbounded).maximum
-        console = self._console_out
+        console = self._console(self._out)
+        unbounded = console.options.update(width=_TABLE_COLUMNS_MAX)
+        width = console.measure(table, options=unbounded).maximum
         if width > console.width:
-            console = self._console(self._out, self._environ, console.no_color, width)
+            console = self._console(self._out, width)
         console.print(table, crop=False)
 
-    def print_line(self, text: str) -> None:
+    def print_line(self, text: str = "") -> None:
         """Print one line of data on standard output; nothing with `is_json`."""
         if not self.is_json:
             self._write(self._out, f"{neutralise(text)}\n")
 
+    # -- Standard error ----------------------------------------------------------------------------
+
     def say(self, text: str) -> None:
         """Say one line on standard error."""
         if self.form == "json":
-            self._tell("info", text)
+            self._log_line("info", text)
         else:
             self._write(self._err, f"{neutralise(text)}\n")
 
     def warn(self, text: str) -> None:
         """Say one line of warning on standard error."""
         if self.form == "json":
-            self._tell("warning", text)
+            self._log_line("warning", text)
         else:
             self._mark("Warning:", "yellow", text)
 
@@ -210,44 +195,68 @@ class Terminal:
         With `is_json` standard output gets an object with the same facts, so that a program
         always finds one.
         """
-        if self.is_json:
-            self.print_object({"error": describe(error)})
+        told = {**error.as_json(), "exit_status": error.exit_status}
+        self.print_object({"error": told})
         if self.form == "json":
-            more = {name: value for name, value in describe(error).items() if name != "message"}
-            self._tell("error", str(error), **more)
+            del told["message"]
+            self._log_line("error", str(error), **told)
         else:
             self._mark("Error:", "red", f"{error} [{error.code}]")
             self.say(f"  {error.action}")
         return error.exit_status
 
+    def end(
+        self,
+        error: ConnectorError | None,
+        *,
+        unpublished: ConnectorError | None = None,
+        unshared: ConnectorError | None = None,
+    ) -> None:
+        """Say what ended a command early, why nothing is published, or why it is so here alone.
+
+        With `is_json` the report's object has the error already, and there must be no second one.
+        """
+        if isinstance(error, Stopped):
+            self.warn(_explained(error))
+        elif error is not None and not self.is_json:
+            self.fail(error)
+        if unpublished is not None and unpublished is not error:
+            self.warn(_explained(unpublished))
+        if unshared is not None:
+            self.warn(f"it is published, and not in the lakehouse: {_explained(unshared)}")
+
     @contextmanager
     def progress(self, doing: str, total: int | None = None) -> Iterator[Meter]:
-        """A meter for the body's duration: a bar where a person watches, silence otherwise."""
+        """A meter for the body's duration."""
         if not self.has_watcher or self.form == "json":
-            yield _Silent()
+            yield Meter(None, doing, total)
             return
-        columns = (TextColumn("{task.description}", markup=False), BarColumn())
-        with Progress(
-            *columns,
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=self._console_err,
+        from rich import progress  # noqa: PLC0415
+
+        with progress.Progress(
+            progress.TextColumn("{task.description}", markup=False),
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            progress.TimeElapsedColumn(),
+            console=self._console(self._err),
             transient=True,
             redirect_stdout=False,
             redirect_stderr=False,
-        ) as progress:
-            yield _Bar(progress, doing, total)
+        ) as bars:
+            yield Meter(bars, doing, total)
 
-    def _tell(self, level: str, text: str, **more: object) -> None:
+    def _log_line(self, level: str, text: str, **more: object) -> None:
         line = as_line(level, "connector.cli", text, more, datetime.now(UTC))
         self._write(self._err, f"{line}\n")
 
     def _mark(self, mark: str, style: str, text: str) -> None:
-        if self.has_watcher:
-            line = Text.assemble((mark, style), " ", neutralise(text))
-            self._console_err.print(line, soft_wrap=True)
-        else:
+        if not self.has_watcher:
             self.say(f"{mark} {text}")
+            return
+        from rich.text import Text  # noqa: PLC0415
+
+        line = Text.assemble((mark, style), " ", neutralise(text))
+        self._console(self._err).print(line, soft_wrap=True)
 
     @staticmethod
     def _write(stream: TextIO, text: str) -> None:
@@ -257,14 +266,8 @@ class Terminal:
         stream.flush()
 
 
-def describe(error: ConnectorError) -> dict[str, object]:
-    """An error as the object that `--json` prints."""
-    return {
-        "code": error.code,
-        "message": str(error),
-        "action": error.action,
-        "exit_status": error.exit_status,
-    }
+def _explained(error: ConnectorError) -> str:
+    return f"{str(error).rstrip().removesuffix('.')}. {error.action}"
 
 
 def _is_watched(stream: TextIO, environ: Mapping[str, str]) -> bool:
@@ -286,23 +289,26 @@ def _cell(value: object) -> str:
 
 
 def _is_figure(cell: str) -> bool:
-    """Whether a cell is a number, or empty."""
     return not cell or cell.replace(",", "").replace(".", "", 1).isdigit()
 
 
 def _align(rows: list[list[str]]) -> str:
     """Rows as lines whose columns begin at the same tab stop."""
-    widths = [max(_width(cell) for cell in column) for column in zip(*rows, strict=True)]
+    from rich.cells import cell_len  # noqa: PLC0415
+
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     stops = [(width // _TAB_STOP + 1) * _TAB_STOP for width in widths]
     lines = []
     for row in rows:
         padded = [
-            cell + "\t" * -(-(stop - _width(cell)) // _TAB_STOP)
+            cell + "\t" * -(-(stop - cell_len(cell)) // _TAB_STOP)
             for cell, stop in zip(row[:-1], stops, strict=False)
         ]
         lines.append("".join([*padded, row[-1]]) + "\n")
     return "".join(lines)
 
 
-def _width(text: str) -> int:
-    return Text(text).cell_len
+def short(value: object, letters_max: int) -> str:
+    """A value in so many letters at most."""
+    text = "(empty)" if value is None else str(value)
+    return text if len(text) <= letters_max else text[: letters_max - 1] + "…"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.cli.status import age, shown
+from connector.cli.status import age
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from tests.cli.calling import COUNTS, KEY, Called, call, start, variables
@@ -98,13 +98,6 @@ def test_status_works_while_a_pull_runs(tmp_path: Path) -> None:
 def test_age_is_in_its_largest_unit(seconds: int, expected: str) -> None:
     """An age is told in one unit; a clock that went back makes it zero."""
     assert expected == age(timedelta(seconds=seconds))
-
-
-def test_moments_are_shown_in_utc() -> None:
-    """A moment of any zone is shown in UTC, and says so."""
-    moment = datetime.fromisoformat("2026-03-04T01:02:03.5+01:00")
-
-    assert "2026-03-04 00:02:03Z" == shown(moment)
 
 
 def test_status_says_that_nothing_is_to_do(tmp_path: Path) -> None:

@@ -140,16 +140,12 @@ def test_progress_is_a_bar_for_a_person_alone() -> None:
     """A bar is drawn where standard error is a terminal, and nothing is written elsewhere."""
     streams = Streams()
     with streams.terminal.progress("jobs", 2) as meter:
-        meter.expect(3)
-        meter.tell("companies")
-        meter.advance()
+        meter.show("companies", total=3, steps=1)
     with watched() as (stream, reader):
         out = io.StringIO()
         terminal = Terminal(out, stream, {"TERM": "xterm", "COLUMNS": "80"})
         with terminal.progress(f"jobs{ESCAPE}", 2) as meter:
-            meter.expect(3)
-            meter.advance(2)
-            meter.tell("companies[bold]")
+            meter.show("companies[bold]", total=3, steps=2)
         screen = read_screen(reader)
 
     assert ("", "") == (streams.out, streams.err)
@@ -226,13 +222,12 @@ def test_failure_with_json_is_an_object_as_well() -> None:
 
 def test_stream_of_few_characters_shows_numbers() -> None:
     """In a locale that cannot write a name, its letters are shown by number and nothing fails."""
-    streams = Streams(encoding="ascii")
+    streams, told = Streams(encoding="ascii"), Streams(encoding="ascii", is_json=True)
 
     streams.terminal.print_table(["name"], [["Łukasz"]])
-    table = streams.out
     streams.terminal.say("Zoë")
-    streams.terminal.print_object({"name": "Łukasz é 👩"})
+    told.terminal.print_object({"name": "Łukasz é 👩"})
 
-    assert "name\n\\u0141ukasz\n" == table
+    assert "name\n\\u0141ukasz\n" == streams.out
     assert "Zo\\xeb\n" == streams.err
-    assert {"name": "Łukasz é 👩"} == json.loads(streams.out.removeprefix(table))
+    assert {"name": "Łukasz é 👩"} == json.loads(told.out)

@@ -88,7 +88,7 @@ def measure_here(count: int, mode: str, folder: Path) -> dict[str, float]:
         began, wall = time.process_time(), time.monotonic()
         table = open_table(folder / f"{mode}.csv")
         columns = map_headings(table.headings, wanted)
-        outcomes = Counter(each.outcome for each in check(table, columns, wanted, lookups))
+        outcomes = Counter(each.outcome for each in check(table.rows(), columns, wanted, lookups))
     seconds, waited = time.process_time() - began, time.monotonic() - wall
     assert count == outcomes.total(), outcomes
     assert -(-count // 100) == outcomes["invalid"], outcomes

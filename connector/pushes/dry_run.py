@@ -20,13 +20,12 @@ from connector.ledger.erasures import Erasures
 from connector.ledger.journal import Journal
 from connector.ledger.ledger import Ledger, terms_of
 from connector.settings.model import Settings
-from connector.spreadsheet.check import BATCH_ROWS, CheckedRow, ClaimedKeys, check
+from connector.spreadsheet.check import BATCH_ROWS, CheckedRow, check
+from connector.spreadsheet.claimed_keys import ClaimedKeys, comparable
 from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap
-from connector.spreadsheet.matching import comparable
-from connector.spreadsheet.problems import COLUMN_MISSING
+from connector.spreadsheet.problems import COLUMN_MISSING, Problem
 from connector.spreadsheet.report import TOLD_MAX, RowResult, Summary
-from connector.spreadsheet.row import Problem
 from connector.spreadsheet.table import Spreadsheet, open_table
 from connector.spreadsheet.target_columns import (
     LandedState,
@@ -464,7 +463,7 @@ def _preview(
         journal = Journal(ledger)
         # What was never pushed needs no fingerprints, which cost a quarter of the time.
         looks_back = not again and journal.knows(asked.resource)
-        checked = check(table, columns, target, lookups, Suppressed.of(settings.folder))
+        checked = check(table.rows(), columns, target, lookups, Suppressed.of(settings.folder))
         _foresee(foreseen, checked, journal if looks_back else None)
         month = ledger.month(terms_of(settings), datetime.now(UTC).date())
         limit = ledger.server().limit_per_minute

@@ -8,7 +8,7 @@ from connector.engine.push_states import Mode
 from connector.errors import Misused
 from connector.settings.model import Settings
 from connector.spreadsheet.target_columns import folded, push_target
-from connector.spreadsheet.template_sheet import TemplateColumn, accepted_columns, write_template
+from connector.spreadsheet.template_sheet import template_columns, write_template
 from connector.warehouse.lookups import WarehouseLookups
 from connector.warehouse.warehouse import Warehouse
 
@@ -36,11 +36,6 @@ def template(
         warehouse.prepare()
     with WarehouseLookups(warehouse, folded) as lookups:
         target = push_target(resource, mode, lookups, match=match, parent=parent)
-    columns = [
-        TemplateColumn(
-            each.heading, f"{each.about} {each.rule}", each.allowed, each.example, each.is_required
-        )
-        for each in accepted_columns(target)
-    ]
+    columns = template_columns(target)
     write_template(path, columns)
     return len(columns)

@@ -1,285 +1,42 @@
-"""Checking a file before any request: each row becomes a task, or is told everything that is
-wrong with it.
+"""Check of a file before any request: each row becomes a task, or a list of all that is wrong.
 
 Rows come and go in batches, so that a file of any length takes the memory of one batch and of a
-digest for each row. Blank rows are no rows: nothing is said of them.
+digest for each row. Blank rows are left out.
 """
 
 from __future__ import annotations
 
 import json
-from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, Literal
 
-from connector.catalog.field import AcceptedWhen, AtLeastOneOf, RequiredWhen, Rule
+from connector.catalog.field import AcceptedWhen, AtLeastOneOf, Input, RequiredWhen
 from connector.engine.push_states import RowOutcome, Task
+from connector.spreadsheet.claimed_keys import ClaimedKeys, comparable
 from connector.spreadsheet.mapping import ColumnMap
-from connector.spreadsheet.matching import Finder, References, comparable, listed
-from connector.spreadsheet.persons import refuse_erased
-from connector.spreadsheet.planning import Planner
-from connector.spreadsheet.problems import COLUMN_MISSING, DUPLICATES
-from connector.spreadsheet.row import Cell, Problem, SheetRow, joined, shown
-from connector.spreadsheet.row_reader import RowDraft, RowReader, Sheet
-from connector.spreadsheet.target_columns import Lookups, PushTarget, TargetColumn, natural_key
-from connector.spreadsheet.template_sheet import accepted_columns
+from connector.spreadsheet.matching import Comparison, Difference, Finder, References, listed
+from connector.spreadsheet.problems import (
+    COLUMN_MISSING,
+    DUPLICATES,
+    Cell,
+    Problem,
+    SheetRow,
+    problem_of,
+)
+from connector.spreadsheet.row_reader import RowDraft, RowReader
+from connector.spreadsheet.target_columns import (
+    CONTENT_PREFIX,
+    LandedState,
+    Lookups,
+    PushTarget,
+    TargetColumn,
+    natural_key,
+)
+from connector.spreadsheet.template_sheet import template_columns
 from connector.suppression.listed import Suppressed
-
-# -- Rules -----------------------------------------------------------------------------------------
-# What an operation takes and needs, row by row: accepted values, required fields, conditions.
-#
-# All of it is in the declarations (API 2, 3, 4); nothing here names a resource.
-
-
-Written = Literal["create", "update"]
-"""The operations that have a body."""
-
-
-class OperationRules:
-    """What one operation takes, for the columns of one file."""
-
-    def __init__(self, target: PushTarget, columns: ColumnMap, operation: Written) -> None:
-        self._operation = operation
-        self._may_clear = target.clear is not None
-        self._columns = columns
-        filled = {each.target.key: each.target for each in columns.columns}
-        filled.update({column.key: column for column, _, _ in columns.constants})
-        # Only these columns need a look at each row; the others take whatever could be read.
-        self._special = [column for column in filled.values() if self._is_special(column)]
-        every = {each.key: each for each in target.columns}
-        self._filled = frozenset(filled)
-        # What no row can give is wrong with the file, and is told once of each of its creates.
-        self._absent = columns.missing if operation == "create" else ()
-        self._required = tuple(
-            k for k, s in every.items() if s.create.required and k in self._filled
-        )
-        self._required_set = frozenset(self._required)
-        self._rules: tuple[Rule, ...] = target.resource.rules
-
-    def apply(
-        self, draft: RowDraft, landed: Mapping[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The row's values: those that the operation takes, and those for an update after it.
-
-        Adds to the draft's problems whatever the operation refuses or lacks. `landed` is the
-        record as it is, for conditions that an update does not mention.
-        """
-        values = draft.values
-        afterwards: dict[str, Any] = {}
-        if self._special:
-            values = values.copy()
-            for column in self._special:
-                key = column.key
-                if values.get(key) is not None:
-                    self._settle(draft, column, values, afterwards)
-        if self._operation == "create":
-            if self._may_clear and None in values.values():
-                values = {key: value for key, value in values.items() if value is not None}
-            if self._absent:
-                draft.add(self._lacking(self._absent))
-            if not self._required_set <= values.keys():
-                self._refuse_missing(draft, values)
-        for rule in self._rules:
-            self._check(rule, draft, values, afterwards, landed)
-        return values, afterwards
-
-    def _is_special(self, column: TargetColumn) -> bool:
-        if self._operation == "create":
-            return not column.create.accepted or column.create.values not in (
-                None,
-                column.field.values,
-            )
-        return not column.update.accepted or column.update.values not in (None, column.field.values)
-
-    def _settle(
-        self,
-        draft: RowDraft,
-        column: TargetColumn,
-        values: dict[str, Any],
-        afterwards: dict[str, Any],
-    ) -> None:
-        """Leave the value where it is, put it off to an update afterwards, or refuse it."""
-        value = values[column.key]
-        taken = column.create if self._operation == "create" else column.update
-        if taken.accepted and _takes(taken.values, value):
-            return
-        can_follow = self._operation == "create" and not column.create.required
-        if can_follow and column.update.accepted and _takes(column.update.values, value):
-            afterwards[column.key] = values.pop(column.key)
-            return
-        del values[column.key]
-        draft.fail(
-            column.key,
-            Problem(
-                "value_not_accepted",
-                f"To {self._operation} a record the API does not take this value.",
-                self._columns.column_of(column.key),
-                shown(str(value)),
-                joined(column.accepts(self._operation)),
-                "Write one of the allowed values, or clear the cell.",
-            ),
-        )
-
-    @staticmethod
-    def _lacking(absent: tuple[str, ...]) -> Problem:
-        what = ", ".join(absent)
-        message = f"Creating needs {what}, for which the file has no column."
-        fix = f"Add a column for {what}, or a constant to a mapping."
-        return Problem(COLUMN_MISSING, message, fix=fix)
-
-    def _refuse_missing(self, draft: RowDraft, values: Mapping[str, Any]) -> None:
-        for key in self._required:
-            if key not in values and key not in draft.failed:
-                self._miss(draft, "required", key, f"Creating needs {key}.")
-
-    def _miss(self, draft: RowDraft, code: str, key: str, message: str) -> None:
-        column = self._columns.column_of(key)
-        fix = "Fill the cell in." if column else f"Add a column {key}, or a constant to a mapping."
-        draft.fail(key, Problem(code, message, column, fix=fix))
-
-    def _check(
-        self,
-        rule: Rule,
-        draft: RowDraft,
-        values: Mapping[str, Any],
-        afterwards: Mapping[str, Any],
-        landed: Mapping[str, Any],
-    ) -> None:
-        match rule:
-            case RequiredWhen(fields, on, states) if self._operation == "create":
-                if values.get(on) in states:
-                    for key in fields:
-                        if key not in values and key not in draft.failed:
-                            why = f"Creating needs {key} when {on} is {values[on]}."
-                            self._miss(draft, "required_when", key, why)
-            case AtLeastOneOf(fields) if self._operation == "create":
-                if self._filled.isdisjoint(fields):
-                    return
-                if not any(key in values or key in draft.failed for key in fields):
-                    draft.add(
-                        Problem(
-                            "one_of_required",
-                            f"Creating needs at least one of {joined(fields)}.",
-                            allowed=joined(fields),
-                            fix="Fill one of them in.",
-                        )
-                    )
-            case AcceptedWhen(key, on, states):
-                given = {**values, **afterwards}
-                if given.get(key) is None or on in draft.failed:
-                    return
-                if given.get(on, landed.get(on)) not in states:
-                    draft.fail(
-                        key,
-                        Problem(
-                            "only_with",
-                            f"The field {key} is taken only when {on} is {joined(states)}.",
-                            self._columns.column_of(key),
-                            shown(str(given[key])),
-                            f"{on}: {joined(states)}",
-                            f"Set {on} as well, or clear the cell.",
-                        ),
-                    )
-
-
-def _takes(values: tuple[str, ...] | None, value: Any) -> bool:
-    """Whether an input that takes these values (None: any) takes this one, or all of a list."""
-    if values is None:
-        return True
-    return all(each in values for each in value) if isinstance(value, list) else value in values
-
-
-# -- Duplicates ------------------------------------------------------------------------------------
-# Which keys were seen before in a file, for files of any length: digests in flat arrays.
-#
-# A million keys take 25 MB. The digest is Python's own, of 64 bits and keyed anew in each process:
-# two keys with one digest would be taken for one, among a million once in some thirty million
-# files.
-
-
-_PARTS = 64
-_PART_BITS = 6
-_SLOTS_FIRST = 1 << 7
-
-
-class ClaimedKeys:
-    """Keys with the number of the row that had each first.
-
-    They are dealt to parts by their digests, since a table has to be there twice while it grows.
-    """
-
-    def __init__(self) -> None:
-        self._parts = [_Part() for _ in range(_PARTS)]
-
-    def __len__(self) -> int:
-        return sum(part.count for part in self._parts)
-
-    def claim(self, key: str, row: int) -> int | None:
-        """The row that had the key first; None where this one has it, now or already."""
-        digest = _digest(key)
-        held = self._parts[digest & (_PARTS - 1)].claim(digest, row)
-        return held if held != row else None
-
-    def first(self, key: str) -> int | None:
-        """The row that has the key; None where none has claimed it."""
-        digest = _digest(key)
-        part = self._parts[digest & (_PARTS - 1)]
-        place = part.place_of(digest)
-        return part.rows[place] if part.digests[place] else None
-
-
-class _Part:
-    """The keys of one part: a table of which half the places are free, at least."""
-
-    __slots__ = ("_mask", "count", "digests", "rows")
-
-    def __init__(self) -> None:
-        self._mask = _SLOTS_FIRST - 1
-        self.digests = array("q", bytes(8 * _SLOTS_FIRST))
-        self.rows = array("I", bytes(4 * _SLOTS_FIRST))
-        self.count = 0
-
-    def place_of(self, digest: int) -> int:
-        """Where the digest is, or would be."""
-        digests, mask = self.digests, self._mask
-        place = (digest >> _PART_BITS) & mask
-        while (held := digests[place]) and held != digest:
-            place = (place + 1) & mask
-        return place
-
-    def claim(self, digest: int, row: int) -> int:
-        """The row that has the digest: the first that claimed it."""
-        place = self.place_of(digest)
-        if self.digests[place]:
-            return self.rows[place]
-        self.digests[place], self.rows[place] = digest, row
-        self.count += 1
-        if self.count * 2 > self._mask:
-            self._grow()
-        return row
-
-    def _grow(self) -> None:
-        digests, rows = self.digests, self.rows
-        size = (self._mask + 1) * 2
-        self._mask = size - 1
-        self.digests, self.rows = array("q", bytes(8 * size)), array("I", bytes(4 * size))
-        for digest, row in zip(digests, rows, strict=True):
-            if digest:
-                place = self.place_of(digest)
-                self.digests[place], self.rows[place] = digest, row
-
-
-def _digest(key: str) -> int:
-    """The key's digest; never 0, which marks a free place."""
-    return hash(key) or 1
-
-
-# -- Check -----------------------------------------------------------------------------------------
-#
-
 
 BATCH_ROWS = 1_000
 """Rows that are looked up together."""
@@ -306,7 +63,7 @@ class CheckedRow:
 
 
 def check(
-    table: Sheet,
+    rows: Iterable[SheetRow],
     columns: ColumnMap,
     target: PushTarget,
     lookups: Lookups,
@@ -318,7 +75,7 @@ def check(
     Raises `WarehouseError` where the landing cannot be read, and whatever reading the file raises.
     """
     checking = _Checking(target, columns, lookups, suppressed)
-    rows = table.rows()
+    rows = iter(rows)
     while batch := list(islice(rows, BATCH_ROWS)):
         yield from checking.through(batch)
 
@@ -336,9 +93,9 @@ class _Checking:
         self._target, self._columns, self._lookups = target, columns, lookups
         self._suppressed = suppressed
         self._reader = RowReader(target, columns)
-        self._references = References(target, columns, lookups)
+        self._references = References(columns, lookups)
         self._finder = Finder(target, columns, lookups)
-        self._planner = Planner(target, columns, self._finder.by)
+        self._comparison = Comparison(columns, self._finder.by)
         self._create = OperationRules(target, columns, "create")
         self._update = OperationRules(target, columns, "update")
         self._claims = ClaimedKeys()
@@ -347,15 +104,16 @@ class _Checking:
 
     def through(self, batch: Sequence[SheetRow]) -> list[CheckedRow]:
         """Check one batch."""
-        read = self._reader.read
         # A constant of the mapping makes no row of a blank one, nor of one that was emptied.
-        drafts = [d for d in map(read, batch) if d.problems or not d.row.is_blank]
-        for draft in drafts:
-            if self._example and self._is_example(draft.row.cells):
-                draft.add(_EXAMPLE_LEFT)
+        drafts = [d for d in map(self._reader.read, batch) if d.problems or not d.row.is_blank]
+        if self._example:
+            for draft in drafts:
+                if self._is_example(draft.row.cells):
+                    draft.add(problem_of("example_row"))
         self._references.resolve(drafts)
         self._finder.find(drafts)
-        refuse_erased(self._resource, drafts, self._suppressed)
+        if self._suppressed is not None:
+            _refuse_erased(self._resource, drafts, self._suppressed)
         self._refuse_existing(drafts)
         return [self._settled(draft) for draft in drafts]
 
@@ -368,20 +126,20 @@ class _Checking:
 
     def _settled(self, draft: RowDraft) -> CheckedRow:
         if draft.is_misshapen or draft.operation is None:
-            return self._ended(draft, "invalid")
+            return _ended(draft, "invalid")
         if draft.operation == "create":
             return self._created(draft)
-        if draft.operation == "convert":
-            return self._converted(draft)
-        return self._updated(draft)
+        return self._converted(draft) if draft.operation == "convert" else self._updated(draft)
 
     def _created(self, draft: RowDraft) -> CheckedRow:
         values, afterwards = self._create.apply(draft, _NOTHING)
         # A row that is wrong claims nothing: corrected, it may be another record.
-        if draft.problems and _is_invalid(draft):
-            return self._ended(draft, "invalid")
+        if any(problem.code not in DUPLICATES for problem in draft.problems):
+            return _ended(draft, "invalid")
         self._claim(draft, self._keys(draft, values))
-        task = self._planner.create(draft, values, afterwards)
+        number, parent, identity = draft.row.number, self._target.parent, draft.identity
+        fields = _nested(values) if parent else values
+        task = Task(number, "create", self._resource, fields, parent, afterwards, identity=identity)
         if not draft.problems:
             return CheckedRow(draft.row, None, (), task)
         is_first = all(each.code == "duplicate_in_warehouse" for each in draft.problems)
@@ -390,39 +148,62 @@ class _Checking:
 
     def _updated(self, draft: RowDraft) -> CheckedRow:
         landed = draft.landed
-        record = _NOTHING if landed is None else landed.record
-        values, _ = self._update.apply(draft, record)
+        values, _ = self._update.apply(draft, _NOTHING if landed is None else landed.record)
         if landed is None or draft.problems:
-            return self._ended(draft, "invalid")
-        difference = self._planner.difference(draft, values)
-        draft.problems += difference.problems
-        if draft.problems:
-            return self._ended(draft, "invalid")
+            return _ended(draft, "invalid")
+        difference = self._comparison.difference(values, landed)
+        if difference.unread is not None:
+            draft.add(self._unread(difference.unread))
+            return _ended(draft, "invalid")
         self._claim(draft, [f"id\x1f{draft.record_id}"])
         if draft.problems:
-            return self._ended(draft, "duplicate")
+            return _ended(draft, "duplicate")
         if not difference.wanted:
-            return self._ended(draft, "unchanged")
-        task = self._planner.update(draft, difference)
+            return _ended(draft, "unchanged")
+        task = self._task(draft, landed, difference)
         return CheckedRow(draft.row, None, (), task, draft.record_id, difference.changes())
 
     def _converted(self, draft: RowDraft) -> CheckedRow:
-        if draft.landed is None or draft.problems:
-            return self._ended(draft, "invalid")
+        landed = draft.landed
+        if landed is None or draft.problems:
+            return _ended(draft, "invalid")
         self._claim(draft, [f"id\x1f{draft.record_id}"])
         if draft.problems:
-            return self._ended(draft, "duplicate")
-        record = draft.landed.record
+            return _ended(draft, "duplicate")
         # What the stored lead looks like afterwards is not shown (API 3.5); these are its signs.
+        record = landed.record
         if record.get("converted_at") is not None or record.get("status") == "active":
-            draft.add(
-                Problem("converted_already", "The lead is converted already.", fix="Do nothing.")
-            )
-            return self._ended(draft, "unchanged")
-        return CheckedRow(draft.row, None, (), self._planner.convert(draft), draft.record_id)
+            draft.add(problem_of("converted_already"))
+            return _ended(draft, "unchanged")
+        task = self._task(draft, landed, Difference())
+        return CheckedRow(draft.row, None, (), task, draft.record_id)
 
-    def _ended(self, draft: RowDraft, outcome: RowOutcome) -> CheckedRow:
-        return CheckedRow(draft.row, outcome, draft.problems, record_id=draft.record_id)
+    def _task(self, draft: RowDraft, landed: LandedState, difference: Difference) -> Task:
+        """The task of a row that changes or converts its record."""
+        assert draft.operation is not None
+        fields, base = difference.wanted, difference.base
+        if self._target.parent:
+            # Of an item's `fields` only what changes: the push puts it over what is there then.
+            fields, base = _nested(fields), _nested(base)
+        return Task(
+            draft.row.number,
+            draft.operation,
+            self._resource,
+            fields,
+            self._target.parent,
+            record_id=draft.record_id,
+            base=base,
+            identity=natural_key(self._resource, landed.record),
+        )
+
+    def _unread(self, key: str) -> Problem:
+        resource = self._target.resource
+        return problem_of(
+            "record_not_read",
+            f"Only a list has shown the {resource.singular} so far, so its {key} is not known.",
+            self._columns.column_of(key),
+            fix=f"Run 'connector pull {resource.name}' to its end and try again.",
+        )
 
     # -- duplicates -------------------------------------------------------------------------------
 
@@ -442,11 +223,12 @@ class _Checking:
         for key in keys:
             first = self._claims.claim(key, draft.row.number) or first
         if first is not None:
+            fields = tuple(draft.identity) if draft.operation == "create" else self._finder.by
             draft.add(
-                Problem(
+                problem_of(
                     "duplicate_in_file",
                     f"Row {first} is the same {self._target.resource.singular}.",
-                    self._key_column(draft),
+                    self._columns.column_of(fields[0]) if fields else None,
                     fix=f"Take this row or row {first} out.",
                 )
             )
@@ -472,29 +254,22 @@ class _Checking:
         self, fields: Sequence[str], values: Sequence[Any], ids: Sequence[str]
     ) -> Problem:
         singular = self._target.resource.singular
-        named = ", ".join(fields)
-        return Problem(
+        return problem_of(
             "duplicate_in_warehouse",
-            f"A {singular} with this {named} exists: {listed(ids)}.",
+            f"A {singular} with this {', '.join(fields)} exists: {listed(ids)}.",
             self._columns.column_of(fields[0]),
-            shown(" · ".join(map(str, values))),
+            received=" · ".join(map(str, values)),
             fix=f"Update it with --mode upsert --match {','.join(fields)}, or take the row out.",
         )
 
-    def _key_column(self, draft: RowDraft) -> str | None:
-        """The column to show for a row that is there twice."""
-        fields = tuple(draft.identity) if draft.operation == "create" else self._finder.by
-        return self._columns.column_of(fields[0]) if fields else None
 
-
-_EXAMPLE_LEFT = Problem(
-    "example_row", "It is the template's example.", fix="Take the row out, or fill it in."
-)
+def _ended(draft: RowDraft, outcome: RowOutcome) -> CheckedRow:
+    return CheckedRow(draft.row, outcome, draft.problems, record_id=draft.record_id)
 
 
 def _example(target: PushTarget, columns: ColumnMap) -> tuple[tuple[int, str], ...]:
     """The cells of a template's example row, at the columns that the file has of it."""
-    examples = {each.heading: each.example for each in accepted_columns(target)}
+    examples = {each.heading: each.example for each in template_columns(target)}
     return tuple(
         (each.index, examples[each.target.name])
         for each in columns.columns
@@ -502,6 +277,182 @@ def _example(target: PushTarget, columns: ColumnMap) -> tuple[tuple[int, str], .
     )
 
 
-def _is_invalid(draft: RowDraft) -> bool:
-    """Whether anything is wrong besides the row's being there twice."""
-    return any(problem.code not in DUPLICATES for problem in draft.problems)
+def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by the keys of target columns as a body has them: a content type's own below
+    `fields`.
+    """
+    body: dict[str, Any] = {}
+    for key, value in values.items():
+        below, is_content, name = key.partition(CONTENT_PREFIX)
+        if is_content and not below:
+            body.setdefault(CONTENT_PREFIX.removesuffix("."), {})[name] = value
+        else:
+            body[key] = value
+    return body
+
+
+def _refuse_erased(resource: str, drafts: Sequence[RowDraft], suppressed: Suppressed) -> None:
+    """Refuse the rows that have an id, an address or a number of somebody who was erased, whatever
+    else is wrong with them. Earlier problems of such a row are taken back, and no cell is shown:
+    problems are kept in the journal.
+    """
+    for draft in drafts:
+        values = draft.values
+        if draft.record_id is not None:
+            values = {**values, "id": draft.record_id}
+        # A telephone number that was typed as a number is one all the same.
+        texts = (str(cell) for cell in draft.row.cells if isinstance(cell, str | int) and cell)
+        if suppressed.met_in(resource, values) or any(map(suppressed.named_in, texts)):
+            draft.problems = (problem_of("person_erased"),)
+            # Nothing more is to be said of it, as if its cells could not be told apart.
+            draft.is_misshapen = True
+
+
+# -- Rules -----------------------------------------------------------------------------------------
+# All of what an operation takes and needs is in the declarations (API 2, 3, 4): accepted values,
+# required fields, conditions. Nothing here names a resource.
+
+
+class OperationRules:
+    """What one operation takes, for the columns of one file."""
+
+    def __init__(
+        self, target: PushTarget, columns: ColumnMap, operation: Literal["create", "update"]
+    ) -> None:
+        self._operation, self._columns = operation, columns
+        self._is_create = operation == "create"
+        self._may_clear = target.clear is not None
+        filled = columns.targets
+        self._filled = filled.keys()
+        # Only these columns need a look at each row; the others take whatever could be read.
+        self._special = [column for column in filled.values() if self._is_special(column)]
+        # What no row can give is wrong with the file, and is reported once of each of its creates.
+        self._absent = ", ".join(columns.missing) if self._is_create else ""
+        self._required = tuple(
+            each.key for each in target.columns if each.create.required and each.key in filled
+        )
+        self._required_set = frozenset(self._required)
+        self._rules = target.resource.rules
+
+    def apply(
+        self, draft: RowDraft, landed: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The row's values: those that the operation takes, and those for an update after it.
+
+        Adds to the draft's problems whatever the operation refuses or lacks. `landed` is the
+        record as it is, for conditions that an update does not mention.
+        """
+        values = draft.values
+        afterwards: dict[str, Any] = {}
+        if self._special:
+            values = values.copy()
+            for column in self._special:
+                if values.get(column.key) is not None:
+                    self._settle(draft, column, values, afterwards)
+        if self._is_create:
+            if self._may_clear and None in values.values():
+                values = {key: value for key, value in values.items() if value is not None}
+            if self._absent:
+                draft.add(self._lacking())
+            if not self._required_set <= values.keys():
+                for key in self._required:
+                    self._require(draft, "required", key, values, f"Creating needs {key}.")
+            self._check_needs(draft, values)
+        for rule in self._rules:
+            if isinstance(rule, AcceptedWhen):
+                self._check_condition(rule, draft, {**values, **afterwards}, landed)
+        return values, afterwards
+
+    def _input(self, column: TargetColumn) -> Input:
+        return column.create if self._is_create else column.update
+
+    def _is_special(self, column: TargetColumn) -> bool:
+        taken = self._input(column)
+        return not taken.accepted or taken.values not in (None, column.field.values)
+
+    def _settle(
+        self,
+        draft: RowDraft,
+        column: TargetColumn,
+        values: dict[str, Any],
+        afterwards: dict[str, Any],
+    ) -> None:
+        """Leave the value where it is, put it off to an update afterwards, or refuse it."""
+        key, value = column.key, values[column.key]
+        if _takes(self._input(column), value):
+            return
+        del values[key]
+        if self._is_create and not column.create.required and _takes(column.update, value):
+            afterwards[key] = value
+            return
+        draft.fail(
+            key,
+            problem_of(
+                "value_not_accepted",
+                f"To {self._operation} a record the API does not take this value.",
+                self._columns.column_of(key),
+                received=str(value),
+                allowed=", ".join(column.accepts(self._operation)),
+                fix="Write one of the allowed values, or clear the cell.",
+            ),
+        )
+
+    def _lacking(self) -> Problem:
+        return problem_of(
+            COLUMN_MISSING,
+            f"Creating needs {self._absent}, for which the file has no column.",
+            fix=f"Add a column for {self._absent}, or a constant to a mapping.",
+        )
+
+    def _require(
+        self, draft: RowDraft, code: str, key: str, values: Mapping[str, Any], message: str
+    ) -> None:
+        if key in values or key in draft.failed:
+            return
+        column = self._columns.column_of(key)
+        fix = "Fill the cell in." if column else f"Add a column {key}, or a constant to a mapping."
+        draft.fail(key, problem_of(code, message, column, fix=fix))
+
+    def _check_needs(self, draft: RowDraft, values: Mapping[str, Any]) -> None:
+        """Check what a create needs because of other fields."""
+        for rule in self._rules:
+            match rule:
+                case RequiredWhen(fields, on, states) if values.get(on) in states:
+                    for key in fields:
+                        message = f"Creating needs {key} when {on} is {values[on]}."
+                        self._require(draft, "required_when", key, values, message)
+                case AtLeastOneOf(fields) if not self._filled.isdisjoint(fields):
+                    if not any(key in values or key in draft.failed for key in fields):
+                        allowed = ", ".join(fields)
+                        message = f"Creating needs at least one of {allowed}."
+                        draft.add(problem_of("one_of_required", message, allowed=allowed))
+
+    def _check_condition(
+        self,
+        rule: AcceptedWhen,
+        draft: RowDraft,
+        given: Mapping[str, Any],
+        landed: Mapping[str, Any],
+    ) -> None:
+        key, on, states = rule.field, rule.on, ", ".join(rule.values)
+        if given.get(key) is None or on in draft.failed:
+            return
+        if given.get(on, landed.get(on)) not in rule.values:
+            draft.fail(
+                key,
+                problem_of(
+                    "only_with",
+                    f"The field {key} is taken only when {on} is {states}.",
+                    self._columns.column_of(key),
+                    received=str(given[key]),
+                    allowed=f"{on}: {states}",
+                    fix=f"Set {on} as well, or clear the cell.",
+                ),
+            )
+
+
+def _takes(taken: Input, value: Any) -> bool:
+    """Whether an input takes this value, or all of a list."""
+    if not taken.accepted or taken.values is None:
+        return taken.accepted
+    return set(value) <= {*taken.values} if isinstance(value, list) else value in taken.values

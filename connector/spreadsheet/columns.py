@@ -6,7 +6,6 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from pathlib import Path
 
 from connector.errors import HeadingsRefused
@@ -45,8 +44,8 @@ def letter(index: int) -> str:
     return letters
 
 
-def folded(heading: str) -> str:
-    """What is the same for headings that a person would read as the same.
+def look_of(heading: str) -> str:
+    """The look of a heading, the same for headings that a person would read as the same.
 
     Case, width and composition of letters, invisible characters, and how many blanks there are
     make no difference.
@@ -72,7 +71,7 @@ def read_headings(path: Path, first_row: Sequence[str]) -> Columns:
         cells = [unmark(cell) for cell in cells[: -len(REPORT_HEADINGS)]]
     _refuse_empty(path, cells)
     _refuse_twins(path, cells)
-    strays = [i for i, cell in enumerate(cells) if folded(cell) in REPORT_HEADINGS]
+    strays = [i for i, cell in enumerate(cells) if look_of(cell) in REPORT_HEADINGS]
     if strays:
         named = ", ".join(_named(i, cells[i]) for i in strays)
         raise HeadingsRefused(
@@ -92,13 +91,13 @@ def is_of_report(first_row: Sequence[str]) -> bool:
 def _filled(cells: Sequence[str]) -> list[str]:
     """The cells up to the last that shows anything."""
     filled = list(cells)
-    while filled and not folded(filled[-1]):
+    while filled and not look_of(filled[-1]):
         filled.pop()
     return filled
 
 
 def _refuse_empty(path: Path, cells: Sequence[str]) -> None:
-    empty = [i for i, cell in enumerate(cells) if not folded(cell)]
+    empty = [i for i, cell in enumerate(cells) if not look_of(cell)]
     if not empty:
         return
     letters = ", ".join(letter(i) for i in empty[:_LISTED_PAIRS])
@@ -111,7 +110,7 @@ def _refuse_twins(path: Path, cells: Sequence[str]) -> None:
     first: dict[str, int] = {}
     pairs = []
     for i, cell in enumerate(cells):
-        before = first.setdefault(folded(cell), i)
+        before = first.setdefault(look_of(cell), i)
         if before != i:
             pairs.append(f"{_named(before, cells[before])} and {_named(i, cell)}")
     if pairs:
@@ -124,14 +123,10 @@ def _named(index: int, heading: str) -> str:
     return f"column {letter(index)} {heading[:_SHOWN_CHARACTERS]!r}"
 
 
-# -- Headings --------------------------------------------------------------------------------------
-# Headings as people write them, brought into one form, and how alike two of them are.
+# -- Names of columns ------------------------------------------------------------------------------
 
 
 _NOT_WORD = re.compile(r"[^a-z0-9]+")
-
-ALIKE_MIN = 0.8
-"""From which likeness on, of 1, a heading is taken for a misspelling worth suggesting."""
 
 
 def words(heading: str) -> tuple[str, ...]:
@@ -151,11 +146,6 @@ def plain(heading: str) -> str:
     "mobileno".
     """
     return "".join(words(heading))
-
-
-def likeness(one: str, other: str) -> float:
-    """How alike two plain headings are, from 0 to 1."""
-    return SequenceMatcher(None, one, other, autojunk=False).ratio()
 
 
 # -- Hints -----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Reading dates and moments: ISO 8601, or in the form that was declared for the column.
+"""Dates and moments in cells: ISO 8601, or in the form that was declared for the column.
 
 `03/04/2025` is two dates, so it is neither until a person says which. A moment needs its time
 zone: written behind it, or declared.
@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from connector.spreadsheet.row import ReadText, ReadTyped, Unreadable
+from connector.spreadsheet.problems import ReadText, ReadTyped, Unreadable
 
 _ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
 _MIDNIGHT = re.compile(r"[T ]00:00(:00(\.0+)?)?(Z|\+00:00)?").fullmatch
@@ -28,7 +28,7 @@ _MOMENT = "a date and time as 2025-04-03T09:30:00Z"
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _TOKENS = {
     "YYYY": r"(?P<year>[0-9]{4})",
-    "MMM": r"(?P<name>[A-Za-z]{3,9})\.?",
+    "MMM": r"(?P<month>[A-Za-z]{3,9})\.?",
     "MM": r"(?P<month>[0-9]{1,2})",
     "M": r"(?P<month>[0-9]{1,2})",
     "DD": r"(?P<day>[0-9]{1,2})",
@@ -37,7 +37,7 @@ _TOKENS = {
     "mm": r"(?P<minute>[0-9]{2})",
     "ss": r"(?P<second>[0-9]{2})",
 }
-_TOKEN = re.compile("|".join(_TOKENS))
+_TOKEN = re.compile(f"({'|'.join(_TOKENS)})")
 
 FORMAT_ALLOWED = (
     "YYYY, MM or MMM, and DD in any order with signs between them, for example DD/MM/YYYY; then"
@@ -46,7 +46,7 @@ FORMAT_ALLOWED = (
 
 
 class DateFormat:
-    """A form in which a column's dates are written, as `DD/MM/YYYY` or `D MMM YYYY hh:mm`.
+    """Form in which a column's dates are written, as `DD/MM/YYYY` or `D MMM YYYY hh:mm`.
 
     A day and a month may have one digit or two; `MMM` is the month's English name or its first
     three letters. Raises `ValueError` for a form that does not tell day, month and year apart.
@@ -54,24 +54,19 @@ class DateFormat:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        pieces, end, pattern, names = [], 0, "", []
-        for found in _TOKEN.finditer(text):
-            pieces.append((text[end : found.start()], found.group()))
-            end = found.end()
-        for between, token in pieces:
-            if not between and pattern:
-                raise ValueError("two parts without a sign between them")
-            pattern += re.escape(between) + _TOKENS[token]
-            names.append(token)
-        rest = text[end:]
-        kinds = {"M" if n.startswith("M") else n[0] for n in names}
-        if len(kinds) < len(names) or not {"Y", "M", "D"} <= kinds or re.search(r"[A-Za-z]", rest):
+        parts = _TOKEN.split(text)
+        tokens, between = parts[1::2], parts[::2]
+        kinds = {token[0] for token in tokens}
+        if "" in between[1:-1]:
+            raise ValueError("two parts without a sign between them")
+        if len(kinds) < len(tokens) or not kinds >= {"Y", "M", "D"}:
             raise ValueError("not one each of year, month and day")
         if ("h" in kinds) != ("m" in kinds) or ("s" in kinds and "m" not in kinds):
             raise ValueError("half a time")
-        if any(re.search(r"[A-SU-Za-z0-9]", between) for between, _ in pieces):
+        if any(re.search(r"[A-SU-Za-z0-9]", each) for each in between):
             raise ValueError("letters that stand for nothing")
-        self._match = re.compile(pattern + re.escape(rest)).fullmatch
+        pattern = "".join(_TOKENS.get(each) or re.escape(each) for each in parts)
+        self._match = re.compile(pattern).fullmatch
         self.has_time = "h" in kinds
 
     def read(self, text: str) -> datetime | None:
@@ -80,73 +75,77 @@ class DateFormat:
         if found is None:
             return None
         parts = found.groupdict()
-        month = int(parts["month"]) if parts.get("month") else _month(parts["name"])
+        month = parts["month"].lower()[:3]
+        if not month.isdigit():
+            month = _MONTHS.index(month) + 1 if month in _MONTHS else 0
         hour, minute, second = (int(parts.get(n) or 0) for n in ("hour", "minute", "second"))
         try:
-            return datetime(int(parts["year"]), month, int(parts["day"]), hour, minute, second)
+            return datetime(int(parts["year"]), int(month), int(parts["day"]), hour, minute, second)
         except ValueError:
-            raise _no_such(text) from None
+            raise _no_such_date() from None
 
 
-def _month(name: str) -> int:
-    short = name.lower()[:3]
-    return _MONTHS.index(short) + 1 if short in _MONTHS else 0
+def _no_such_date() -> Unreadable:
+    return Unreadable("no_such_date", allowed=_DATE)
 
 
-def _no_such(text: str) -> Unreadable:
+def _time_in_date(day: str) -> Unreadable:
+    return Unreadable("time_in_date", allowed=_DATE, fix=f"Write {day}")
+
+
+def _time_missing(day: str) -> Unreadable:
     return Unreadable(
-        "no_such_date",
-        "There is no such date or time.",
-        allowed=_DATE,
-        fix="Correct the day, the month or the time.",
+        "time_missing", allowed=_MOMENT, fix=f"Write {day}T09:30:00Z with the right time."
     )
 
 
+# -- Dates -----------------------------------------------------------------------------------------
+
+
 def date_reader(declared: DateFormat | None) -> ReadText:
-    """How texts are read where a date belongs; ISO is always understood."""
+    """Reader of texts where a date belongs; ISO is always understood."""
 
     @lru_cache(maxsize=4096)
     def read(text: str) -> str:
-        if _ISO_DATE(text[:10]) is not None:
-            day = _iso_day(text[:10])
-            if len(text) > 10 and _MIDNIGHT(text[10:]) is None:
+        day, rest = text[:10], text[10:]
+        if _ISO_DATE(day) is not None:
+            try:
+                day = _plausible(date.fromisoformat(day))
+            except ValueError:
+                raise _no_such_date() from None
+            if rest and _MIDNIGHT(rest) is None:
                 raise _time_in_date(day)
             return day
-        if declared is not None:
-            found = declared.read(text)
-            if found is not None:
-                if found.time() != time():
-                    raise _time_in_date(found.date().isoformat())
-                return _plausible(found.date()).isoformat()
-        raise _odd_date(text, declared, _DATE)
+        found = declared.read(text) if declared is not None else None
+        if found is None:
+            raise _odd_date(text, declared, _DATE)
+        return typed_date(found)
 
     return read
 
 
-def _iso_day(text: str) -> str:
-    try:
-        return _plausible(date.fromisoformat(text)).isoformat()
-    except ValueError:
-        raise _no_such(text) from None
+def typed_date(cell: Any) -> str:
+    """A date as a spreadsheet program typed it."""
+    match cell:
+        case datetime():
+            if cell.time() != time():
+                raise _time_in_date(cell.date().isoformat())
+            return _plausible(cell.date())
+        case date():
+            return _plausible(cell)
+    raise Unreadable(
+        "date_format", allowed=_DATE, fix="Format the column as a date and type the value again."
+    )
 
 
-def _plausible(day: date) -> date:
+def _plausible(day: date) -> str:
     if day.year in _YEARS:
-        return day
+        return day.isoformat()
     raise Unreadable(
         "no_such_date",
         f"The year {day.year} cannot be meant.",
         allowed=f"years from {_YEARS[0]} to {_YEARS[-1]}",
         fix="Correct the year.",
-    )
-
-
-def _time_in_date(day: str) -> Unreadable:
-    return Unreadable(
-        "time_in_date",
-        "It holds a time, and the field is a date.",
-        allowed=_DATE,
-        fix=f"Write {day}",
     )
 
 
@@ -156,56 +155,34 @@ def _odd_date(text: str, declared: DateFormat | None, allowed: str) -> Unreadabl
         allowed = f"{allowed}, or {declared.text}"
     found = _NUMERIC(text)
     if found is None:
-        return Unreadable("date_format", "It is not a date.", allowed=allowed, fix=f"Write {_DATE}")
-    first, second, year = (int(each) for each in found.groups())
+        return Unreadable("date_format", allowed=allowed, fix=f"Write {_DATE}")
+    first, second, year = map(int, found.groups())
     readings = []
     for month, day in dict.fromkeys(((second, first), (first, second))):
         try:
             readings.append(date(year, month, day))
         except ValueError:
             continue
-    match readings:
-        case [one, other]:
-            return Unreadable(
-                "ambiguous_date",
-                f"It can be {_in_words(one)} or {_in_words(other)}.",
-                allowed=allowed,
-                fix=f"Write {one} or {other}, or declare the column's date format in a mapping"
-                " file.",
-            )
-        case [one]:
-            return Unreadable(
-                "date_format",
-                "It is not written as dates are.",
-                allowed=allowed,
-                fix=f"Write {one}, or declare the column's date format in a mapping file.",
-            )
-    return _no_such(text)
-
-
-def _in_words(day: date) -> str:
-    return f"{day.day} {_MONTHS[day.month - 1].capitalize()} {day.year}"
-
-
-def typed_date(cell: Any) -> str:
-    """A date as a spreadsheet program typed it."""
-    match cell:
-        case datetime():
-            if cell.time() != time():
-                raise _time_in_date(cell.date().isoformat())
-            return _plausible(cell.date()).isoformat()
-        case date():
-            return _plausible(cell).isoformat()
-    raise Unreadable(
-        "date_format",
-        "It is a number, a time or a truth value, and not a date.",
-        allowed=_DATE,
-        fix="Format the column as a date and type the value again.",
+    if not readings:
+        return _no_such_date()
+    message = None
+    if len(readings) > 1:
+        one, other = (f"{d.day} {_MONTHS[d.month - 1].capitalize()} {d.year}" for d in readings)
+        message = f"It can be {one} or {other}."
+    return Unreadable(
+        "date_format" if message is None else "ambiguous_date",
+        message,
+        allowed=allowed,
+        fix=f"Write {' or '.join(map(str, readings))}, or declare the column's date format in a"
+        " mapping file.",
     )
 
 
+# -- Moments ---------------------------------------------------------------------------------------
+
+
 def moment_reader(declared: DateFormat | None, zone: ZoneInfo | None) -> ReadText:
-    """How texts are read where a moment belongs; `zone` is that of moments without one."""
+    """Reader of texts where a moment belongs; `zone` is that of moments without one."""
 
     @lru_cache(maxsize=4096)
     def read(text: str) -> str:
@@ -213,22 +190,22 @@ def moment_reader(declared: DateFormat | None, zone: ZoneInfo | None) -> ReadTex
             try:
                 moment = datetime.fromisoformat(text.replace(" ", "T", 1).replace(" ", ""))
             except ValueError:
-                raise _no_such(text) from None
+                raise _no_such_date() from None
             return _utc(moment, zone)
         if _ISO_DATE(text) is not None:
             raise _time_missing(text)
         found = declared.read(text) if declared is not None else None
-        if declared is not None and found is not None:
-            if not declared.has_time:
-                raise _time_missing(found.date().isoformat())
-            return _utc(found, zone)
-        raise _odd_date(text, declared, _MOMENT)
+        if declared is None or found is None:
+            raise _odd_date(text, declared, _MOMENT)
+        if not declared.has_time:
+            raise _time_missing(found.date().isoformat())
+        return _utc(found, zone)
 
     return read
 
 
 def typed_moment(zone: ZoneInfo | None) -> ReadTyped:
-    """How cells that a spreadsheet program typed are read where a moment belongs."""
+    """Reader of cells that a spreadsheet program typed, where a moment belongs."""
 
     def read(cell: Any) -> str:
         match cell:
@@ -238,7 +215,6 @@ def typed_moment(zone: ZoneInfo | None) -> ReadTyped:
                 raise _time_missing(cell.isoformat())
         raise Unreadable(
             "date_format",
-            "It is a number, a time or a truth value, and not a date and time.",
             allowed=_MOMENT,
             fix="Format the column as a date and time and type the value again.",
         )
@@ -246,38 +222,22 @@ def typed_moment(zone: ZoneInfo | None) -> ReadTyped:
     return read
 
 
-def _time_missing(day: str) -> Unreadable:
-    return Unreadable(
-        "time_missing",
-        "It holds no time.",
-        allowed=_MOMENT,
-        fix=f"Write {day}T09:30:00Z with the right time.",
-    )
-
-
 def _utc(moment: datetime, zone: ZoneInfo | None) -> str:
     """The moment in UTC as the API writes it (API, conventions)."""
     if moment.tzinfo is None:
-        moment = _placed(moment, zone)
+        if zone is None:
+            raise Unreadable(
+                "no_time_zone",
+                allowed=_MOMENT,
+                fix=f"Write {moment.isoformat()}Z if it is UTC, or declare the column's timezone in"
+                " a mapping file.",
+            )
+        moment = moment.replace(tzinfo=zone)
+        if moment.replace(fold=1).utcoffset() != moment.utcoffset():
+            raise Unreadable(
+                "clock_change",
+                f"The clocks of {zone.key} change then: it comes twice, or not at all.",
+                allowed=_MOMENT,
+            )
     _plausible(moment.date())
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-
-def _placed(moment: datetime, zone: ZoneInfo | None) -> datetime:
-    if zone is None:
-        raise Unreadable(
-            "no_time_zone",
-            "It does not say its time zone.",
-            allowed=_MOMENT,
-            fix=f"Write {moment.isoformat()}Z if it is UTC, or declare the column's timezone in a"
-            " mapping file.",
-        )
-    first, second = moment.replace(tzinfo=zone), moment.replace(tzinfo=zone, fold=1)
-    if second.utcoffset() != first.utcoffset():
-        raise Unreadable(
-            "clock_change",
-            f"The clocks of {zone.key} change then: it comes twice, or not at all.",
-            allowed=_MOMENT,
-            fix="Write the time in UTC, with a Z behind it.",
-        )
-    return first

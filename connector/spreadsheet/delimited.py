@@ -12,9 +12,9 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
-from typing import BinaryIO
 
 from connector.errors import (
     DamagedSpreadsheet,
@@ -27,28 +27,26 @@ from connector.spreadsheet.columns import is_of_report
 from connector.spreadsheet.source_file import SourceFile
 
 # -- Encoding --------------------------------------------------------------------------------------
-# Which encoding a text file has: said, marked or proven, and otherwise asked for.
-#
-# In this order: what the person said; a byte order mark; UTF-16 where every second byte of the
-# start is NUL; UTF-8 where the whole file is valid UTF-8, which text in another encoding hardly
-# ever is. What remains is an old one-byte encoding, and any of them would do without an error: many
-# letters would be wrong and nobody would know. So the file is refused, with Windows' western
-# encoding offered where every byte has a meaning in it, and with cells to judge it by.
+# An encoding is given, marked or proven, and otherwise asked for. In this order: the one that a
+# person gave; a byte order mark; UTF-16 where every second byte of the start is NUL; UTF-8 where
+# the whole file is valid UTF-8, which text in another encoding hardly ever is. What remains is an
+# old one-byte encoding, and any of them would do without an error: many letters would be wrong and
+# nobody would know. So the file is refused, with Windows' western encoding offered where every byte
+# has a meaning in it, and with cells to judge it by.
 
 
-ENCODINGS: tuple[str, ...] = (
-    *("utf-8", "utf-16", "utf-16-le", "utf-16-be", "utf-32"),
-    *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258"),
-    *("iso8859-1", "iso8859-2", "iso8859-5", "iso8859-7", "iso8859-9", "iso8859-15"),
-    *("cp437", "cp850", "cp852", "cp866", "cp874", "koi8-r", "koi8-u", "mac-roman"),
-    *("cp932", "shift_jis", "euc_jp", "cp949", "euc_kr", "gb18030", "big5", "cp950"),
-)
-"""The encodings that may be said; all names that Python knows them by are understood."""
+_ENCODINGS = """
+    utf-8 utf-16 utf-16-le utf-16-be utf-32
+    cp1252 cp1250 cp1251 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258
+    iso8859-1 iso8859-2 iso8859-5 iso8859-7 iso8859-9 iso8859-15
+    cp437 cp850 cp852 cp866 cp874 koi8-r koi8-u mac-roman
+    cp932 shift_jis euc_jp cp949 euc_kr gb18030 big5 cp950
+"""
+ENCODINGS = tuple(_ENCODINGS.split())
+"""The encodings that may be given; all names that Python knows them by are understood."""
 
 LINE_CHARACTERS_MAX = 16 * 1024 * 1024
 """A line that is longer is not read: its length alone would fill the memory."""
-
-OFFERED = "cp1252"
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -65,19 +63,18 @@ _SAMPLES_TRIED_MAX = 1_000
 _SAMPLE_CHARACTERS_MAX = 40
 _CELL_REACH = 1_000
 _LETTER = re.compile(r"[^\W\x00-\x7f]")
-_EDGES = ',;\t|"\r\n'
-_UP_TO_EDGE = re.compile(f"[^{_EDGES}]*")
+_UP_TO_EDGE = re.compile(r'[^,;\t|"\r\n]*')
 # Five bytes mean nothing in it, and NUL is in no text of one byte a letter.
 _NOT_IN_CP1252 = b"\x81\x8d\x8f\x90\x9d\0"
 _NULS_CERTAIN, _NULS_LIKELY, _NULS_MIN = 0.4, 0.02, 16
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
+class TextEncoding:
     """A text file's encoding, proven to fit its every byte.
 
     `codec` is what Python decodes with, `name` what people call it. `is_guessed` says that it was
-    neither said nor marked nor proven: UTF-16 known by its NUL bytes. `samples` are cells with
+    neither given nor marked nor proven: UTF-16 known by its NUL bytes. `samples` are cells with
     letters beyond ASCII.
     """
 
@@ -87,10 +84,10 @@ class Encoded:
     samples: tuple[str, ...]
 
 
-def recognise(source: SourceFile, said: str | None) -> Encoded:
-    """The encoding of the file, whose every byte has been decoded once.
+def recognise(source: SourceFile, given: str | None) -> TextEncoding:
+    """The encoding of the file, whose every byte has been decoded once; `given` by a person.
 
-    Raises `EncodingUnknown`, `UnknownName` for an encoding that may not be said,
+    Raises `EncodingUnknown`, `UnknownName` for an encoding that may not be given,
     `DamagedSpreadsheet` for a line without end.
     """
     with source.open() as file:
@@ -99,36 +96,33 @@ def recognise(source: SourceFile, said: str | None) -> Encoded:
     patterned = _utf_16_by_nuls(head, _NULS_CERTAIN)
     # Letters of other scripts have no NUL, but blanks and line ends have.
     perhaps = _utf_16_by_nuls(head, _NULS_LIKELY) if head.count(0) >= _NULS_MIN else None
-    if said is marked is patterned is None and perhaps is not None:
+    if given is marked is patterned is None and perhaps is not None:
         raise _offer(source, perhaps, "every NUL byte is where UTF-16 has them")
-    codec = _said(source, said, marked) if said is not None else marked or patterned or "utf-8"
-    walk = _Walk(source, codec)
+    codec = marked or patterned or "utf-8" if given is None else _codec_given(source, given, marked)
+    decoding = _Decoding(source, codec)
     try:
-        walk.to_the_end()
+        decoding.run()
     except UnicodeDecodeError as error:
-        raise _misfit(source, codec, said or marked, walk.place_of(error)) from error
-    is_guessed = said is None and marked is None and patterned is not None
-    name = codec.removesuffix("-sig")
-    return Encoded(codec, name, is_guessed, tuple(walk.samples))
+        raise _misfit(source, codec, given or marked, decoding.place_of(error)) from error
+    is_guessed = given is None and marked is None and patterned is not None
+    return TextEncoding(codec, codec.removesuffix("-sig"), is_guessed, tuple(decoding.samples))
 
 
-def _said(source: SourceFile, said: str, marked: str | None) -> str:
-    """The codec of the name that was said. Raises where it is unknown or the file denies it."""
+def _codec_given(source: SourceFile, given: str, marked: str | None) -> str:
+    """The codec that a person named. Raises where it is unknown or the file's mark denies it."""
     known = {codecs.lookup(each).name: each for each in ENCODINGS}
     try:
-        name = codecs.lookup(said).name
+        name = codecs.lookup(given).name.removesuffix("-sig")
     except (LookupError, ValueError):
         name = ""
-    if name == "utf-8-sig":
-        name = "utf-8"
     if name not in known:
-        raise UnknownName("encoding", said, ENCODINGS)
+        raise UnknownName("encoding", given, ENCODINGS)
     if marked is None:
         return known[name]
     if not known[name].startswith(marked.removesuffix("-sig")):
         raise EncodingUnknown(
             source.path,
-            f"it begins with the mark of {marked.removesuffix('-sig')}, and {said!r} was said",
+            f"it begins with the mark of {marked.removesuffix('-sig')}, and {given!r} was said",
         )
     return marked
 
@@ -148,16 +142,16 @@ def _utf_16_by_nuls(head: bytes, share: float) -> str | None:
 
 def _offer(source: SourceFile, offered: str, reason: str) -> EncodingUnknown:
     """The error that offers an encoding, with samples; without where it does not fit after all."""
-    walk = _Walk(source, offered)
+    decoding = _Decoding(source, offered)
     try:
-        walk.to_the_end()
+        decoding.run()
     except UnicodeDecodeError:
         return EncodingUnknown(source.path, f"{reason}, and the file's encoding is not certain")
     return EncodingUnknown(
         source.path,
         f"{reason}; {offered} would fit",
         offered=offered,
-        samples=tuple(walk.samples),
+        samples=tuple(decoding.samples),
     )
 
 
@@ -167,49 +161,52 @@ def _misfit(
     """The error for bytes that are not text of the encoding; offers another where that is sound."""
     line, column, byte = place
     where = f"byte 0x{byte:02X} in line {line}, character {column}"
-    if known is not None or codec not in ("utf-8", "utf-8-sig"):
+    if known is not None or codec != "utf-8":
         name = codec.removesuffix("-sig")
         return EncodingUnknown(source.path, f"{where}, is not {name}, which the file should be in")
     with source.open() as file:
-        for chunk in iter(lambda: file.read(_CHUNK_BYTES), b""):
+        while chunk := file.read(_CHUNK_BYTES):
             if chunk.translate(None, _NOT_IN_CP1252) != chunk:
                 return EncodingUnknown(
                     source.path, f"{where}, is not UTF-8, and the file's encoding is not certain"
                 )
-    return _offer(source, OFFERED, f"{where}, is not UTF-8")
+    return _offer(source, "cp1252", f"{where}, is not UTF-8")
 
 
-class _Walk:
-    """One decoding of a whole file, chunk by chunk: samples, and where it was last."""
+class _Decoding:
+    """One decoding of a whole file, chunk by chunk: samples of cells, and the place reached."""
 
     def __init__(self, source: SourceFile, codec: str) -> None:
-        self.source = source
         self.samples: list[str] = []
+        self._source, self._codec = source, codec
+        self._line = self._column = 1
         self._tried = 0
-        self._decoder = codecs.getincrementaldecoder(codec)(errors="strict")
-        self._codec = codec
-        self._line, self._column, self._ends_in_cr = 1, 1, False
+        self._newlines = io.IncrementalNewlineDecoder(None, translate=True)
 
-    def to_the_end(self) -> None:
+    def run(self) -> None:
         """Raises `UnicodeDecodeError` at the first byte that does not fit."""
-        with self.source.open() as file:
-            for chunk, is_last in _chunks(file):
-                self._pass_over(self._decoder.decode(chunk, is_last))
+        decoder = codecs.getincrementaldecoder(self._codec)()
+        with self._source.open() as file:
+            while chunk := file.read(_CHUNK_BYTES):
+                self._pass_over(decoder.decode(chunk))
+            self._pass_over(decoder.decode(b"", True), is_last=True)
 
-    def _pass_over(self, text: str) -> None:
+    def place_of(self, error: UnicodeDecodeError) -> tuple[int, int, int]:
+        """The line, the character in it and the value of the byte that `error` stopped at."""
+        good = codecs.getincrementaldecoder(self._codec)(errors="ignore")
+        self._pass_over(good.decode(error.object[: error.start]), is_last=True)
+        return self._line, self._column, error.object[error.start]
+
+    def _pass_over(self, text: str, *, is_last: bool = False) -> None:
         if not text.isascii():
             self._collect(text)
-        breaks = text.count("\n") + text.count("\r") - text.count("\r\n")
-        if self._ends_in_cr and text.startswith("\n"):
-            breaks -= 1
+        text = self._newlines.decode(text, is_last)
+        breaks = text.count("\n")
         self._line += breaks
-        last = max(text.rfind("\n"), text.rfind("\r"))
-        self._column = len(text) - last if last >= 0 else self._column + len(text)
-        if text:
-            self._ends_in_cr = text.endswith("\r")
+        self._column = len(text) - text.rfind("\n") if breaks else self._column + len(text)
         if self._column > LINE_CHARACTERS_MAX:
             raise DamagedSpreadsheet(
-                f"{self.source.path}: line {self._line} is longer than"
+                f"{self._source.path}: line {self._line} is longer than"
                 f" {LINE_CHARACTERS_MAX:,} characters"
             )
 
@@ -222,67 +219,22 @@ class _Walk:
                 return
             self._tried += 1
             place = letter.start()
-            begin = 1 + max(text.rfind(edge, max(0, place - _CELL_REACH), place) for edge in _EDGES)
+            begin = max(0, place - _CELL_REACH)
+            before = _UP_TO_EDGE.match(text[begin:place][::-1])
             within = _UP_TO_EDGE.match(text, place)
-            at = within.end() if within else place + 1
-            cell = text[max(begin, place - _CELL_REACH) : at].strip()[:_SAMPLE_CHARACTERS_MAX]
+            assert before is not None
+            assert within is not None
+            at = within.end()
+            cell = text[place - before.end() : at].strip()[:_SAMPLE_CHARACTERS_MAX]
             if cell not in self.samples:
                 self.samples.append(cell)
 
-    def place_of(self, error: UnicodeDecodeError) -> tuple[int, int, int]:
-        """The line, the character in it and the value of the byte that `error` stopped at."""
-        # The decoder's own error speaks of what it had left over and the chunk together.
-        good = codecs.getincrementaldecoder(self._codec)(errors="ignore")
-        self._pass_over(good.decode(error.object[: error.start]))
-        return self._line, self._column, error.object[error.start]
 
-
-def _chunks(file: BinaryIO) -> Iterator[tuple[bytes, bool]]:
-    """The file's chunks, each with whether it is the last."""
-    ahead = file.read(_CHUNK_BYTES)
-    while ahead:
-        chunk, ahead = ahead, file.read(_CHUNK_BYTES)
-        yield chunk, not ahead
-
-
-# -- Delimited -------------------------------------------------------------------------------------
-#
-
-
-DELIMITERS: Mapping[str, str] = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
-"""Those that are tried and may be said, by name."""
-
-_NAMES = {character: name for name, character in DELIMITERS.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """How a file's rows look under one delimiter.
-
-    `first_row` has the cells of the first row, `rows` counts the others that are not blank, and
-    `fitting` those of them that are as wide as the first,
-    give or take empty cells at its end. `is_ended` says that every row has
-    one delimiter more than the first, at its end. `first_misfit` tells one row that does not fit:
-    its number, its line and its width. `filled` counts the columns up to the last in which a
-    row no wider than the first has a cell that is not empty.
-    """
-
-    delimiter: str
-    first_row: tuple[str, ...]
-    rows: int
-    fitting: int
-    is_ended: bool
-    first_misfit: tuple[int, int, int] | None
-    filled: int
-
-    @property
-    def full_width(self) -> int:
-        """How many cells a row has that fits, an empty one behind the last delimiter included."""
-        return len(self.first_row) + (1 if self.is_ended else 0)
+# -- Rows ------------------------------------------------------------------------------------------
 
 
 def records(
-    source: SourceFile, encoded: Encoded, delimiter: str
+    source: SourceFile, encoded: TextEncoding, delimiter: str
 ) -> Generator[tuple[int, list[str]], None, None]:
     """Each row's first line and its cells, the headings' row included; a blank line has none.
 
@@ -300,46 +252,82 @@ def records(
                 yield line + 1, cells
                 line = reader.line_num
         except csv.Error as error:
-            raise _damaged(source, line + 1, error) from error
+            raise _damaged(source, line + 1, str(error)) from error
         except UnicodeDecodeError as error:
             raise source.changed() from error
     source.check()
 
 
-def _damaged(source: SourceFile, line: int, error: csv.Error) -> DamagedSpreadsheet:
-    said = str(error)
-    if "unexpected end" in said or "field larger" in said:
+def _damaged(source: SourceFile, line: int, error: str) -> DamagedSpreadsheet:
+    what = f"the cells cannot be told apart: {error}"
+    if "unexpected end" in error or "field larger" in error:
         what = 'a quote (") opens a cell that is not closed'
-    elif "expected after" in said:
+    elif "expected after" in error:
         what = 'a quote (") inside a cell is neither doubled nor the last character'
-    else:
-        what = f"the cells cannot be told apart: {said}"
     return DamagedSpreadsheet(f"{source.path}: line {line}: {what}")
 
 
-def settle(source: SourceFile, encoded: Encoded, said: str | None) -> Fit:
-    """The delimiter of the file, and how its rows look under it.
+# -- Delimiters ------------------------------------------------------------------------------------
+
+
+DELIMITERS: Mapping[str, str] = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
+"""Those that are tried and may be given, by name."""
+
+_NAMES = {character: name for name, character in DELIMITERS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class DelimiterFit:
+    """How a file's rows look under one delimiter.
+
+    `first_row` has the cells of the first row, `rows` counts the others that are not blank, and
+    `fitting` those of them that are as wide as the first, give or take empty cells at its end.
+    `is_ended` says that every row has one delimiter more than the first, at its end.
+    `first_misfit` is one row that does not fit: its number, its line and its width. `filled` counts
+    the columns up to the last in which a row no wider than the first has a cell that is not empty.
+    """
+
+    delimiter: str
+    first_row: tuple[str, ...]
+    rows: int
+    fitting: int
+    is_ended: bool
+    first_misfit: tuple[int, int, int] | None
+    filled: int
+
+    @property
+    def full_width(self) -> int:
+        """How many cells a row has that fits, an empty one behind the last delimiter included."""
+        return len(self.first_row) + self.is_ended
+
+    def __str__(self) -> str:
+        name, width = _NAMES[self.delimiter], len(self.first_row)
+        text = f"{name} gives {width} columns and fits {self.fitting} of {self.rows} rows"
+        if self.first_misfit is None:
+            return text
+        row, line, cells = self.first_misfit
+        return f"{text} (row {row}, line {line}, has {cells})"
+
+
+def settle(source: SourceFile, encoded: TextEncoding, given: str | None) -> DelimiterFit:
+    """The delimiter of the file, and how its rows look under it; `given` by a person.
 
     Raises `DelimiterUnknown` where none fits or more than one, `UnknownName` for one that may
-    not be said, `NoRows`, and as `records` does.
+    not be given, `NoRows`, and as `records` does.
     """
-    if said is not None:
-        fit = _fit(source, encoded, _character(said))
-    else:
+    if given is None:
         fit = _only_one(source, _candidates(source, encoded))
+    else:
+        character = DELIMITERS.get(given.lower(), given)
+        if character not in _NAMES:
+            raise UnknownName("delimiter", given, DELIMITERS)
+        fit = _fit(source, encoded, character)
     if not fit.rows and any(fit.first_row):
         raise NoRows(f"{source.path} has headings and no row below them")
     return fit
 
 
-def _character(said: str) -> str:
-    character = DELIMITERS.get(said.lower(), said)
-    if character not in _NAMES:
-        raise UnknownName("delimiter", said, DELIMITERS)
-    return character
-
-
-def _candidates(source: SourceFile, encoded: Encoded) -> list[Fit]:
+def _candidates(source: SourceFile, encoded: TextEncoding) -> list[DelimiterFit]:
     """The fits of those delimiters that part the headings, or of one that parts no row at all."""
     headings = {each: _first_row(source, encoded, each) for each in _NAMES}
     for each, cells in headings.items():
@@ -347,7 +335,7 @@ def _candidates(source: SourceFile, encoded: Encoded) -> list[Fit]:
             # Nothing else gives the headings of our reports, however wrong the rows still are.
             return [_fit(source, encoded, each)]
     parting = [each for each, cells in headings.items() if len(cells) > 1]
-    fits: list[Fit] = []
+    fits: list[DelimiterFit] = []
     damage = None
     for each in parting or _NAMES:
         try:
@@ -365,67 +353,52 @@ def _candidates(source: SourceFile, encoded: Encoded) -> list[Fit]:
     return fits
 
 
-def _first_row(source: SourceFile, encoded: Encoded, delimiter: str) -> list[str]:
+def _first_row(source: SourceFile, encoded: TextEncoding, delimiter: str) -> list[str]:
     """The headings' row; nothing where quotes in it do not fall into place."""
-    reading = records(source, encoded, delimiter)
-    try:
-        return next(reading, (1, []))[1]
-    except DamagedSpreadsheet:
-        return []
-    finally:
-        reading.close()
+    with closing(records(source, encoded, delimiter)) as reading:
+        try:
+            return next(reading, (1, []))[1]
+        except DamagedSpreadsheet:
+            return []
 
 
-def _only_one(source: SourceFile, fits: list[Fit]) -> Fit:
+def _only_one(source: SourceFile, fits: list[DelimiterFit]) -> DelimiterFit:
     """The fit that is without a misfit, else the only one for most rows."""
-    if not any(fits[0].first_row):
-        return fits[0]  # What is wrong here is the headings.
-    if len(fits) == 1 and is_of_report(fits[0].first_row):
-        return fits[0]
+    first = fits[0]
+    # Of blank headings, it is they that are wrong; a report is known by its own.
+    if not any(first.first_row) or is_of_report(first.first_row):
+        return first
     whole = [fit for fit in fits if fit.fitting == fit.rows]
     if len(whole) > 1 and source.path.suffix.lower() == ".tsv":
         whole = [fit for fit in whole if fit.delimiter == "\t"] or whole
     chosen = whole or [fit for fit in fits if fit.fitting * 2 > fit.rows]
     if len(chosen) == 1:
         return chosen[0]
-    counts = "; ".join(_told(fit) for fit in fits)
     what = "more than one delimiter fits" if chosen else "no delimiter fits"
+    counts = "; ".join(map(str, fits))
     raise DelimiterUnknown(f"{source.path}: {what} the rows: {counts}")
 
 
-def _told(fit: Fit) -> str:
-    name, width = _NAMES[fit.delimiter], len(fit.first_row)
-    told = f"{name} gives {width} columns and fits {fit.fitting} of {fit.rows} rows"
-    if fit.first_misfit is None:
-        return told
-    row, line, cells = fit.first_misfit
-    return f"{told} (row {row}, line {line}, has {cells})"
-
-
-def _fit(source: SourceFile, encoded: Encoded, delimiter: str) -> Fit:
+def _fit(source: SourceFile, encoded: TextEncoding, delimiter: str) -> DelimiterFit:
     """Read the whole file once with this delimiter, and count."""
-    first: list[str] = []
-    headed = rows = fitting = ended = filled = 0
+    reading = records(source, encoded, delimiter)
+    _, first = next(reading, (1, []))
+    headed, rows, fitting, ended, filled = _last_filled(first), 0, 0, 0, 0
     misfit = None
-    for number, (line, cells) in enumerate(records(source, encoded, delimiter), 1):
-        if number == 1:
-            first, headed = cells, _last_filled(cells)
-            continue
+    for number, (line, cells) in enumerate(reading, 2):
         if not any(map(str.strip, cells)):
             continue
         rows += 1
         width = len(cells)
-        fits = headed <= width <= len(first)
-        if fits:
+        if headed <= width <= len(first):
             fitting += 1
-        elif width == len(first) + 1 and not cells[-1]:
-            ended += 1
-        if not fits and misfit is None:
-            misfit = (number, line, width)
+        else:
+            ended += width == len(first) + 1 and not cells[-1]
+            misfit = misfit or (number, line, width)
         if filled < width <= len(first):
             filled = max(filled, _last_filled(cells))
     is_ended = bool(rows) and ended == rows
-    return Fit(
+    return DelimiterFit(
         delimiter=delimiter,
         first_row=tuple(first),
         rows=rows,
@@ -442,8 +415,3 @@ def _last_filled(cells: list[str]) -> int:
     while width and not cells[width - 1]:
         width -= 1
     return width
-
-
-def name_of(delimiter: str) -> str:
-    """The delimiter's name, as options and messages have it."""
-    return _NAMES[delimiter]

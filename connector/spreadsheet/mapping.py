@@ -1,27 +1,30 @@
-"""Which column of a file fills which field: by name, by a known other name, or as a person said.
+"""Mapping of columns: which column of a file fills which field, by name or as a person decided.
 
 Nothing is guessed. A heading that only looks like a field is suggested with its reason, and what
-no field takes is told and left out.
+no field takes is reported and left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from typing import Any, Literal
 
 from connector.catalog.field import AtLeastOneOf
 from connector.errors import Misused, UnknownName
 from connector.spreadsheet.cells import AS_WRITTEN, CellOptions, reader
-from connector.spreadsheet.columns import ALIKE_MIN, HINTS, likeness, plain, words
+from connector.spreadsheet.columns import HINTS, plain, words
 from connector.spreadsheet.mapping_file import SavedMap
-from connector.spreadsheet.row import Unreadable
+from connector.spreadsheet.problems import Unreadable
 from connector.spreadsheet.target_columns import PushTarget, TargetColumn
 
 How = Literal["name", "alias", "given"]
-"""How a column found its field: by the field's name, by a known other name, or as was said."""
+"""How a column found its field: by the field's name, by a known other name, or as was decided."""
 
 _SUGGESTIONS_MAX = 3
+_ALIKE_MIN = 0.8
+"""From which likeness on, of 1, a heading is taken for a misspelling worth suggesting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +49,10 @@ class UnmappedColumn:
 
 @dataclass(frozen=True, slots=True)
 class ColumnMap:
-    """What each column of a file is for.
+    """Each column of a file with what it is for.
 
-    `constants` are fields that every row has, as (column, text, JSON value). `missing` names what a
-    create needs and neither a column nor a constant gives: fields, or `one of` several.
+    `constants` are fields that every row has, as (target column, text, JSON value). `missing` names
+    what a create needs and neither a column nor a constant gives: fields, or `one of` several.
     """
 
     resource: str
@@ -57,7 +60,13 @@ class ColumnMap:
     constants: tuple[tuple[TargetColumn, str, Any], ...] = ()
     unmapped: tuple[UnmappedColumn, ...] = ()
     ignored: tuple[str, ...] = ()
-    missing: tuple[str, ...] = field(default=())
+    missing: tuple[str, ...] = ()
+
+    @property
+    def targets(self) -> Mapping[str, TargetColumn]:
+        """The target columns that a column or a constant fills, by key."""
+        filled = {each.target.key: each.target for each in self.columns}
+        return {**filled, **{column.key: column for column, _, _ in self.constants}}
 
     def column_of(self, key: str) -> str | None:
         """The heading of the column that fills the field; None where a constant or nothing does."""
@@ -71,17 +80,18 @@ def map_headings(
     saved: SavedMap | None = None,
     ignored: Sequence[str] = (),
 ) -> ColumnMap:
-    """What each column is for.
+    """Map each column.
 
-    `saved` says what a person has decided, and goes first. Raises `Misused` for two columns that
+    `saved` is what a person has decided, and goes first. Raises `Misused` for two columns that
     fill one field, for a decision on a column that is not there, and for one that makes no sense;
     `UnknownName` for a field that the mode does not take.
     """
-    saved = saved or SavedMap(target.resource.name)
-    if saved.resource != target.resource.name:
+    resource = target.resource.name
+    saved = saved or SavedMap(resource)
+    if saved.resource != resource:
         raise Misused(
-            f"the mapping is for {saved.resource}, and {target.resource.name} are pushed",
-            action=f"Give a mapping for {target.resource.name}.",
+            f"the mapping is for {saved.resource}, and {resource} are pushed",
+            action=f"Give a mapping for {resource}.",
         )
     by_plain = {plain(each): each for each in headings}
     decided = _decided(saved, headings, by_plain)
@@ -97,26 +107,25 @@ def map_headings(
         how: How
         if given is not None:
             column, how = _column_named(target, given, heading), "given"
+        elif column := names.get(plain(heading)):
+            how = "name"
         else:
-            column, how = names.get(plain(heading)), "name"
-            if column is None:
-                column, how = aliases.get(plain(heading)), "alias"
+            column, how = aliases.get(plain(heading)), "alias"
         if column is None:
             unmapped.append(_unmapped(heading, target))
         else:
-            columns.append(
-                MappedColumn(heading, index, column, how, _checked(options, column, target))
-            )
+            _check_options(options, column, target)
+            columns.append(MappedColumn(heading, index, column, how, options))
     _refuse_twins(columns)
     constants = _constants(saved, columns, target)
-    return ColumnMap(
-        target.resource.name,
+    found = ColumnMap(
+        resource,
         tuple(columns),
         constants,
         tuple(unmapped),
         tuple(each for each in headings if each in skipped),
-        _missing(target, columns, constants),
     )
+    return replace(found, missing=_missing(target, found.targets.keys()))
 
 
 def saved_from(columns: ColumnMap) -> SavedMap:
@@ -129,25 +138,22 @@ def saved_from(columns: ColumnMap) -> SavedMap:
     )
 
 
-def _decided(
-    saved: SavedMap, headings: Sequence[str], by_plain: Mapping[str, str]
-) -> dict[str, tuple[str, CellOptions]]:
-    decided: dict[str, tuple[str, CellOptions]] = {}
-    for name, (column, options) in saved.columns.items():
-        heading = name if name in headings else by_plain.get(plain(name))
-        if heading is None:
-            raise UnknownName("column of the file, as the mapping says", name, headings)
-        if heading in decided:
-            raise Misused(
-                f"the mapping says twice what the column {heading!r} is for",
-                action="Take one of them out.",
-            )
-        decided[heading] = column, options
-    return decided
+def _missing(target: PushTarget, filled: Set[str]) -> tuple[str, ...]:
+    if target.mode not in ("create", "upsert"):
+        return ()
+    needed = (each.key for each in target.columns if each.create.required)
+    missing = dict.fromkeys(key for key in needed if key not in filled)
+    for rule in target.resource.rules:
+        if isinstance(rule, AtLeastOneOf) and filled.isdisjoint(rule.fields):
+            missing[f"one of {' or '.join(rule.fields)}"] = None
+    return tuple(missing)
+
+
+# -- Names -----------------------------------------------------------------------------------------
 
 
 def _names(target: PushTarget) -> dict[str, TargetColumn]:
-    """The columns by the plain form of their own names, then of the names that people gave them."""
+    """The target columns by the plain form of their own names, then of names that people gave."""
     own = {plain(each.name): each for each in target.columns}
     labels: dict[str, TargetColumn | None] = {}
     for column in target.columns:
@@ -167,34 +173,54 @@ def _aliases(target: PushTarget) -> dict[str, TargetColumn]:
 
 def _column_named(target: PushTarget, name: str, heading: str) -> TargetColumn:
     for column in target.columns:
-        if name in (column.name, column.key) and (column.name == name or column.is_content):
+        if column.name == name or (column.is_content and column.key == name):
             return column
     allowed = [each.name for each in target.columns]
     raise UnknownName(f"field of {target.resource.name} for the column {heading!r}", name, allowed)
 
 
-def _checked(options: CellOptions, column: TargetColumn, target: PushTarget) -> CellOptions:
+# -- Decisions -------------------------------------------------------------------------------------
+
+
+def _decided(
+    saved: SavedMap, headings: Sequence[str], by_plain: Mapping[str, str]
+) -> dict[str, tuple[str, CellOptions]]:
+    decided: dict[str, tuple[str, CellOptions]] = {}
+    for name, decision in saved.columns.items():
+        heading = name if name in headings else by_plain.get(plain(name))
+        if heading is None:
+            raise UnknownName("column of the file, as the mapping says", name, headings)
+        if heading in decided:
+            raise Misused(
+                f"the mapping says twice what the column {heading!r} is for",
+                action="Take one of them out.",
+            )
+        decided[heading] = decision
+    return decided
+
+
+def _check_options(options: CellOptions, column: TargetColumn, target: PushTarget) -> None:
     if options.policy == "fill" and column.field.write_only:
         raise Misused(
             f"the policy of {column.name} is 'fill', and answers never show whether that field is"
             " empty",
             action="Say 'overwrite' or 'never'.",
         )
-    for cell, value in options.values.items():
-        _try(value, column, target, f"the value {cell!r} of {column.name} is mapped to {value!r}")
-    return options
+    for cell, text in options.values.items():
+        _value(text, column, target, f"the value {cell!r} of {column.name} is mapped to {text!r}")
 
 
-def _try(value: str, column: TargetColumn, target: PushTarget, what: str) -> Any:
+def _value(text: str, column: TargetColumn, target: PushTarget, what: str) -> Any:
     """The JSON value of a text in a mapping. Raises `Misused`."""
-    if not value.strip():
+    if not text.strip():
         return None
     try:
-        return reader(column, target.mode).read(value)
+        return reader(column, target.mode).read(text)
     except Unreadable as error:
-        allowed = f" Allowed: {error.allowed}." if error.allowed else ""
+        problem = error.problem()
+        allowed = f" Allowed: {problem.allowed}." if problem.allowed else ""
         raise Misused(
-            f"{what}, and that is refused: {error.message}", action=f"Correct it.{allowed}"
+            f"{what}, and that is refused: {problem.message}", action=f"Correct it.{allowed}"
         ) from error
 
 
@@ -223,25 +249,12 @@ def _constants(
                 action="Ignore the column, or take the constant out.",
             )
         filled[column.key] = f"the constant {name}"
-        value = _try(text, column, target, f"the constant {name} is {text!r}")
+        value = _value(text, column, target, f"the constant {name} is {text!r}")
         constants.append((column, text, value))
     return tuple(constants)
 
 
-def _missing(
-    target: PushTarget,
-    columns: Sequence[MappedColumn],
-    constants: Sequence[tuple[TargetColumn, str, Any]],
-) -> tuple[str, ...]:
-    if target.mode not in ("create", "upsert"):
-        return ()
-    there = {each.target.key for each in columns} | {column.key for column, _, _ in constants}
-    needed = (each.key for each in target.columns if each.create.required)
-    missing = dict.fromkeys(key for key in needed if key not in there)
-    for rule in target.resource.rules:
-        if isinstance(rule, AtLeastOneOf) and there.isdisjoint(rule.fields):
-            missing[f"one of {' or '.join(rule.fields)}"] = None
-    return tuple(missing)
+# -- Columns that fill nothing ---------------------------------------------------------------------
 
 
 def _unmapped(heading: str, target: PushTarget) -> UnmappedColumn:
@@ -249,29 +262,25 @@ def _unmapped(heading: str, target: PushTarget) -> UnmappedColumn:
     name = fields.get(plain(heading))
     if name is not None:
         return UnmappedColumn(heading, f"--mode {target.mode} does not take the field {name}")
-    return UnmappedColumn(
-        heading, "no field is called so", tuple(_suggestions(heading, target))[:_SUGGESTIONS_MAX]
-    )
+    suggestions: dict[str, str] = {}
+    for column, reason in _suggestions(heading, target):
+        suggestions.setdefault(column, reason)
+    likeliest = tuple(suggestions.items())[:_SUGGESTIONS_MAX]
+    return UnmappedColumn(heading, "no field is called so", likeliest)
 
 
 def _suggestions(heading: str, target: PushTarget) -> Iterator[tuple[str, str]]:
     """Columns that the heading may stand for, the likeliest first, each with its reason."""
-    wanted, told = plain(heading), set()
-    there = {each.name for each in target.columns}
+    wanted = plain(heading)
     hinted, reason = HINTS.get(wanted, ((), ""))
-    for name in hinted:
-        if name in there:
-            told.add(name)
-            yield name, reason
+    there = {each.name for each in target.columns}
+    yield from ((name, reason) for name in hinted if name in there)
     scored = []
     for column in target.columns:
         for name in (column.name, *column.labels, *column.aliases):
-            score = likeness(wanted, plain(name))
-            if score >= ALIKE_MIN:
-                scored.append((-score, column.name, f"it is spelt almost like {name!r}"))
+            likeness = SequenceMatcher(None, wanted, plain(name), autojunk=False).ratio()
+            if likeness >= _ALIKE_MIN:
+                scored.append((-likeness, column.name, f"it is spelt almost like {name!r}"))
             elif set(words(name)) < set(words(heading)) and len(plain(name)) > 2:
                 scored.append((-0.5, column.name, f"it has the words of {name!r} and more"))
-    for _, name, reason in sorted(scored):
-        if name not in told:
-            told.add(name)
-            yield name, reason
+    yield from ((name, reason) for _, name, reason in sorted(scored))

@@ -1,42 +1,54 @@
-"""Which record a row is about: found by its id or by fields, a batch of rows at a time."""
+"""Records of rows: found by id or by fields, referred to, and compared, a batch of rows at a time.
+
+Nothing found and several found are problems; which of several is meant is never chosen.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from connector.catalog import CATALOG
+from connector.engine.lookup import is_same
+from connector.spreadsheet.cells import ColumnPolicy
 from connector.spreadsheet.mapping import ColumnMap
-from connector.spreadsheet.row import Problem, shown
+from connector.spreadsheet.problems import Problem, problem_of
 from connector.spreadsheet.row_reader import RowDraft
-from connector.spreadsheet.target_columns import Lookups, PushTarget, Reference, folded
+from connector.spreadsheet.target_columns import (
+    CONTENT_PREFIX,
+    LandedState,
+    Lookups,
+    PushTarget,
+    Reference,
+    TargetColumn,
+    folded,
+)
+
+_IDS_SHOWN_MAX = 5
+
+
+def listed(ids: Sequence[str]) -> str:
+    """Ids in one line, the first few where they are many."""
+    more = len(ids) - _IDS_SHOWN_MAX
+    return ", ".join(ids[:_IDS_SHOWN_MAX]) + (f" and {more} more" if more > 0 else "")
+
 
 # -- References ------------------------------------------------------------------------------------
-# References: a company by its name, a candidate by their email, a job by its code.
-#
-# Each is looked up in the landing, a batch at a time. Nothing found and several found are problems;
-# which of several is meant is never chosen.
-
-
-IDS_SHOWN_MAX = 5
-"""As many ids of several as a problem lists."""
 
 
 class References:
-    """Puts ids in the place of what a file says about other records."""
+    """Puts ids in the place of other names for records: a company's name, a candidate's email."""
 
-    def __init__(self, target: PushTarget, columns: ColumnMap, lookups: Lookups) -> None:
+    def __init__(self, columns: ColumnMap, lookups: Lookups) -> None:
         self._lookups = lookups
-        headings: list[tuple[str | None, str, Reference]] = [
-            (each.heading, each.target.key, each.target.reference)
-            for each in columns.columns
-            if each.target.reference is not None
-        ]
-        headings += [
-            (None, column.key, column.reference)
-            for column, _, _ in columns.constants
+        filled = [(each.heading, each.target) for each in columns.columns]
+        constants = [(None, column) for column, _, _ in columns.constants]
+        self._references: list[tuple[str | None, str, Reference]] = [
+            (heading, column.key, column.reference)
+            for heading, column in (*filled, *constants)
             if column.reference is not None
         ]
-        self._references = headings
 
     def resolve(self, drafts: Sequence[RowDraft]) -> None:
         """Look up the references of a batch of rows."""
@@ -44,66 +56,54 @@ class References:
             pending = [draft for draft in drafts if draft.values.get(key) is not None]
             if not pending:
                 continue
-            holds = self._lookups.holds(reference.resource)
+            resource, by = reference.resource, reference.by
+            has_any = self._lookups.holds(resource)
             # An id of something that was never pulled cannot be checked here: the API does it.
-            if not holds and reference.by is None:
+            if not has_any and by is None:
                 continue
             # Ids are compared as they stand; what people write, without regard to letter case.
-            word = str if reference.by is None else folded
-            texts = list(dict.fromkeys(word(draft.values[key]) for draft in pending))
-            found = dict(zip(texts, self._ids(reference, texts, holds), strict=True))
+            word = str if by is None else folded
+            texts = dict.fromkeys(word(draft.values[key]) for draft in pending)
+            found: Mapping[str, tuple[str, ...]] = {}
+            if has_any:
+                wanted = [(text,) for text in texts]
+                ids = self._lookups.ids(resource, (by or "id",), wanted)
+                found = dict(zip(texts, ids, strict=True))
             for draft in pending:
                 text = draft.values[key]
-                ids = found[word(text)]
-                if len(ids) == 1:
-                    draft.values[key] = ids[0]
+                match = found.get(word(text), ())
+                if len(match) == 1:
+                    draft.values[key] = match[0]
                 else:
-                    draft.fail(key, _problem(heading, text, reference, ids, holds))
-
-    def _ids(
-        self, reference: Reference, texts: Sequence[str], holds: bool
-    ) -> Sequence[tuple[str, ...]]:
-        if not holds:
-            return [()] * len(texts)
-        by = reference.by or "id"
-        return self._lookups.ids(reference.resource, (by,), [(text,) for text in texts])
+                    draft.fail(key, _unresolved(heading, text, reference, match, has_any))
 
 
-def _problem(
-    heading: str | None, text: str, reference: Reference, ids: Sequence[str], holds: bool
+def _unresolved(
+    heading: str | None, text: str, reference: Reference, ids: Sequence[str], has_any: bool
 ) -> Problem:
-    singular = CATALOG[reference.resource].singular
-    by = reference.by or "id"
+    resource, by = reference.resource, reference.by or "id"
+    singular = CATALOG[resource].singular
     if ids:
-        return Problem(
+        return problem_of(
             "reference_ambiguous",
-            f"Several {reference.resource} have this {by}: {listed(ids)}.",
+            f"Several {resource} have this {by}: {listed(ids)}.",
             heading,
-            shown(text),
+            received=text,
             fix=f"Give the id of the one that is meant, in a column {singular}_id.",
         )
-    return Problem(
-        "reference_unknown",
-        f"No {singular} with this {by} is landed."
-        if holds
-        else f"No {reference.resource} have been pulled, so none can be looked up.",
-        heading,
-        shown(text),
-        allowed=f"the {by} of a {singular} that exists",
-        fix=f"Correct it, or push the {singular} first."
-        if holds
-        else f"Run 'connector pull {reference.resource}' and try again.",
+    if has_any:
+        message = f"No {singular} with this {by} is landed."
+        fix = f"Correct it, or push the {singular} first."
+    else:
+        message = f"No {resource} have been pulled, so none can be looked up."
+        fix = f"Run 'connector pull {resource}' and try again."
+    allowed = f"the {by} of a {singular} that exists"
+    return problem_of(
+        "reference_unknown", message, heading, received=text, allowed=allowed, fix=fix
     )
 
 
-def listed(ids: Sequence[str]) -> str:
-    """Ids in one line, the first few where they are many."""
-    more = len(ids) - IDS_SHOWN_MAX
-    return ", ".join(ids[:IDS_SHOWN_MAX]) + (f" and {more} more" if more > 0 else "")
-
-
-# -- Finding ---------------------------------------------------------------------------------------
-#
+# -- Rows' own records -----------------------------------------------------------------------------
 
 
 class Finder:
@@ -114,27 +114,27 @@ class Finder:
     def __init__(self, target: PushTarget, columns: ColumnMap, lookups: Lookups) -> None:
         self._target, self._columns, self._lookups = target, columns, lookups
         self._singular = target.resource.singular
-        there = {each.target.key for each in columns.columns}
-        there |= {column.key for column, _, _ in columns.constants}
-        self.by = target.match or _found_by_itself(target, there)
+        self.by = target.match or ("id",)
+        if not target.match and target.mode == "convert" and "id" not in columns.targets:
+            self.by = ("email",)
 
     def find(self, drafts: Sequence[RowDraft]) -> None:
         """Give each row its operation and, where it has one, its record with what is landed."""
-        if self._target.mode == "create":
+        mode = self._target.mode
+        if mode == "create":
             for draft in drafts:
                 draft.operation = "create"
             return
-        by_id = self.by == ("id",)
         keyed = [draft for draft in drafts if self._has_key(draft)]
-        if by_id:
+        if self.by == ("id",):
             for draft in keyed:
                 draft.record_id = draft.values.pop("id")
-        else:
+        elif keyed:
             self._match(keyed)
-        self._land(draft for draft in drafts if draft.record_id is not None)
+        self._land([draft for draft in drafts if draft.record_id is not None])
         for draft in drafts:
-            if self._target.mode != "upsert":
-                draft.operation = "convert" if self._target.mode == "convert" else "update"
+            if mode != "upsert":
+                draft.operation = mode
             elif draft.record_id is not None:
                 draft.operation = "update"
 
@@ -142,90 +142,137 @@ class Finder:
         """Whether the row has all that its record is found by; else that is a problem."""
         if draft.is_misshapen:
             return False
-        for key in self.by:
-            if draft.values.get(key) is None:
-                if key not in draft.failed:
-                    column = self._columns.column_of(key)
-                    draft.fail(
-                        key,
-                        Problem(
-                            "match_missing",
-                            f"The row's {self._singular} is found by {key}, which is blank.",
-                            column,
-                            fix="Fill the cell in.",
-                        ),
-                    )
-                return False
-        return True
+        blank = next((key for key in self.by if draft.values.get(key) is None), None)
+        if blank is not None and blank not in draft.failed:
+            message = f"The row's {self._singular} is found by {blank}, which is blank."
+            column = self._columns.column_of(blank)
+            draft.fail(blank, problem_of("match_missing", message, column))
+        return blank is None
 
     def _match(self, drafts: Sequence[RowDraft]) -> None:
         keys = [tuple(draft.values[key] for key in self.by) for draft in drafts]
-        resource, parent = self._target.resource.name, self._target.parent
-        found = self._lookups.ids(resource, self.by, keys, parent) if keys else ()
+        resource = self._target.resource.name
+        found = self._lookups.ids(resource, self.by, keys, self._target.parent)
         for draft, key, ids in zip(drafts, keys, found, strict=True):
             if len(ids) == 1:
                 draft.record_id = ids[0]
             elif ids:
-                named = ", ".join(self.by)
                 draft.add(
-                    Problem(
+                    problem_of(
                         "record_ambiguous",
-                        f"Several {resource} have this {named}: {listed(ids)}.",
+                        f"Several {resource} have this {', '.join(self.by)}: {listed(ids)}.",
                         self._columns.column_of(self.by[0]),
-                        shown(" · ".join(map(str, key))),
+                        received=" · ".join(map(str, key)),
                         fix="Give the id of the one that is meant, with --mode update.",
                     )
                 )
             elif self._target.mode == "upsert":
                 draft.operation = "create"
             else:
-                draft.add(self._unknown(draft, str(key[0]), self.by[0]))
+                draft.add(self._unknown(str(key[0]), self.by[0]))
 
-    def _land(self, drafts: Iterable[RowDraft]) -> None:
-        found = list(drafts)
-        if not found:
+    def _land(self, drafts: Sequence[RowDraft]) -> None:
+        if not drafts:
             return
-        ids = {draft.record_id for draft in found if draft.record_id}
+        ids = {draft.record_id for draft in drafts if draft.record_id}
         landed = self._lookups.landed(self._target.resource.name, ids)
-        for draft in found:
-            id = draft.record_id
-            assert id is not None
-            draft.landed = landed.get(id)
+        for draft in drafts:
+            assert draft.record_id is not None
+            draft.landed = landed.get(draft.record_id)
             if draft.landed is None:
-                draft.add(self._unknown(draft, id, "id"))
+                draft.add(self._unknown(draft.record_id, "id"))
             elif draft.landed.is_deleted:
-                draft.add(self._deleted(id))
+                perhaps = ", or converted" if self._target.mode == "convert" else ""
+                draft.add(
+                    problem_of(
+                        "record_deleted",
+                        f"The {self._singular} is known to be deleted{perhaps}.",
+                        self._columns.column_of(self.by[0]),
+                        received=draft.record_id,
+                    )
+                )
 
-    def _unknown(self, draft: RowDraft, text: str, key: str) -> Problem:
-        resource = self._target.resource.name
-        return Problem(
+    def _unknown(self, text: str, key: str) -> Problem:
+        return problem_of(
             "record_unknown",
             f"No {self._singular} with this {key} is landed.",
             self._columns.column_of(key),
-            shown(text),
+            received=text,
             allowed=f"the {key} of a {self._singular} that exists",
-            fix=f"Correct it, or run 'connector pull {resource}' if it is new.",
-        )
-
-    def _deleted(self, id: str) -> Problem:
-        key = self.by[0]
-        perhaps = ", or converted" if self._target.mode == "convert" else ""
-        return Problem(
-            "record_deleted",
-            f"The {self._singular} is known to be deleted{perhaps}.",
-            self._columns.column_of(key),
-            shown(id),
-            fix="Take the row out.",
+            fix=f"Correct it, or run 'connector pull {self._target.resource.name}' if it is new.",
         )
 
 
-def _found_by_itself(target: PushTarget, there: set[str]) -> tuple[str, ...]:
-    """What finds a row's record where nobody said: its id; a lead's email where it is converted."""
-    if target.mode == "convert" and "id" not in there:
-        return ("email",)
-    return ("id",)
+# -- Differences -----------------------------------------------------------------------------------
 
 
-def comparable(values: Iterable[object]) -> str:
-    """Values as one text that is the same for values that mean the same."""
-    return "\x1f".join([folded(each) for each in values])
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What an update would change: wanted and landed values by the keys of target columns.
+
+    A field that answers never show is wanted without a `base`. `unread` is the first key whose
+    landed value is not known, so that the difference cannot be told.
+    """
+
+    wanted: dict[str, Any] = field(default_factory=dict)
+    base: dict[str, Any] = field(default_factory=dict)
+    unread: str | None = None
+
+    def changes(self) -> dict[str, tuple[Any, Any]]:
+        """Old and new values by field."""
+        return {key: (self.base.get(key), value) for key, value in self.wanted.items()}
+
+
+class Comparison:
+    """Compares the rows of one file with the records that they are about."""
+
+    def __init__(self, columns: ColumnMap, found_by: tuple[str, ...]) -> None:
+        self._found_by = frozenset(found_by)
+        self._columns: dict[str, tuple[TargetColumn, ColumnPolicy]] = {
+            each.target.key: (each.target, each.options.policy) for each in columns.columns
+        }
+        for column, _, _ in columns.constants:
+            self._columns[column.key] = column, "overwrite"
+
+    def difference(self, values: Mapping[str, Any], landed: LandedState) -> Difference:
+        """Which of the row's values the record does not have already, by what is landed."""
+        wanted: dict[str, Any] = {}
+        base: dict[str, Any] = {}
+        unread = None
+        for key, value in values.items():
+            column, policy = self._columns[key]
+            # What found the record is in it already, but for letter case.
+            if key in self._found_by or policy == "never":
+                continue
+            if column.field.write_only:
+                wanted[key] = value
+                continue
+            now, is_known = _landed_value(column, landed)
+            if not is_known:
+                unread = unread or key
+            elif not _is_alike(column, now, value) and (policy == "overwrite" or _is_empty(now)):
+                wanted[key], base[key] = value, now
+        return Difference(wanted, base, unread)
+
+
+def _landed_value(column: TargetColumn, landed: LandedState) -> tuple[Any, bool]:
+    """What is landed under the column's key, and whether that is known."""
+    record = landed.record
+    if column.is_content:
+        content = record.get(CONTENT_PREFIX.removesuffix("."))
+        # An empty map is an empty array to some serialisers.
+        held = content if isinstance(content, Mapping) else {}
+        return held.get(column.key.removeprefix(CONTENT_PREFIX)), landed.is_whole
+    # A detail leaves out what has no value, if it leaves out anything.
+    return record.get(column.key), landed.is_whole or column.key in record
+
+
+def _is_alike(column: TargetColumn, now: Any, wanted: Any) -> bool:
+    """Whether two values mean the same, as the push will judge it; a list of nothing is empty."""
+    if now == wanted or (_is_empty(now) and _is_empty(wanted)):
+        return True
+    return is_same(column.field, wanted, now)
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or value in ("", [])

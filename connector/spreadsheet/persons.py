@@ -8,26 +8,36 @@ else those cells are scrubbed that name the person.
 from __future__ import annotations
 
 import csv
+import html
 import io
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import re
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from openpyxl import load_workbook
 
+from connector.catalog.value import MARK
 from connector.errors import DamagedSpreadsheet, naming
-from connector.spreadsheet import source_file as container
-from connector.spreadsheet import workbook_parts as parts
-from connector.spreadsheet.row import Problem
-from connector.spreadsheet.row_reader import RowDraft
-from connector.spreadsheet.source_file import find
-from connector.spreadsheet.table import Spreadsheet, open_table
-from connector.suppression.listed import Suppressed
+from connector.spreadsheet.source_file import INFLATED_BYTES_MAX, find, measure
+from connector.spreadsheet.table import WORKBOOK_SUFFIX, open_table
 from connector.system.atomic_files import replacing
 
 
-class PersonSearch(parts.Naming, Protocol):
+class Naming(Protocol):
+    """Somebody whom a text may name."""
+
+    @property
+    def needles(self) -> tuple[str, ...]:
+        """Lower-case texts that must be in no part, however it is written."""
+
+    def without(self, text: str) -> str:
+        """The text with `MARK` wherever it names them."""
+
+
+class PersonSearch(Naming, Protocol):
     """Somebody whom a table may be about."""
 
     def is_in_row(self, cells: Iterable[str]) -> bool:
@@ -35,6 +45,7 @@ class PersonSearch(parts.Naming, Protocol):
 
 
 _KEPT = frozenset(("_row", "_outcome", "_code", "_id"))
+"""Columns in which a report says what became of a row: an id alone tells of nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +60,9 @@ class InTable:
 
 def rows_about(path: Path, who: PersonSearch) -> InTable:
     """The person in the table. Raises a `SpreadsheetError` for a file that is no such table."""
-    if _kind(path) == "xlsx":
+    if path.suffix.lower() == WORKBOOK_SUFFIX:
         return _in_workbook(path, who, writes=False)
-    lines = list(_lines(path, _opened(path)))
-    kept = _kept(lines)
-    return InTable(sum(_left(line, kept, who) != line for line in lines))
+    return InTable(_in_text(path, who, writes=False))
 
 
 def empty_rows(path: Path, who: PersonSearch) -> int:
@@ -61,54 +70,40 @@ def empty_rows(path: Path, who: PersonSearch) -> int:
     file's own place, encoding and permissions; how many there were. Raises as `rows_about` does,
     and a `WarehouseError`.
     """
-    if _kind(path) == "xlsx":
+    if path.suffix.lower() == WORKBOOK_SUFFIX:
         return _in_workbook(path, who, writes=True).rows
-    table = _opened(path)
-    lines = list(_lines(path, table))
+    return _in_text(path, who, writes=True)
+
+
+def _in_text(path: Path, who: PersonSearch, *, writes: bool) -> int:
+    """Count the rows that name the person, and write what remains of them, if that `writes`."""
+    table = open_table(path)
+    assert table.encoding is not None, path
+    try:
+        content = path.read_bytes()
+        # The mark at the beginning stays, where there is one.
+        has_mark = table.encoding == "utf-8" and content.startswith(b"\xef\xbb\xbf")
+        encoding = "utf-8-sig" if has_mark else table.encoding
+        text = io.StringIO(content.decode(encoding), newline="")
+    except OSError as error:
+        raise naming(path, error) from error
+    lines = list(csv.reader(text, delimiter=table.delimiter or ","))
     kept = _kept(lines)
     left = [_left(line, kept, who) for line in lines]
     emptied = sum(one != other for one, other in zip(left, lines, strict=True))
-    if emptied:
-        encoding = _written_encoding(path, table)
-        text = io.StringIO(newline="")
-        csv.writer(text, delimiter=table.delimiter or ",", lineterminator="\r\n").writerows(left)
-        _put(path, lambda file: file.write(text.getvalue().encode(encoding)))
+    if writes and emptied:
+        made = io.StringIO(newline="")
+        csv.writer(made, delimiter=table.delimiter or ",", lineterminator="\r\n").writerows(left)
+        _put(path, made.getvalue().encode(encoding))
     return emptied
 
 
-def _kind(path: Path) -> str:
-    return path.suffix.lower().removeprefix(".")
-
-
-def _opened(path: Path) -> Spreadsheet:
-    return open_table(path)
-
-
-def _lines(path: Path, table: Spreadsheet) -> Iterator[list[str]]:
-    assert table.encoding is not None, path
-    try:
-        with path.open(encoding=_written_encoding(path, table), newline="") as file:
-            yield from csv.reader(file, delimiter=table.delimiter or ",")
-    except OSError as error:
-        raise naming(path, error) from error
-
-
-def _written_encoding(path: Path, table: Spreadsheet) -> str:
-    """The text's encoding, with the mark at its beginning where it has one."""
-    assert table.encoding is not None, path
-    name = table.encoding.lower().replace("_", "-")
-    with path.open("rb") as file:
-        has_mark = file.read(3) == b"\xef\xbb\xbf"
-    return "utf-8-sig" if name in ("utf-8", "utf8", "ascii") and has_mark else table.encoding
-
-
 def _kept(lines: Sequence[Sequence[str]]) -> list[int]:
-    """The columns in which a report says what became of a row."""
     return [index for index, each in enumerate(lines[0] if lines else ()) if each in _KEPT]
 
 
 def _left(line: Sequence[str], kept: Sequence[int], who: PersonSearch) -> list[str]:
-    """What remains of a row. What a report says of it stays: an id alone tells of nobody."""
+    """What remains of a row."""
     is_about = who.is_in_row(line)
     return [
         each if index in kept else "" if is_about else who.without(each)
@@ -116,24 +111,29 @@ def _left(line: Sequence[str], kept: Sequence[int], who: PersonSearch) -> list[s
     ]
 
 
-def _measured(path: Path) -> bytes:
-    """The workbook's bytes, which can be unpacked. Raises as `measure` does."""
-    source = find(path)
-    container.refuse_other_kinds(source)
-    container.measure(source)
-    with source.open() as file:
-        return file.read()
+def _put(path: Path, content: bytes) -> None:
+    """Write the file anew in its place, with the permissions that it had."""
+    try:
+        with replacing(path, path.stat().st_mode & 0o777) as file:
+            file.write(content)
+    except OSError as error:
+        raise naming(path, error) from error
+
+
+# -- Rows of workbooks -----------------------------------------------------------------------------
 
 
 def _in_workbook(path: Path, who: PersonSearch, *, writes: bool) -> InTable:
     """Count the rows about the person and the other parts that name them, in every sheet."""
-    content = _measured(path)
+    source = find(path)
+    measure(source)
+    with source.open() as file:
+        content = file.read()
     rows, left = _without_rows(content, who, writes=writes)
     # Sheets that are written anew have lost what their rows named.
-    found = parts.look(left, who, skips_cells=bool(rows) and not writes)
+    found = look(left, who, skips_cells=bool(rows) and not writes)
     if writes and (rows or found.cleaned):
-        made = parts.replace_parts(left, found.cleaned)
-        _put(path, lambda file: file.write(made))
+        _put(path, replace_parts(left, found.cleaned))
     return InTable(rows + len(found.cleaned), found.stuck)
 
 
@@ -150,11 +150,10 @@ def _without_rows(content: bytes, who: PersonSearch, *, writes: bool) -> tuple[i
             if not writes:
                 # What a sheet says of its size may leave cells out.
                 sheet.reset_dimensions()
-            rows = sheet.iter_rows()
-            first = next(rows, ())
-            kept = _kept([_texts(first)])
-            for row in (first, *rows):
-                texts = _texts(row)
+            kept: list[int] | None = None
+            for row in sheet.iter_rows():
+                texts = ["" if cell.value is None else str(cell.value) for cell in row]
+                kept = _kept([texts]) if kept is None else kept
                 left = _left(texts, kept, who)
                 if left != texts:
                     emptied += 1
@@ -169,10 +168,6 @@ def _without_rows(content: bytes, who: PersonSearch, *, writes: bool) -> tuple[i
     return emptied, content
 
 
-def _texts(row: Sequence[Any]) -> list[str]:
-    return ["" if cell.value is None else str(cell.value) for cell in row]
-
-
 def _empty_cells(
     row: Sequence[Any], kept: Sequence[int] | None, texts: Sequence[str], left: Sequence[str]
 ) -> None:
@@ -184,46 +179,191 @@ def _empty_cells(
             cell.hyperlink = None
 
 
-def _put(path: Path, write: Callable[[Any], object]) -> None:
-    """Write the file anew in its place, with the permissions that it had."""
-    try:
-        with replacing(path, path.stat().st_mode & 0o777) as file:
-            write(file)
-    except OSError as error:
-        raise naming(path, error) from error
+# -- Parts of workbooks ----------------------------------------------------------------------------
+# Properties, sheet names, comments, headers and shapes may name somebody as well. A workbook is a
+# zip of XML. Each text and each attribute of it that names somebody gets a mark, and everything
+# else stays byte for byte. A part that is no XML cannot be corrected here, and is named.
 
 
-# -- Erased ----------------------------------------------------------------------------------------
-# Rows about people who were erased: refused, and nothing of them is told again.
+_BARE = MARK.strip("[]")
+"""Mark in names and formulas, which take no brackets: a sheet keeps its name in every formula."""
 
+_SHEET_NAME_CHARACTERS_MAX = 31
 
-PERSON_ERASED = Problem(
-    "person_erased",
-    "The row is about a person who was erased.",
-    fix="Take the row out; 'connector erase --release' lets the person in again.",
+_XML = (".xml", ".rels", ".vml")
+_CELLS = re.compile(r"xl/(?:worksheets/[^/]+|sharedStrings)\.xml", re.IGNORECASE)
+_ENDS = ("Header", "Footer")
+_WORKBOOK = "xl/workbook.xml"
+_HEADERS = frozenset(f"{page}{end}" for page in ("odd", "even", "first") for end in _ENDS)
+_CODE = re.compile(r"(&(?:\"[^\"]*\"|\d+|[A-Z]))")
+_ESCAPED_CODE = re.compile(r"&amp;(?:&quot;.*?&quot;|\"[^\"]*\"|\d+|[A-Z])")
+_FORMULAS = frozenset(("f", "definedName", "formula", "formula1", "formula2"))
+_TOKEN = re.compile(
+    r"<!\[CDATA\[.*?\]\]>|<!--.*?-->|<\?.*?\?>|<(?:[^<>\"']|\"[^\"]*\"|'[^']*')*>|[^<]+", re.DOTALL
 )
-"""It shows no cell: problems are kept in the journal."""
+_TAG = re.compile(r"<(?:[\w.-]+:)?([\w.-]+)")
+_ATTRIBUTE = re.compile(r"(=\s*)(?:\"([^\"]*)\"|'([^']*)')")
+_SHEET = re.compile(r"<(?:[\w.-]+:)?sheet\s[^>]*?\bname=(?:\"([^\"]*)\"|'([^']*)')")
+_LOOKS = re.compile(r"<(?P<name>(?:[\w.-]+:)?rPr)\b(?:[^>]*/>|.*?</(?P=name)>)", re.DOTALL)
+_HAS_RUNS = re.compile(r"<(?:[\w.-]+:)?r[\s>]")
+_RUN = re.compile(r"</?(?:[\w.-]+:)?(?:r|t)(?:\s[^>]*)?>")
+_ANY_TAG = re.compile(r"<[^>]*>")
+_ZIP = b"PK\x03\x04"
+_DEPTH_MAX = 3
 
 
-def refuse_erased(resource: str, drafts: Sequence[RowDraft], suppressed: Suppressed | None) -> None:
-    """Refuse the rows that have an id, an address or a number of somebody who was erased, whatever
-    else is wrong with them. What was told of such a row before is taken back.
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Parts of a workbook that name somebody: `cleaned` has the new bytes of those that can be
+    corrected, and `stuck` the names of those that name them even then.
     """
-    if suppressed is None:
-        return
-    for draft in drafts:
-        if _is_about(resource, draft, suppressed):
-            draft.problems = (PERSON_ERASED,)
-            # Nothing more is to be said of it, as if its cells could not be told apart.
-            draft.is_misshapen = True
+
+    cleaned: Mapping[str, bytes] = field(default_factory=dict)
+    stuck: tuple[str, ...] = ()
 
 
-def _is_about(resource: str, draft: RowDraft, suppressed: Suppressed) -> bool:
-    values = draft.values
-    if draft.record_id is not None:
-        values = {**values, "id": draft.record_id}
-    if suppressed.met_in(resource, values):
-        return True
-    # A telephone number that was typed as a number is one all the same.
-    texts = (str(cell) for cell in draft.row.cells if isinstance(cell, str | int) and cell)
-    return any(suppressed.named_in(each) for each in texts)
+def look(workbook: bytes, who: Naming, *, skips_cells: bool = False) -> Parts:
+    """Look for somebody in every part of a workbook; the sheets and their texts are left out where
+    that `skips_cells`. The workbook has been measured. Raises `DamagedSpreadsheet`.
+    """
+    cleaned: dict[str, bytes] = {}
+    stuck: list[str] = []
+    with _opened(workbook) as archive:
+        for name in archive.namelist():
+            if skips_cells and _CELLS.fullmatch(name):
+                continue
+            content = archive.read(name)
+            if _names(name, who):
+                # Other parts refer to it by its name, so that it must keep that.
+                stuck.append(name)
+            elif not name.lower().endswith(_XML):
+                stuck += [name] if _is_named_in(content, who) else []
+            else:
+                left, is_stuck = _corrected(content, who)
+                cleaned |= {name: left} if left != content else {}
+                stuck += [name] if is_stuck else []
+    if not _are_sheets_apart(cleaned.get(_WORKBOOK, b"")):
+        stuck, cleaned = sorted({*stuck, *cleaned}), {}
+    return Parts(cleaned, tuple(map(who.without, stuck)))
+
+
+def replace_parts(workbook: bytes, parts: Mapping[str, bytes]) -> bytes:
+    """The workbook with these parts in place of its own. Raises `DamagedSpreadsheet`."""
+    made = io.BytesIO()
+    with _opened(workbook) as archive, zipfile.ZipFile(made, "w") as written:
+        for member in archive.infolist():
+            content = parts.get(member.filename)
+            written.writestr(member, archive.read(member) if content is None else content)
+    return made.getvalue()
+
+
+def _opened(workbook: bytes) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(io.BytesIO(workbook))
+    except zipfile.BadZipFile as error:
+        raise DamagedSpreadsheet(f"the workbook is damaged: {error}") from error
+
+
+def _names(text: str, who: Naming) -> bool:
+    return who.without(text) != text
+
+
+def _corrected(content: bytes, who: Naming) -> tuple[bytes, bool]:
+    """The XML without the person, the same bytes where it does not name them; and whether it names
+    them even then.
+    """
+    decoded = _decoded(content)
+    if decoded is None:
+        return content, _is_named_in(content, who)
+    text, encoding = decoded
+    # One look at all of it is fast, and most parts name nobody.
+    if not _is_in_markup(text, who):
+        return content, _is_in_runs(text, who)
+    text = "".join(_tokens(text, who))
+    return text.encode(encoding), _is_in_markup(text, who) or _is_in_runs(text, who)
+
+
+def _decoded(content: bytes) -> tuple[str, str] | None:
+    """The XML as text, with its encoding; None where it is in neither of those that XML must be."""
+    encoding = "utf-16" if content.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8"
+    try:
+        return content.decode(encoding), encoding
+    except UnicodeDecodeError:
+        return None
+
+
+def _tokens(text: str, who: Naming) -> Iterator[str]:
+    """The XML's tokens, with a mark in those texts and attributes that name the person."""
+    inside = ""
+    for token in _TOKEN.findall(text):
+        if token.startswith(("<!", "<?")):
+            yield who.without(token)
+        elif token.startswith("<"):
+            found = _TAG.match(token)
+            inside = "" if found is None else found[1]
+            yield _ATTRIBUTE.sub(lambda each: _attribute(each, who), token)
+        else:
+            value = html.unescape(token)
+            # Codes of a header's layout stand in its text and touch its words.
+            words = _CODE.split(value) if inside in _HEADERS else [value]
+            left = "".join(map(who.without, words))
+            shown = left.replace(MARK, _BARE) if inside in _FORMULAS else left
+            yield token if left == value else html.escape(shown, quote=False)
+
+
+def _attribute(found: re.Match[str], who: Naming) -> str:
+    value = html.unescape(found[2] if found[2] is not None else found[3])
+    left = who.without(value)
+    return found[0] if left == value else f'{found[1]}"{html.escape(left.replace(MARK, _BARE))}"'
+
+
+def _is_in_runs(text: str, who: Naming) -> bool:
+    """Whether several runs of one text name the person together."""
+    if not _HAS_RUNS.search(text):
+        return False
+    return _is_in_text(_ANY_TAG.sub("\n", _RUN.sub("", _LOOKS.sub("", text))), who)
+
+
+def _is_in_markup(text: str, who: Naming) -> bool:
+    """Whether one text or one attribute of the XML names the person."""
+    has_codes = any(each in text for each in _HEADERS)
+    return _is_in_text(text, who) or (has_codes and _is_in_text(_ESCAPED_CODE.sub("\n", text), who))
+
+
+def _is_in_text(text: str, who: Naming) -> bool:
+    text = html.unescape(text)
+    return _names(text, who) or any(each in text.lower() for each in who.needles)
+
+
+def _are_sheets_apart(workbook: bytes) -> bool:
+    """Whether the sheets of a corrected workbook still have names that a workbook can have."""
+    found = _SHEET.findall(workbook.decode("utf-8", "replace"))
+    names = [html.unescape(one or other).casefold() for one, other in found]
+    is_long = any(len(each) > _SHEET_NAME_CHARACTERS_MAX for each in names)
+    return len(set(names)) == len(names) and not is_long
+
+
+def _is_named_in(content: bytes, who: Naming, depth: int = 0) -> bool:
+    """Whether a part of another kind names the person, packed files within it among them; what is
+    packed beyond measure counts as if it did.
+    """
+    if content.startswith(_ZIP):
+        if depth == _DEPTH_MAX:
+            return True
+        try:
+            with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                if sum(each.file_size for each in archive.infolist()) > INFLATED_BYTES_MAX:
+                    return True
+                inner = (archive.read(each) for each in archive.infolist())
+                return any(_is_named_in(each, who, depth + 1) for each in inner)
+        except (zipfile.BadZipFile, RuntimeError, NotImplementedError):
+            return True
+    return any(_is_in_text(text, who) for text in _texts(content))
+
+
+def _texts(content: bytes) -> Iterable[str]:
+    """The bytes as text in the usual encodings."""
+    yield content.decode("utf-8", "ignore")
+    yield content.decode("cp1252", "ignore")
+    for start in (0, 1):
+        yield content[start:].decode("utf-16-le", "ignore")

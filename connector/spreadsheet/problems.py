@@ -1,23 +1,88 @@
-"""Every code that a check gives a row, of its form or its meaning, with what to do about it.
+"""Rows of a spreadsheet, and the problems that a check finds in them, in words for a person.
 
-A code is stable: people filter reports by it, and the documents list it.
+A problem's code is stable: people filter reports by it, and the documents list it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, time
 from types import MappingProxyType
+from typing import Any, Literal
 
 from connector.catalog.value import MARK, VALUE_ERASED
-from connector.spreadsheet.table import FORM_PROBLEMS
+
+Cell = str | int | float | bool | date | datetime | time
+"""Value of a cell: always text in a csv; in an xlsx also a number, a truth value or a date, as it
+was typed. An empty cell is the empty string.
+"""
+
+Flaw = tuple[Literal["error", "not_calculated"], str]
+"""Why a workbook's cell has no value to read, and the error's name or the formula."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong with a row, for a person to correct.
+
+    `code` is stable and documented. `column` is the heading, None where it is the whole row.
+    `received` is the cell as text, cut to a length that can be shown. `allowed` says what would
+    have been right, and `fix` what to do, in one sentence each.
+    """
+
+    code: str
+    message: str
+    column: str | None = None
+    received: str | None = None
+    allowed: str | None = None
+    fix: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SheetRow:
+    """One row as it was read.
+
+    `number` is its number as a spreadsheet program shows it: the headings are row 1, and blank
+    rows count. `cells` are as many as there are headings, or more, where the row is too wide; the
+    last `missing` of them are not in the file. `problems` are those of the row's form, and `flaws`
+    the cells that have no value to read, by column.
+    """
+
+    number: int
+    cells: tuple[Cell, ...]
+    problems: tuple[Problem, ...] = ()
+    flaws: Mapping[int, Flaw] = field(default_factory=dict)
+    missing: int = 0
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether no cell holds anything but blanks."""
+        return is_blank(self.cells)
+
+
+def is_blank(cells: Sequence[Cell]) -> bool:
+    """Whether no cell holds anything but blanks."""
+    return all(isinstance(cell, str) and not cell.strip() for cell in cells)
+
+
+# -- Catalogue -------------------------------------------------------------------------------------
+
 
 COLUMN_MISSING = "column_missing"
-"""The code of a row that cannot make a record since the file lacks a column: told once of it all.
-"""
+"""Code of a row that cannot make a record since the file lacks a column: reported once in all."""
 
 PROBLEMS: Mapping[str, str] = MappingProxyType(
     {
-        **FORM_PROBLEMS,
+        # The row's form.
+        "row_width": "The row has more or fewer cells than there are headings: put each cell below"
+        " its heading.",
+        "spreadsheet_error": "The cell holds a formula's error, such as #N/A: correct the formula"
+        " or clear the cell.",
+        "formula_without_value": "The cell holds a formula that was never calculated: open and save"
+        " the file in a spreadsheet program, or put in the value.",
+        "cell_too_long": "The cell is longer than any field of the API: shorten it.",
         "example_row": "It is the example row of a template, left in: take it out or fill it in.",
         # What a row must have.
         "required": "A field that creating needs is blank: fill it in.",
@@ -97,7 +162,97 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         " out.",
     }
 )
-"""By code, one sentence on what it means and what to do."""
+"""By code, one sentence: what is wrong, a colon, and what to do."""
 
 DUPLICATES = frozenset(("duplicate_in_file", "duplicate_in_warehouse"))
-"""The codes of rows that are no mistake in themselves."""
+"""Codes of rows that are no mistake in themselves."""
+
+
+def problem_of(
+    code: str,
+    message: str | None = None,
+    column: str | None = None,
+    *,
+    received: Cell | None = None,
+    allowed: str | None = None,
+    fix: str | None = None,
+) -> Problem:
+    """Problem of that code, in the catalogue's words where the caller has no closer ones."""
+    wrong, _, cure = PROBLEMS[code].partition(": ")
+    return Problem(
+        code,
+        message or f"{wrong}.",
+        column,
+        None if received is None else shown(received),
+        allowed,
+        fix or f"{cure[0].upper()}{cure[1:]}",
+    )
+
+
+ReadText = Callable[[str], Any]
+"""Reads a text that is not blank and has no outer blanks, or raises `Unreadable`."""
+
+ReadTyped = Callable[[Any], Any]
+"""Reads a cell that a spreadsheet program typed: number, truth value, date or time; or raises."""
+
+
+class Unreadable(Exception):
+    """A cell cannot be read as its field. Never leaves this room: it becomes a `Problem`."""
+
+    def __init__(
+        self,
+        code: str,
+        message: str | None = None,
+        *,
+        allowed: str | None = None,
+        fix: str | None = None,
+    ) -> None:
+        self._problem = problem_of(code, message, allowed=allowed, fix=fix)
+        super().__init__(self._problem.message)
+
+    def problem(self, column: str | None = None, cell: Cell | None = None) -> Problem:
+        """The problem that a person is shown."""
+        found = self._problem
+        received = None if cell is None else shown(cell)
+        return Problem(found.code, found.message, column, received, found.allowed, found.fix)
+
+
+# -- Cells as people see them ----------------------------------------------------------------------
+
+
+RECEIVED_CHARACTERS_MAX = 80
+"""As much of a cell as a problem shows."""
+
+_CONTROLS = {"\0": "NUL", "\t": "tabulator", "\n": "line break", "\r": "carriage return"}
+
+
+def text_of(cell: Cell) -> str:
+    """The cell as text: a date in ISO form, a number without needless digits, TRUE or FALSE."""
+    match cell:
+        case bool():
+            return "TRUE" if cell else "FALSE"
+        case datetime():
+            return cell.isoformat(sep=" ")
+        case date() | time():
+            return cell.isoformat()
+    return str(cell)
+
+
+def shown(cell: Cell) -> str:
+    """The cell as text, its invisible characters named, cut to a length that can be shown."""
+    text = text_of(cell)
+    if len(text) > RECEIVED_CHARACTERS_MAX:
+        text = text[: RECEIVED_CHARACTERS_MAX - 1] + "…"
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else f"<{_code_point(c)}>" for c in text)
+
+
+def named(character: str) -> str:
+    """Name and number of a character that cannot be seen."""
+    name = unicodedata.name(character, "").lower() or _CONTROLS.get(character, "control character")
+    return f"{name} ({_code_point(character)})"
+
+
+def _code_point(character: str) -> str:
+    return f"U+{ord(character):04X}"

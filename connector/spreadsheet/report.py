@@ -1,9 +1,9 @@
 """Reports: the input's own columns as they were, and behind them what became of each row.
 
-A report is made to be corrected and pushed again. So it opens as a table whose cells are
-exactly those of the input, whatever they hold, and knows which rows were applied. No cell in it
-runs as a formula. It has one line for each of the input's rows, in order, blank ones too: a row
-without a result, or with two, is an error and no report.
+A report is made to be corrected and pushed again. So it opens as a table whose cells are exactly
+those of the input, whatever they hold. No cell in it runs as a formula. It has one line for each of
+the input's rows, in order, blank ones too: a row without a result, or with two, is an error and no
+report.
 """
 
 from __future__ import annotations
@@ -30,14 +30,8 @@ from openpyxl.utils import get_column_letter
 from connector.engine.push_states import Foreseen
 from connector.errors import DiskFull, NotASpreadsheet, ReportRefused, SpreadsheetError
 from connector.spreadsheet.columns import REPORT_HEADINGS, letter
-from connector.spreadsheet.row import Cell, Problem
-from connector.spreadsheet.table import (
-    TEXT_SUFFIXES,
-    WORKBOOK_SUFFIX,
-    Spreadsheet,
-    TableRow,
-    text_of,
-)
+from connector.spreadsheet.problems import Cell, Problem, SheetRow, text_of
+from connector.spreadsheet.table import TEXT_SUFFIXES, WORKBOOK_SUFFIX, Spreadsheet
 from connector.spreadsheet.texts import (
     EMPTY,
     MISSING,
@@ -46,10 +40,9 @@ from connector.spreadsheet.texts import (
     mark,
     mark_text_cell,
 )
-from connector.system import atomic_files as disk
+from connector.system import atomic_files
 
-# -- Result ----------------------------------------------------------------------------------------
-# How a row ended, and the words in which a report says so.
+# -- Results ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +66,8 @@ TOLD_MAX = 100
 
 @dataclass(slots=True)
 class Summary:
-    """What a file's rows come to. `codes` counts problems by code, `troubled` the rows that have
-    any, of which `first` are the first few.
+    """Counts of a file's rows by outcome. `codes` counts problems by code, `troubled` the rows that
+    have any, of which `first` are the first few.
     """
 
     counts: Counter[Foreseen] = field(default_factory=Counter)
@@ -98,34 +91,30 @@ class Summary:
     def add(self, result: RowResult) -> None:
         """Take in one row more."""
         self.counts[result.outcome] += 1
-        if not result.problems:
-            return
-        self.troubled += 1
-        for problem in result.problems:
-            self.codes[problem.code] += 1
-        if len(self.first) < TOLD_MAX:
-            self.first.append(result)
+        if result.problems:
+            self.troubled += 1
+            self.codes.update(problem.code for problem in result.problems)
+            if len(self.first) < TOLD_MAX:
+                self.first.append(result)
 
 
-def told(result: RowResult) -> tuple[int, str, str, str, str, str]:
-    """What the report's own columns say, in their order."""
-    if not result.problems:
-        changes = "\n".join(f"{name}: {now} -> {then}" for name, now, then in result.changes)
-        return result.number, result.outcome, result.code or "", "", changes, result.record_id or ""
+def _report_cells(result: RowResult) -> tuple[int, str, str, str, str, str]:
+    """The report's own cells of a row, in their order."""
     codes = dict.fromkeys([result.code, *(each.code for each in result.problems)])
     fixes = dict.fromkeys(each.fix for each in result.problems)
+    changes = [f"{name}: {now} -> {then}" for name, now, then in result.changes]
     return (
         result.number,
         result.outcome,
         ", ".join(code for code in codes if code),
-        "\n".join(_said(each) for each in result.problems),
-        "\n".join(fix for fix in fixes if fix),
+        "\n".join(map(_in_one_line, result.problems)),
+        "\n".join(fix for fix in fixes if fix) if result.problems else "\n".join(changes),
         result.record_id or "",
     )
 
 
-def _said(problem: Problem) -> str:
-    """A problem in one line: where, what, what was received and what is allowed."""
+def _in_one_line(problem: Problem) -> str:
+    """A problem: where, what, what was received and what is allowed."""
     parts = [f"{problem.column}: {problem.message}" if problem.column else problem.message]
     if problem.received:
         parts.append(f"Received: {problem.received}.")
@@ -134,32 +123,160 @@ def _said(problem: Problem) -> str:
     return " ".join(parts)
 
 
-# -- Report sheet ----------------------------------------------------------------------------------
-# A report as a workbook: cells of their own types, and problems shown where they are.
-#
+def _stand_in(row: SheetRow, index: int, width: int) -> str | None:
+    """What stands in a report for a cell that is not there, or has nothing to show."""
+    if index >= len(row.cells) - row.missing:
+        return MISSING
+    kind, formula = row.flaws.get(index, ("", ""))
+    if kind == "not_calculated":
+        return NOT_CALCULATED + formula
+    return EMPTY if index >= width and row.cells[index] == "" else None
+
+
+_Pairs = Iterator[tuple[SheetRow, RowResult | None]]
+"""Each row with its result, None for a blank one."""
+
+# -- Writing ---------------------------------------------------------------------------------------
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@contextmanager
+def new_table(path: Path, what: str) -> Iterator[IO[bytes]]:
+    """A table's file to write, which takes its name at the end: whole or not at all, and for its
+    owner alone.
+
+    Raises `NotASpreadsheet` for a name of another kind, `DiskFull`, `SpreadsheetError`.
+    """
+    if path.suffix.lower() not in (*TEXT_SUFFIXES, WORKBOOK_SUFFIX):
+        raise NotASpreadsheet(
+            f"{path}: {what} is a csv, tsv, txt or xlsx", action="Give a name that ends so."
+        )
+    try:
+        with atomic_files.replacing(path) as file:
+            yield file
+    except OSError as error:
+        if error.errno in _FULL:
+            raise DiskFull(f"there is no room left to write {path}") from error
+        raise SpreadsheetError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def write_rows(file: IO[bytes], delimiter: str, rows: Iterable[Sequence[Any]]) -> None:
+    """Write text with delimiters, in UTF-8 with the mark by which spreadsheet programs know it."""
+    text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+    csv.writer(text, delimiter=delimiter, lineterminator="\r\n").writerows(rows)
+    text.flush()
+    text.detach()
+
+
+def report_path(table: Spreadsheet) -> Path:
+    """A name for the table's report, beside it, that no file has yet.
+
+    An earlier report may have corrections in it, which are never written over.
+    """
+    stem = table.path.stem
+    if table.is_report:
+        stem = re.sub(r"\.report(-?[0-9]+)?\Z", "", stem)
+    names = (f"{stem}.report{f'-{n}' if n > 1 else ''}{table.path.suffix}" for n in count(1))
+    return next(path for path in map(table.path.with_name, names) if not path.exists())
+
+
+def write_report(path: Path, table: Spreadsheet, results: Iterable[RowResult]) -> int:
+    """Write the report, csv or xlsx by its name, and return how many rows have a result.
+
+    `results` come in the order of the rows, one for each that is not blank. A csv has the
+    input's delimiter. The file is there whole or not at all, and only its owner may read it.
+    Raises `ReportRefused` where results and rows do not match, `SpreadsheetChanged`, and as
+    `new_table` does.
+    """
+    if path.exists() and path.samefile(table.path):
+        raise ReportRefused(
+            f"{path} is the input itself, which is never written over",
+            action="Give the report another name.",
+        )
+    written = 0
+
+    def counted() -> _Pairs:
+        nonlocal written
+        for row, result in _pairs(table, results):
+            written += result is not None
+            yield row, result
+
+    suffix = path.suffix.lower()
+    with new_table(path, "a report") as file:
+        if suffix == WORKBOOK_SUFFIX:
+            _write_sheet(file, path, table.headings, counted())
+        else:
+            delimiter = "\t" if suffix == ".tsv" else table.delimiter or ","
+            write_rows(file, delimiter, _text_rows(table.headings, counted()))
+    return written
+
+
+def _pairs(table: Spreadsheet, results: Iterable[RowResult]) -> _Pairs:
+    """Each row with its result; refuses results that do not match the rows."""
+    given = iter(results)
+    for row in table.rows():
+        if row.is_blank:
+            yield row, None
+            continue
+        result = next(given, None)
+        if result is None or result.number != row.number:
+            found = "none" if result is None else f"that of row {result.number}"
+            raise ReportRefused(
+                f"{table.path}: the next result should be that of row {row.number}, and is {found}"
+            )
+        yield row, result
+    if (result := next(given, None)) is not None:
+        raise ReportRefused(
+            f"{table.path}: row {result.number} has a result and is not there, or has two"
+        )
+
+
+def _text_rows(headings: tuple[str, ...], pairs: _Pairs) -> Iterator[Sequence[Any]]:
+    width = len(headings)
+    yield [*map(mark, headings), *REPORT_HEADINGS]
+    for row, result in pairs:
+        if result is None:
+            yield [""] * (width + len(REPORT_HEADINGS))
+            continue
+        if row.flaws or row.missing or len(row.cells) != width:
+            own = [_stand_in(row, i, width) or _text_cell(c) for i, c in enumerate(row.cells)]
+        else:
+            # The plain case needs to be fast: there may be a million of them.
+            own = list(map(_text_cell, row.cells))
+        number, *rest = _report_cells(result)
+        # Cells that no heading stands above come behind everything else, as they did.
+        yield [*own[:width], number, *map(mark, rest), *own[width:]]
+
+
+def _text_cell(cell: Cell) -> str:
+    # A number is no text that could be mistaken for a formula.
+    return mark(cell) if isinstance(cell, str) else text_of(cell)
+
+
+# -- Workbooks -------------------------------------------------------------------------------------
 # Text is written as text, in cells that say so, and so no cell has a formula; where a text looks
 # like one, the cell also says that it was typed behind an apostrophe, so that it stays text when
 # somebody edits it.
 
 
-TEXT_CHARACTERS_MAX = 32_767
+_TEXT_CHARACTERS_MAX = 32_767
 """As much text as a workbook's cell holds."""
 
-COMMENTS_MAX = 10_000
+_COMMENTS_MAX = 10_000
 """Beyond so many comments workbooks open slowly; the further problems have their colour alone, and
 all of them stand in `_problem`.
 """
 
-_SHEET = "Report"
 _AUTHOR = "connector"
 _COMMENT_CHARACTERS_MAX = 1_000
 _WIDTHS = {"_row": 8, "_outcome": 14, "_code": 24, "_problem": 60, "_fix": 60, "_id": 38}
 _OWN_WIDTH = 20
-_WRONG = PatternFill("solid", fgColor="FFC7CE")
-_DOUBTFUL = PatternFill("solid", fgColor="FFEB9C")
-_DONE = PatternFill("solid", fgColor="C6EFCE")
-_NOTHING = PatternFill("solid", fgColor="EDEDED")
-_FORESEEN = PatternFill("solid", fgColor="DDEBF7")
+_WRONG, _DOUBTFUL, _DONE, _NOTHING, _FORESEEN = (
+    PatternFill("solid", fgColor=color)
+    for color in ("FFC7CE", "FFEB9C", "C6EFCE", "EDEDED", "DDEBF7")
+)
 _FILLS: Mapping[Foreseen, PatternFill] = {
     "create": _FORESEEN,
     "update": _FORESEEN,
@@ -176,40 +293,35 @@ _FILLS: Mapping[Foreseen, PatternFill] = {
     "held": _DOUBTFUL,
     "not_sent": _NOTHING,
 }
-# What XML cannot hold, or changes when it is read, is written by number, as workbooks do; and so is
-# what looks as if it were.
-_BY_NUMBER = re.compile("[\0-\x08\x0b-\x1f\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
-_ANY = re.compile(".", re.DOTALL)
+# XML cannot hold some characters, and changes others when it is read: they are written by number,
+# as workbooks do, and so is text that looks like such a number.
 _NOT_IN_XML = re.compile("[\0-\x08\x0b-\x1f\ufffe\uffff]")
+_BY_NUMBER = re.compile(rf"{_NOT_IN_XML.pattern}|_(?=x[0-9A-Fa-f]{{4}}_)")
+_ANY = re.compile(".", re.DOTALL)
 
 
-def write_sheet(
-    file: IO[bytes],
-    path: Path,
-    headings: Sequence[str],
-    pairs: Iterator[tuple[TableRow, RowResult | None]],
-) -> None:
+def _write_sheet(file: IO[bytes], path: Path, headings: Sequence[str], pairs: _Pairs) -> None:
     """Write the report's one sheet. Raises `ReportRefused` for text that no cell can hold."""
     book = Workbook(write_only=True)
     book.properties.creator = _AUTHOR
-    sheet = book.create_sheet(_SHEET)
+    sheet = book.create_sheet("Report")
     sheet.freeze_panes = "A2"
     for index, width in enumerate([*[_OWN_WIDTH] * len(headings), *_WIDTHS.values()], 1):
         sheet.column_dimensions[get_column_letter(index)].width = width
-    writer = _Writer(sheet, path, headings)
+    cells = _SheetCells(sheet, path, headings)
     target: IO[bytes] = io.BytesIO()
     try:
-        sheet.append([writer.heading(each) for each in (*headings, *REPORT_HEADINGS)])
+        sheet.append([cells.heading(each) for each in (*headings, *REPORT_HEADINGS)])
         for row, result in pairs:
-            sheet.append([] if result is None else writer.cells(row, result))
+            sheet.append([] if result is None else cells.row(row, result))
         target = file
     finally:
         # The library keeps the rows in a file of its own until it has saved them somewhere.
         book.save(target)
 
 
-class _Writer:
-    """Makes the cells of one report."""
+class _SheetCells:
+    """Makes the cells of one workbook's report."""
 
     def __init__(self, sheet: Any, path: Path, headings: Sequence[str]) -> None:
         self._sheet, self._path = sheet, path
@@ -222,14 +334,14 @@ class _Writer:
         cell.font = Font(bold=True)
         return cell
 
-    def cells(self, row: TableRow, result: RowResult) -> list[Any]:
+    def row(self, row: SheetRow, result: RowResult) -> list[Any]:
         """A row's cells: its own, what became of it, and those that no heading stands above."""
         own = [self._own(row, index) for index in range(len(row.cells))]
         for problem in result.problems:
             index = self._index.get(problem.column or "")
             if index is not None:
                 self._show(own[index], problem)
-        number, *rest = told(result)
+        number, *rest = _report_cells(result)
         words = [self._text(mark_text_cell(each)) for each in rest]
         words[0].fill = _FILLS[result.outcome]
         for each in words[2:4]:
@@ -237,211 +349,53 @@ class _Writer:
         width = len(self._index)
         return [*own[:width], number, *words, *own[width:]]
 
-    def _own(self, row: TableRow, index: int) -> Any:
+    def _own(self, row: SheetRow, index: int) -> Any:
         """One of the input's cells, with its own type."""
         value = row.cells[index]
-        if index >= row.width:
-            return self._text(MISSING)
-        if (flaw := row.flaws.get(index)) is not None:
-            kind, what = flaw
-            if kind == "not_calculated":
-                return self._text(NOT_CALCULATED + what)
-            cell = self._cell(what)
-            cell.data_type = "e"
-            return cell
-        if value == "" and index >= len(self._index):
-            return self._text(EMPTY)
+        if (stand_in := _stand_in(row, index, len(self._index))) is not None:
+            return self._text(stand_in)
+        if index in row.flaws:
+            return self._cell(row.flaws[index][1], "e")
         if isinstance(value, str):
             return self._text(mark_text_cell(value), row.number, index)
-        return self._typed(value)
-
-    def _text(self, text: str, number: int = 0, index: int = 0) -> Any:
-        # Blanks that stand alone would be dropped by whoever reads the XML.
-        by_number = _BY_NUMBER if text.strip() else _ANY
-        written = by_number.sub(lambda found: f"_x{ord(found.group()):04X}_", text)
-        if len(written) > TEXT_CHARACTERS_MAX:
-            raise ReportRefused(
-                f"{self._path}: cell {letter(index)}{number} of the input has more text than a"
-                " workbook's cell can hold",
-                action="Write the report as csv.",
-            )
-        cell = self._cell(written)
-        # Without this, text that begins as a formula or an error does would become one.
-        cell.data_type = "s"
-        cell.number_format = "@"
-        if is_hazard(text):
-            cell.quotePrefix = True
-        return cell
-
-    def _typed(self, value: Cell) -> Any:
         if isinstance(value, float):
             # All digits, where the library would round to sixteen.
-            cell = self._cell(repr(value))
-            cell.data_type = "n"
-            return cell
+            return self._cell(repr(value), "n")
         cell = self._cell(value)
         if isinstance(value, date | time) and not isinstance(value, datetime):
             cell.number_format = "yyyy-mm-dd" if isinstance(value, date) else "hh:mm:ss"
         return cell
 
-    def _cell(self, value: Any) -> Any:
-        return WriteOnlyCell(self._sheet, value=value)
+    def _text(self, text: str, number: int = 0, index: int = 0) -> Any:
+        # Blanks that stand alone would be dropped by whoever reads the XML.
+        by_number = _BY_NUMBER if text.strip() else _ANY
+        written = by_number.sub(lambda found: f"_x{ord(found.group()):04X}_", text)
+        if len(written) > _TEXT_CHARACTERS_MAX:
+            raise ReportRefused(
+                f"{self._path}: cell {letter(index)}{number} of the input has more text than a"
+                " workbook's cell can hold",
+                action="Write the report as csv.",
+            )
+        # Without the type, text that begins as a formula or an error does would become one.
+        cell = self._cell(written, "s")
+        cell.number_format = "@"
+        if is_hazard(text):
+            cell.quotePrefix = True
+        return cell
+
+    def _cell(self, value: Any, data_type: str | None = None) -> Any:
+        cell = WriteOnlyCell(self._sheet, value=value)
+        if data_type is not None:
+            cell.data_type = data_type
+        return cell
 
     def _show(self, cell: Any, problem: Problem) -> None:
         """Colour the cell and say at it what is wrong."""
         cell.fill = _WRONG
-        said = "\n".join(part for part in (problem.message, problem.fix) if part)
-        said = _NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", said)[:_COMMENT_CHARACTERS_MAX]
+        lines = "\n".join(part for part in (problem.message, problem.fix) if part)
+        lines = _NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", lines)[:_COMMENT_CHARACTERS_MAX]
         if cell.comment is not None:
-            cell.comment.text += f"\n{said}"
-        elif self._comments < COMMENTS_MAX:
+            cell.comment.text += f"\n{lines}"
+        elif self._comments < _COMMENTS_MAX:
             self._comments += 1
-            cell.comment = Comment(said, _AUTHOR, height=120, width=320)
-
-
-# -- Writing ---------------------------------------------------------------------------------------
-# Files that are there whole or not at all, with an error that a recruiter understands.
-
-
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write, which takes its name at the end. Raises `DiskFull`, `SpreadsheetError`."""
-    try:
-        with disk.replacing(path) as file:
-            yield file
-    except OSError as error:
-        if error.errno in _FULL:
-            raise DiskFull(f"there is no room left to write {path}") from error
-        raise SpreadsheetError(f"{path} cannot be written: {error.strerror or error}") from error
-
-
-# -- Report ----------------------------------------------------------------------------------------
-#
-
-
-_MARK = ".report"
-
-
-def report_path(table: Spreadsheet) -> Path:
-    """A name for the table's report, beside it, that no file has yet.
-
-    An earlier report may have corrections in it, which are never written over.
-    """
-    stem = table.path.stem
-    first, found, number = stem.rpartition(_MARK)
-    if found and table.is_report and (not number or number.removeprefix("-").isdecimal()):
-        stem = first
-    for each in count(1):
-        name = f"{stem}{_MARK}{f'-{each}' if each > 1 else ''}{table.path.suffix}"
-        if not table.path.with_name(name).exists():
-            return table.path.with_name(name)
-    raise AssertionError  # The count has no end.
-
-
-def write_report(path: Path, table: Spreadsheet, results: Iterable[RowResult]) -> int:
-    """Write the report, csv or xlsx by its name, and return how many rows have a result.
-
-    `results` come in the order of the rows, one for each that is not blank. A csv has the
-    input's delimiter, and is in UTF-8 with a mark, by which spreadsheet programs know it. The file
-    is there whole or not at all, and only its owner may read it. Raises `ReportRefused` where
-    results and rows do not match, `SpreadsheetChanged`, `SpreadsheetError`, `DiskFull`.
-    """
-    suffix = path.suffix.lower()
-    if suffix not in (*TEXT_SUFFIXES, WORKBOOK_SUFFIX):
-        raise NotASpreadsheet(
-            f"{path}: a report is a csv, tsv, txt or xlsx", action="Give a name that ends so."
-        )
-    if path.exists() and path.samefile(table.path):
-        raise ReportRefused(
-            f"{path} is the input itself, which is never written over",
-            action="Give the report another name.",
-        )
-    pairs = _Pairs(table, results)
-    with replacing(path) as file:
-        if suffix == WORKBOOK_SUFFIX:
-            # A library comes with it that takes 10 MB, and a csv needs nothing of it.
-
-            write_sheet(file, path, table.headings, iter(pairs))
-        else:
-            delimiter = "\t" if suffix == ".tsv" else table.delimiter or ","
-            _write_text(file, delimiter, table.headings, iter(pairs))
-    return pairs.results
-
-
-class _Pairs:
-    """Each row with its result, None for a blank one; anything else is refused."""
-
-    def __init__(self, table: Spreadsheet, results: Iterable[RowResult]) -> None:
-        self.results = 0
-        self._table, self._given = table, results
-
-    def __iter__(self) -> Iterator[tuple[TableRow, RowResult | None]]:
-        given = iter(self._given)
-        for row in self._table.rows():
-            if row.is_blank:
-                yield row, None
-                continue
-            result = next(given, None)
-            if result is None or result.number != row.number:
-                found = "none" if result is None else f"that of row {result.number}"
-                raise ReportRefused(
-                    f"{self._table.path}: the next result should be that of row {row.number},"
-                    f" and is {found}"
-                )
-            self.results += 1
-            yield row, result
-        if (result := next(given, None)) is not None:
-            raise ReportRefused(
-                f"{self._table.path}: row {result.number} has a result and is not there, or has two"
-            )
-
-
-def _write_text(
-    file: IO[bytes],
-    delimiter: str,
-    headings: tuple[str, ...],
-    pairs: Iterator[tuple[TableRow, RowResult | None]],
-) -> None:
-    text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="", write_through=False)
-    writer = csv.writer(text, delimiter=delimiter, lineterminator="\r\n")
-    writer.writerow([*(mark(each) for each in headings), *REPORT_HEADINGS])
-    for row, result in pairs:
-        if result is None:
-            writer.writerow([""] * (len(headings) + len(REPORT_HEADINGS)))
-            continue
-        own = _own_cells(row, len(headings))
-        number, *rest = told(result)
-        # Cells that no heading stands above come behind everything else, as they did.
-        mine, beyond = own[: len(headings)], own[len(headings) :]
-        writer.writerow([*mine, number, *(mark(each) for each in rest), *beyond])
-    text.flush()
-    text.detach()
-
-
-def _own_cells(row: TableRow, width: int) -> list[str]:
-    """The row's own cells, as the report has them."""
-    if row.flaws or not width == row.width == len(row.cells):
-        return list(_text_cells(row, width))
-    # The plain case comes first: there may be a million of them.
-    return list(map(_text_cell, row.cells))
-
-
-def _text_cells(row: TableRow, width: int) -> Iterator[str]:
-    for index, cell in enumerate(row.cells):
-        flaw = row.flaws.get(index)
-        if index >= row.width:
-            yield MISSING
-        elif flaw is not None and flaw[0] == "not_calculated":
-            yield NOT_CALCULATED + flaw[1]
-        elif cell == "" and index >= width:
-            yield EMPTY
-        else:
-            yield _text_cell(cell)
-
-
-def _text_cell(cell: Cell) -> str:
-    # A number is no text that could be mistaken for a formula.
-    return mark(cell) if isinstance(cell, str) else text_of(cell)
+            cell.comment = Comment(lines, _AUTHOR, height=120, width=320)

@@ -2,63 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
-from types import MappingProxyType
-from typing import Any, Protocol
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+from typing import Any
 
-from connector.catalog.value import MARK, VALUE_ERASED, is_redacted
+from connector.catalog.value import VALUE_ERASED, is_redacted
 from connector.engine.push_states import Operation
 from connector.spreadsheet.cells import reader
 from connector.spreadsheet.mapping import ColumnMap, MappedColumn
-from connector.spreadsheet.row import Problem, ReadText, ReadTyped, SheetRow, Unreadable, shown
+from connector.spreadsheet.problems import (
+    Problem,
+    ReadText,
+    ReadTyped,
+    SheetRow,
+    Unreadable,
+    problem_of,
+)
 from connector.spreadsheet.target_columns import LandedState, PushTarget
 
-_NONE: frozenset[str] = frozenset()
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
-
-class Sheet(Protocol):
-    """A table as it was read from a file."""
-
-    @property
-    def headings(self) -> tuple[str, ...]:
-        """The headings, in order."""
-
-    def rows(self) -> Iterator[SheetRow]:
-        """The rows below the headings, each time from the first."""
-
-
+@dataclass(slots=True)
 class RowDraft:
     """A row on its way through the checks.
 
-    `values` are JSON values by the keys of columns; null empties a field. `failed` are the keys
-    whose cells could not be read, so that they are not called missing as well. `identity` is the
-    natural key of a row that makes a record. `is_misshapen` says that the row's cells cannot be
+    `values` are JSON values by the keys of target columns; null empties a field. `failed` are the
+    keys whose cells could not be read, so that they are not called missing as well. `identity` is
+    the natural key of a row that makes a record. `is_misshapen` says that the row's cells cannot be
     told apart by column, so that nothing more is to be said of them.
     """
 
-    __slots__ = (
-        "failed",
-        "identity",
-        "is_misshapen",
-        "landed",
-        "operation",
-        "problems",
-        "record_id",
-        "row",
-        "values",
-    )
-
-    def __init__(self, row: SheetRow, values: dict[str, Any]) -> None:
-        self.row = row
-        self.values = values
-        self.problems: tuple[Problem, ...] = ()
-        self.is_misshapen = False
-        self.failed: Set[str] = _NONE
-        self.operation: Operation | None = None
-        self.record_id: str | None = None
-        self.landed: LandedState | None = None
-        self.identity: Mapping[str, Any] = _NOTHING
+    row: SheetRow
+    values: dict[str, Any]
+    problems: tuple[Problem, ...] = ()
+    failed: Set[str] = frozenset()
+    is_misshapen: bool = False
+    operation: Operation | None = None
+    record_id: str | None = None
+    landed: LandedState | None = None
+    identity: Mapping[str, Any] = field(default_factory=dict)
 
     def add(self, problem: Problem) -> None:
         """Note a problem of the row."""
@@ -69,14 +50,6 @@ class RowDraft:
         self.add(problem)
         self.failed = self.failed | {key}
         self.values.pop(key, None)
-
-
-def _redacted() -> Unreadable:
-    return Unreadable(
-        VALUE_ERASED,
-        f"The cell holds {MARK}, which stands for what an erasure removed and is never sent.",
-        fix="Write the whole value, or clear the cell.",
-    )
 
 
 class RowReader:
@@ -112,7 +85,7 @@ class RowReader:
                     if not text:
                         continue
                     if is_redacted(text):
-                        raise _redacted()
+                        raise Unreadable(VALUE_ERASED)
                     if text == clear:
                         self._empty(draft, column)
                         continue
@@ -128,9 +101,9 @@ class RowReader:
         return draft
 
     def _take_form(self, draft: RowDraft) -> bool:
-        """Take over what is wrong with the row's form; True where nothing else can be said of it.
+        """Take over the problems of the row's form; True where nothing else can be said of it.
 
-        What is wrong with the cell of a column that fills nothing does no harm.
+        A problem with the cell of a column that fills nothing does no harm.
         """
         mapped = {column.heading: key for _, key, _, _, column in self._columns}
         for problem in draft.row.problems:
@@ -142,18 +115,12 @@ class RowReader:
         return draft.is_misshapen
 
     def _empty(self, draft: RowDraft, column: MappedColumn) -> None:
-        if column.target.can_be_cleared:
+        key = column.target.key
+        if not column.target.can_be_cleared:
+            message = f"The field {key} must have a value."
+            draft.fail(
+                key, problem_of("cannot_clear", message, column.heading, received=self._clear)
+            )
+        elif not self._drops_cleared:
             # A record that does not exist yet has nothing to be emptied.
-            if not self._drops_cleared:
-                draft.values[column.target.key] = None
-            return
-        draft.fail(
-            column.target.key,
-            Problem(
-                "cannot_clear",
-                f"The field {column.target.key} must have a value.",
-                column.heading,
-                shown(self._clear or ""),
-                fix="Leave the cell blank, or write a value.",
-            ),
-        )
+            draft.values[key] = None

@@ -1,4 +1,4 @@
-"""The file on disk that a table is read from: regular, readable, and the same at every reading."""
+"""Source file of a table: regular, readable, the same at every reading, and a zip that is safe."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 from xml.parsers import expat
@@ -24,7 +25,6 @@ from connector.errors import (
     UnsafeWorkbook,
 )
 
-_PIECE_BYTES = 1024 * 1024
 _KINDS = (
     (stat.S_ISDIR, "is a folder"),
     (stat.S_ISFIFO, "is a pipe"),
@@ -47,7 +47,7 @@ class SourceFile:
         """Bytes."""
         return self.stamp[2]
 
-    def open(self) -> BinaryIO:
+    def open(self) -> BufferedReader:
         """The file from its start. Raises `SpreadsheetChanged` where it is not the same any more,
         `SpreadsheetError` where it cannot be opened.
         """
@@ -62,14 +62,11 @@ class SourceFile:
 
     def digest(self) -> str:
         """The SHA-256 of the file, in hexadecimal digits. Raises as `open` does."""
-        digest = hashlib.sha256()
         with self.open() as file:
-            while piece := file.read(_PIECE_BYTES):
-                digest.update(piece)
-        return digest.hexdigest()
+            return hashlib.file_digest(file, "sha256").hexdigest()
 
     def check(self) -> None:
-        """Raises `SpreadsheetChanged` unless the file is as it was at first."""
+        """Raise `SpreadsheetChanged` unless the file is as it was at first."""
         self.open().close()
 
     def changed(self) -> SpreadsheetChanged:
@@ -105,49 +102,68 @@ def _unreadable(path: Path, error: OSError) -> SpreadsheetError:
 
 
 # -- Container -------------------------------------------------------------------------------------
-# A workbook's zip, measured before anything in it is read.
+# A workbook's zip is measured before anything in it is read.
 #
-# What a zip says of its members' sizes is the word of whoever made it. So every member is inflated
-# once, in pieces that are thrown away, and the first that grows beyond its word, or beyond all
-# reason, ends it. XML is looked into only as far as its root element, to see that it declares no
-# entities; all of this takes some kilobytes of memory, whatever the file.
+# Whoever made a zip chose the sizes that it declares. So every member is inflated once, in pieces
+# that are thrown away, and the first that grows beyond its declared size, or beyond all reason,
+# ends it. XML is looked into only as far as its root element, to see that it declares no entities;
+# all of this takes some kilobytes of memory, whatever the file.
 
 
 INFLATED_BYTES_MAX = 256 * 1024 * 1024
 """A workbook's size when inflated, all members together. Five million cells stay below it."""
 
-RATIO_MAX = 250
-"""A member larger than `RATIO_FROM_BYTES` may be this many times its compressed size. Sheets of
+SHARED_TEXTS_MAX = 5_000_000
+
+_RATIO_MAX = 250
+"""A member larger than `_RATIO_FROM_BYTES` may be this many times its compressed size. Sheets of
 office programs are ten to forty times theirs.
 """
 
-RATIO_FROM_BYTES = 8 * 1024 * 1024
-MEMBERS_MAX = 10_000
-SHARED_TEXTS_MAX = 5_000_000
-PIECE_BYTES = 256 * 1024
-
+_RATIO_FROM_BYTES = 8 * 1024 * 1024
+_MEMBERS_MAX = 10_000
+_PIECE_BYTES = 256 * 1024
+_PROLOG_BYTES_MAX = 1024 * 1024
+_DIRECTORY_BYTES_MAX = 2 * 1024 * 1024
 _ZIP_MAGIC = b"PK\x03\x04"
 _OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ENCRYPTED_STREAM = "EncryptedPackage".encode("utf-16-le")
-_PROLOG_BYTES_MAX = 1024 * 1024
-_DIRECTORY_BYTES_MAX = 2 * 1024 * 1024
 _END = struct.Struct("<4s4H2LH")
 _END_64 = struct.Struct("<4sQ2H2L4Q")
 _LOCATOR_64_BYTES = 20
 _IS_ENCRYPTED = 0x1
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_OTHERS = (
-    ("xl/workbook.bin", "an xlsb workbook"),
-    ("content.xml", "an OpenDocument file"),
-    ("word/document.xml", "a text document"),
-    ("ppt/presentation.xml", "a presentation"),
-    ("Index/Document.iwa", "a Numbers document"),
-    ("Index.zip", "a Numbers document"),
-)
+_OTHERS: Mapping[str, str] = {
+    "xl/workbook.bin": "an xlsb workbook",
+    "content.xml": "an OpenDocument file",
+    "word/document.xml": "a text document",
+    "ppt/presentation.xml": "a presentation",
+    "Index/Document.iwa": "a Numbers document",
+    "Index.zip": "a Numbers document",
+}
 
 
-def refuse_other_kinds(source: SourceFile) -> None:
-    """Raises `NotASpreadsheet` unless the file begins as a zip does; tells what it is instead."""
+def measure(source: SourceFile) -> None:
+    """Inflate everything once and keep nothing.
+
+    Raises `UnsafeWorkbook` for sizes beyond measure and for declared entities, `NotASpreadsheet`
+    for a file that is no xlsx, saying what it is instead, `DamagedSpreadsheet`.
+    """
+    _refuse_other_kinds(source)
+    with archive(source) as opened:
+        members = opened.infolist()
+        _check_declared(source, members)
+        total = 0
+        for member in members:
+            prolog = _Prolog(source, member.filename)
+            for piece in _pieces(source, opened, member):
+                prolog.feed(piece)
+                total += len(piece)
+                if total > INFLATED_BYTES_MAX:
+                    raise _too_large(source)
+
+
+def _refuse_other_kinds(source: SourceFile) -> None:
     with source.open() as file:
         start = file.read(len(_OLE_MAGIC))
         if start.startswith(_ZIP_MAGIC):
@@ -155,7 +171,7 @@ def refuse_other_kinds(source: SourceFile) -> None:
         if start != _OLE_MAGIC:
             raise NotASpreadsheet(f"{source.path} is no xlsx workbook, whatever its name")
         tail = b""
-        for piece in iter(lambda: file.read(PIECE_BYTES), b""):
+        while piece := file.read(_PIECE_BYTES):
             if _ENCRYPTED_STREAM in tail + piece:
                 raise NotASpreadsheet(
                     f"{source.path} is encrypted with a password",
@@ -169,14 +185,14 @@ def refuse_other_kinds(source: SourceFile) -> None:
 def archive(source: SourceFile) -> Iterator[zipfile.ZipFile]:
     """The zip, opened; what is wrong with its form is a `DamagedSpreadsheet`."""
     with source.open() as file:
-        _check_directory(source)
-        with naming_damage(source), zipfile.ZipFile(file) as opened:
+        _check_directory(source, file)
+        with _naming_damage(source), zipfile.ZipFile(file) as opened:
             yield opened
 
 
 @contextmanager
-def naming_damage(source: SourceFile) -> Iterator[None]:
-    """Turn what a broken zip or broken XML raises into a `DamagedSpreadsheet`."""
+def _naming_damage(source: SourceFile) -> Iterator[None]:
+    """Turn the errors of a broken zip or broken XML into a `DamagedSpreadsheet`."""
     try:
         yield
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, struct.error) as error:
@@ -185,23 +201,20 @@ def naming_damage(source: SourceFile) -> Iterator[None]:
         raise DamagedSpreadsheet(f"{source.path} has XML that is damaged: {error}") from error
 
 
-def _check_directory(source: SourceFile) -> None:
+def _check_directory(source: SourceFile, file: BinaryIO) -> None:
     """Refuse a list of members that is too long to be read, or can be read in two ways."""
-    with source.open() as file:
-        file.seek(max(0, source.size - _END.size))
-        end = file.read()
-        if len(end) != _END.size or not end.startswith(b"PK\x05\x06") or end[-2:] != b"\0\0":
-            raise DamagedSpreadsheet(f"{source.path} is cut off, or something is added at its end")
-        length, offset = _END.unpack(end)[5:7]
-        behind = _END.size
-        rest = source.size - behind - length - offset
-        if rest:
-            # Some programs write the sizes of 64 bits in any case.
-            behind += _LOCATOR_64_BYTES + _END_64.size
-            file.seek(max(0, source.size - behind))
-            end_64 = file.read(_END_64.size)
-            if not end_64.startswith(b"PK\x06\x06"):
-                raise DamagedSpreadsheet(f"{source.path} has something before or between its parts")
+    file.seek(max(0, source.size - _END.size))
+    end = file.read()
+    if len(end) != _END.size or not end.startswith(b"PK\x05\x06") or end[-2:] != b"\0\0":
+        raise DamagedSpreadsheet(f"{source.path} is cut off, or something is added at its end")
+    length, offset = _END.unpack(end)[5:7]
+    rest = source.size - _END.size - length - offset
+    if rest:
+        # Some programs write the sizes of 64 bits in any case.
+        behind = _END.size + _LOCATOR_64_BYTES + _END_64.size
+        file.seek(max(0, source.size - behind))
+        end_64 = file.read(_END_64.size)
+        if end_64.startswith(b"PK\x06\x06"):
             length, offset = _END_64.unpack(end_64)[8:10]
             rest = source.size - behind - length - offset
     if length > _DIRECTORY_BYTES_MAX:
@@ -210,38 +223,21 @@ def _check_directory(source: SourceFile) -> None:
         raise DamagedSpreadsheet(f"{source.path} has something before or between its parts")
 
 
-def measure(source: SourceFile) -> None:
-    """Inflate everything once and keep nothing.
-
-    Raises `UnsafeWorkbook` for sizes beyond measure and for declared entities,
-    `NotASpreadsheet` for a zip that is no xlsx, `DamagedSpreadsheet`.
-    """
-    with archive(source) as opened:
-        members = opened.infolist()
-        _check_declared(source, members)
-        total = 0
-        for member in members:
-            for piece in pieces(source, opened, member, look=_Prolog(source, member.filename)):
-                total += len(piece)
-                if total > INFLATED_BYTES_MAX:
-                    raise _too_large(source)
-
-
 def _check_declared(source: SourceFile, members: list[zipfile.ZipInfo]) -> None:
     # Readers differ in whether case and the kind of slash make another name.
     names = [member.filename.lower().replace("\\", "/") for member in members]
-    if len(names) > MEMBERS_MAX or len(set(names)) != len(names):
+    if len(names) > _MEMBERS_MAX or len(set(names)) != len(names):
         raise UnsafeWorkbook(f"{source.path} lists more parts than any workbook has, or one twice")
     if "xl/workbook.xml" not in names:
-        what = next((what for name, what in _OTHERS if name in names), "a zip and no workbook")
-        raise NotASpreadsheet(f"{source.path} is {what}")
+        found = (what for name, what in _OTHERS.items() if name.lower() in names)
+        raise NotASpreadsheet(f"{source.path} is {next(found, 'a zip and no workbook')}")
     for member in members:
         if member.flag_bits & _IS_ENCRYPTED or member.compress_type not in _METHODS:
             raise NotASpreadsheet(
                 f"{source.path}: {member.filename!r} is encrypted, or packed in an unusual way"
             )
         ratio = member.file_size / max(1, member.compress_size)
-        if member.file_size > RATIO_FROM_BYTES and ratio > RATIO_MAX:
+        if member.file_size > _RATIO_FROM_BYTES and ratio > _RATIO_MAX:
             raise UnsafeWorkbook(
                 f"{source.path}: {member.filename!r} would grow {ratio:.0f}-fold when read,"
                 f" to {member.file_size:,} bytes"
@@ -257,12 +253,8 @@ def _too_large(source: SourceFile) -> UnsafeWorkbook:
     )
 
 
-def pieces(
-    source: SourceFile,
-    opened: zipfile.ZipFile,
-    member: zipfile.ZipInfo,
-    *,
-    look: _Prolog | None = None,
+def _pieces(
+    source: SourceFile, opened: zipfile.ZipFile, member: zipfile.ZipInfo
 ) -> Iterator[bytes]:
     """A member's bytes as they really are: never more than it declares.
 
@@ -273,41 +265,39 @@ def pieces(
     honest.file_size = INFLATED_BYTES_MAX + 1
     size = 0
     with opened.open(honest) as file:
-        while piece := file.read(PIECE_BYTES):
+        while piece := file.read(_PIECE_BYTES):
             size += len(piece)
             if size > member.file_size:
                 raise UnsafeWorkbook(
                     f"{source.path}: {member.filename!r} grows beyond the"
                     f" {member.file_size:,} bytes that it declares"
                 )
-            if look is not None:
-                look.feed(piece)
             yield piece
     if size != member.file_size:
         raise DamagedSpreadsheet(f"{source.path}: {member.filename!r} is shorter than it declares")
 
 
 class _Prolog:
-    """Looks at a member's XML up to its root; at shared texts wholly, to count them."""
+    """Parses a member's XML up to its root; shared texts wholly, to count them."""
 
     def __init__(self, source: SourceFile, name: str) -> None:
-        self._path, self._name = source.path, name
+        self._where = f"{source.path}: {name!r}"
         self._is_shared = name.lower().endswith("sharedstrings.xml")
         self._texts = self._before_root = 0
         self._has_begun = False
+        self._is_done = not name.lower().endswith((".xml", ".rels"))
         self._parser = parser(source, name)
         self._parser.StartElementHandler = self._start
-        self._is_done = not name.lower().endswith((".xml", ".rels"))
 
     def feed(self, piece: bytes) -> None:
         """Take the next piece; pieces behind the root element are not looked at."""
         if self._is_done:
             return
         self._parser.Parse(piece)
-        if not (self._is_done or self._has_begun):
+        if not self._has_begun:
             self._before_root += len(piece)
             if self._before_root > _PROLOG_BYTES_MAX:
-                raise UnsafeWorkbook(f"{self._path}: {self._name!r} has no beginning")
+                raise UnsafeWorkbook(f"{self._where} has no beginning")
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         self._has_begun = True
@@ -317,7 +307,7 @@ class _Prolog:
             return
         self._texts += tag.endswith("si")
         if self._texts > SHARED_TEXTS_MAX:
-            raise UnsafeWorkbook(f"{self._path}: {self._name!r} has too many texts")
+            raise UnsafeWorkbook(f"{self._where} has too many texts")
 
 
 def parser(source: SourceFile, name: str) -> expat.XMLParserType:
@@ -333,3 +323,14 @@ def parser(source: SourceFile, name: str) -> expat.XMLParserType:
     made.StartDoctypeDeclHandler = refuse
     made.EntityDeclHandler = refuse
     return made
+
+
+def parse(
+    source: SourceFile, opened: zipfile.ZipFile, part: str, reading: expat.XMLParserType
+) -> Iterator[None]:
+    """Parse a member's XML, a piece at a step. Raises `DamagedSpreadsheet`, `UnsafeWorkbook`."""
+    with _naming_damage(source):
+        for piece in _pieces(source, opened, opened.getinfo(part)):
+            reading.Parse(piece)
+            yield
+        reading.Parse(b"", True)

@@ -1,4 +1,4 @@
-"""The places of a request body that a column can fill, derived from the declarations.
+"""Target columns: the places of a request body that a column can fill, from the declarations.
 
 A resource's own fields, another way to say each reference (`company_name` for `company_id`), and
 the fields of a content type. Mapping, reading, checking and templates all start from these.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, get_args
 
 from connector.catalog import CATALOG, REFERENCES, declaration
@@ -19,11 +19,6 @@ from connector.catalog.resource import Declaration
 from connector.catalog.value import Kind
 from connector.engine.push_states import Mode
 from connector.errors import Misused, UnknownName
-
-# -- Lookups ---------------------------------------------------------------------------------------
-# What the checks ask of the landing, as a protocol: the warehouse answers it.
-#
-# Questions come in bulk, one for a batch of rows, since each costs a look into the file.
 
 
 class LandedState(Protocol):
@@ -43,7 +38,10 @@ class LandedState(Protocol):
 
 
 class Lookups(Protocol):
-    """Answers from the landing. Every method raises a `WarehouseError` where it cannot be read."""
+    """Answers from the landing, in bulk: each question costs a look into the file.
+
+    Every method raises a `WarehouseError` where the file cannot be read.
+    """
 
     def ids(
         self,
@@ -55,8 +53,8 @@ class Lookups(Protocol):
         """For each tuple of values, the ids of the live records whose `fields` have them, some at
         least where they are very many.
 
-        Values are as a body has them, and texts are compared as `folded` gives them.
-        `parent` is the slug or id of a content type.
+        Values are as a body has them, and texts are compared as `folded` gives them. `parent` is
+        the slug or id of a content type.
         """
 
     def landed(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedState]:
@@ -70,20 +68,14 @@ class Lookups(Protocol):
 
 
 # -- Identity --------------------------------------------------------------------------------------
-# What tells one record from another, and when two values of one are the same. Two records that
-# share a natural key are taken for one thing, and a person is asked.
+# Two records that share a natural key are taken for one thing, and a person is asked.
 
 
 def natural_key(resource: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """The values that identify the record, by field; empty where no key has all of its values."""
     for fields in CATALOG[resource].natural_keys:
-        key: dict[str, Any] = {}
-        for name in fields:
-            value = values.get(name)
-            if value is None or value == "":
-                break
-            key[name] = value
-        else:
+        key = {name: values.get(name) for name in fields}
+        if None not in key.values() and "" not in key.values():
             return key
     return {}
 
@@ -98,12 +90,11 @@ def folded(value: Any) -> str:
     return text.strip().lower()
 
 
-# -- Slots -----------------------------------------------------------------------------------------
-#
+# -- Target columns --------------------------------------------------------------------------------
 
 
-CONTENT = "fields"
-"""The field of a content item that holds its values by `field_key` (API 2.7)."""
+CONTENT_PREFIX = "fields."
+"""Stands before a content type's own keys: an item holds their values below `fields` (API 2.7)."""
 
 _CONTENT_KINDS: dict[str, tuple[Kind, Format | None]] = {
     "number": (Kind.NUMBER, None),
@@ -151,7 +142,7 @@ class TargetColumn:
     @property
     def is_content(self) -> bool:
         """Whether it belongs to a content type, and not to every item."""
-        return self.key.startswith(f"{CONTENT}.")
+        return self.key.startswith(CONTENT_PREFIX)
 
     @property
     def can_be_cleared(self) -> bool:
@@ -174,8 +165,12 @@ class TargetColumn:
         return tuple(value for value in known if value in wanted)
 
 
+# The last word of a name tells telephone numbers and codes from other texts.
+_KEEPING_WORDS = frozenset(("phone", "mobile", "code", "postcode", "number"))
+
+
 def target_columns(
-    declaration: Declaration, mode: Mode, content_fields: Sequence[ContentTypeField] = ()
+    declared: Declaration, mode: Mode, content_fields: Sequence[ContentTypeField] = ()
 ) -> tuple[TargetColumn, ...]:
     """Every place that a column can fill in this mode, in the declaration's order.
 
@@ -184,60 +179,55 @@ def target_columns(
     """
     made: list[TargetColumn] = []
     if mode in ("update", "convert"):
-        identity, aliases = declaration.fields["id"], declaration.aliases["id"]
-        made.append(TargetColumn("id", "id", identity, REFUSED, REFUSED, aliases=aliases))
-    if mode == "convert":
-        made += [_plain(declaration, f) for f in declaration.fields.values() if f.name == "email"]
-        return tuple(made)
-    for each in declaration.fields.values():
+        field, aliases = declared.fields["id"], declared.aliases["id"]
+        made.append(TargetColumn("id", "id", field, REFUSED, REFUSED, aliases=aliases))
+    for each in declared.fields.values():
+        if mode == "convert":
+            if each.name == "email":
+                made.append(_column_of(declared, each))
+            continue
         is_taken = each.update.accepted or (mode != "update" and each.create.accepted)
         if is_taken and each.kind not in (Kind.VALUES, Kind.PARTS):
-            made.append(_plain(declaration, each))
-            made += _by_other_names(declaration, each)
+            made.append(_column_of(declared, each))
+            made += _by_other_names(declared, each)
     taken = {each.name for each in made}
-    made += [_of_content(each, taken) for each in content_fields if each.field_key]
+    made += [_content_column(each, taken) for each in content_fields if each.field_key]
     return tuple(made)
 
 
-# The last word of a name tells telephone numbers and codes from other texts.
-_KEEPING_WORDS = frozenset(("phone", "mobile", "code", "postcode", "number"))
-
-
-def _plain(declaration: Declaration, field: Field) -> TargetColumn:
-    target = REFERENCES.get(field.name)
+def _column_of(declared: Declaration, field: Field) -> TargetColumn:
+    resource = REFERENCES.get(field.name)
     return TargetColumn(
         name=field.name,
         key=field.name,
         field=field,
         create=field.create,
         update=field.update,
-        reference=None if target is None else Reference(target),
-        aliases=declaration.aliases[field.name],
+        reference=None if resource is None else Reference(resource),
+        aliases=declared.aliases[field.name],
         keeps_digits=field.kind is Kind.STRING and field.name.split("_")[-1] in _KEEPING_WORDS,
     )
 
 
-def _by_other_names(declaration: Declaration, field: Field) -> Iterator[TargetColumn]:
+def _by_other_names(declared: Declaration, field: Field) -> Iterator[TargetColumn]:
     """Other columns for a reference: the singular, and a field that people know it by."""
-    target = REFERENCES.get(field.name)
-    if target is None:
+    resource = REFERENCES.get(field.name)
+    if resource is None:
         return
-    for by, aliases in CATALOG[target].found_by.items():
-        column = f"{CATALOG[target].singular}_{by}"
+    for by, aliases in CATALOG[resource].found_by.items():
+        name = f"{CATALOG[resource].singular}_{by}"
         # A field of that very name is the resource's own: a lead's `company_name` is no reference.
-        if column not in declaration.fields:
-            yield TargetColumn(
-                column,
-                field.name,
-                field,
-                field.create,
-                field.update,
-                reference=Reference(target, by),
+        if name not in declared.fields:
+            yield replace(
+                _column_of(declared, field),
+                name=name,
+                reference=Reference(resource, by),
                 aliases=aliases,
+                keeps_digits=False,
             )
 
 
-def _of_content(declared: ContentTypeField, taken: set[str]) -> TargetColumn:
+def _content_column(declared: ContentTypeField, taken: set[str]) -> TargetColumn:
     key = str(declared.field_key)
     kind, format = _CONTENT_KINDS.get(declared.field_type or "", (Kind.STRING, None))
     values = _options(declared)
@@ -260,7 +250,7 @@ def _of_content(declared: ContentTypeField, taken: set[str]) -> TargetColumn:
         prose=False,
         part=None,
     )
-    path = f"{CONTENT}.{key}"
+    path = f"{CONTENT_PREFIX}{key}"
     return TargetColumn(
         name=path if key in taken else key,
         key=path,
@@ -288,7 +278,6 @@ def _options(declared: ContentTypeField) -> tuple[str, ...]:
 
 
 # -- Push target -----------------------------------------------------------------------------------
-# What a person asks of a file: which resource, in which mode, how rows find their records.
 
 
 _MATCHABLE = (Kind.STRING, Kind.UUID, Kind.INTEGER, Kind.DATE, Kind.DATETIME)
@@ -296,7 +285,7 @@ _MATCHABLE = (Kind.STRING, Kind.UUID, Kind.INTEGER, Kind.DATE, Kind.DATETIME)
 
 @dataclass(frozen=True, slots=True)
 class PushTarget:
-    """What is asked of a file; `target` makes one.
+    """What a file is pushed to: which resource, in which mode, and how rows find their records.
 
     `match` are the fields by which a row finds its record, empty where a column `id` does.
     `clear` is the text that empties a field. `parent` is the content type's slug or id, as given,
@@ -320,16 +309,15 @@ def push_target(
     clear: str | None = None,
     parent: str | None = None,
 ) -> PushTarget:
-    """What is asked, once it is known to make sense.
+    """The push target, once it is known to make sense.
 
     Raises `UnknownName` for a resource, mode, field or content type that is not there, and
-    `Misused` where the resource does not take the mode or the mode needs what was not said.
+    `Misused` where the resource does not take the mode or the mode needs another option.
     """
     declared = declaration(resource)
     if mode not in get_args(Mode):
         raise UnknownName("mode", mode, get_args(Mode))
-    needed = {"create": ("create",), "update": ("update",), "convert": ("convert",)}
-    for operation in needed.get(mode, ("create", "update")):
+    for operation in ("create", "update") if mode == "upsert" else (mode,):
         if operation not in declared.operations:
             raise Misused(
                 f"{resource} cannot be written with --mode {mode}: the API has no {operation} for"
@@ -364,8 +352,7 @@ def _content_fields(
     if declared.parent is None:
         if parent is not None:
             raise Misused(
-                f"a content type was given, and {declared.name} are of none",
-                action="Leave it out.",
+                f"a content type was given, and {declared.name} are of none", action="Leave it out."
             )
         return ()
     if parent is None:

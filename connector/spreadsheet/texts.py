@@ -1,4 +1,4 @@
-"""Reading texts: as they are written, but for what a spreadsheet program or a paste did to them.
+"""Texts in cells: as they are written, but for what a spreadsheet program or a paste did to them.
 
 `00123`, `+44...`, `NA` and `TRUE` stay what they are. Nothing is repaired by itself: what looks
 damaged is refused, with a fix.
@@ -16,11 +16,11 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from connector.catalog.field import Format
-from connector.spreadsheet.row import ReadText, ReadTyped, Unreadable, named
+from connector.spreadsheet.problems import ReadText, ReadTyped, Unreadable, named
 
 _SCIENTIFIC = re.compile(r"[+-]?[0-9]([.,][0-9]+)?[eE][+-][0-9]{1,3}").fullmatch
 _ERRORS = frozenset(("#N/A", "#REF!", "#VALUE!", "#NAME?", "#DIV/0!", "#NULL!", "#NUM!"))
-# What most addresses are made of; others are looked at more closely.
+# Most addresses are made of these characters; others are looked at more closely.
 _PLAIN_EMAIL = re.compile(
     r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+"
 ).fullmatch
@@ -28,12 +28,11 @@ _EMAIL = re.compile(r"[^@\s,;<>/|]+@[^@\s.,;<>/|]+(?:\.[^@\s.,;<>/|]+)+")
 _URL = re.compile(r"https?://[^\s/]+(?:/\S*)?", re.IGNORECASE).fullmatch
 _HOST = re.compile(r"[\w-]+(?:\.[\w-]+)+(?:/\S*)?").fullmatch
 _CURRENCY = re.compile(r"[A-Za-z]{3}").fullmatch
+_CURRENCY_SIGNS = {"£": "GBP", "€": "EUR"}
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}").fullmatch
 
 _DIGITS_SAFE = 15
 """As many digits of a whole number as a spreadsheet program keeps."""
-
-_DAMAGED = "a spreadsheet program has shortened it, and its digits are lost"
 
 
 def read_text(text: str) -> str:
@@ -44,9 +43,7 @@ def read_text(text: str) -> str:
     for character in text:
         if unicodedata.category(character) in ("Cc", "Cs") and character not in "\t\n\r":
             raise Unreadable(
-                "control_character",
-                f"It holds a character that no text has: {named(character)}.",
-                fix="Delete the cell and type it again.",
+                "control_character", f"It holds a character that no text has: {named(character)}."
             )
     return text
 
@@ -54,7 +51,7 @@ def read_text(text: str) -> str:
 def read_digits(text: str) -> str:
     """A telephone number or a code: no invisible characters, and none of its digits lost."""
     _refuse_damage(text)
-    refuse_hidden(text)
+    _refuse_hidden(text)
     return text
 
 
@@ -62,20 +59,15 @@ def _refuse_damage(text: str) -> None:
     if _SCIENTIFIC(text) is not None:
         raise Unreadable(
             "scientific",
-            f"Was it opened in a spreadsheet program? It is in scientific notation: {_DAMAGED}.",
             fix="Take the value from its source again, with the column formatted as text.",
         )
     if text in _ERRORS:
-        raise Unreadable(
-            "spreadsheet_error",
-            "It is an error of a spreadsheet's formula, and no value.",
-            fix="Correct the formula, or clear the cell.",
-        )
+        raise Unreadable("spreadsheet_error")
 
 
-def refuse_hidden(text: str) -> None:
-    """Raise where the text has characters that cannot be seen: those of no width, of writing
-    direction, control characters, blanks of other kinds.
+def _refuse_hidden(text: str) -> None:
+    """Refuse characters that cannot be seen: those of no width, of writing direction, control
+    characters, blanks of other kinds.
     """
     if text.isprintable():
         return
@@ -91,8 +83,10 @@ def refuse_hidden(text: str) -> None:
 def _read_email(text: str) -> str:
     if _PLAIN_EMAIL(text) is not None:
         return text
-    refuse_hidden(text)
+    _refuse_hidden(text)
     found = _EMAIL.findall(text)
+    if found == [text]:
+        return text
     if len(found) > 1:
         raise Unreadable(
             "several_emails",
@@ -100,23 +94,19 @@ def _read_email(text: str) -> str:
             allowed="one email address",
             fix=f"Keep one of them, for example {found[0]}",
         )
-    if found == [text]:
-        return text
     raise Unreadable(
         "email_format",
-        "It is not an email address.",
         allowed="one email address, as anna@example.com",
         fix=f"Write {found[0].removeprefix('mailto:')}" if found else "Correct the address.",
     )
 
 
 def _read_url(text: str) -> str:
-    refuse_hidden(text)
+    _refuse_hidden(text)
     if _URL(text) is not None:
         return text
     raise Unreadable(
         "url_format",
-        "It is not a web address.",
         allowed="an address that begins with https:// or http://",
         fix=f"Write https://{text}" if _HOST(text) else "Correct the address, or clear the cell.",
     )
@@ -125,19 +115,16 @@ def _read_url(text: str) -> str:
 def _read_currency(text: str) -> str:
     if _CURRENCY(text) is not None:
         return text.upper()
-    signs = {"£": "GBP", "€": "EUR"}
-    raise Unreadable(
-        "currency_format",
-        "It is not a currency code.",
-        allowed="a code of three letters, as GBP",
-        fix=f"Write {signs[text]}" if text in signs else "Write the currency's code.",
-    )
+    code = _CURRENCY_SIGNS.get(text)
+    allowed = "a code of three letters, as GBP"
+    raise Unreadable("currency_format", allowed=allowed, fix=f"Write {code}" if code else None)
 
 
 @lru_cache(maxsize=1024)
-def _is_timezone(text: str) -> bool:
+def is_timezone(name: str) -> bool:
+    """Whether this is the name of a time zone."""
     try:
-        ZoneInfo(text)
+        ZoneInfo(name)
     # The library answers names of folders and odd characters with errors of its own.
     except (KeyError, ValueError, OSError):
         return False
@@ -145,23 +132,17 @@ def _is_timezone(text: str) -> bool:
 
 
 def _read_timezone(text: str) -> str:
-    if _is_timezone(text):
+    if is_timezone(text):
         return text
-    raise Unreadable(
-        "timezone_format",
-        "It is not the name of a time zone.",
-        allowed="a name as Europe/London",
-        fix="Write the zone's name, with its continent.",
-    )
+    fix = "Write the zone's name, with its continent."
+    raise Unreadable("timezone_format", allowed="a name as Europe/London", fix=fix)
 
 
 def _read_json(text: str) -> str:
     try:
         json.loads(text)
     except (ValueError, RecursionError):
-        raise Unreadable(
-            "json_format", "It is not JSON.", allowed="JSON", fix="Correct the text."
-        ) from None
+        raise Unreadable("json_format", allowed="JSON") from None
     return text
 
 
@@ -169,10 +150,9 @@ def read_id(text: str) -> str:
     """An id. Its form is not shown (API, conventions), but it is one word."""
     if _ID(text) is not None:
         return text
-    refuse_hidden(text)
+    _refuse_hidden(text)
     raise Unreadable(
         "id_format",
-        "It is not an id.",
         allowed="an id, as the warehouse shows it in the column id",
         fix="Write the id, or map each name in the column to its id in a mapping file.",
     )
@@ -185,39 +165,34 @@ FORMATS: Mapping[Format, ReadText] = {
     "timezone": _read_timezone,
     "json": _read_json,
 }
-"""How texts that have a form are read."""
+"""Readers of texts that have a form."""
 
 
 def typed_text(keeps_digits: bool, whole_numbers: bool) -> ReadTyped:
-    """How typed cells are read where text belongs.
+    """Reader of typed cells where text belongs.
 
     A whole number of at most 15 digits is its digits; but where leading zeros and a plus belong
-    to the value, only if a person said so with `whole_numbers`, since typing has taken them away.
+    to the value, only if a person declared so with `whole_numbers`, since typing took them away.
     """
 
     def read(cell: Any) -> str:
-        is_whole = not isinstance(cell, bool) and isinstance(cell, int | float)
-        if is_whole and cell == cell // 1 and abs(cell) < 10**_DIGITS_SAFE:
-            if keeps_digits and not whole_numbers:
-                raise Unreadable(
-                    "number_in_text",
-                    "It was typed as a number, which loses leading zeros and a plus.",
-                    allowed="text",
-                    fix="Format the column as text and type the value again, or say"
-                    " whole_numbers = true for the column in a mapping file.",
-                )
-            return str(int(cell))
-        raise Unreadable(
-            "not_text",
-            f"A spreadsheet program has made {_made(cell)} of it, and how it was written is lost.",
-            allowed="text",
-            fix="Format the column as text and type the value again.",
-        )
+        is_number = isinstance(cell, int | float) and not isinstance(cell, bool)
+        if not is_number or cell != cell // 1 or abs(cell) >= 10**_DIGITS_SAFE:
+            made = f"A spreadsheet program has made {_kind_of(cell)} of it"
+            raise Unreadable("not_text", f"{made}, and how it was written is lost.", allowed="text")
+        if keeps_digits and not whole_numbers:
+            raise Unreadable(
+                "number_in_text",
+                allowed="text",
+                fix="Format the column as text and type the value again, or say"
+                " whole_numbers = true for the column in a mapping file.",
+            )
+        return str(int(cell))
 
     return read
 
 
-def _made(cell: Any) -> str:
+def _kind_of(cell: Any) -> str:
     match cell:
         case bool():
             return "a truth value"
@@ -225,11 +200,10 @@ def _made(cell: Any) -> str:
             return "a time"
         case datetime() | date():
             return "a date"
-        case _:
-            return "a number"
+    return "a number"
 
 
-# -- Formula ---------------------------------------------------------------------------------------
+# -- Inert text ------------------------------------------------------------------------------------
 # Text that a spreadsheet program would run: how a report keeps it inert, and gives it back.
 #
 # A cell that begins with `=`, `+`, `-` or `@` is a formula to spreadsheet programs, whatever the

@@ -6,85 +6,73 @@ import math
 import posixpath
 import re
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import BinaryIO, Literal
+from typing import BinaryIO
 
 from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook
 
 from connector.errors import DamagedSpreadsheet, NoRows, SheetUnknown, UnsafeWorkbook
-from connector.spreadsheet import source_file as container
-from connector.spreadsheet.columns import folded, letter
-from connector.spreadsheet.row import Cell
-from connector.spreadsheet.source_file import SourceFile, naming_damage, parser, pieces
+from connector.spreadsheet.columns import letter, look_of
+from connector.spreadsheet.problems import Cell, Flaw
+from connector.spreadsheet.source_file import SourceFile, archive, measure, parse, parser
 
-# -- Sheet -----------------------------------------------------------------------------------------
-# What a sheet's XML tells that its values do not: where cells are, errors, and lost formulas.
+# -- Outline ---------------------------------------------------------------------------------------
+# A sheet's XML shows what its values do not: where cells are, errors, and lost formulas.
 #
 # The reader of values keeps a place in memory for each cell between the first and the last; two
 # cells in opposite corners would take more than any machine has. It also gives an empty text for an
 # error, and for a formula that was never calculated, and the later of two cells that claim one
-# place. So the XML is walked first, in pieces, without keeping it.
+# place. So the XML is scanned first, in pieces, without keeping it.
 
 
-AREA_MAX = 5_000_000
+_AREA_MAX = 5_000_000
 """Cells between the first and the last of a sheet. A csv may have any number."""
 
-ROWS_MAX = 1_048_576
-COLUMNS_MAX = 16_384
+_ROWS_MAX = 1_048_576
 
-MERGED_MAX = 20
-"""As many ranges of merged cells are told of."""
+_MERGED_MAX = 20
+"""As many ranges of merged cells are named."""
 
 _REFERENCE = re.compile(r"\$?([A-Z]{1,3})\$?([1-9][0-9]{0,6})\Z")
 _FORMULA_CHARACTERS_MAX = 200
 _RANGE_CHARACTERS_MAX = 21
-
-Flaw = tuple[Literal["error", "not_calculated"], str]
-"""What is wrong with a cell, and the error's name or the formula."""
 
 
 @dataclass(slots=True)
 class Outline:
     """A sheet as its XML shows it: how far it reaches, and the cells that have no value to read.
 
-    `rows` and `columns` count from the sheet's corner. `flaws` are by row and column, from 0.
-    `merged` are the first of the ranges whose cells are merged, as B2:B5.
+    `rows` and `columns` count from the sheet's corner. `flaws` are by row and then by column, from
+    0. `merged` are the first of the ranges whose cells are merged, as B2:B5.
     """
 
     rows: int = 0
     columns: int = 0
-    flaws: dict[tuple[int, int], Flaw] = field(default_factory=dict)
+    flaws: dict[int, dict[int, Flaw]] = field(default_factory=dict)
     merged: list[str] = field(default_factory=list)
 
 
-def outline(source: SourceFile, opened: zipfile.ZipFile, part: str, sheet: str) -> Outline:
-    """Walk through the sheet. Raises `UnsafeWorkbook` for one that reaches too far,
+def _outline(source: SourceFile, opened: zipfile.ZipFile, part: str, sheet: str) -> Outline:
+    """The sheet's outline. Raises `UnsafeWorkbook` for one that reaches too far,
     `DamagedSpreadsheet` for XML that is broken or has two cells in one place.
     """
-    walk = _Walk(source, part, sheet)
-    with naming_damage(source):
-        for piece in pieces(source, opened, opened.getinfo(part)):
-            walk.parser.Parse(piece)
-        walk.parser.Parse(b"", True)
-    walk.leave_cell()
-    return walk.outline
+    scan = _SheetScan(source, part, sheet)
+    for _ in parse(source, opened, part, scan.parser):
+        pass
+    scan.leave_cell()
+    return scan.outline
 
 
-def is_empty(source: SourceFile, opened: zipfile.ZipFile, part: str, sheet: str) -> bool:
-    """Whether no cell of the sheet holds anything; reads on only until one does."""
-    walk = _Walk(source, part, sheet)
-    with naming_damage(source):
-        for piece in pieces(source, opened, opened.getinfo(part)):
-            walk.parser.Parse(piece)
-            if walk.outline.rows:
-                return False
-    return True
+def _is_filled(source: SourceFile, opened: zipfile.ZipFile, part: str, sheet: str) -> bool:
+    """Whether any cell of the sheet holds anything; reads on only until one does."""
+    scan = _SheetScan(source, part, sheet)
+    return any(scan.outline.rows for _ in parse(source, opened, part, scan.parser))
 
 
-class _Walk:
-    """The state of one walk through a sheet's XML."""
+class _SheetScan:
+    """One scan of a sheet's XML."""
 
     def __init__(self, source: SourceFile, part: str, sheet: str) -> None:
         self.outline = Outline()
@@ -99,14 +87,14 @@ class _Walk:
         self._value: list[str] = []
 
     def _start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        # Two elements for each cell come by here, so that the usual ones are asked for first.
+        # Two elements of each cell are handled here, so the usual ones are looked for first.
         name = tag if tag in ("c", "v", "is", "t") else tag.rpartition(":")[2]
         if name == "c":
             if self._is_watched:
                 self.leave_cell()
             column = self._column + 1
-            if told := attributes.get("r"):
-                column = self._column_of(told)
+            if reference := attributes.get("r"):
+                column = self._column_of(reference)
             self._column = column
             if attributes.get("t") in ("e", "str"):
                 self._is_error = attributes["t"] == "e"
@@ -126,12 +114,12 @@ class _Walk:
             self._enter_row(attributes.get("r", ""))
         elif name == "dimension":
             self._check_claim(attributes.get("ref", ""))
-        elif name == "mergeCell" and len(self.outline.merged) < MERGED_MAX:
+        elif name == "mergeCell" and len(self.outline.merged) < _MERGED_MAX:
             self.outline.merged.append(attributes.get("ref", "")[:_RANGE_CHARACTERS_MAX])
 
-    def _enter_row(self, told: str) -> None:
+    def _enter_row(self, number: str) -> None:
         self.leave_cell()
-        row = int(told) - 1 if told.isascii() and told.isdecimal() else self._row + 1
+        row = int(number) - 1 if number.isascii() and number.isdecimal() else self._row + 1
         if row <= self._row:
             raise self._out_of_order(f"row {row + 1}")
         self._row, self._column, self._row_digits = row, -1, str(row + 1)
@@ -167,7 +155,7 @@ class _Walk:
         reach = self.outline
         reach.rows = self._row + 1
         reach.columns = max(reach.columns, self._column + 1)
-        if reach.rows * reach.columns > AREA_MAX or self._row >= ROWS_MAX:
+        if reach.rows * reach.columns > _AREA_MAX or self._row >= _ROWS_MAX:
             place = f"{letter(self._column)}{self._row + 1}"
             raise _too_far(f"{self._where}: the table reaches to {place}")
 
@@ -176,34 +164,35 @@ class _Walk:
         _, _, corner = claim.rpartition(":")
         if corner and _REFERENCE.match(corner):
             row, column = self._place(corner)
-            if (row + 1) * (column + 1) > AREA_MAX:
+            if (row + 1) * (column + 1) > _AREA_MAX:
                 raise _too_far(f"{self._where}: the sheet says that it reaches to {corner}")
 
     def leave_cell(self) -> None:
-        """Judge the cell that was walked through last, if it may have a flaw."""
+        """Note the flaw of the cell that was scanned last, if it has one."""
         if not self._is_watched:
             return
         self.parser.CharacterDataHandler = None
         value = "".join(self._value).strip()
-        place = (self._row, self._column)
+        flaw: Flaw | None = None
         if self._is_error:
-            self.outline.flaws[place] = ("error", value)
+            flaw = "error", value
         elif self._formula is not None and not value and not self._is_text:
             formula = "".join(self._formula).strip()[:_FORMULA_CHARACTERS_MAX]
-            self.outline.flaws[place] = ("not_calculated", f"={formula}")
+            flaw = "not_calculated", f"={formula}"
+        if flaw is not None:
+            self.outline.flaws.setdefault(self._row, {})[self._column] = flaw
         self._is_watched = self._is_error = self._is_text = False
         self._formula, self._value = None, []
 
 
 def _too_far(what: str) -> UnsafeWorkbook:
     return UnsafeWorkbook(
-        f"{what}, which is more than {AREA_MAX:,} cells",
+        f"{what}, which is more than {_AREA_MAX:,} cells",
         action="Delete the empty rows and columns around the table, or save the sheet as csv.",
     )
 
 
 # -- Workbook --------------------------------------------------------------------------------------
-#
 
 
 _WORKBOOK = "xl/workbook.xml"
@@ -236,66 +225,61 @@ class SheetFile:
         width = self.outline.columns
         if last[0] >= self.outline.rows or last[1] >= width:
             raise DamagedSpreadsheet(f"{self.source.path} reads in two ways")
-        flaws: dict[int, dict[int, Flaw]] = {}
-        for (row, column), flaw in self.outline.flaws.items():
-            flaws.setdefault(row, {})[column] = flaw
         values = sheet.iter_rows()
         for index in range(self.outline.rows):
             cells: list[Cell] = [""] * first[1]
             cells.extend(map(_cell, next(values, ())))
             cells.extend([""] * (width - len(cells)))
-            here = flaws.get(index, {})
-            for column, (_, what) in here.items():
+            flaws = self.outline.flaws.get(index, {})
+            for column, (_, what) in flaws.items():
                 cells[column] = what
-            yield index, cells, here
+            yield index, cells, flaws
 
 
-def find_sheet(source: SourceFile, said: str | None) -> SheetFile:
+def find_sheet(source: SourceFile, name: str | None) -> SheetFile:
     """The sheet of that name, else the only one that is visible and holds anything.
 
     Raises `SheetUnknown`, `NoRows` for a workbook without any cell, `UnsafeWorkbook`,
     `NotASpreadsheet`, `DamagedSpreadsheet`.
     """
-    container.refuse_other_kinds(source)
-    container.measure(source)
-    with container.archive(source) as opened:
-        sheets = _sheets(source, opened)
-        name = _choose(source, opened, sheets, said)
-        reach = outline(source, opened, sheets[name].part, name)
-    return SheetFile(source, name, reach)
+    measure(source)
+    with archive(source) as opened:
+        parts, visible = _sheets(source, opened)
+        if name is None:
+            name = _only_filled(source, opened, {each: parts[each] for each in visible})
+        elif name not in parts:
+            name = _alike(source, parts, name)
+        return SheetFile(source, name, _outline(source, opened, parts[name], name))
 
 
-@dataclass(frozen=True, slots=True)
-class _Sheet:
-    """Where a sheet's XML is, and whether people see the sheet."""
+def _sheets(source: SourceFile, opened: zipfile.ZipFile) -> tuple[dict[str, str], list[str]]:
+    """The worksheets' members by name, and the names of those that people see.
 
-    part: str
-    is_visible: bool
-
-
-def _sheets(source: SourceFile, opened: zipfile.ZipFile) -> dict[str, _Sheet]:
-    """The worksheets by name. Raises `UnsafeWorkbook` where the workbook reaches out of itself."""
-    parts = {}
+    Raises `UnsafeWorkbook` where the workbook reaches out of itself.
+    """
+    members = {}
     for name in opened.namelist():
         if name.lower().endswith(".rels"):
             for attributes in _elements(source, opened, name, "Relationship"):
                 _refuse_outside(source, attributes)
                 if name == _RELATIONS and attributes.get("Type", "").endswith("/worksheet"):
-                    parts[attributes.get("Id", "")] = _part(attributes.get("Target", ""))
-    sheets: dict[str, _Sheet] = {}
-    known = set(opened.namelist())
+                    members[attributes.get("Id", "")] = _member(attributes.get("Target", ""))
+    parts: dict[str, str] = {}
+    visible = []
     for attributes in _elements(source, opened, _WORKBOOK, "sheet"):
         identity = next((v for k, v in attributes.items() if k.endswith(":id")), "")
-        part, name = parts.get(identity), attributes.get("name", "")
+        part, name = members.get(identity), attributes.get("name", "")
         if part is None:
             continue  # A sheet that is a chart.
-        if name in sheets or part not in known:
+        if name in parts or part not in opened.NameToInfo:
             raise DamagedSpreadsheet(f"{source.path}: sheet {name!r} is missing or there twice")
-        sheets[name] = _Sheet(part, attributes.get("state", "visible") == "visible")
-    return sheets
+        parts[name] = part
+        if attributes.get("state", "visible") == "visible":
+            visible.append(name)
+    return parts, visible
 
 
-def _part(target: str) -> str:
+def _member(target: str) -> str:
     """The member that a relation of the workbook means."""
     if target.startswith("/"):
         return target[1:]
@@ -321,50 +305,40 @@ def _elements(
         if tag.rpartition(":")[2] == wanted:
             found.append(attributes)
 
-    reading = container.parser(source, part)
+    reading = parser(source, part)
     reading.StartElementHandler = start
-    with container.naming_damage(source):
-        for piece in container.pieces(source, opened, opened.getinfo(part)):
-            reading.Parse(piece)
-        reading.Parse(b"", True)
+    for _ in parse(source, opened, part, reading):
+        pass
     return found
 
 
-def _choose(
-    source: SourceFile, opened: zipfile.ZipFile, sheets: Mapping[str, _Sheet], said: str | None
-) -> str:
-    if said is not None:
-        if said in sheets:
-            return said
-        alike = [name for name in sheets if folded(name) == folded(said)]
-        if len(alike) == 1:
-            return alike[0]
-        raise SheetUnknown(
-            f"{source.path} has no sheet {said!r}", action=f"Use one of: {_listed(sheets)}."
-        )
-    filled = [
-        name
-        for name, sheet in sheets.items()
-        if sheet.is_visible and not is_empty(source, opened, sheet.part, name)
-    ]
+def _only_filled(source: SourceFile, opened: zipfile.ZipFile, parts: Mapping[str, str]) -> str:
+    """The only one of these sheets that holds anything."""
+    filled = [name for name, part in parts.items() if _is_filled(source, opened, part, name)]
     if not filled:
         raise NoRows(f"{source.path} has no visible sheet that holds anything")
     if len(filled) > 1:
         raise SheetUnknown(
             f"{source.path} has {len(filled)} sheets with something in them",
-            action=f"Name one with --sheet: {_listed(filled)}.",
+            action=f"Name one with --sheet: {', '.join(map(repr, filled))}.",
         )
     return filled[0]
 
 
-def _listed(names: Mapping[str, _Sheet] | list[str]) -> str:
-    return ", ".join(repr(name) for name in names)
+def _alike(source: SourceFile, names: Iterable[str], wanted: str) -> str:
+    """The one name that differs from the wanted one in letter case or blanks alone."""
+    alike = [name for name in names if look_of(name) == look_of(wanted)]
+    if len(alike) != 1:
+        raise SheetUnknown(
+            f"{source.path} has no sheet {wanted!r}",
+            action=f"Use one of: {', '.join(map(repr, names))}.",
+        )
+    return alike[0]
 
 
 def _read(source: SourceFile, file: BinaryIO, name: str) -> CalamineSheet:
     try:
-        workbook = CalamineWorkbook.from_filelike(file)
-        return workbook.get_sheet_by_name(name)
+        return CalamineWorkbook.from_filelike(file).get_sheet_by_name(name)
     except CalamineError as error:
         raise DamagedSpreadsheet(f"{source.path}: sheet {name!r} is damaged: {error}") from error
     except BaseException as error:
@@ -382,13 +356,9 @@ def _cell(value: object) -> Cell:
         # No program writes these two; as text they are refused where a number belongs.
         return value if math.isfinite(value) else str(value)
     if isinstance(value, timedelta):
-        return _length(value)
+        # Hours, minutes and seconds, as a spreadsheet shows a length of time.
+        seconds = round(value.total_seconds())
+        sign, seconds = ("-", -seconds) if seconds < 0 else ("", seconds)
+        return f"{sign}{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
     assert isinstance(value, Cell)
     return value
-
-
-def _length(value: timedelta) -> str:
-    """Hours, minutes and seconds, as a spreadsheet shows a length of time."""
-    seconds = round(value.total_seconds())
-    sign, seconds = ("-", -seconds) if seconds < 0 else ("", seconds)
-    return f"{sign}{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"

@@ -16,7 +16,7 @@ from openpyxl.worksheet.datavalidation import DataValidation
 
 from connector.privacy.erase import erase
 from connector.privacy.folder_files import InFiles, clean, search
-from connector.spreadsheet.workbook_parts import look, replace_parts
+from connector.spreadsheet.persons import look, replace_parts
 from connector.suppression.person import Person
 from tests.erasure.office import EMAIL, NOW, office, traces
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from connector.spreadsheet.row import Cell
+from connector.spreadsheet.problems import Cell
 from connector.spreadsheet.table import Spreadsheet, open_table
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from connector.spreadsheet.problems import Problem
 from connector.spreadsheet.report import RowResult, write_report
-from connector.spreadsheet.row import Problem
 from connector.spreadsheet.table import open_table
 from connector.spreadsheet.texts import mark, mark_text_cell, unmark
 from tests.spreadsheet.files.made import cells_of, text_file

@@ -26,9 +26,9 @@ from connector.errors import (
     SpreadsheetError,
 )
 from connector.spreadsheet.columns import REPORT_HEADINGS
+from connector.spreadsheet.problems import Problem
 from connector.spreadsheet.report import RowResult, report_path, write_report
-from connector.spreadsheet.row import Problem
-from connector.spreadsheet.table import Earlier, Spreadsheet, open_table
+from connector.spreadsheet.table import Spreadsheet, open_table
 from tests.spreadsheet.files.made import cells_of, text_file, text_row, workbook_file
 from tests.spreadsheet.files.reported import csv_of, report_on, settled
 
@@ -67,37 +67,31 @@ def test_a_csv_report_has_the_inputs_columns_and_six_more(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
-def test_a_report_opens_with_what_became_of_each_row(tmp_path: Path, suffix: str) -> None:
-    """Headings and cells are the input's; the earlier fate of each row is told beside them."""
+def test_a_report_opens_as_its_input_and_so_does_a_report_on_it(
+    tmp_path: Path, suffix: str
+) -> None:
+    """Headings and cells are the input's; the six columns are replaced and not doubled."""
     table = people(tmp_path)
-    write_report(tmp_path / f"report{suffix}", table, RESULTS)
-    report = open_table(tmp_path / f"report{suffix}")
+    first, second = tmp_path / f"first{suffix}", tmp_path / f"second{suffix}"
+    write_report(first, table, RESULTS)
+    report = open_table(first)
+    write_report(second, report, settled(report))
 
-    assert (table.headings, cells_of(table)) == (report.headings, cells_of(report))
     assert (False, True) == (table.is_report, report.is_report)
-    assert [None] * 4 == [table.earlier(row) for row in table.rows()]
-    assert [
-        Earlier(2, "created", None, "id-2"),
-        Earlier(3, "invalid", "invalid, email_format, row_width", None),
-        None,
-        Earlier(5, "held", "in_doubt", None),
-    ] == [report.earlier(row) for row in report.rows()]
+    for each in (report, open_table(second)):
+        assert (table.headings, cells_of(table)) == (each.headings, cells_of(each))
 
 
-def test_a_report_on_a_report_has_the_same_columns(tmp_path: Path) -> None:
-    """The six columns are replaced and not doubled, and rows added by hand have no earlier fate."""
+def test_rows_that_are_added_to_a_report_are_rows_like_others(tmp_path: Path) -> None:
+    """Corrections and new lines in a report are read as the input's own."""
     write_report(tmp_path / "first.csv", people(tmp_path), RESULTS)
     corrected = (tmp_path / "first.csv").read_text("utf-8").replace("Zoë;x", "Zoë;z@x.de")
     (tmp_path / "first.csv").write_text(corrected + "New;n@x.de;;;;;;\r\n", "utf-8")
     report = open_table(tmp_path / "first.csv")
-    fates = [report.earlier(row) for row in report.rows() if not row.is_blank]
     write_report(tmp_path / "second.csv", report, settled(report))
-    second = open_table(tmp_path / "second.csv")
 
-    assert [None] == [fate.outcome for fate in fates if fate][3:]
-    assert ("name", "email") == second.headings
-    assert ("Zoë", "z@x.de") == cells_of(second)[1]
-    assert cells_of(report) == cells_of(second)
+    assert [("Zoë", "z@x.de"), ("New", "n@x.de")] == cells_of(report)[1::3]
+    assert cells_of(report) == cells_of(open_table(tmp_path / "second.csv"))
 
 
 def test_a_workbook_report_keeps_types_and_shows_problems_where_they_are(tmp_path: Path) -> None:
@@ -130,20 +124,18 @@ def test_a_workbook_report_keeps_types_and_shows_problems_where_they_are(tmp_pat
     assert "00000000" == written["A2"].fill.fgColor.rgb
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
-def test_every_outcome_can_be_reported(tmp_path: Path, suffix: str) -> None:
-    """Each word for how a row ends, or would, has its place; only those that ended are earlier
-    fates.
-    """
-    ended, foreseen = get_args(RowOutcome), get_args(Operation)
-    rows = [["a"], *(["x"] for _ in (*ended, *foreseen))]
-    table = open_table(text_file(tmp_path, csv_of(rows)))
-    results = [RowResult(n, word) for n, word in enumerate((*ended, *foreseen), 2)]
-    write_report(tmp_path / f"report{suffix}", table, results)
-    report = open_table(tmp_path / f"report{suffix}")
-    fates = [report.earlier(row) for row in report.rows()]
+def test_every_outcome_can_be_reported(tmp_path: Path) -> None:
+    """Each word for how a row ends, or would, has its place in either kind of report."""
+    words = (*get_args(RowOutcome), *get_args(Operation))
+    table = open_table(text_file(tmp_path, csv_of([["a"], *(["x"] for _ in words)])))
+    results = [RowResult(n, word) for n, word in enumerate(words, 2)]
+    for name in ("report.csv", "report.xlsx"):
+        write_report(tmp_path / name, table, results)
+    with (tmp_path / "report.csv").open(encoding="utf-8-sig", newline="") as file:
+        in_csv = [row["_outcome"] for row in csv.DictReader(file)]
+    sheet = load_workbook(tmp_path / "report.xlsx").worksheets[0]
 
-    assert [*ended, *(None for _ in foreseen)] == [fate.outcome for fate in fates if fate]
+    assert list(words) == in_csv == [row[2].value for row in sheet.iter_rows(min_row=2)]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".xlsx"])

@@ -16,7 +16,7 @@ from connector.engine.push_states import Mode
 from connector.spreadsheet.check import CheckedRow, check
 from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap
-from connector.spreadsheet.row import Cell, SheetRow
+from connector.spreadsheet.problems import Cell, SheetRow
 from connector.spreadsheet.target_columns import PushTarget, push_target
 
 
@@ -126,7 +126,7 @@ def checked(
 ) -> list[CheckedRow]:
     """Every row of the table after the check."""
     columns = map_headings(made.headings, wanted, saved=saved)
-    return list(check(made, columns, wanted, said or Said()))
+    return list(check(made.rows(), columns, wanted, said or Said()))
 
 
 def problems(found: Sequence[CheckedRow]) -> list[tuple[int, str | None, str]]:

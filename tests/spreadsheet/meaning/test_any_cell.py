@@ -11,8 +11,7 @@ from hypothesis import strategies as some
 from connector.catalog import CATALOG
 from connector.catalog.value import Kind
 from connector.spreadsheet.cells import AS_WRITTEN, CellOptions, Reader, reader
-from connector.spreadsheet.problems import PROBLEMS
-from connector.spreadsheet.row import Cell, Unreadable, shown
+from connector.spreadsheet.problems import PROBLEMS, Cell, Unreadable, shown
 from connector.spreadsheet.target_columns import TargetColumn, target_columns
 
 MANNERS = (
@@ -58,7 +57,7 @@ def test_any_cell_is_a_value_or_a_documented_problem(
         try:
             value = made.read(cell)
         except Unreadable as error:
-            refusals.add(error.code)
+            refusals.add(error.problem().code)
             continue
         if value is None:
             continue

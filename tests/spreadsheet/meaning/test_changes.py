@@ -12,7 +12,7 @@ from connector.errors import Misused
 from connector.spreadsheet.cells import CellOptions, ColumnPolicy
 from connector.spreadsheet.check import CheckedRow
 from connector.spreadsheet.mapping_file import SavedMap
-from connector.spreadsheet.row import Cell
+from connector.spreadsheet.problems import Cell
 from tests.spreadsheet.meaning.sheet import (
     CANDIDATE,
     Known,

@@ -6,11 +6,10 @@ import pytest
 
 from connector.errors import Misused, UnknownName
 from connector.spreadsheet.cells import CellOptions
-from connector.spreadsheet.check import ClaimedKeys
+from connector.spreadsheet.claimed_keys import ClaimedKeys
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.mapping_file import SavedMap
-from connector.spreadsheet.problems import PROBLEMS
-from connector.spreadsheet.row import Problem, SheetRow
+from connector.spreadsheet.problems import PROBLEMS, Problem, SheetRow
 from tests.spreadsheet.meaning.sheet import (
     CANDIDATE,
     Known,

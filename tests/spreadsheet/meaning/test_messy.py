@@ -33,7 +33,7 @@ def said() -> Said:
 def outcome(made: Made) -> list[Any]:
     """Every row of the table after the check."""
     wanted, landing = aimed(said=said()), said()
-    return list(check(made, map_headings(made.headings, wanted), wanted, landing))
+    return list(check(made.rows(), map_headings(made.headings, wanted), wanted, landing))
 
 
 def test_finds_exactly_the_planted_problems(file: Messy) -> None:

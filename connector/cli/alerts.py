@@ -6,7 +6,7 @@ Parses, calls, prints.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import click
@@ -16,18 +16,14 @@ from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.engine.quota import shown
 from connector.errors import ConnectorError, NotDelivered, SettingsError, count_noun
-from connector.ledger.alert_states import AlertRecord
 from connector.operations.alert_check import (
     AlertCheck,
-    Waiting,
     check_alerts,
     due,
-    failure_of,
     standing_alerts,
     trial_message,
-    waiting_of,
 )
-from connector.operations.alerts import DECLARED
+from connector.operations.alerts import ALERTS
 from connector.operations.delivery import sinks_of
 from connector.operations.findings import Proof
 from connector.pulls.advice import explain
@@ -82,9 +78,9 @@ def alerts(session: Session, *, sends: bool, tests: bool, is_for_all: bool) -> i
 
 def _looked_at(settings: Settings) -> AlertCheck:
     """What a check would find; nothing is sent or written down."""
-    standing, undelivered = standing_alerts(settings)
-    decision = due(settings, standing, datetime.now(UTC))
-    return AlertCheck(settings.account.value, decision.messages, decision.standing, 0, undelivered)
+    stands = standing_alerts(settings)
+    decision = due(settings, stands.standing, datetime.now(UTC))
+    return replace(stands, changes=decision.messages, standing=decision.standing)
 
 
 def _sent(settings: Settings) -> AlertCheck:
@@ -160,10 +156,10 @@ def _rows(check: AlertCheck, *, sends: bool) -> Iterator[tuple[object, ...]]:
     for each in check.standing:
         is_new = (each.code, each.about) in changed
         state = ("opened" if sends else "due") if is_new else "stands"
-        yield name, DECLARED[each.code].kind, each.code, each.about, state, shown(each.since)
+        yield name, ALERTS[each.code].kind, each.code, each.about, state, shown(each.since)
     for told in check.changes:
         if told.change == "ended":
-            yield name, DECLARED[told.code].kind, told.code, told.about, "over", shown(told.since)
+            yield name, ALERTS[told.code].kind, told.code, told.about, "over", shown(told.since)
 
 
 def _waiting_rows(check: AlertCheck) -> Iterator[tuple[object, ...]]:
@@ -178,39 +174,20 @@ def _waiting_rows(check: AlertCheck) -> Iterator[tuple[object, ...]]:
 # How alerts stand, for the commands that show it beside other things. Nothing is sent.
 
 
-@dataclass(frozen=True, slots=True)
-class Watched:
-    """Alerts that stand, and what waits for the sinks that are set."""
-
-    standing: tuple[AlertRecord, ...]
-    waiting: tuple[Waiting, ...]
-
-    @property
-    def failures(self) -> tuple[str, ...]:
-        """A sentence on each sink that alerts do not arrive at."""
-        return tuple(failure for each in self.waiting if (failure := failure_of(each)))
-
-
-def watched(settings: Settings) -> Watched:
-    """How alerts stand; no file is made. Raises a `WarehouseError`."""
-    standing, undelivered = standing_alerts(settings)
-    return Watched(standing, waiting_of(undelivered))
-
-
-def lines(what: Watched) -> Iterator[str]:
+def lines(what: AlertCheck) -> Iterator[str]:
     """A line for each alert that stands."""
     for each in what.standing:
         about = f" ({each.about})" if each.about else ""
         yield f"Alert since {shown(each.since)}: {each.code}{about}. {each.happened}"
 
 
-def as_json(proof: Proof | None, what: Watched) -> dict[str, object]:
+def as_json(proof: Proof | None, what: AlertCheck) -> dict[str, object]:
     """The same as an object."""
     silent = {} if proof is None else {"silent": proof.sentence}
     return {"alerts": what.standing, "alerts_waiting": what.waiting, **silent}
 
 
-def judge(terminal: Terminal, proof: Proof | None, what: Watched) -> int:
+def judge(terminal: Terminal, proof: Proof | None, what: AlertCheck) -> int:
     """Warn of alerts that do not arrive, and say whether what is pulled is too old; the exit
     status. Where a proof was asked for, alerts that cannot arrive make it 1 as well: their silence
     would mean nothing.

@@ -21,6 +21,7 @@ from connector.engine.quota import requests_left, shown
 from connector.errors import ConnectorError, SettingsError, count_noun
 from connector.ledger.lease import Lease
 from connector.ledger.ledger import Ledger, Standing, terms_of
+from connector.operations.alert_check import AlertCheck, standing_alerts
 from connector.operations.findings import Proof, proof_of
 from connector.pulls.advice import explain
 from connector.settings.accounts import Configured
@@ -83,7 +84,7 @@ class AccountStatus:
     publications: tuple[Publication, ...]
     shared: SharedPublication | None
     standing: Standing | None
-    watched: alerting.Watched
+    watched: AlertCheck
     now: datetime
 
     @property
@@ -170,7 +171,7 @@ def status(session: Session, *, max_age: Age | None, is_for_all: bool) -> int:
     settings, terminal, now = session.load(), session.terminal, datetime.now(UTC)
     warehouse = Warehouse(settings.folder)
     if not warehouse.exists:
-        watched = alerting.watched(settings)
+        watched = standing_alerts(settings)
         proof = proof_of({}, now, max_age) if max_age is not None else None
         nothing = {"folder": settings.folder, "resources": {}, "runs": []}
         told = {**nothing, "is_lost": warehouse.is_lost, **alerting.as_json(proof, watched)}
@@ -191,7 +192,7 @@ def status(session: Session, *, max_age: Age | None, is_for_all: bool) -> int:
         warehouse.publications(PUBLICATIONS_SHOWN),
         warehouse.shared() if settings.lakehouse.value is not None else None,
         _standing(settings, now),
-        alerting.watched(settings),
+        standing_alerts(settings),
         now,
     )
     proven_at = {each.resource: each.proven_at for each in found.resources}
@@ -451,7 +452,7 @@ class AccountLine:
     proof: Proof
     last: Run | None
     standing: Standing | None
-    watched: alerting.Watched
+    watched: AlertCheck
 
     @classmethod
     def of(cls, settings: Settings, now: datetime, max_age: Age | None) -> AccountLine:
@@ -463,7 +464,7 @@ class AccountLine:
             proof_of(proven_at, now, max_age or settings.alert_max_age.value),
             health.runs[0] if health is not None and health.runs else None,
             _standing(settings, now),
-            alerting.watched(settings),
+            standing_alerts(settings),
         )
 
 

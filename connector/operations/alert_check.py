@@ -41,7 +41,7 @@ KEPT = timedelta(days=90)
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class Undelivered:
     """What has not arrived at one sink: how many messages, since when attempts are in vain, and
     why the last one was (None: none was made yet).
     """
@@ -50,6 +50,15 @@ class Waiting:
     messages: int
     failed_since: datetime | None
     reason: str | None
+
+    @property
+    def failure(self) -> str | None:
+        """A sentence where messages do not arrive; None where none was tried yet."""
+        if self.failed_since is None:
+            return None
+        alerts = count_noun(self.messages, "alert has", "alerts have")
+        since = f"{self.failed_since:%Y-%m-%d %H:%M:%S}Z"
+        return f"{alerts} not arrived since {since}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +75,21 @@ class AlertCheck:
     is_skipped: bool = False
 
     @property
-    def waiting(self) -> tuple[Waiting, ...]:
+    def waiting(self) -> tuple[Undelivered, ...]:
         """What waits, by sink."""
-        return waiting_of(self.undelivered)
+        found = []
+        for sink in sorted({each.sink for each in self.undelivered}):
+            waits = [each for each in self.undelivered if each.sink == sink]
+            tried = [each for each in waits if each.failed_since is not None]
+            since = min((e.failed_since for e in tried if e.failed_since is not None), default=None)
+            reason = max(tried, key=lambda e: e.next_at).reason if tried else None
+            found.append(Undelivered(sink, len(waits), since, reason))
+        return tuple(found)
 
     @property
     def failures(self) -> tuple[str, ...]:
         """A sentence on each sink that messages do not arrive at."""
-        return tuple(failure for each in self.waiting if (failure := failure_of(each)))
+        return tuple(failure for each in self.waiting if (failure := each.failure))
 
     def as_json(self) -> dict[str, Any]:
         """The check as `--json` prints it."""
@@ -101,20 +117,21 @@ def check_alerts(
         return AlertCheck(settings.account.value)
     settings.make_folder()
     moment = now()
+    account = settings.account.value
     with Ledger(settings.folder) as ledger:
         try:
             with _alone(ledger, moment):
                 book = AlertBook(ledger)
-                decision = due(settings, book.standing(), moment, jobs)
-                if decision.messages or decision.standing != book.standing():
+                standing = book.standing()
+                decision = due(settings, standing, moment, jobs)
+                if decision.messages or decision.standing != standing:
                     names = [each.name for each in found]
                     book.record(decision.standing, decision.messages, names)
                     book.forget(moment - KEPT)
                 delivered = _deliver(book, found, now, seconds=seconds, forces=forces)
                 left = book.undelivered(each.name for each in found)
         except LeaseHeld:
-            return AlertCheck(settings.account.value, is_skipped=True)
-    account = settings.account.value
+            return AlertCheck(account, is_skipped=True)
     return AlertCheck(account, decision.messages, decision.standing, delivered, left)
 
 
@@ -130,41 +147,17 @@ def due(
     return decide(standing, sight, now, kinds, settings.account.value)
 
 
-def standing_alerts(
-    settings: Settings,
-) -> tuple[tuple[AlertRecord, ...], tuple[DeliveryRecord, ...]]:
-    """The alerts that stand, and what has not arrived at the sinks that are set; no file is made.
-    Raises a `WarehouseError`.
+def standing_alerts(settings: Settings) -> AlertCheck:
+    """The alerts that stand, and what has not arrived at the sinks that are set; nothing is looked
+    at anew, and no file is made. Raises a `WarehouseError`.
     """
+    account = settings.account.value
     with Ledger(settings.folder) as ledger:
         if not ledger.exists:
-            return (), ()
+            return AlertCheck(account)
         book = AlertBook(ledger)
-        names = [each.name for each in sinks_of(settings)]
-        return book.standing(), book.undelivered(names)
-
-
-def waiting_of(undelivered: Iterable[DeliveryRecord]) -> tuple[Waiting, ...]:
-    """What waits, by sink."""
-    by_sink: dict[str, list[DeliveryRecord]] = {}
-    for each in undelivered:
-        by_sink.setdefault(each.sink, []).append(each)
-    found = []
-    for sink, each_of in sorted(by_sink.items()):
-        tried = [each for each in each_of if each.failed_since is not None]
-        since = min((e.failed_since for e in tried if e.failed_since is not None), default=None)
-        reason = max(tried, key=lambda e: e.next_at).reason if tried else None
-        found.append(Waiting(sink, len(each_of), since, reason))
-    return tuple(found)
-
-
-def failure_of(waiting: Waiting) -> str | None:
-    """A sentence where messages do not arrive; None where none was tried yet."""
-    if waiting.failed_since is None:
-        return None
-    alerts = count_noun(waiting.messages, "alert has", "alerts have")
-    since = f"{waiting.failed_since:%Y-%m-%d %H:%M:%S}Z"
-    return f"{alerts} not arrived since {since}: {waiting.reason}"
+        left = book.undelivered(each.name for each in sinks_of(settings))
+        return AlertCheck(account, standing=book.standing(), undelivered=left)
 
 
 def trial_message(now: datetime) -> MessageRecord:

@@ -1,6 +1,6 @@
-"""Which alerts are due: from those that stand and what is seen now, each once per change of state.
+"""Alerts: every one that there is, and which are due, each once per change of state.
 
-Pure: the moment is an argument, and nothing is read or sent.
+Pure: the moment is an argument, and nothing is read or sent. `findings.py` says what is not well.
 """
 
 from __future__ import annotations
@@ -15,11 +15,7 @@ from connector.ledger.alert_states import AlertRecord, Change, MessageRecord
 from connector.settings.values import Kind
 
 # -- Declared --------------------------------------------------------------------------------------
-# Every alert that there is: its kind, what it is about, what it means, and what to do next.
-#
-# `docs/ALERTS.md` shows this table, and a test holds the two equal. When an alert is due is decided
-# by the files beside this one.
-
+# `docs/ALERTS.md` shows this table, and a test holds the two equal.
 
 About = Literal["account", "resource", "job"]
 
@@ -28,158 +24,138 @@ BY_CODE = "What the code of the error asks for (docs/ERRORS.md)."
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
-    """One alert. `over` is the sentence that is told when it has ended."""
+class AlertType:
+    """One alert: its meaning, the sentence that says it is over, and what to do next."""
 
     code: str
     kind: Kind
-    about: About
     meaning: str
-    action: str
     over: str
+    action: str = BY_CODE
+    about: About = "account"
 
 
 _ALL = (
-    Declared(
+    AlertType(
         "pull_failed",
         "failed",
-        "account",
         "The last pull failed, or was cut off.",
-        BY_CODE,
         "A pull has ended well since.",
     ),
-    Declared(
+    AlertType(
         "publication_failed",
         "failed",
-        "account",
         "What has landed could not be published, or checks that block have refused it.",
-        BY_CODE,
         "The file for analysts was published since.",
     ),
-    Declared(
+    AlertType(
         "push_failed",
         "failed",
-        "account",
         "The last push failed, or was cut off.",
-        BY_CODE,
         "A push has ended well since.",
     ),
-    Declared(
+    AlertType(
         "files_unusable",
         "failed",
-        "account",
         "The work file cannot be opened or read.",
-        BY_CODE,
         "The work file can be read again.",
     ),
-    Declared(
+    AlertType(
         "job_failed",
         "failed",
-        "job",
         "A job of Dagster failed before the connector could write anything down.",
-        "Look at the run in Dagster; 'connector doctor' checks what a pull needs.",
         "The job has ended well since, or the connector has written down what became of it.",
+        "Look at the run in Dagster; 'connector doctor' checks what a pull needs.",
+        about="job",
     ),
-    Declared(
+    AlertType(
         "not_proven",
         "degraded",
-        "resource",
         "The last pull of the resource failed, skipped it, or could not prove it.",
-        BY_CODE,
         "The resource is proven again.",
+        about="resource",
     ),
-    Declared(
+    AlertType(
         "deletions_refused",
         "degraded",
-        "resource",
         "So many records were missing that the last pull kept their deletions back.",
-        BY_CODE,
         "The last pull believed what the list shows.",
+        about="resource",
     ),
-    Declared(
+    AlertType(
         "anomalies",
         "degraded",
-        "resource",
         "The last pull of the resource met what the API's description does not have.",
-        "Look at the latest rows of sync.events. Nothing is lost: what came is kept as it came.",
         "The last pull of the resource met nothing odd.",
+        "Look at the latest rows of sync.events. Nothing is lost: what came is kept as it came.",
+        about="resource",
     ),
-    Declared(
+    AlertType(
         "rows_rejected",
         "degraded",
-        "resource",
         "Rows of the resource's last push were refused, or not applied.",
-        "Correct the rows in the push's report, and push the report.",
         "The last push of the resource left no row behind.",
+        "Correct the rows in the push's report, and push the report.",
+        about="resource",
     ),
-    Declared(
+    AlertType(
         "rows_in_doubt",
         "degraded",
-        "account",
         "Rows were sent whose fate is unknown.",
+        "No row is in doubt any more.",
         "Run 'connector resolve', which lists them; for a push that was cut off, push its file"
         " again.",
-        "No row is in doubt any more.",
     ),
-    Declared(
+    AlertType(
         "checks_warn",
         "degraded",
-        "account",
         "What was published last has findings of checks that warn.",
-        "Run 'connector models test', and correct what it finds, or the seeds.",
         "What was published last has no findings.",
+        "Run 'connector models test', and correct what it finds, or the seeds.",
     ),
-    Declared(
+    AlertType(
         "lakehouse_behind",
         "degraded",
-        "account",
         "What was published last is not in the shared lakehouse.",
-        BY_CODE,
         "The lakehouse has what was published last.",
     ),
-    Declared(
+    AlertType(
         "cost_rising",
         "degraded",
-        "account",
         "The last pull took far more requests than the pulls before it.",
+        "Pulls cost what they did before.",
         "Run 'connector status' for where they went; a bulk edit explains it, a change in how the"
         " API sorts or dates its records must be looked into.",
-        "Pulls cost what they did before.",
     ),
-    Declared(
+    AlertType(
         "quota_forecast",
         "degraded",
-        "account",
         "At the usual pace the billing cycle will take more requests than the plan has.",
+        "The plan's requests will do until the billing cycle ends.",
         "Pull less often ('connector plan --every' says what that costs), or enlarge the plan and"
         " set monthly_requests.",
-        "The plan's requests will do until the billing cycle ends.",
     ),
-    Declared(
+    AlertType(
         "quota_spent",
         "degraded",
-        "account",
         "The billing cycle's requests are spent, so that no pull sends any.",
-        "Wait, or enlarge the plan, set monthly_requests and run 'connector pull --ask-anyway'.",
         "Requests may be sent again.",
+        "Wait, or enlarge the plan, set monthly_requests and run 'connector pull --ask-anyway'.",
     ),
-    Declared(
+    AlertType(
         "silent",
         "silent",
-        "account",
         "A resource was not proven for longer than alert_max_age, or nothing ever was.",
-        "Check that the schedule runs and look at 'connector status', then run 'connector pull'.",
         "Everything that is pulled is proven again.",
+        "Check that the schedule runs and look at 'connector status', then run 'connector pull'.",
     ),
 )
 
-DECLARED: Mapping[str, Declared] = {each.code: each for each in _ALL}
+ALERTS: Mapping[str, AlertType] = {each.code: each for each in _ALL}
 """Every alert by its code, the gravest first."""
 
 
 # -- Deciding --------------------------------------------------------------------------------------
-#
-
 
 NOTHING_TO_DO = "Nothing need be done."
 """The action of an alert that has ended."""
@@ -231,32 +207,26 @@ def decide(
     An alert that stands and is seen again is told nothing of; it stands with what is so now. One
     that is of no wanted kind, or of none that there is, ends without a word.
     """
-    before = {Subject(each.code, each.about): each for each in standing}
-    after: dict[Subject, AlertRecord] = {}
+    wanted = {code: place for place, code in enumerate(ALERTS) if ALERTS[code].kind in kinds}
+    before = {Subject(each.code, each.about): each for each in standing if each.code in wanted}
+    after = before.copy()
     ended: list[MessageRecord] = []
-    for subject, alert in before.items():
-        declared = DECLARED.get(subject.code)
-        if declared is None or declared.kind not in kinds:
-            continue
-        if subject not in sight:
-            after[subject] = alert
-            continue
-        found = sight[subject]
-        if found is None:
-            over = replace(alert, happened=declared.over, action=NOTHING_TO_DO)
-            ended.append(_message("ended", over, now, account))
-        else:
-            after[subject] = replace(alert, happened=found.happened, action=found.action)
     opened: list[MessageRecord] = []
     for subject, found in sight.items():
-        if found is not None and subject not in before and DECLARED[subject.code].kind in kinds:
+        alert = before.get(subject)
+        if found is None:
+            if alert is not None:
+                del after[subject]
+                over = replace(alert, happened=ALERTS[alert.code].over, action=NOTHING_TO_DO)
+                ended.append(_message("ended", over, now, account))
+        elif alert is not None:
+            after[subject] = replace(alert, happened=found.happened, action=found.action)
+        elif subject.code in wanted:
             since = now if found.since is None else min(found.since, now)
-            alert = AlertRecord(*subject, since, now, found.happened, found.action)
-            after[subject] = alert
-            opened.append(_message("opened", alert, now, account))
-    order = {code: place for place, code in enumerate(DECLARED)}
-    opened.sort(key=lambda each: (order[each.code], each.about))
-    ended.sort(key=lambda each: (order[each.code], each.about))
+            after[subject] = AlertRecord(*subject, since, now, found.happened, found.action)
+            opened.append(_message("opened", after[subject], now, account))
+    for messages in (ended, opened):
+        messages.sort(key=lambda each: (wanted[each.code], each.about))
     return Decision(tuple(after.values()), (*ended, *opened))
 
 
@@ -277,25 +247,13 @@ def _message(
     )
 
 
-# -- Words -----------------------------------------------------------------------------------------
-# What a run's record says, as an alert may repeat it: nothing that another program has worded.
-#
-# An alert leaves the machine. The API's own words in an error may name anybody, so that they stay
-# behind; everything else in a record is the connector's own, which never holds a record's contents.
+def because(said: str, message: str | None, code: str | None) -> str:
+    """What happened and, where it is known, why: a run's own words, and the error's code.
 
-
-_ANSWERED = re.compile(r"( was answered [0-9]{3})\b.*", re.DOTALL)
-
-
-def told(message: str | None, code: str | None) -> str:
-    """What happened, to follow a colon, with the error's code in brackets; empty where nothing is
-    known.
+    An alert leaves the machine. The API's own words in an error may name anybody, so that they
+    stay behind; everything else in a record is the connector's own, which never holds a record's
+    contents.
     """
-    said = _ANSWERED.sub(r"\1", message or "").strip().rstrip(".")
-    shown = f"[{code}]" if code else ""
-    return " ".join(filter(None, (said, shown)))
-
-
-def sentence(said: str, reason: str) -> str:
-    """What happened and, where it is known, why."""
+    own = re.sub(r"(?s)( was answered [0-9]{3})\b.*", r"\1", message or "").strip().rstrip(".")
+    reason = " ".join(filter(None, (own, f"[{code}]" if code else "")))
     return f"{said}: {reason}." if reason else f"{said}."

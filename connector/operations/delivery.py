@@ -1,18 +1,24 @@
-"""Where alerts go: what is set, as things that messages can be sent to."""
+"""Where alerts go: a webhook, and email; each message in the form in which it leaves.
+
+Nothing that is said of a sink, or logged, holds its address, and none of what it answers.
+"""
 
 from __future__ import annotations
 
-import asyncio
+import html
 import json
 import logging
 import smtplib
+import socket
 import ssl
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from email.message import EmailMessage
 from email.utils import format_datetime
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 import httpx
 from pydantic import SecretStr
@@ -20,12 +26,18 @@ from pydantic import SecretStr
 from connector.engine.quota import shown
 from connector.errors import NotDelivered
 from connector.ledger.alert_states import MessageRecord
-from connector.operations.alerts import DECLARED
+from connector.operations.alerts import ALERTS
 from connector.settings.model import Settings
 from connector.settings.values import PORTS, Security, Style
 
 SEND_SECONDS = 10.0
-"""How long a sink may take for one message."""
+"""How long a webhook may take for one message, and a mail server for one answer."""
+
+ANSWERS_WAITED_FOR = 3
+"""How many times what one answer may take all of a mail server's may take together."""
+
+_SILENT_HOOK = "the webhook has not answered"
+_SILENT_MAIL = "the mail server has not taken it"
 
 
 class Sink(Protocol):
@@ -39,62 +51,79 @@ class Sink(Protocol):
         """Send the message; once this returns it has arrived. Raises `NotDelivered`."""
 
 
-def sinks_of(settings: Settings) -> tuple[Sink, ...]:
+def sinks_of(settings: Settings) -> tuple[Webhook | Email, ...]:
     """The sinks that are set; none where alerts are told to nobody."""
-    account = settings.account.value
-    found: list[Sink] = []
-    address = settings.alert_webhook.value
-    if address is not None:
-        # Commands that only look should not wait for what sends.
-
-        style = settings.alert_webhook_style.value
-        found.append(Webhook(address, style, account, seconds=SEND_SECONDS))
+    account, found = settings.account.value, list[Webhook | Email]()
+    if (address := settings.alert_webhook.value) is not None:
+        found.append(Webhook(address, settings.alert_webhook_style.value, account))
     host, sender = settings.alert_email_host.value, settings.alert_email_from.value
     if host is not None and sender is not None:
-        server = MailServer(
-            host,
-            settings.alert_email_port.value,
-            settings.alert_email_security.value,
-            settings.alert_email_user.value,
-            settings.alert_email_password.value,
+        security = settings.alert_email_security.value
+        email = Email(
+            host=host,
+            port=settings.alert_email_port.value or PORTS[security],
+            security=security,
+            sender=sender,
+            recipients=settings.alert_email_to.value,
+            account=account,
+            user=settings.alert_email_user.value,
+            password=settings.alert_email_password.value,
         )
-        to = settings.alert_email_to.value
-        found.append(Email(server, sender, to, account, seconds=SEND_SECONDS))
+        found.append(email)
     return tuple(found)
 
 
-# -- Telling ---------------------------------------------------------------------------------------
-# A message in the forms in which it leaves: an object, a text for Slack and its like, an email.
+def _within(seconds: float, act: Callable[[], None], too_late: str) -> None:
+    """Act for so long at most, and raise what it raised, or `NotDelivered` where it was too long.
+
+    A peer that sends a byte now and then never keeps a single read waiting for too long.
+    """
+    failed = list[Exception]()
+
+    def acting() -> None:
+        try:
+            act()
+        except Exception as error:  # raised again by whoever waits
+            failed.append(error)
+
+    clerk = threading.Thread(target=acting, daemon=True)
+    clerk.start()
+    clerk.join(seconds)
+    if clerk.is_alive():
+        raise NotDelivered(f"{too_late} in {seconds:g} s")
+    if failed:
+        raise failed[0]
 
 
-_UNNAMED = "the unnamed account"
+# -- Messages --------------------------------------------------------------------------------------
 
 
 def headline(message: MessageRecord, account: str | None) -> str:
     """One line: the kind or that it is over, the account, the code, and what it is about."""
-    declared = DECLARED.get(message.code)
-    kind = declared.kind if declared is not None else message.code
+    kind = ALERTS[message.code].kind if message.code in ALERTS else message.code
     what = {"opened": kind, "ended": f"over: {kind}", "test": "test"}[message.change]
     about = f" ({message.about})" if message.about else ""
-    return f"[{what}] {account or _UNNAMED}: {message.code}{about}"
+    return f"[{what}] {account or 'the unnamed account'}: {message.code}{about}"
 
 
 def text(message: MessageRecord, account: str | None) -> str:
     """The headline, what happened, since when, and what to do next."""
-    lines = [headline(message, account), message.happened]
-    lines += [f"Since {shown(message.since)}."] if message.change != "test" else []
-    if message.change == "ended":
-        lines[-1] = f"It had been so since {shown(message.since)}."
-    return "\n".join((*lines, f"Next: {message.action}"))
+    since = {"opened": "Since {}.", "ended": "It had been so since {}.", "test": ""}[message.change]
+    lines = (
+        headline(message, account),
+        message.happened,
+        since.format(shown(message.since)),
+        f"Next: {message.action}",
+    )
+    return "\n".join(filter(None, lines))
 
 
 def generic(message: MessageRecord, account: str | None) -> Mapping[str, Any]:
     """The message as an object of its own. A second arrival is known by its `id`."""
-    declared = DECLARED.get(message.code)
     return {
         "id": message.id,
         "change": message.change,
-        "kind": declared.kind if declared is not None else None,
+        "kind": ALERTS[message.code].kind if message.code in ALERTS else None,
         "code": message.code,
         "account": account,
         "about": message.about or None,
@@ -108,80 +137,152 @@ def generic(message: MessageRecord, account: str | None) -> Mapping[str, Any]:
 
 def slack(message: MessageRecord, account: str | None) -> Mapping[str, Any]:
     """The message as Slack and its like take it. What their markup would obey is escaped."""
-    said = text(message, account)
-    for character, name in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
-        said = said.replace(character, name)
-    return {"text": said}
+    return {"text": html.escape(text(message, account), quote=False)}
 
 
-# -- Mail ------------------------------------------------------------------------------------------
-# Alerts by email: one each, over a connection that is protected where it leaves this machine.
-
-
-ANSWERS_WAITED_FOR = 3
-"""How many times what one answer may take all of them may take together."""
+# -- Webhook ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class MailServer:
-    """Where emails are handed in, and as whom; `port` None is the usual one of `security`."""
+class Webhook:
+    """A webhook that is sent messages of an account. `seconds` is how long one may take."""
 
-    host: str
-    port: int | None
-    security: Security
-    user: str | None = None
-    password: SecretStr | None = None
+    address: SecretStr
+    style: Style
+    account: str | None
+    seconds: float = SEND_SECONDS
+    name = "webhook"
+
+    def send(self, message: MessageRecord) -> None:
+        """Post the message. Any answer from 200 to 299 says that it has arrived; redirects are not
+        followed. Raises `NotDelivered`.
+        """
+        shape = generic if self.style == "generic" else slack
+        body = json.dumps(shape(message, self.account)).encode("ascii")
+        _within(self.seconds, lambda: self._post(body), _SILENT_HOOK)
+
+    def reach(self) -> None:
+        """Connect, and send nothing. Raises `NotDelivered`."""
+        _within(self.seconds, self._connect, _SILENT_HOOK)
+
+    def _post(self, body: bytes) -> None:
+        headers = {"Content-Type": "application/json", "User-Agent": "recruitment-connector"}
+        address = self.address.get_secret_value()
+        # The answer's body is nothing to us, and could be of any length.
+        with (
+            self._naming_errors(),
+            _quiet(logging.getLogger("httpx")),
+            httpx.Client(trust_env=False, timeout=self.seconds) as client,
+            client.stream("POST", address, content=body, headers=headers) as response,
+        ):
+            status = response.status_code
+        if not 200 <= status < 300:
+            raise NotDelivered(f"the webhook answered {status}")
+
+    def _connect(self) -> None:
+        parts = urlsplit(self.address.get_secret_value())
+        host, is_tls = parts.hostname or "", parts.scheme == "https"
+        address = (host, parts.port or (443 if is_tls else 80))
+        with self._naming_errors(), socket.create_connection(address, self.seconds) as plain:
+            if is_tls:
+                ssl.create_default_context().wrap_socket(plain, server_hostname=host).close()
+
+    @contextmanager
+    def _naming_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (TimeoutError, httpx.TimeoutException):
+            raise NotDelivered(f"{_SILENT_HOOK} in {self.seconds:g} s") from None
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
+            raise NotDelivered(f"the webhook was not reached ({type(error).__name__})") from None
 
 
+@contextmanager
+def _quiet(logger: logging.Logger) -> Iterator[None]:
+    """Keep out of httpx's log where it posts: the path of the address may be a secret."""
+
+    def refuse(record: logging.LogRecord) -> bool:
+        return False
+
+    logger.addFilter(refuse)
+    try:
+        yield
+    finally:
+        logger.removeFilter(refuse)
+
+
+# -- Email -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Email:
-    """Emails to people, about an account. `seconds` is how long any one answer of the server may
-    take, and `ANSWERS_WAITED_FOR` times that all of them; `trust` makes what certificates are
-    checked against.
+    """Emails to people, about an account, handed in over a connection that is protected where it
+    leaves this machine. `seconds` is how long any one answer of the server may take; `trust` makes
+    what certificates are checked against.
     """
 
+    host: str
+    port: int
+    security: Security
+    sender: str
+    recipients: tuple[str, ...]
+    account: str | None
+    user: str | None = None
+    password: SecretStr | None = None
+    seconds: float = SEND_SECONDS
+    trust: Callable[[], ssl.SSLContext] = ssl.create_default_context
     name = "email"
-
-    def __init__(
-        self,
-        server: MailServer,
-        sender: str,
-        recipients: Sequence[str],
-        account: str | None,
-        *,
-        seconds: float,
-        trust: Callable[[], ssl.SSLContext] = ssl.create_default_context,
-    ) -> None:
-        self._server, self._sender, self._recipients = server, sender, tuple(recipients)
-        self._account, self._seconds, self._trust = account, seconds, trust
 
     def send(self, message: MessageRecord) -> None:
         """Hand the message in for all recipients; where the server takes it for any of them, it has
-        arrived. Raises `NotDelivered`, which holds no address and nothing that the server said.
+        arrived. Raises `NotDelivered`.
         """
-        failed = list[Exception]()
+        _within(ANSWERS_WAITED_FOR * self.seconds, lambda: self._hand_in(message), _SILENT_MAIL)
 
-        def hand_in() -> None:
-            try:
-                self._hand_in(message)
-            except Exception as error:  # raised again by whoever waits
-                failed.append(error)
+    def reach(self) -> None:
+        """Connect and be greeted, and send nothing. Raises `NotDelivered`."""
+        _within(ANSWERS_WAITED_FOR * self.seconds, self._greet, "the mail server has not greeted")
 
-        # A server that sends a byte now and then never keeps a single answer waiting for too long.
-        clerk = threading.Thread(target=hand_in, daemon=True)
-        clerk.start()
-        clerk.join(ANSWERS_WAITED_FOR * self._seconds)
-        if clerk.is_alive():
-            seconds = ANSWERS_WAITED_FOR * self._seconds
-            raise NotDelivered(f"the mail server has not taken it in {seconds:g} s")
-        if failed:
-            raise failed[0]
+    def _greet(self) -> None:
+        with self._naming_errors(), self._connected():
+            pass
 
     def _hand_in(self, message: MessageRecord) -> None:
+        with self._naming_errors(), self._connected() as server:
+            if self.user is not None and self.password is not None:
+                server.login(self.user, self.password.get_secret_value())
+            server.send_message(self._letter(message), self.sender, self.recipients)
+
+    def _connected(self) -> smtplib.SMTP:
+        if self.security == "ssl":
+            return smtplib.SMTP_SSL(
+                self.host, self.port, timeout=self.seconds, context=self.trust()
+            )
+        server = smtplib.SMTP(self.host, self.port, timeout=self.seconds)
+        if self.security == "starttls":
+            try:
+                server.starttls(context=self.trust())
+            except BaseException:
+                server.close()
+                raise
+        return server
+
+    def _letter(self, message: MessageRecord) -> EmailMessage:
+        letter = EmailMessage()
+        letter["Subject"] = headline(message, self.account)
+        letter["From"] = self.sender
+        letter["To"] = ", ".join(self.recipients)
+        letter["Date"] = format_datetime(message.at)
+        # The same for a second sending of the same message, so that programs show it once.
+        letter["Message-ID"] = f"<{message.id}@{self.sender.rpartition('@')[2]}>"
+        letter["Auto-Submitted"] = "auto-generated"
+        letter.set_content(text(message, self.account))
+        return letter
+
+    @contextmanager
+    def _naming_errors(self) -> Iterator[None]:
         try:
-            with self._connected() as server:
-                if self._server.user is not None and self._server.password is not None:
-                    server.login(self._server.user, self._server.password.get_secret_value())
-                server.send_message(self._letter(message), self._sender, self._recipients)
+            yield
         except smtplib.SMTPRecipientsRefused:
             raise NotDelivered("the mail server has refused every recipient") from None
         except smtplib.SMTPAuthenticationError as error:
@@ -190,94 +291,7 @@ class Email:
         except smtplib.SMTPResponseException as error:
             raise NotDelivered(f"the mail server answered {error.smtp_code}") from None
         except TimeoutError:
-            raise NotDelivered(f"the mail server has not answered in {self._seconds:g} s") from None
+            raise NotDelivered(f"the mail server has not answered in {self.seconds:g} s") from None
         except (smtplib.SMTPException, OSError, ValueError) as error:
             name = type(error).__name__
             raise NotDelivered(f"the mail server was not reached ({name})") from None
-
-    def _connected(self) -> smtplib.SMTP:
-        told = self._server
-        port = told.port or PORTS[told.security]
-        if told.security == "ssl":
-            return smtplib.SMTP_SSL(told.host, port, timeout=self._seconds, context=self._trust())
-        server = smtplib.SMTP(told.host, port, timeout=self._seconds)
-        if told.security == "starttls":
-            try:
-                server.starttls(context=self._trust())
-            except BaseException:
-                server.close()
-                raise
-        return server
-
-    def _letter(self, message: MessageRecord) -> EmailMessage:
-        letter = EmailMessage()
-        letter["Subject"] = headline(message, self._account)
-        letter["From"] = self._sender
-        letter["To"] = ", ".join(self._recipients)
-        letter["Date"] = format_datetime(message.at)
-        # The same for a second sending of the same message, so that programs show it once.
-        letter["Message-ID"] = f"<{message.id}@{self._sender.rpartition('@')[2]}>"
-        letter["Auto-Submitted"] = "auto-generated"
-        letter.set_content(text(message, self._account))
-        return letter
-
-
-# -- Webhook ---------------------------------------------------------------------------------------
-# Alerts to a webhook: one POST each, at one address, which is shown nowhere.
-
-
-_SHAPES = {"generic": generic, "slack": slack}
-
-
-class _WithoutAddress(logging.Filter):
-    """Keeps out of httpx's log what it sends where while a webhook is posted to: the path of the
-    address may be a secret.
-    """
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Refuse the record."""
-        return False
-
-
-class Webhook:
-    """A webhook that is sent messages of an account. `seconds` is how long one may take."""
-
-    name = "webhook"
-
-    def __init__(
-        self, address: SecretStr, style: Style, account: str | None, *, seconds: float
-    ) -> None:
-        self._address, self._account, self._seconds = address, account, seconds
-        self._shape = _SHAPES[style]
-
-    def send(self, message: MessageRecord) -> None:
-        """Post the message. Any answer from 200 to 299 says that it has arrived; redirects are not
-        followed. Raises `NotDelivered`, which holds nothing of the address or of the answer.
-        """
-        self._post(self._shape(message, self._account))
-
-    def _post(self, body: Mapping[str, Any]) -> None:
-        quiet, logger = _WithoutAddress(), logging.getLogger("httpx")
-        logger.addFilter(quiet)
-        try:
-            status = asyncio.run(self._answer(json.dumps(body).encode("ascii")))
-        except (TimeoutError, httpx.TimeoutException):
-            said = f"the webhook has not answered in {self._seconds:g} s"
-            raise NotDelivered(said) from None
-        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-            raise NotDelivered(f"the webhook was not reached ({type(error).__name__})") from None
-        finally:
-            logger.removeFilter(quiet)
-        if not 200 <= status < 300:
-            raise NotDelivered(f"the webhook answered {status}")
-
-    async def _answer(self, body: bytes) -> int:
-        """The answer's status. Its body is nothing to us, and could be of any length."""
-        address = self._address.get_secret_value()
-        headers = {"Content-Type": "application/json", "User-Agent": "recruitment-connector"}
-        async with (
-            asyncio.timeout(self._seconds),
-            httpx.AsyncClient(trust_env=False, timeout=self._seconds) as client,
-            client.stream("POST", address, content=body, headers=headers) as response,
-        ):
-            return response.status_code

@@ -1,11 +1,12 @@
-"""What pulls and publications have come to: failed, not proven, odd, refused, or dear.
+"""Findings: what pulls, publications, pushes, the billing cycle and silence have come to.
 
-Pure: records in, findings out. What could not be looked at is left out.
+An account's files are looked at once; everything else is pure: records in, findings out. What could
+not be looked at is left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import takewhile
@@ -14,9 +15,9 @@ from statistics import median
 from connector.engine.quota import midnight, shown
 from connector.errors import WarehouseError, count_noun
 from connector.ledger.journal import PUSH_LEASE
-from connector.ledger.journal_reads import Doubt, PushHealth, PushRun, read_push_health
+from connector.ledger.journal_reads import PushHealth, PushRun, read_push_health
 from connector.ledger.ledger import Ledger, Standing, terms_of
-from connector.operations.alerts import DECLARED, Finding, Seen, Sight, Subject, sentence, told
+from connector.operations.alerts import ALERTS, Finding, Seen, Sight, Subject, because
 from connector.pulls.advice import action_of
 from connector.settings.model import Settings
 from connector.settings.values import Age
@@ -66,8 +67,7 @@ def _of_last(ended: Sequence[Run], published: Sequence[Publication]) -> Seen:
         action = "Run 'connector pull': it goes on where it stopped."
         if not cut_off:
             action = action_of(last.error_code)
-        reason = told(last.message, last.error_code)
-        yield subject, Finding(since, sentence(said, reason), action)
+        yield subject, Finding(since, because(said, last.message, last.error_code), action)
     elif last.outcome != "stopped" or last.requests:
         # A pull that was stopped before its first request has not asked the API anything.
         yield subject, None
@@ -86,13 +86,13 @@ def _of_published(published: Sequence[Publication]) -> Seen:
         if last.failed_checks:
             names = ", ".join(last.failed_checks)
             said = f"{count_noun(len(last.failed_checks), 'check')} found something: {names}."
-            found = Finding(last.ended_at, said, DECLARED["checks_warn"].action)
+            found = Finding(last.ended_at, said, ALERTS["checks_warn"].action)
         yield Subject("checks_warn"), found
         return
     failed = list(takewhile(lambda each: each.outcome in _REFUSED, published))
     since = failed[-1].ended_at or failed[-1].started_at
     verb = "was refused" if last.outcome == "refused" else "failed"
-    said = sentence(f"The publication {verb}", told(last.message, last.error_code))
+    said = because(f"The publication {verb}", last.message, last.error_code)
     yield subject, Finding(since, said, action_of(last.error_code))
 
 
@@ -102,46 +102,40 @@ def of_shared(last: SharedPublication | None) -> Seen:
     """
     found = None
     if last is not None and last.outcome == "failed":
-        reason = told(last.message, last.error_code)
-        said = sentence("What was published is not in the lakehouse", reason)
+        said = "What was published is not in the lakehouse"
+        said = because(said, last.message, last.error_code)
         found = Finding(last.ended_at, said, action_of(last.error_code))
     yield Subject("lakehouse_behind"), found
 
 
 def _of_resource(resource: str, done: ResourceRun, run: Run | None) -> Seen:
-    subject = Subject("not_proven", resource)
+    since = None if run is None else run.ended_at or run.started_at
     is_told = (
         run is not None
         and run.outcome == "failed"
         and run.error_code is not None
         and run.error_code == done.error_code
     )
-    if done.proven:
-        yield subject, None
-    elif done.outcome not in ("done", "stopped") and not is_told:
-        reason = told(done.message, done.error_code)
-        said = sentence(f"{resource} is {done.outcome}", reason)
-        yield subject, Finding(_moment(run), said, action_of(done))
     refused = done.anomalies.get("mass_deletion")
-    if refused or done.proven:
-        found = None
-        if refused:
-            reason = told(done.message, done.error_code)
-            said = sentence(f"{resource}: deletions were not believed", reason)
-            found = Finding(_moment(run), said, action_of(done.error_code or "deletions_refused"))
-        yield Subject("deletions_refused", resource), found
     odd = {kind: count for kind, count in done.anomalies.items() if kind not in _QUIET}
-    if odd or done.proven:
-        found = None
-        if odd:
-            shown = ", ".join(f"{count:,} {kind}" for kind, count in sorted(odd.items()))
-            said = f"{resource}: the last pull met {shown}."
-            found = Finding(_moment(run), said, DECLARED["anomalies"].action)
-        yield Subject("anomalies", resource), found
-
-
-def _moment(run: Run | None) -> datetime | None:
-    return None if run is None else run.ended_at or run.started_at
+    if done.proven:
+        yield Subject("not_proven", resource), None
+    elif done.outcome not in ("done", "stopped") and not is_told:
+        said = because(f"{resource} is {done.outcome}", done.message, done.error_code)
+        yield Subject("not_proven", resource), Finding(since, said, action_of(done))
+    if refused:
+        said = f"{resource}: deletions were not believed"
+        said = because(said, done.message, done.error_code)
+        action = action_of(done.error_code or "deletions_refused")
+        yield Subject("deletions_refused", resource), Finding(since, said, action)
+    elif done.proven:
+        yield Subject("deletions_refused", resource), None
+    if odd:
+        counts = ", ".join(f"{count:,} {kind}" for kind, count in sorted(odd.items()))
+        said = f"{resource}: the last pull met {counts}."
+        yield Subject("anomalies", resource), Finding(since, said, ALERTS["anomalies"].action)
+    elif done.proven:
+        yield Subject("anomalies", resource), None
 
 
 def _of_cost(health: Health, ended: Sequence[Run]) -> Seen:
@@ -162,14 +156,12 @@ def _of_cost(health: Health, ended: Sequence[Run]) -> Seen:
     found = None
     if usual is not None and costs[0] > max(COST_FACTOR * usual, usual + COST_REQUESTS_MIN - 1):
         said = f"The last pull took {costs[0]:,} requests; the median of {len(before)} before it"
-        found = Finding(last.started_at, f"{said} is {usual:,.0f}.", DECLARED["cost_rising"].action)
+        found = Finding(last.started_at, f"{said} is {usual:,.0f}.", ALERTS["cost_rising"].action)
     yield Subject("cost_rising"), found
 
 
 # -- Pushes ----------------------------------------------------------------------------------------
-# What pushes have come to: failed, rows refused, rows in doubt.
-#
-# Pure: records in, findings out. No file's name is repeated, since it may be a person's.
+# No file's name is repeated, since it may be a person's.
 
 
 def of_pushes(health: PushHealth, *, is_under_way: bool) -> Seen:
@@ -177,56 +169,43 @@ def of_pushes(health: PushHealth, *, is_under_way: bool) -> Seen:
     # While one goes on, the batch that it works at has no outcome.
     ended = [each for each in health.runs if each.outcome is not None or not is_under_way]
     if ended:
-        yield _last(ended[0])
-    for resource in dict.fromkeys(each.resource for each in ended):
-        last = next(each for each in ended if each.resource == resource)
-        if last.outcome in ("done", "partial"):
-            yield Subject("rows_rejected", resource), _refused(last)
-    yield Subject("rows_in_doubt"), _doubt(health, is_under_way=is_under_way)
+        yield Subject("push_failed"), _of_last_push(ended[0])
+    last = {each.resource: each for each in reversed(ended)}
+    for resource, push in last.items():
+        if push.outcome in ("done", "partial"):
+            yield Subject("rows_rejected", resource), _rejected(push)
+    doubts = [health.held, None if is_under_way else health.open]
+    in_doubt = [each for each in doubts if each is not None]
+    found = None
+    if in_doubt:
+        rows = count_noun(sum(each.rows for each in in_doubt), "row")
+        said = f"{rows} sent, and it is not known whether the API applied them."
+        since = min(each.since for each in in_doubt)
+        found = Finding(since, said, ALERTS["rows_in_doubt"].action)
+    yield Subject("rows_in_doubt"), found
 
 
-def _last(last: PushRun) -> tuple[Subject, Finding | None]:
-    subject = Subject("push_failed")
-    if last.outcome not in (None, "failed"):
-        return subject, None
+def _of_last_push(last: PushRun) -> Finding | None:
     said = f"The last push (batch {last.batch}, {last.resource})"
     if last.outcome is None:
         action = "Push the same file again: it goes on where it stopped."
-        return subject, Finding(last.begun_at, f"{said} was cut off.", action)
-    reason = told(last.message, last.error_code)
-    return subject, Finding(
-        last.ended_at, sentence(f"{said} failed", reason), action_of(last.error_code)
-    )
+        return Finding(last.begun_at, f"{said} was cut off.", action)
+    if last.outcome != "failed":
+        return None
+    said = because(f"{said} failed", last.message, last.error_code)
+    return Finding(last.ended_at, said, action_of(last.error_code))
 
 
-def _refused(last: PushRun) -> Finding | None:
+def _rejected(last: PushRun) -> Finding | None:
     if not last.refused:
         return None
     push = f"of the last push (batch {last.batch})"
     rows = count_noun(last.refused, f"row {push} was", f"rows {push} were")
     said = f"{last.resource}: {rows} not applied."
-    return Finding(last.ended_at, said, DECLARED["rows_rejected"].action)
-
-
-def _doubt(health: PushHealth, *, is_under_way: bool) -> Finding | None:
-    found: list[Doubt] = [health.held] if health.held is not None else []
-    if health.open is not None and not is_under_way:
-        found.append(health.open)
-    if not found:
-        return None
-    rows = count_noun(sum(each.rows for each in found), "row")
-    return Finding(
-        min(each.since for each in found),
-        f"{rows} sent, and it is not known whether the API applied them.",
-        DECLARED["rows_in_doubt"].action,
-    )
+    return Finding(last.ended_at, said, ALERTS["rows_rejected"].action)
 
 
 # -- Month -----------------------------------------------------------------------------------------
-# What the billing cycle has come to: spent, or more than the plan by its end.
-#
-# Pure: the standing of the ledger in, findings out.
-
 
 WELL_SHARE = 0.95
 """A forecast is well again at this part of the plan, so that one about it does not go to and fro.
@@ -247,14 +226,14 @@ def of_month(standing: Standing) -> Seen:
                 f"The billing cycle that ends on {standing.month.period.ends} will take about"
                 f" {expected:,} requests at {standing.usual_day:,} a day; the plan has {limit:,}."
             )
-            yield subject, Finding(None, said, DECLARED["quota_forecast"].action)
+            yield subject, Finding(None, said, ALERTS["quota_forecast"].action)
         elif expected <= WELL_SHARE * limit:
             yield subject, None
 
 
 def _spent(standing: Standing) -> Finding | None:
     month, word = standing.month, standing.exhaustion
-    action = DECLARED["quota_spent"].action
+    action = ALERTS["quota_spent"].action
     if word is not None:
         said = f"The API said that the month's requests are spent: until {shown(word.until)}"
         return Finding(word.noted_at, f"{said} nothing is asked of it.", action)
@@ -268,9 +247,7 @@ def _spent(standing: Standing) -> Finding | None:
 
 
 # -- Silence ---------------------------------------------------------------------------------------
-# Whether an account is silent: when its resources were last proven, and how old that may be.
-#
-# Pure, and from what has landed alone: whether a schedule ran is no proof of anything.
+# From what has landed alone: whether a schedule ran is no proof of anything.
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,13 +289,10 @@ def of_silence(health: Health | None, now: datetime, age: Age) -> Seen:
     if proof.oldest is None and first is not None and now - first <= age.length:
         return
     since = proof.oldest or first
-    yield subject, Finding(since, proof.sentence, DECLARED["silent"].action)
+    yield subject, Finding(since, proof.sentence, ALERTS["silent"].action)
 
 
 # -- Facts -----------------------------------------------------------------------------------------
-# Looking at an account: what its work file and its ledger say of it, read once.
-#
-# Reads alone; what it means is the affair of the files beside this one.
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,7 +347,11 @@ def sight_of(facts: Facts, jobs: Sequence[JobRun] = ()) -> Sight:
 def _seen(facts: Facts, jobs: Sequence[JobRun]) -> Seen:
     leases = facts.standing.leases if facts.standing is not None else ()
     under_way = [each for each in leases if not each.is_over(facts.now)]
-    yield Subject("files_unusable"), _unusable(facts.unusable)
+    unusable = None
+    if (error := facts.unusable) is not None:
+        said = because("The work file cannot be read", str(error), error.code)
+        unusable = Finding(None, said, error.action or action_of(error.code))
+    yield Subject("files_unusable"), unusable
     if facts.unusable is None:
         yield from of_silence(facts.health, facts.now, facts.max_age)
     if facts.health is not None:
@@ -384,33 +362,25 @@ def _seen(facts: Facts, jobs: Sequence[JobRun]) -> Seen:
         yield from of_pushes(facts.pushes, is_under_way=is_pushing)
     if facts.standing is not None:
         yield from of_month(facts.standing)
-    yield from _of_jobs(facts, jobs)
+    yield from _of_jobs(jobs, max(_recorded(facts), default=None))
 
 
-def _unusable(error: WarehouseError | None) -> Finding | None:
-    if error is None:
-        return None
-    said = sentence("The work file cannot be read", told(str(error), error.code))
-    return Finding(None, said, error.action or action_of(error.code))
-
-
-def _of_jobs(facts: Facts, jobs: Sequence[JobRun]) -> Seen:
+def _of_jobs(jobs: Sequence[JobRun], recorded: datetime | None) -> Seen:
     """Jobs that failed and left no trace: where the connector wrote something down since, that
     says more.
     """
     for each in jobs:
         found = None
-        if each.failed and not _was_recorded(facts, each.started_at):
+        if each.failed and (recorded is None or recorded < each.started_at):
             said = f"The job {each.job!r} failed in Dagster (run {each.run_id})."
-            found = Finding(each.started_at, said, DECLARED["job_failed"].action)
+            found = Finding(each.started_at, said, ALERTS["job_failed"].action)
         yield Subject("job_failed", each.job), found
 
 
-def _was_recorded(facts: Facts, since: datetime) -> bool:
-    moments: list[datetime] = []
+def _recorded(facts: Facts) -> Iterator[datetime]:
+    """The moments at which the connector last wrote something down."""
     if facts.health is not None:
-        moments += [each.started_at for each in facts.health.runs[:1]]
-        moments += [each.started_at for each in facts.health.publications[:1]]
+        yield from (each.started_at for each in facts.health.runs[:1])
+        yield from (each.started_at for each in facts.health.publications[:1])
     if facts.pushes is not None:
-        moments += [each.ended_at or each.begun_at for each in facts.pushes.runs[:1]]
-    return any(each >= since for each in moments)
+        yield from (each.ended_at or each.begun_at for each in facts.pushes.runs[:1])

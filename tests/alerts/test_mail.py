@@ -6,6 +6,7 @@ import socket
 import ssl
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from pydantic import SecretStr
 
 from connector.errors import NotDelivered
 from connector.operations.alert_check import check_alerts, trial_message
-from connector.operations.delivery import Email, MailServer
+from connector.operations.delivery import Email
 from connector.settings.values import Security
 from tests.alerts.agency import START, Clock, settings_of
 from tests.alerts.receivers import PostOffice
@@ -35,13 +36,24 @@ def trust() -> ssl.SSLContext:
     return ssl.create_default_context(cafile=str(PEM))
 
 
-def email(office: PostOffice, security: Security, *, trusts: bool = True) -> Email:
+EMAIL = Email(
+    host="127.0.0.1",
+    port=0,
+    security="none",
+    sender="connector@acme.example",
+    recipients=TO,
+    account="acme",
+    seconds=5.0,
+    trust=trust,
+)
+
+
+def email(office: PostOffice, security: Security) -> Email:
     """Emails to that server."""
-    user = "connector" if office.password is not None else None
-    password = None if office.password is None else SecretStr(PASSWORD)
-    server = MailServer("127.0.0.1", office.port, security, user, password)
-    make = trust if trusts else ssl.create_default_context
-    return Email(server, "connector@acme.example", TO, "acme", seconds=5.0, trust=make)
+    found = replace(EMAIL, port=office.port, security=security)
+    if office.password is None:
+        return found
+    return replace(found, user="connector", password=SecretStr(PASSWORD))
 
 
 @pytest.mark.parametrize("security", ["starttls", "ssl"])
@@ -66,11 +78,12 @@ def test_a_letter_arrives_over_a_proven_connection(security: Security) -> None:
 @pytest.mark.parametrize("security", ["starttls", "ssl"])
 def test_a_server_that_nobody_vouches_for_gets_nothing(security: Security) -> None:
     """A certificate that is not trusted ends the talk before a password or a letter."""
-    with (
-        PostOffice(tls=tls(), is_wrapped=security == "ssl", password=PASSWORD) as office,
-        pytest.raises(NotDelivered, match="was not reached"),
-    ):
-        email(office, security, trusts=False).send(trial_message(START))
+    with PostOffice(tls=tls(), is_wrapped=security == "ssl", password=PASSWORD) as office:
+        distrusting = replace(email(office, security), trust=ssl.create_default_context)
+        with pytest.raises(NotDelivered, match="was not reached"):
+            distrusting.send(trial_message(START))
+        with pytest.raises(NotDelivered, match="was not reached"):
+            distrusting.reach()
 
     assert [] == office.letters
     assert not {"AUTH", "MAIL"} & set(office.commands)
@@ -89,8 +102,7 @@ def test_a_server_that_never_ends_its_answer_is_given_up() -> None:
 
         dripping = threading.Thread(target=drip)
         dripping.start()
-        server = MailServer("127.0.0.1", listener.getsockname()[1], "none")
-        sink = Email(server, "connector@acme.example", TO, "acme", seconds=0.1)
+        sink = replace(EMAIL, port=listener.getsockname()[1], seconds=0.1)
         try:
             with pytest.raises(NotDelivered, match=r"has not taken it in 0\.3 s"):
                 sink.send(trial_message(START))

@@ -1,30 +1,35 @@
-"""What could keep a pull from working, looked at one thing at a time, from the settings outwards.
+"""Doctor: what could keep a pull from working, or an account from staying well, one at a time.
 
-At most one request for each scope is spent, and nothing is written but a file in the data folder
-that is taken away again, and the count of the requests. No check ever shows the key. Only a repair
-that was asked for changes anything: it sets a damaged log aside, and keeps it.
+Local checks spend no request, and of a webhook or a mail server only the connection is tried. At
+most one request for each scope is spent on the API. Nothing is written but a file in the data
+folder that is taken away again, and the count of the requests. No check shows a secret. Only a
+repair that was asked for changes anything: it sets a damaged log aside, and keeps it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
+from typing import Any, Literal
 
 from connector.catalog import CATALOG
 from connector.catalog.resource import Declaration, Resource
 from connector.client.client import Client
-from connector.client.endpoint import Endpoint
+from connector.client.endpoint import Endpoint, Page
+from connector.client.rate_limiter import Pace
 from connector.client.sending import Limits
+from connector.engine.quota import shown
 from connector.errors import (
     ConnectorError,
     DamagedLog,
+    NotDelivered,
     NothingPublished,
     SettingsError,
     WarehouseError,
@@ -32,22 +37,52 @@ from connector.errors import (
 )
 from connector.errors_api import Forbidden, RateLimited, ServerFailed, Stopped, Unauthorized
 from connector.lakehouse.lake_status import standing
+from connector.ledger.erasures import Backups, Erasures
 from connector.ledger.ledger import Ledger, Spender, terms_of
 from connector.ledger.request_budget import Purse
-from connector.operations.upkeep import Check, upkeep
+from connector.ledger.sqlite_file import LATEST
+from connector.operations.delivery import sinks_of
+from connector.operations.restore import leftovers
+from connector.privacy.harm import REREAD, counts_of, harmed
+from connector.pulls.outcome import Tally
 from connector.settings.model import Settings
+from connector.settings.values import OFF
+from connector.system.atomic_files import wide
 from connector.warehouse.duckdb_file import set_logs_aside
+from connector.warehouse.schema import SCHEMA_VERSION
 from connector.warehouse.warehouse import LOST, LOST_ACTION, Warehouse
 
 SKEW_SECONDS_MAX = 60.0
 """A difference between the two clocks that is worth a warning."""
 
-_LIMITS = Limits(deadline_seconds=20.0, attempts_max=2, retry_seconds_max=30.0)
-_UNTOLD = (
-    "Pulls begin carefully and slow down when the API refuses a request; nothing need be done."
-)
+BACKUP_DAYS_MAX = 8
+"""A last backup that is older than a week, and a day to be late, is worth a warning."""
 
-_REPAIRED = "Run 'connector pull': it reads again what was in the log and has changed since."
+ROOM_SHARE = 3
+"""A run may need so many times the work file's bytes at once: a draft, a fresh file, a log."""
+
+ROOM_BYTES_MIN = 200 * 1024 * 1024
+
+PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
+
+_LIMITS = Limits(deadline_seconds=20.0, attempts_max=2, retry_seconds_max=30.0)
+
+State = Literal["ok", "warning", "failed", "not checked"]
+Clock = Callable[[], datetime]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at: what was found, and what to do where it is not well."""
+
+    name: str
+    state: State
+    found: str
+    action: str | None = None
+
+
+Verdict = tuple[State, str, str | None]
+Looks = Iterable[tuple[str, Callable[[], Verdict]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,47 +118,77 @@ async def examine(
     settings: Settings,
     *,
     repairs: bool = False,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    now: Clock = lambda: datetime.now(UTC),
 ) -> Examination:
     """Look at everything that a pull needs. Whatever is found is told, and nothing is raised.
 
     With `repairs`, a damaged log of the work file is set aside first, and that is told too.
     """
-    checks = [_settings(settings), _folder(settings.folder)]
-    if repairs:
-        checks.append(await asyncio.to_thread(_repair, settings.folder, now))
-    checks.append(await asyncio.to_thread(_warehouse, settings.folder))
-    if settings.lakehouse.value is not None:
-        checks.append(await asyncio.to_thread(_lakehouse, settings))
-    checks += await asyncio.to_thread(lambda: list(upkeep(settings, os.environ, now())))
+    local = (*_needs(settings, now, repairs=repairs), *_upkeep(settings, os.environ, now()))
+    checks = await asyncio.to_thread(lambda: list(_checks(local)))
     requests = 0
     if checks[0].state == "failed":
         checks += [Check(n, "not checked", "the settings come first") for n in ("address", "key")]
     else:
         with Ledger(settings.folder) as ledger:
             check, purse = await asyncio.to_thread(_count, settings, ledger, now)
-            visit = _Visit(settings, now, purse)
-            checks += [check, *await visit.examine()]
-            requests = visit.requests
+            tally = Tally()
+            checks += [check, *await _examine_api(settings, tally, purse, now)]
+            requests = tally.requests
             if purse is not None:
                 await purse.settle()
     return Examination(tuple(settings.rows()), tuple(checks), requests)
 
 
-# -- this machine ---------------------------------------------------------------------------------
+def upkeep(settings: Settings, environ: Mapping[str, str], now: datetime) -> Iterator[Check]:
+    """What keeps an account well from one night to the next. Whatever is found is told, and nothing
+    is raised or changed.
+    """
+    return _checks(_upkeep(settings, environ, now))
 
 
-def _settings(settings: Settings) -> Check:
-    """The address and the key are set."""
-    try:
-        settings.connection()
-    except SettingsError as error:
-        return _failed("settings", error)
-    return Check("settings", "ok", "the address and the key are set")
+def _checks(looks: Looks) -> Iterator[Check]:
+    for name, look in looks:
+        try:
+            yield Check(name, *look())
+        except ConnectorError as error:
+            yield _failed(name, error)
 
 
-def _folder(folder: Path) -> Check:
+def _failed(name: str, error: ConnectorError) -> Check:
+    return Check(name, "failed", str(error), error.action)
+
+
+def _ok(found: str, action: str | None = None) -> Verdict:
+    return "ok", found, action
+
+
+def _warning(found: str, action: str | None) -> Verdict:
+    return "warning", found, action
+
+
+# -- What a pull needs -----------------------------------------------------------------------------
+
+
+def _needs(settings: Settings, now: Clock, *, repairs: bool) -> Looks:
+    warehouse = Warehouse(settings.folder)
+    yield "settings", lambda: _settings(settings)
+    yield "data folder", lambda: _folder(settings)
+    if repairs:
+        yield "repair", lambda: _repair(warehouse, now)
+    yield "warehouse", lambda: _warehouse(warehouse)
+    if settings.lakehouse.value is not None:
+        yield "lakehouse", lambda: _lakehouse(settings)
+
+
+def _settings(settings: Settings) -> Verdict:
+    settings.connection()
+    return _ok("the address and the key are set")
+
+
+def _folder(settings: Settings) -> Verdict:
     """The data folder can be written to, or can be made."""
+    folder = settings.folder
     existing = next(each for each in (folder, *folder.parents) if each.exists())
     try:
         with tempfile.NamedTemporaryFile(dir=existing, prefix=".connector-doctor-") as file:
@@ -132,75 +197,204 @@ def _folder(folder: Path) -> Check:
             os.fsync(file.fileno())
     except OSError as error:
         reason = f"{existing} cannot be written to: {error.strerror or error}"
-        return _failed("data folder", WarehouseError(reason))
+        raise WarehouseError(reason) from None
     if existing != folder:
-        return Check("data folder", "ok", f"{folder} is not there yet; the first pull makes it")
-    return Check("data folder", "ok", f"{folder} can be written to")
+        return _ok(f"{folder} is not there yet; the first pull makes it")
+    return _ok(f"{folder} can be written to")
 
 
-def _repair(folder: Path, now: Callable[[], datetime]) -> Check:
+def _repair(warehouse: Warehouse, now: Clock) -> Verdict:
     """The work file's log can be read back, or is set aside and kept."""
-    warehouse = Warehouse(folder)
+    if not warehouse.exists:  # A pull takes back what the published file has.
+        return _ok("nothing is landed yet, so nothing can be damaged")
     try:
-        if not warehouse.exists:  # A pull takes back what the published file has.
-            return Check("repair", "ok", "nothing is landed yet, so nothing can be damaged")
         warehouse.prepare()
     except DamagedLog as damage:
-        try:
-            moved = set_logs_aside(warehouse.work, now())
-            warehouse.prepare()
-        except ConnectorError as error:
-            return _failed("repair", error)
+        moved = set_logs_aside(warehouse.work, now())
+        warehouse.prepare()
         kept = " and ".join(str(each) for each in moved)
-        found = f"{damage}; it was moved to {kept}, and nothing was deleted. {_standing(warehouse)}"
-        return Check("repair", "ok", found, _REPAIRED)
-    except ConnectorError as error:
-        return _failed("repair", error)
-    return Check("repair", "ok", "the log is whole, so nothing was changed")
+        found = f"{damage}; it was moved to {kept}, and nothing was deleted. {_proven(warehouse)}"
+        action = "Run 'connector pull': it reads again what was in the log and has changed since."
+        return _ok(found, action)
+    return _ok("the log is whole, so nothing was changed")
 
 
-def _standing(warehouse: Warehouse) -> str:
+def _proven(warehouse: Warehouse) -> str:
     """Up to when each resource of a file that lost its log is proven now."""
-    standing = [
+    proven = [
         f"{each.resource} {each.proven_at:%Y-%m-%d %H:%M:%S}"
         for each in warehouse.standing()
         if each.proven_at is not None
     ]
-    if not standing:
+    if not proven:
         return "No resource is proven any more: the next pull loads them."
-    return f"Proven are still (UTC): {', '.join(standing)}."
+    return f"Proven are still (UTC): {', '.join(proven)}."
 
 
-def _warehouse(folder: Path) -> Check:
+def _warehouse(warehouse: Warehouse) -> Verdict:
     """The work file is one of ours and can be read."""
-    warehouse = Warehouse(folder)
-    try:
-        if warehouse.is_lost:
-            return Check("warehouse", "warning", LOST, LOST_ACTION)
-        if not warehouse.exists:
-            return Check("warehouse", "ok", "nothing is landed yet; the first pull makes it")
-        warehouse.prepare()
-        live = sum(each.live for each in warehouse.standing())
-    except ConnectorError as error:
-        return _failed("warehouse", error)
-    return Check("warehouse", "ok", f"{warehouse.work} holds {live:,} live records")
+    if warehouse.is_lost:
+        return _warning(LOST, LOST_ACTION)
+    if not warehouse.exists:
+        return _ok("nothing is landed yet; the first pull makes it")
+    warehouse.prepare()
+    live = sum(each.live for each in warehouse.standing())
+    return _ok(f"{warehouse.work} holds {live:,} live records")
 
 
-def _lakehouse(settings: Settings) -> Check:
+def _lakehouse(settings: Settings) -> Verdict:
     """The lakehouse can be reached. A pull works without it, and publishes."""
     try:
         found = standing(settings)
     except NothingPublished as error:
-        return Check("lakehouse", "ok", str(error))
+        return _ok(str(error))
     except ConnectorError as error:
-        return Check("lakehouse", "warning", str(error), error.action)
-    accounts = count_noun(len(found.entries), "account")
-    return Check("lakehouse", "ok", f"{found.data} has {accounts}")
+        return _warning(str(error), error.action)
+    return _ok(f"{found.data} has {count_noun(len(found.entries), 'account')}")
 
 
-def _count(
-    settings: Settings, ledger: Ledger, now: Callable[[], datetime]
-) -> tuple[Check, Purse | None]:
+# -- What keeps it well ----------------------------------------------------------------------------
+
+
+def _upkeep(settings: Settings, environ: Mapping[str, str], now: datetime) -> Looks:
+    return (
+        ("versions", _versions),
+        ("room", lambda: _room(settings)),
+        ("permissions", lambda: _permissions(settings)),
+        ("backup", lambda: _backup(settings, now)),
+        ("leftovers", lambda: _leftovers(settings)),
+        ("erasures", lambda: _erasures(settings)),
+        ("alerts", lambda: _alerts(settings)),
+        ("schedules", lambda: _schedules(settings)),
+        ("proxy", lambda: _proxy(settings, environ)),
+    )
+
+
+def _versions() -> Verdict:
+    return _ok(
+        f"{version('recruitment-connector')} with DuckDB {version('duckdb')}; it writes work files"
+        f" of migration {SCHEMA_VERSION} and ledgers of migration {LATEST}"
+    )
+
+
+def _room(settings: Settings) -> Verdict:
+    """The disk has room for what a run may need at once."""
+    folder = settings.folder
+    existing = next(each for each in (folder, *folder.parents) if each.exists())
+    free = shutil.disk_usage(existing).free
+    work = Warehouse(folder).work
+    needed = max(ROOM_BYTES_MIN, ROOM_SHARE * (work.stat().st_size if work.exists() else 0))
+    found = f"{free / 2**20:,.0f} MiB are free, and a run may need {needed / 2**20:,.0f}"
+    if free >= needed:
+        return _ok(found)
+    action = "Free some space, or move the data folder to a larger disk before the next run."
+    return _warning(found, action)
+
+
+def _permissions(settings: Settings) -> Verdict:
+    """Nobody else may open what is personal."""
+    found = list(wide(settings.folder))
+    if not found:
+        return _ok("nobody but the owner may open the account's files")
+    said = "; ".join(map(str, found[:3])) + (f"; {len(found) - 3} more" if len(found) > 3 else "")
+    return _warning(said, found[0].action)
+
+
+def _backup(settings: Settings, now: datetime) -> Verdict:
+    """The last backup is young enough, and still there."""
+    if not Warehouse(settings.folder).exists:
+        return _ok("nothing is landed yet, so nothing can be lost")
+    advice = "Run 'connector backup TO' every night, with TO on another disk."
+    with Ledger(settings.folder) as ledger:
+        last = Backups(ledger).last() if ledger.exists else None
+    if last is None:
+        return _warning("no backup was ever made", advice)
+    found = f"the last backup is of {shown(last.made_at)}: {last.file}"
+    if not last.file.exists():
+        return _warning(f"{found}, which is not there (any more)", advice)
+    if now - last.made_at > timedelta(days=BACKUP_DAYS_MAX):
+        return _warning(found, advice)
+    return _ok(found)
+
+
+def _leftovers(settings: Settings) -> Verdict:
+    """No copies of the account lie about, which nobody who is erased leaves."""
+    found = leftovers(settings.folder)
+    if not found:
+        return _ok("no restore has left anything")
+    action = "Remove it as soon as nobody needs it: it holds people, and no erasure reaches it."
+    return _warning(f"left by a restore: {', '.join(map(str, found))}", action)
+
+
+def _erasures(settings: Settings) -> Verdict:
+    """No erasure was begun and not ended, everybody erased is known, and no text of others was
+    overwritten.
+    """
+    with Ledger(settings.folder) as ledger:
+        erasures = Erasures(ledger)
+        unended = len(erasures.unended()) if ledger.exists else 0
+        unlisted = erasures.unlisted() if ledger.exists else 0
+    if unlisted:
+        found = f"the list in {ledger.path.name} lacks {count_noun(unlisted, 'hash', 'hashes')}"
+        action = "Nothing: the next pull takes them from the receipts. Find out what was lost."
+        return _warning(f"{found} that receipts have", action)
+    if unended:
+        action = "Run 'connector erase --apply', which brings it to its end."
+        return _warning(f"{unended} begun and not ended", action)
+    if suspects := harmed(settings):
+        found = f"an earlier one may have overwritten texts of others: {counts_of(suspects)}"
+        return _warning(found, REREAD)
+    return _ok("none was cut off, and none has overwritten others")
+
+
+def _alerts(settings: Settings) -> Verdict:
+    """Alerts go somewhere, and somebody listens there. Nothing is sent."""
+    sinks = sinks_of(settings)
+    if not sinks:
+        found = "neither a webhook nor an email is set: a night that fails tells nobody"
+        return _ok(found, "docs/ALERTS.md says how they are set.")
+    failed = []
+    for sink in sinks:
+        try:
+            sink.reach()
+        except NotDelivered as error:
+            failed.append(str(error))
+    if failed:
+        action = "Check the alert_* settings; 'connector alerts --test' sends one."
+        return _warning("; ".join(failed), action)
+    return _ok("somebody listens where they go; nothing was sent")
+
+
+def _schedules(settings: Settings) -> Verdict:
+    """What happens by itself, if anything does."""
+    crons = {
+        "nightly": settings.nightly_cron.value,
+        "intraday": settings.intraday_cron.value,
+        "scrub": settings.scrub_cron.value,
+    }
+    on = [f"{name} at '{cron}'" for name, cron in crons.items() if cron != OFF]
+    if not on:
+        return _ok("none is set: nothing is pulled by itself")
+    zone = settings.time_zone.value
+    return _ok(f"{', '.join(on)} ({zone}), where Dagster runs and they are on")
+
+
+def _proxy(settings: Settings, environ: Mapping[str, str]) -> Verdict:
+    """Which proxy is used, and which are there and are not."""
+    if settings.proxy.value is not None:
+        return _ok(f"{settings.proxy.value}, from {settings.proxy.origin}")
+    there = [name for name in PROXIES if environ.get(name)]
+    if not there:
+        return _ok("none is set, and none is used")
+    verb = "are" if len(there) > 1 else "is"
+    found = f"{' and '.join(there)} {verb} set in the environment and not used"
+    return _ok(found, "Where the API is behind it, name it in CONNECTOR_PROXY.")
+
+
+# -- The API ---------------------------------------------------------------------------------------
+
+
+def _count(settings: Settings, ledger: Ledger, now: Clock) -> tuple[Check, Purse | None]:
     """The month's requests can be counted; with the purse that pays for those of the look.
 
     A person asks, so the reserve may be spent, and a month that the API called spent is looked at.
@@ -219,101 +413,76 @@ def _count(
     return Check("requests", "ok", found), Purse(ledger, spender, now=now)
 
 
-# -- the API --------------------------------------------------------------------------------------
-
-
-class _Visit:
-    """A look at the API: one short list for each scope.
-
-    What has a parent has its parent's scope, and no list of its own to ask for (API 4.7).
+async def _examine_api(
+    settings: Settings, tally: Tally, purse: Purse | None, now: Clock
+) -> list[Check]:
+    """Address, key, scopes, clock and limits, as far as each of them can be looked at: one short
+    list for each scope. What has a parent has its parent's scope, and no list of its own to ask
+    for (API 4.7).
     """
-
-    def __init__(
-        self, settings: Settings, now: Callable[[], datetime], purse: Purse | None
-    ) -> None:
-        connection = settings.connection()
-        self._now = now
-        self._base_url = connection.base_url
-        self._client = Client(
-            connection.base_url,
-            connection.api_key,
-            limits=_LIMITS,
-            observer=self,
-            toll=purse,
-            **connection.route(),
-        )
-        self._skew_seconds: float | None = None
-        self.requests = 0
-
-    def before_send(self, request: object) -> None:
-        """Count what leaves."""
-        self.requests += 1
-
-    def answered(self, request: object, status: int | None, seconds: float) -> None:
-        """Answers are not counted."""
-
-    def waited(self, seconds: float, why: str) -> None:
-        """Waits are not counted."""
-
-    async def examine(self) -> list[Check]:
-        """Address, key, scopes, clock and limits, as far as each of them can be looked at."""
-        scopes = []
-        async with self._client:
-            for resource in (each for each in CATALOG.values() if each.parent is None):
-                try:
-                    scopes.append(await self._scope(resource))
-                except ConnectorError as error:
-                    return [*self._let_in(error), *scopes, self._limits()]
-        return [*self._let_in(None), *scopes, self._clock(), self._limits()]
-
-    async def _scope(self, resource: Declaration) -> Check:
-        """Whether the key may read the resource. Raises what concerns every other one as well."""
-        name = f"scope {resource.read_scope()}"
-        endpoint: Endpoint[Resource] = Endpoint(self._client, resource.record)
-        try:
-            page = await endpoint.list(page=1, per_page=1)
-        except Forbidden as error:
-            return Check(name, "warning", "missing: a pull leaves out what needs it", error.action)
-        except ServerFailed as error:
-            return _failed(name, error)
-        if page.served_at is not None:
-            self._skew_seconds = (self._now() - page.served_at).total_seconds()
-        return Check(name, "ok", f"{page.total:,} {resource.name.replace('_', ' ')}")
-
-    def _let_in(self, error: ConnectorError | None) -> list[Check]:
-        """The address and the key, in the light of what ended the look at the scopes."""
-        address = Check("address", "ok", f"{self._base_url} answers as the API does")
-        match error:
-            case None | Stopped() | RateLimited():
-                return [address, Check("key", "ok", "the key is accepted")]
-            case Unauthorized():
-                return [address, _failed("key", error)]
-        return [_failed("address", error), Check("key", "not checked", "the address comes first")]
-
-    def _clock(self) -> Check:
-        """How far this machine's clock is from the server's."""
-        skew = self._skew_seconds
-        if skew is None:
-            return Check("clock", "warning", "the server does not tell its time")
-        found = f"this machine is {abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} the API"
-        if abs(skew) <= SKEW_SECONDS_MAX:
-            return Check("clock", "ok", found)
-        action = "Set this machine's clock. Pulls go by the server's clock and are not harmed."
-        return Check("clock", "warning", found, action)
-
-    def _limits(self) -> Check:
-        """What the last answer said of the limits (API 8.3)."""
-        pace = self._client.pace
-        if pace.limit is None:
-            return Check("limits", "warning", "the API does not tell its limit", _UNTOLD)
-        found = f"{pace.limit:,} requests a minute"
-        if pace.remaining is not None:
-            found += f", {pace.remaining:,} left"
-        seconds = pace.resets_in(time.monotonic())
-        if seconds is not None:
-            found += f", reset in {seconds:.0f} s"
-        return Check("limits", "ok", found)
+    connection = settings.connection()
+    address, key = connection.base_url, connection.api_key
+    route = connection.route()
+    client = Client(address, key, limits=_LIMITS, observer=tally, toll=purse, **route)
+    scopes: list[Check] = []
+    skew: float | None = None
+    async with client:
+        for resource in (each for each in CATALOG.values() if each.parent is None):
+            try:
+                page, check = await _scope(client, resource)
+            except ConnectorError as error:
+                return [*_let_in(address, error), *scopes, _limits(client.pace)]
+            scopes.append(check)
+            if page is not None and page.served_at is not None:
+                skew = (now() - page.served_at).total_seconds()
+    return [*_let_in(address, None), *scopes, _clock(skew), _limits(client.pace)]
 
 
-def _failed(name: str, error: ConnectorError) -> Check:
-    return Check(name, "failed", str(error), error.action)
+async def _scope(client: Client, resource: Declaration) -> tuple[Page[Resource] | None, Check]:
+    """Whether the key may read the resource. Raises what concerns every other one as well."""
+    name = f"scope {resource.read_scope()}"
+    endpoint: Endpoint[Resource] = Endpoint(client, resource.record)
+    try:
+        page = await endpoint.list(page=1, per_page=1)
+    except Forbidden as error:
+        found = "missing: a pull leaves out what needs it"
+        return None, Check(name, "warning", found, error.action)
+    except ServerFailed as error:
+        return None, _failed(name, error)
+    return page, Check(name, "ok", f"{page.total:,} {resource.name.replace('_', ' ')}")
+
+
+def _let_in(base_url: str, error: ConnectorError | None) -> list[Check]:
+    """The address and the key, in the light of what ended the look at the scopes."""
+    address = Check("address", "ok", f"{base_url} answers as the API does")
+    match error:
+        case None | Stopped() | RateLimited():
+            return [address, Check("key", "ok", "the key is accepted")]
+        case Unauthorized():
+            return [address, _failed("key", error)]
+    return [_failed("address", error), Check("key", "not checked", "the address comes first")]
+
+
+def _clock(skew: float | None) -> Check:
+    """How far this machine's clock is from the server's."""
+    if skew is None:
+        return Check("clock", "warning", "the server does not tell its time")
+    found = f"this machine is {abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} the API"
+    if abs(skew) <= SKEW_SECONDS_MAX:
+        return Check("clock", "ok", found)
+    action = "Set this machine's clock. Pulls go by the server's clock and are not harmed."
+    return Check("clock", "warning", found, action)
+
+
+def _limits(pace: Pace) -> Check:
+    """What the last answer said of the limits (API 8.3)."""
+    if pace.limit is None:
+        action = "Pulls begin carefully and slow down when the API refuses; nothing need be done."
+        return Check("limits", "warning", "the API does not tell its limit", action)
+    found = f"{pace.limit:,} requests a minute"
+    if pace.remaining is not None:
+        found += f", {pace.remaining:,} left"
+    seconds = pace.resets_in(time.monotonic())
+    if seconds is not None:
+        found += f", reset in {seconds:.0f} s"
+    return Check("limits", "ok", found)

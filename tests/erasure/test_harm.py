@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from connector.catalog import CATALOG
 from connector.catalog.resource import Resource
 from connector.cli import main
-from connector.operations.upkeep import upkeep
+from connector.operations.doctor import upkeep
 from connector.operations.verify import verify
 from connector.privacy.erase import erase
 from connector.privacy.harm import harmed

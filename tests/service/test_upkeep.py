@@ -18,8 +18,8 @@ from connector.engine.commands import Commit
 from connector.ledger.erasures import Erasures
 from connector.ledger.ledger import Ledger
 from connector.operations.backup import make_backup
+from connector.operations.doctor import Check, upkeep
 from connector.operations.restore import Manner, restore
-from connector.operations.upkeep import Check, upkeep
 from connector.settings.model import Settings, load_settings
 from connector.suppression.person import Person
 from connector.warehouse.runs import Run

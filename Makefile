@@ -12,7 +12,7 @@ COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --
   --no-emit-find-links --custom-compile-command 'make lock' --quiet --upgrade
 
 .DEFAULT_GOAL := help
-.PHONY: help install referee demo test simulate check lock shapes bench clean
+.PHONY: help install referee demo test simulate check lock generate bench clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -75,8 +75,9 @@ lock:  ## compile requirements.txt anew from pyproject.toml
 	  --output-file requirements-referee.txt
 	@echo "The requirements are compiled; run make install, make check and make test next."
 
-shapes: install  ## write the typed shapes of requests and answers anew from the catalog
-	$(BIN)/python -m connector.client.shapes.generate
+# A new field is one line of its page in connector/catalog, a new resource is one page there.
+generate: install  ## write anew what follows from the catalog: types, views, audits, documents
+	$(BIN)/python -m generate
 
 bench: install  ## measure every headline ratio
 	$(BIN)/python -m benchmarks

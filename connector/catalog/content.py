@@ -82,8 +82,10 @@ class ContentItem(
     path="/content/{type}",
     scope="content",
     parent="content_types",
-    echo_create=("id", "title", "slug", "status", "created_at"),
-    echo_update=("id", "title", "slug", "status", "updated_at"),
+    echoes={
+        "create": ("id", "title", "slug", "status", "created_at"),
+        "update": ("id", "title", "slug", "status", "updated_at"),
+    },
     natural_keys=(("slug",), ("title",)),
     sandbox_count=80,
     aliases={

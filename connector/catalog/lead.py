@@ -22,6 +22,7 @@ class Lead(
     scope="leads",
     operations=("list", "get", "create", "update", "delete", "convert"),
     rules=(AtLeastOneOf(("first_name", "last_name", "company_name")),),
+    converted_status="active",
     natural_keys=(("email",),),
     found_by={"email": ()},
     owners=(the_person("the lead"),),

@@ -106,8 +106,9 @@ class Declaration:
     """A resource as declared: addresses, scope, operations, fields, rules, lists.
 
     `name` is the resource's name everywhere (command, table, asset); `path` follows `/api/v1` and
-    may hold `{type}`, the slug or id of a record of `parent`. `echo_create` and `echo_update`
-    name the fields that those answers carry where they are fewer than a detail's (API 4.7).
+    may hold `{type}`, the slug or id of a record of `parent`. `echoes` name the fields that the
+    answer to an operation carries where they are fewer than a detail's (API 4.7).
+    `converted_status` is the state that only a converted record has (API 3.5).
 
     `section` is the number in the API's document. `natural_keys` are sets of fields of which the
     first that has all its values identifies a record: the API says nothing of uniqueness (API 2,
@@ -130,8 +131,8 @@ class Declaration:
     filters: tuple[Filter, ...]
     searchable: bool
     parent: str | None
-    echo_create: tuple[str, ...] | None
-    echo_update: tuple[str, ...] | None
+    echoes: Mapping[Operation, tuple[str, ...]]
+    converted_status: str | None
     record: type[Resource]
     sortable: tuple[str, ...]
     natural_keys: tuple[tuple[str, ...], ...]
@@ -202,8 +203,8 @@ class Resource(Record):
         sorted_lists: bool = True,
         searchable: bool = True,
         parent: str | None = None,
-        echo_create: tuple[str, ...] | None = None,
-        echo_update: tuple[str, ...] | None = None,
+        echoes: Mapping[Operation, tuple[str, ...]] = types.MappingProxyType({}),
+        converted_status: str | None = None,
         natural_keys: tuple[tuple[str, ...], ...] = (),
         found_by: Mapping[str, tuple[str, ...]] = types.MappingProxyType({}),
         aliases: Mapping[str, tuple[str, ...]] = types.MappingProxyType({}),
@@ -227,8 +228,8 @@ class Resource(Record):
             filters=_filters_of(fields) + filters,
             searchable=searchable,
             parent=parent,
-            echo_create=echo_create,
-            echo_update=echo_update,
+            echoes=echoes,
+            converted_status=converted_status,
             record=cls,
             sortable=tuple(f.name for f in fields.values() if f.sortable and sorted_lists),
             natural_keys=natural_keys,

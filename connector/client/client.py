@@ -8,30 +8,22 @@ import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Never, Self
+from typing import Any, Self
 
 from pydantic import SecretStr
 
-from connector.catalog.booking import Booking
-from connector.catalog.candidate import Candidate
-from connector.catalog.company import Company
-from connector.catalog.content import ContentItem, ContentType
-from connector.catalog.job import Job
-from connector.catalog.lead import Lead
 from connector.client.connection import Connections
-from connector.client.endpoint import Changeable, Convertible, Endpoint, Exchange, Readable
+from connector.client.endpoint import Exchange
 from connector.client.rate_limiter import Pace, RateHeaders
 from connector.client.request import Request
+from connector.client.resources import Resources
 from connector.client.sending import Limits, Observer, Sending, Toll, Unobserved, Untolled
 from connector.errors import SettingsError
 from connector.settings.credentials import read_key
 from connector.settings.values import read_address
 
-if TYPE_CHECKING:
-    from connector.client import shapes
 
-
-class Client:
+class Client(Resources):
     """A client for one workspace with one key.
 
     `connections` requests are under way at once, at most; `reserve` requests of each minute are
@@ -115,98 +107,6 @@ class Client:
         A read is repeated while it may succeed; a write only if it was certainly not applied.
         """
         return await self._sending.send(request)
-
-    # -- resources --------------------------------------------------------------------------------
-
-    @property
-    def jobs(
-        self,
-    ) -> Changeable[
-        Job,
-        shapes.JobItem,
-        shapes.JobSort,
-        shapes.JobFilters,
-        shapes.JobCreate,
-        shapes.JobUpdate,
-    ]:
-        """Jobs (API 4.2)."""
-        return Endpoint(self, Job)
-
-    @property
-    def candidates(
-        self,
-    ) -> Changeable[
-        Candidate,
-        shapes.CandidateItem,
-        shapes.CandidateSort,
-        shapes.CandidateFilters,
-        shapes.CandidateCreate,
-        shapes.CandidateUpdate,
-    ]:
-        """Candidates (API 4.3)."""
-        return Endpoint(self, Candidate)
-
-    @property
-    def companies(
-        self,
-    ) -> Changeable[
-        Company,
-        shapes.CompanyItem,
-        shapes.CompanySort,
-        shapes.CompanyFilters,
-        shapes.CompanyCreate,
-        shapes.CompanyUpdate,
-    ]:
-        """Companies (API 4.4)."""
-        return Endpoint(self, Company)
-
-    @property
-    def bookings(
-        self,
-    ) -> Changeable[
-        Booking,
-        shapes.BookingItem,
-        shapes.BookingSort,
-        shapes.BookingFilters,
-        shapes.BookingCreate,
-        shapes.BookingUpdate,
-    ]:
-        """Bookings (API 4.5)."""
-        return Endpoint(self, Booking)
-
-    @property
-    def leads(
-        self,
-    ) -> Convertible[
-        Lead,
-        shapes.LeadItem,
-        shapes.LeadSort,
-        shapes.LeadFilters,
-        shapes.LeadCreate,
-        shapes.LeadUpdate,
-    ]:
-        """Leads, which can be converted (API 4.6)."""
-        return Endpoint(self, Lead)
-
-    @property
-    def content_types(
-        self,
-    ) -> Readable[ContentType, shapes.ContentTypeItem, Never, shapes.ContentTypeFilters]:
-        """Content types, which can only be read and are not sorted (API 4.7)."""
-        return Endpoint(self, ContentType)
-
-    def content_items(
-        self, type: str
-    ) -> Changeable[
-        ContentItem,
-        shapes.ContentItemItem,
-        shapes.ContentItemSort,
-        shapes.ContentItemFilters,
-        shapes.ContentItemCreate,
-        shapes.ContentItemUpdate,
-    ]:
-        """The items of one content type, by its slug or id (API 4.7)."""
-        return Endpoint(self, ContentItem, type)
 
 
 def _address(base_url: str) -> str:

@@ -114,14 +114,20 @@ class Readable(Protocol[R_co, I_co, S_contra, F_contra]):
         """The record with all its fields."""
 
 
-class Changeable(
-    Readable[R_co, I_co, S_contra, F_contra],
-    Protocol[R_co, I_co, S_contra, F_contra, C_contra, U_contra],
+class Creatable(
+    Readable[R_co, I_co, S_contra, F_contra], Protocol[R_co, I_co, S_contra, F_contra, C_contra]
 ):
-    """A resource that can be created, updated and deleted as well."""
+    """A resource that can be created as well."""
 
     async def create(self, fields: C_contra) -> Written[R_co]:
         """Create a record."""
+
+
+class Changeable(
+    Creatable[R_co, I_co, S_contra, F_contra, C_contra],
+    Protocol[R_co, I_co, S_contra, F_contra, C_contra, U_contra],
+):
+    """A resource that can be updated and deleted as well."""
 
     async def update(self, id: str, fields: U_contra) -> Written[R_co]:
         """Change the fields that are given, and no others."""

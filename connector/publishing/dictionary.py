@@ -1,6 +1,4 @@
-"""Writes `docs/DATA.md`, the dictionary of everything in a published file.
-
-    python -m connector.publishing.dictionary
+"""The dictionary of everything in a published file, `docs/DATA.md`.
 
 Every table and column with its type, its meaning and what it is made of. Nothing is described
 here: landed fields are described in the API's declaration, the connector's own columns where they
@@ -9,7 +7,6 @@ are made, models and seeds in their schema files. A test holds the page equal to
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +27,7 @@ from connector.publishing.lineage import (
 from connector.publishing.project import Kind, Project
 from connector.warehouse.schema import HISTORY_COLUMNS, PARTS_TABLE
 
-COMMAND = "python -m connector.publishing.dictionary"
+COMMAND = "make generate"
 """How the page is written anew."""
 _ORIGINS_MAX = 4
 """How many columns are named that one is made of; the rest are counted."""
@@ -127,17 +124,6 @@ def _made_of(traced: Lineage, table: str, column: str) -> str:
     origins = [f"`{'.'.join(each)}`" for each in traced.origins(table, column)]
     named, more = origins[:_ORIGINS_MAX], len(origins) - _ORIGINS_MAX
     return ", ".join(named) + (f" and {more} more" if more > 0 else "")
-
-
-def main() -> None:
-    """Write the page into the project's documents."""
-    page = Path(__file__).parents[2] / "docs" / "DATA.md"
-    page.write_text(text(), encoding="utf-8")
-    sys.stdout.write(f"{page}\n")
-
-
-if __name__ == "__main__":
-    main()
 
 
 # -- Inventory -------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from connector.catalog import CATALOG
 from connector.catalog import declaration as declared
 from connector.catalog.resource import Declaration, Operation
 from connector.sandbox.direct import DirectStore
@@ -113,7 +114,7 @@ class Store(DirectStore):
             fill_in(declaration, record, None, stamp)
             self._add(resource, record, parent)
             detail = self._detail(resource, record)
-        echo = self._shapes[resource].pick(detail, declaration.echo_create)
+        echo = self._shapes[resource].pick(detail, declaration.echoes.get("create"))
         return Answer(201, {"data": echo, "message": f"The {declaration.singular} was created."})
 
     def update(
@@ -146,7 +147,7 @@ class Store(DirectStore):
             record = self._changed(declaration, before, values, body, at)
             self._replace(resource, row, record)
             detail = self._detail(resource, record)
-        echo = self._shapes[resource].pick(detail, declaration.echo_update)
+        echo = self._shapes[resource].pick(detail, declaration.echoes.get("update"))
         return Answer(200, {"data": echo, "message": f"The {declaration.singular} was updated."})
 
     def delete(self, resource: str, id: str, *, type: str | None = None) -> Answer:
@@ -172,7 +173,8 @@ class Store(DirectStore):
                 self._convert(resource, row, record, converted_at)
             elif self.behaviours.second_convert == "refused":
                 raise invalid({"status": ["is converted already"]})
-            shown = {**record, "status": "active", "converted_at": converted_at}
+            status = declaration.converted_status
+            shown = {**record, "status": status, "converted_at": converted_at}
             detail = self._detail(resource, shown)
             detail["converted_at"] = self._shown(converted_at)
         if self.behaviours.convert_fields == "minimal":
@@ -187,7 +189,8 @@ class Store(DirectStore):
             return
         record |= {"_converted_at": stamp, "updated_at": stamp}
         if self.behaviours.converted_lead == "active":
-            record |= {"status": "active", "converted_at": stamp}
+            status = CATALOG[resource].converted_status
+            record |= {"status": status, "converted_at": stamp}
         self._replace(resource, row, record)
 
     def _declaration(self, resource: str, operation: Operation) -> Declaration:

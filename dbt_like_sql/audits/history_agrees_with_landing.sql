@@ -4,6 +4,7 @@
 with
 
 landed as (
+    -- each resource, landed: written by `make generate`
     select 'jobs' as resource, id, _deleted_at
     from {{ source('landing', 'jobs') }}
     union all
@@ -24,9 +25,11 @@ landed as (
     union all
     select 'content_items' as resource, id, _deleted_at
     from {{ source('landing', 'content_items') }}
+    -- end of each resource, landed
 ),
 
 open_versions as (
+    -- each resource, its open versions: written by `make generate`
     select 'jobs' as resource, id from {{ source('history', 'jobs') }}
     where _valid_to is null
     union all
@@ -47,6 +50,7 @@ open_versions as (
     union all
     select 'content_items' as resource, id from {{ source('history', 'content_items') }}
     where _valid_to is null
+    -- end of each resource, its open versions
 ),
 
 live as (

@@ -4,6 +4,7 @@
 with
 
 versions as (
+    -- each resource: written by `make generate`
     select
         'jobs' as resource, id, _version, _began_after, _valid_from, _began_before,
         _observed_from, _observed_to, _ended_after, _valid_to, _ended_before
@@ -38,6 +39,7 @@ versions as (
         'content_items' as resource, id, _version, _began_after, _valid_from, _began_before,
         _observed_from, _observed_to, _ended_after, _valid_to, _ended_before
     from {{ source('history', 'content_items') }}
+    -- end of each resource
 )
 
 select resource, id, _version as version

@@ -4,6 +4,7 @@
 with
 
 versions as (
+    -- each resource: written by `make generate`
     select 'jobs' as resource, id, _version, _valid_from, _valid_to
     from {{ source('history', 'jobs') }}
     union all
@@ -24,6 +25,7 @@ versions as (
     union all
     select 'content_items' as resource, id, _version, _valid_from, _valid_to
     from {{ source('history', 'content_items') }}
+    -- end of each resource
 ),
 
 pairs as (

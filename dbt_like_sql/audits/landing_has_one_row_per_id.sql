@@ -4,6 +4,7 @@
 with
 
 landed as (
+    -- each resource: written by `make generate`
     select 'jobs' as resource, id from {{ source('landing', 'jobs') }}
     union all
     select 'candidates' as resource, id from {{ source('landing', 'candidates') }}
@@ -17,6 +18,7 @@ landed as (
     select 'content_types' as resource, id from {{ source('landing', 'content_types') }}
     union all
     select 'content_items' as resource, id from {{ source('landing', 'content_items') }}
+    -- end of each resource
 )
 
 select resource, id, count(*) as rows

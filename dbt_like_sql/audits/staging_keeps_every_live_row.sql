@@ -4,6 +4,7 @@
 with
 
 counted as (
+    -- each resource and its parts: written by `make generate`
     select 'jobs' as resource,
         (
             select count(*) from {{ source('landing', 'jobs') }}
@@ -46,19 +47,20 @@ counted as (
         ) as live,
         (select count(*) from {{ ref('stg_content_types') }}) as staged
     union all
-    select 'content_type_fields' as resource,
-        (
-            select count(*) from {{ source('landing', 'content_type_fields') }}
-            where _deleted_at is null
-        ) as live,
-        (select count(*) from {{ ref('stg_content_type_fields') }}) as staged
-    union all
     select 'content_items' as resource,
         (
             select count(*) from {{ source('landing', 'content_items') }}
             where _deleted_at is null
         ) as live,
         (select count(*) from {{ ref('stg_content_items') }}) as staged
+    union all
+    select 'content_type_fields' as resource,
+        (
+            select count(*) from {{ source('landing', 'content_type_fields') }}
+            where _deleted_at is null
+        ) as live,
+        (select count(*) from {{ ref('stg_content_type_fields') }}) as staged
+    -- end of each resource and its parts
 )
 
 select resource, live, staged

@@ -5,19 +5,28 @@
 with
 
 landed as (
-    select 'jobs' as resource, _hydrated_at, _deleted_at from {{ source('landing', 'jobs') }}
+    -- each resource, landed: written by `make generate`
+    select 'jobs' as resource, _hydrated_at, _deleted_at
+    from {{ source('landing', 'jobs') }}
     union all
-    select 'candidates', _hydrated_at, _deleted_at from {{ source('landing', 'candidates') }}
+    select 'candidates' as resource, _hydrated_at, _deleted_at
+    from {{ source('landing', 'candidates') }}
     union all
-    select 'companies', _hydrated_at, _deleted_at from {{ source('landing', 'companies') }}
+    select 'companies' as resource, _hydrated_at, _deleted_at
+    from {{ source('landing', 'companies') }}
     union all
-    select 'bookings', _hydrated_at, _deleted_at from {{ source('landing', 'bookings') }}
+    select 'bookings' as resource, _hydrated_at, _deleted_at
+    from {{ source('landing', 'bookings') }}
     union all
-    select 'leads', _hydrated_at, _deleted_at from {{ source('landing', 'leads') }}
+    select 'leads' as resource, _hydrated_at, _deleted_at
+    from {{ source('landing', 'leads') }}
     union all
-    select 'content_types', _hydrated_at, _deleted_at from {{ source('landing', 'content_types') }}
+    select 'content_types' as resource, _hydrated_at, _deleted_at
+    from {{ source('landing', 'content_types') }}
     union all
-    select 'content_items', _hydrated_at, _deleted_at from {{ source('landing', 'content_items') }}
+    select 'content_items' as resource, _hydrated_at, _deleted_at
+    from {{ source('landing', 'content_items') }}
+    -- end of each resource, landed
 ),
 
 counted as (
@@ -32,9 +41,21 @@ counted as (
 ),
 
 resources as (
-    select unnest([
-        'jobs', 'candidates', 'companies', 'bookings', 'leads', 'content_types', 'content_items'
-    ]) as resource
+    -- each resource: written by `make generate`
+    select 'jobs' as resource
+    union all
+    select 'candidates' as resource
+    union all
+    select 'companies' as resource
+    union all
+    select 'bookings' as resource
+    union all
+    select 'leads' as resource
+    union all
+    select 'content_types' as resource
+    union all
+    select 'content_items' as resource
+    -- end of each resource
 ),
 
 queued as (

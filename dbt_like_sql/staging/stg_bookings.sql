@@ -10,6 +10,7 @@ source as (
 )
 
 select
+    -- columns of bookings: written by `make generate`
     id as booking_id, booking_type, title, description, candidate_id, job_id, company_id,
     lead_id, start_datetime, end_datetime, all_day, interview_type, interview_location,
     interview_panel, meeting_link, meeting_platform, meeting_id, meeting_password,
@@ -17,6 +18,7 @@ select
     ir35_status, offer_accepted_date, annual_salary, placement_fee, notice_period_days,
     probation_period_months, status, contact_name, contact_email, contact_phone, location,
     requirements, internal_notes, assigned_to, timezone, cancellation_reason,
+    -- end of columns of bookings
     created_at, updated_at,
     _hydrated_at is not null as is_hydrated,
     _hydrated_at as hydrated_at,

@@ -10,8 +10,10 @@ source as (
 )
 
 select
-    id as content_item_id, _content_type_id as content_type_id,
-    title, slug, status, published_at, fields,
+    -- columns of content_items: written by `make generate`
+    id as content_item_id, _content_type_id as content_type_id, title, slug, status,
+    published_at, fields,
+    -- end of columns of content_items
     created_at, updated_at,
     _hydrated_at is not null as is_hydrated,
     _hydrated_at as hydrated_at,

@@ -10,8 +10,10 @@ source as (
 )
 
 select
+    -- columns of content_type_fields: written by `make generate`
     id as content_type_field_id, name, field_key, field_type, is_required, is_title_field,
     placeholder, help_text, config, display_order, _content_type_id as content_type_id,
+    -- end of columns of content_type_fields
     _hydrated_at is not null as is_hydrated,
     _hydrated_at as hydrated_at,
     _seen_at as seen_at,

@@ -1,11 +1,10 @@
-"""The shapes: equal to the catalog, true of what the client returns, and enforced by mypy."""
+"""The shapes: those of the catalog, true of what the client returns, and enforced by mypy."""
 
 from __future__ import annotations
 
 import asyncio
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any, get_args, get_type_hints, is_typeddict
 
 import pytest
@@ -13,34 +12,10 @@ import pytest
 from connector.catalog import CATALOG
 from connector.client import shapes
 from connector.client.client import Client
-from connector.client.shapes import generate
 from connector.client.shapes.item import ListItem
 from connector.sandbox.server import Sandbox
 from tests.house.tree import ROOT
 from tests.sandbox.world import COUNTS
-
-FOLDER = ROOT / "connector" / "client" / "shapes"
-WRITTEN_BY_HAND = {"generate.py", "item.py"}
-
-
-def test_the_shapes_are_those_of_the_catalog(tmp_path: Path) -> None:
-    """What is committed is what the command writes, file by file, and no file is left over."""
-    generate.write(tmp_path)
-    written = {each.name: each.read_text(encoding="utf-8") for each in tmp_path.iterdir()}
-    committed = {
-        each.name: each.read_text(encoding="utf-8")
-        for each in FOLDER.glob("*.py")
-        if each.name not in WRITTEN_BY_HAND
-    }
-
-    assert written == committed
-
-
-def test_the_generated_files_say_so() -> None:
-    """A generated file opens by saying that it is generated, and with which command."""
-    for text in generate.texts().values():
-        opening = text.split('"""')[1]
-        assert "`make shapes`; not to be edited" in opening
 
 
 @pytest.mark.parametrize("name", CATALOG)

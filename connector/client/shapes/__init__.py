@@ -1,6 +1,6 @@
 """The shapes of requests and list items for type checkers, by resource.
 
-Generated from `connector.catalog` by `make shapes`; not to be edited.
+Generated from `connector.catalog` by `make generate`; not to be edited.
 A name is a resource's singular and `Item`, `Create`, `Update`, `Sort` or `Filters`.
 """
 

@@ -1,6 +1,6 @@
 """The shapes of content_items for type checkers.
 
-Generated from `connector.catalog` by `make shapes`; not to be edited.
+Generated from `connector.catalog` by `make generate`; not to be edited.
 """
 
 from collections.abc import Mapping

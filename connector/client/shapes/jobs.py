@@ -1,6 +1,6 @@
 """The shapes of jobs for type checkers.
 
-Generated from `connector.catalog` by `make shapes`; not to be edited.
+Generated from `connector.catalog` by `make generate`; not to be edited.
 """
 
 from datetime import date, datetime

@@ -1,9 +1,8 @@
-"""Writes the shapes of requests and list items anew from the catalog, for type checkers.
+"""The shapes of requests and list items for type checkers, and the client's properties.
 
-    python -m connector.client.shapes.generate
-
-A file per resource: the list item, the bodies of create and update, the sorts and the filters.
-Nothing here is needed when the connector runs; a test holds the files equal to the catalog.
+A file per resource: the list item, the bodies of create and update, the sorts and the filters. None
+of these is needed when the connector runs. `connector/client/resources.py` is: the client offers
+each resource there, with the operations and the types that it has.
 """
 
 from __future__ import annotations
@@ -11,19 +10,18 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import Literal
 
 from connector.catalog import CATALOG
 from connector.catalog.field import Field, Filter, Input
 from connector.catalog.resource import Declaration, Resource
 from connector.catalog.value import Kind
+from generate.files import COMMAND, Texts
 
-_COMMAND = "make shapes"
+_FOLDER = "connector/client/shapes"
 _COLUMNS_MAX = 100
 _WRITES: tuple[Literal["create", "update"], ...] = ("create", "update")
 _INPUTS: Mapping[str, str] = {"Uuid": "str", "date": "date | str", "datetime": "datetime | str"}
@@ -31,16 +29,11 @@ _INPUTS: Mapping[str, str] = {"Uuid": "str", "date": "date | str", "datetime": "
 _BY_KIND: Mapping[Kind, str] = {Kind.DATE: "date | str", Kind.STRING: "str", Kind.UUID: "str"}
 
 
-def texts() -> dict[str, str]:
-    """Every generated file by its name."""
-    files = {f"{each.name}.py": _resource_text(each) for each in CATALOG.values()}
-    return {**files, "__init__.py": _package_text()}
-
-
-def write(folder: Path) -> None:
-    """Write them all into the folder."""
-    for name, text in texts().items():
-        (folder / name).write_text(text, encoding="utf-8")
+def texts() -> Texts:
+    """Every generated file by its path."""
+    files = {f"{_FOLDER}/{each.name}.py": _resource_text(each) for each in CATALOG.values()}
+    files[f"{_FOLDER}/__init__.py"] = _package_text()
+    return {**files, "connector/client/resources.py": _client_text()}
 
 
 # -- a resource ----------------------------------------------------------------------------------
@@ -59,7 +52,7 @@ def _resource_text(resource: Declaration) -> str:
     classes = ["\n".join(each) for each in shapes]
     head = (
         f'"""The shapes of {resource.name} for type checkers.\n\n'
-        f"Generated from `connector.catalog` by `{_COMMAND}`; not to be edited.\n"
+        f"Generated from `connector.catalog` by `{COMMAND}`; not to be edited.\n"
         '"""\n\n'
     ) + _imports("\n".join([aliases, *classes]))
     return "\n\n\n".join([f"{head}\n\n{aliases}" if aliases else head, *classes]) + "\n"
@@ -208,7 +201,7 @@ def _package_text() -> str:
         [
             '"""The shapes of requests and list items for type checkers, by resource.',
             "",
-            f"Generated from `connector.catalog` by `{_COMMAND}`; not to be edited.",
+            f"Generated from `connector.catalog` by `{COMMAND}`; not to be edited.",
             "A name is a resource's singular and `Item`, `Create`, `Update`, `Sort` or `Filters`.",
             '"""',
             "",
@@ -224,6 +217,72 @@ def _package_text() -> str:
     )
 
 
-if __name__ == "__main__":
-    write(Path(__file__).parent)
-    sys.stdout.write("The shapes are written anew from the catalog.\n")
+# -- The client's properties -----------------------------------------------------------------------
+
+
+def _client_text() -> str:
+    records = sorted({(e.record.__module__, e.record.__name__) for e in CATALOG.values()})
+    homes = {home: [name for h, name in records if h == home] for home, _ in records}
+    ways = sorted({_way(each)[0] for each in CATALOG.values()} | {"Endpoint", "Sender"})
+    never = ["from typing import TYPE_CHECKING, Never"]
+    if all(each.sortable for each in CATALOG.values()):
+        never = ["from typing import TYPE_CHECKING"]
+    return "\n".join(
+        [
+            '"""The resources that a client offers, each with its operations and types.',
+            "",
+            f"Generated from `connector.catalog` by `{COMMAND}`; not to be edited.",
+            '"""',
+            "",
+            "from __future__ import annotations",
+            "",
+            *never,
+            "",
+            *(_import(home, names) for home, names in homes.items()),
+            _import("connector.client.endpoint", ways),
+            "",
+            "if TYPE_CHECKING:",
+            "    from connector.client import shapes",
+            "",
+            "",
+            "class Resources(Sender):",
+            '    """Whoever sends requests, with the resources of the workspace."""',
+            *(line for each in CATALOG.values() for line in _property(each)),
+            "",
+        ]
+    )
+
+
+def _way(resource: Declaration) -> tuple[str, tuple[str, ...]]:
+    """The protocol of a resource's operations, and the shapes that it takes beside the item."""
+    if "create" not in resource.operations:
+        return "Readable", ("Sort", "Filters")
+    if "update" not in resource.operations:
+        return "Creatable", ("Sort", "Filters", "Create")
+    shapes = ("Sort", "Filters", "Create", "Update")
+    return ("Convertible" if "convert" in resource.operations else "Changeable"), shapes
+
+
+def _property(resource: Declaration) -> list[str]:
+    way, shapes = _way(resource)
+    record = resource.record.__name__
+    types = [record, f"shapes.{record}Item"]
+    for shape in shapes:
+        is_never = shape == "Sort" and not resource.sortable
+        types.append("Never" if is_never else f"shapes.{record}{shape}")
+    name = resource.name.replace("_", " ").capitalize()
+    of = " of one content type, by its slug or id" if resource.parent else ""
+    head = [f"    def {resource.name}(", "        self,"]
+    returned = [f"    ) -> {way}[", *(f"        {each}," for each in types), "    ]:"]
+    if resource.parent:
+        head.append("        type: str,")
+    else:
+        head.insert(0, "    @property")
+    arguments = f"self, {record}, type" if resource.parent else f"self, {record}"
+    return [
+        "",
+        *head,
+        *returned,
+        f'        """{name}{of} (API {resource.section})."""',
+        f"        return Endpoint({arguments})",
+    ]

@@ -1,0 +1,24 @@
+"""All that is written from the catalog, in an order in which each finds what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from connector.publishing import dictionary
+from generate import documents, models, shapes
+from generate.files import Texts
+
+
+def _dictionary() -> Texts:
+    return {"docs/DATA.md": dictionary.text()}
+
+
+SOURCES: tuple[Callable[[], Texts], ...] = (
+    shapes.texts,
+    models.staging,
+    models.descriptions,
+    models.per_resource,
+    documents.api,
+    documents.personal_data,
+    _dictionary,
+)

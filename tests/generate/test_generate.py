@@ -1,0 +1,202 @@
+"""One declaration: what follows from the catalog is written from it, and nothing else by hand."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from connector.catalog import CATALOG
+from connector.publishing.folder import load_project
+from connector.publishing.lineage import describe
+from connector.warehouse.schema import columns
+from generate.files import ROOT, NotGenerated, block, stale, with_block
+from generate.sources import SOURCES
+from tests.house.tree import Tree
+
+SHAPES = "connector/client/shapes"
+FIELD = '    linkedin_url: str | None = field("LinkedIn page.", format="url", personal="contact")\n'
+PAGE = '''"""Placements: who was placed in which job."""
+
+from typing import Literal
+
+from connector.catalog.field import REQUIRED, field
+from connector.catalog.resource import Resource
+from connector.catalog.value import Uuid
+
+PlacementStatus = Literal["running", "ended"]
+
+
+class Placement(
+    Resource,
+    name="placements",
+    section="2.8",
+    singular="placement",
+    path="/placements",
+    scope="placements",
+    operations=("list", "get", "create"),
+    natural_keys=(("reference",),),
+    view="stg_placement_records",
+    sandbox_count=30,
+):
+    """A person placed in a job."""
+
+    reference: str = field("The placement's own code.", create=REQUIRED, listed=True)
+    candidate_id: Uuid | None = field("The candidate (`candidates.id`).", listed=True)
+    fee: float | None = field("The agency's fee.")
+    status: PlacementStatus | None = field("Its state.", listed=True, filterable=True)
+'''
+USE = """
+import os, subprocess, sys
+from pathlib import Path
+from connector.sandbox.server import Sandbox
+from tests.pull.landed import rows
+
+RUN = "from connector.cli import main; main(prog_name='connector')"
+people = "First name,Last name,Email,Employment type,LinkedIn URL"
+files = {
+    "placements": "Reference,Fee\\nP-1,12.5\\n",
+    "candidates": people + "\\nA,B,a@example.com,permanent,https://l.example/a\\n",
+}
+questions = {
+    "count(fee) = 1": "staging.stg_placement_records WHERE reference = 'P-1'",
+    "count(linkedin_url) = 1": "staging.stg_candidates WHERE email = 'a@example.com'",
+    "min(live) = 5": "marts.mirror_health WHERE resource = 'placements'",
+}
+folder = Path(sys.argv[1])
+with Sandbox(counts={"candidates": 5, "placements": 4}) as sandbox:
+    named = {"CONNECTOR_BASE_URL": sandbox.base_url, "CONNECTOR_API_KEY": sandbox.key}
+    for name, text in files.items():
+        (folder / f"{name}.csv").write_text(text)
+        command = ["push", name, f"{name}.csv", "--mode", "create", "--apply"]
+        subprocess.run(
+            [sys.executable, "-c", RUN, *command], cwd=folder, env=os.environ | named, check=True
+        )
+    for fact, table in questions.items():
+        query = f"SELECT {fact} AS holds FROM {table}"
+        assert [{"holds": True}] == rows(next(folder.rglob("recruitment.duckdb")), query), query
+"""
+
+
+def test_what_is_generated_is_not_stale() -> None:
+    """Every file that is written from the catalog is as the command writes it."""
+    assert [] == stale(SOURCES), "run make generate"
+
+
+def test_no_shape_is_left_over() -> None:
+    """The folder of shapes has a file for each resource, and no other but those two."""
+    shapes = {each.name for each in (ROOT / SHAPES).glob("*.py")}
+
+    assert shapes == {f"{name}.py" for name in CATALOG} | {"__init__.py", "item.py"}
+
+
+@pytest.mark.parametrize("name", CATALOG)
+def test_staging_has_every_column_of_landing(name: str) -> None:
+    """What a resource lands, its view passes on, the id under the resource's own name."""
+    resource = CATALOG[name]
+    key = f"{resource.singular.replace(' ', '_')}_id"
+    staged = {each.name for each in describe(load_project())[f"staging.{resource.view}"]}
+    landed = {each.name for each in columns(resource) if not each.name.startswith("_")}
+
+    assert set() == (landed - {"id"} | {key}) - staged
+
+
+def test_a_block_that_is_not_there_is_refused() -> None:
+    """Text without the comments is left alone, and with them only the inside changes."""
+    text = "a\n  -- x: written by `make generate`\nold\n  -- end of x\nb\n"
+
+    assert text.replace("old", "new") == with_block(text, "x", "new\n")
+    assert "old\n" == block(text, "x")
+    with pytest.raises(NotGenerated, match="there is no block 'y'"):
+        with_block(text, "y", "new\n")
+
+
+# -- In a copy of the project ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A copy of the project, whose catalog may be changed."""
+
+    root: Path
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Python with the copy's own modules."""
+        return subprocess.run(
+            [sys.executable, *arguments],
+            cwd=self.root,
+            env={**os.environ, "PYTHONPATH": str(self.root)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def texts(self) -> Mapping[str, str]:
+        """Every file by its path."""
+        return {each.path: each.text for each in Tree(self.root).sources}
+
+    def generated(self) -> set[str]:
+        """What the command changes."""
+        before = self.texts().items()
+        ended = self.run("-m", "generate")
+        assert 0 == ended.returncode, ended.stderr
+        return {path for path, _ in before ^ self.texts().items()}
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Copy:
+    """A copy of what the command reads and writes."""
+    for name in ("connector", "dbt_like_sql", "docs", "generate", "tests"):
+        shutil.copytree(
+            ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "simulation")
+        )
+    return Copy(tmp_path)
+
+
+def test_a_field_is_one_line_and_a_resource_one_page(copy: Copy, tmp_path: Path) -> None:
+    """A new field of candidates and a new resource are pulled, staged, audited, documented, offered
+    by the client and pushed, and nobody writes more than a line and a page.
+    """
+    page = copy.root / "connector/catalog/candidate.py"
+    text = page.read_text(encoding="utf-8")
+    page.write_text(text.replace("    date_of_birth:", f"{FIELD}    date_of_birth:"))
+
+    assert {
+        f"{SHAPES}/candidates.py",
+        "dbt_like_sql/staging/stg_candidates.sql",
+        *("docs/API.md", "docs/DATA.md", "docs/PERSONAL_DATA.md"),
+    } == copy.generated()
+
+    (page.parent / "placement.py").write_text(PAGE, encoding="utf-8")
+    audits = {each.name for each in (ROOT / "dbt_like_sql/audits").glob("*.sql")}
+    changed = copy.generated()
+
+    assert {
+        *(f"{SHAPES}/placements.py", f"{SHAPES}/__init__.py", "connector/client/resources.py"),
+        *(f"dbt_like_sql/staging/{each}.yml" for each in ("sources", "schema")),
+        "dbt_like_sql/staging/stg_placement_records.sql",
+        "dbt_like_sql/marts/mirror_health.sql",
+        *("docs/API.md", "docs/DATA.md", "docs/PERSONAL_DATA.md"),
+    } == {path for path in changed if Path(path).name not in audits}
+    assert 5 == len([path for path in changed if Path(path).name in audits])
+    assert set() == copy.generated()
+
+    (tmp_path / "data").mkdir()
+    used = copy.run("-c", USE, str(tmp_path / "data"))
+    assert 0 == used.returncode, used.stderr
+
+
+def test_a_view_that_people_wrote_is_not_written_over(copy: Copy) -> None:
+    """A resource whose view would be a model of that name says so, and what to do."""
+    page = PAGE.replace('    view="stg_placement_records",\n', "")
+    (copy.root / "connector/catalog/placement.py").write_text(page, encoding="utf-8")
+    ended = copy.run("-m", "generate")
+
+    assert 1 == ended.returncode
+    assert "stg_placements.sql is written by hand: give the resource a view" in ended.stderr

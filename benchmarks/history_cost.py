@@ -20,8 +20,9 @@ import pyarrow as pa
 
 from connector.catalog import CATALOG
 from connector.catalog.candidate import Candidate
+from connector.catalog.page import PER_PAGE_MAX
 from connector.engine.bookmark import Stream
-from connector.engine.commands import PER_PAGE, Commit, Found
+from connector.engine.commands import Commit, Found
 from connector.warehouse import landing
 from connector.warehouse.history import History
 from connector.warehouse.versions import Edits, Version
@@ -79,15 +80,15 @@ def _raw(number: int, notes: str, at: datetime) -> dict[str, object]:
 
 
 def _details(count: int, notes: str, at: datetime) -> Iterator[Commit]:
-    for begin in range(0, count, PER_PAGE):
-        numbers = range(begin, min(begin + PER_PAGE, count))
+    for begin in range(0, count, PER_PAGE_MAX):
+        numbers = range(begin, min(begin + PER_PAGE_MAX, count))
         yield Commit(records=tuple(Found(Candidate(_raw(n, notes, START)), at) for n in numbers))
 
 
 def _pages(count: int, at: datetime) -> Iterator[Commit]:
     listed = [field.name for field in CATALOG["candidates"].item_fields]
-    for begin in range(0, count, PER_PAGE):
-        raws = [_raw(n, "", START) for n in range(begin, min(begin + PER_PAGE, count))]
+    for begin in range(0, count, PER_PAGE_MAX):
+        raws = [_raw(n, "", START) for n in range(begin, min(begin + PER_PAGE_MAX, count))]
         items = ({name: raw[name] for name in listed} for raw in raws)
         yield Commit(items=tuple(Candidate(i, is_item=True, served_at=at) for i in items))
 

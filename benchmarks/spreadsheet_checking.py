@@ -23,8 +23,9 @@ from pathlib import Path
 from benchmarks.memory import peak_bytes
 from connector.catalog import CATALOG
 from connector.catalog.candidate import Candidate
+from connector.catalog.page import PER_PAGE_MAX
 from connector.engine.bookmark import Stream
-from connector.engine.commands import PER_PAGE, Commit, Found
+from connector.engine.commands import Commit, Found
 from connector.spreadsheet.check import check
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.table import open_table
@@ -59,8 +60,8 @@ def land(folder: Path) -> Warehouse:
     warehouse.prepare()
     stream = Stream(CATALOG["candidates"])
     with warehouse.keeping():
-        for begin in range(0, LANDED, PER_PAGE):
-            records = (Candidate(_raw(n)) for n in range(begin, begin + PER_PAGE))
+        for begin in range(0, LANDED, PER_PAGE_MAX):
+            records = (Candidate(_raw(n)) for n in range(begin, begin + PER_PAGE_MAX))
             found = Commit(records=tuple(Found(record, _AT) for record in records))
             warehouse.commit(stream, found, "run", _AT)
     return warehouse

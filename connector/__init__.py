@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from connector.catalog.content import ContentType as ContentType
     from connector.catalog.job import Job as Job
     from connector.catalog.lead import Lead as Lead
+    from connector.catalog.page import Page as Page
     from connector.catalog.resource import Declaration as Declaration
     from connector.client.client import Client as Client
-    from connector.client.endpoint import Page as Page
     from connector.client.endpoint import Written as Written
     from connector.errors import ConnectorError as ConnectorError
     from connector.errors import PublishingRefused as PublishingRefused
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from connector.pulls.advice import difference as difference
     from connector.pulls.advice import explain as explain
     from connector.pulls.advice import may_repeat as may_repeat
+    from connector.pulls.outcome import Progress as Progress
     from connector.pulls.outcome import PullReport as PullReport
     from connector.pulls.outcome import Watch as Watch
     from connector.pulls.run import PullManner as PullManner
@@ -113,8 +114,9 @@ _HOMES = {
     "Manner": "pushes.push",
     "ModelBuilt": "publishing.project",
     "NotFound": "errors_api",
-    "Page": "client.endpoint",
+    "Page": "catalog.page",
     "Prepared": "publishing.publication",
+    "Progress": "pulls.outcome",
     "Project": "publishing.project",
     "Proof": "operations.findings",
     "Published": "publishing.publication",

@@ -27,6 +27,9 @@ from connector import (
     publish,
     pull,
 )
+from connector import (
+    Progress as PullProgress,
+)
 from pipelines import checks, freshness, metadata
 from pipelines.accounts import Accounts, account_of
 from pipelines.connections import Account, failure_of
@@ -75,20 +78,21 @@ class Narrator:
     def __init__(self, log: logging.Logger) -> None:
         self._log, self._progress = log, Progress(log)
 
-    def began(self, resource: str) -> None:
-        """The resource's turn has come."""
-        self._log.info(f"{resource}: begins")
-
-    def moved(self, resource: str, read: int, pending: int, requests: int) -> None:
-        """Something was committed; it is told now and then."""
-        self._progress.tell(f"{resource}: {read} read, {pending} pending, {requests} requests")
-
-    def ended(self, done: ResourceRun) -> None:
-        """The resource has ended."""
-        self._log.info(
-            f"{done.resource}: {done.outcome}; {done.requests} requests, {done.new} new,"
-            f" {done.changed} changed, {done.deleted} deleted, {done.live} live"
-        )
+    def __call__(self, progress: PullProgress) -> None:
+        """A resource begins or ends, or something was committed, which is told now and then."""
+        name, done = progress.resource, progress.ended
+        if done is not None:
+            self._log.info(
+                f"{name}: {done.outcome}; {done.requests} requests, {done.new} new,"
+                f" {done.changed} changed, {done.deleted} deleted, {done.live} live"
+            )
+        elif not progress.requests:
+            self._log.info(f"{name}: begins")
+        else:
+            self._progress.tell(
+                f"{name}: {progress.read} read, {progress.pending} pending,"
+                f" {progress.requests} requests"
+            )
 
 
 def landing_of(accounts: Accounts) -> dg.AssetsDefinition:

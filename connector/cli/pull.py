@@ -13,12 +13,12 @@ from typing import Any
 
 import click
 
+from connector.catalog.page import PER_PAGE_MAX
 from connector.cli import session as options
 from connector.cli.session import Command, Follower, Session
 from connector.cli.terminal import Terminal
-from connector.engine.commands import PER_PAGE
 from connector.engine.comparison import Comparison
-from connector.engine.pull import Manner
+from connector.engine.pull import PullOptions
 from connector.engine.quota import Month, requests_left
 from connector.errors import Misused, count_noun
 from connector.errors_api import Stopped
@@ -121,7 +121,7 @@ def pull(
     return _pull(
         session,
         resources,
-        manner=Manner(**manner),
+        manner=PullOptions(**manner),
         ids=wanted,
         budget=budget,
         asks_anyway=asks_anyway,
@@ -146,7 +146,7 @@ def sweep(
     per hundred records, and finds what cancels out in a count. What differs is read again; only
     what the API itself says is gone is marked as deleted.
     """
-    manner = Manner(sweeps=True, accepts_deletes=accepts_deletes)
+    manner = PullOptions(sweeps=True, accepts_deletes=accepts_deletes)
     return _pull(session, resources, command="sweep", manner=manner, budget=budget)
 
 
@@ -238,7 +238,7 @@ def _left(report: PullReport) -> str:
             pending=each.pending,
             live=each.live,
             is_loaded=each.bookmark_after is not None,
-            per_page=PER_PAGE,
+            per_page=PER_PAGE_MAX,
         )
         for each in waiting
     )

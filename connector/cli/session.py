@@ -22,6 +22,7 @@ import click
 from connector.cli import INTERRUPTED
 from connector.cli.terminal import Meter, Terminal
 from connector.errors import ConnectorError, count_noun
+from connector.pulls.outcome import Progress
 from connector.settings.accounts import Configured, configured_accounts
 from connector.settings.model import Settings, load_settings
 from connector.settings.values import Age, read_age
@@ -230,27 +231,25 @@ class Follower:
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
         # Steps of the resources before, and of this one.
-        self._before = self._read = 0
+        self._resource, self._before, self._read = "", 0, 0
         self.resources: list[ResourceRun] = []
         self.models: list[ModelBuilt] = []
         self.checks: list[Checked] = []
 
-    def began(self, resource: str) -> None:
-        """The resource's turn has come."""
-        self._before, self._read = self._before + self._read, 0
-        self._meter.show(resource)
-
-    def moved(self, resource: str, read: int, pending: int, requests: int) -> None:
+    def __call__(self, progress: Progress) -> None:
         """Show how many records are read, of those known of so far."""
-        _LOGGER.debug(f"{resource}: {read} read, {pending} pending, {requests} requests")
-        total, steps = self._before + read + pending, read - self._read
-        self._meter.show(f"{resource}, {requests} requests", total=total, steps=steps)
-        self._read = read
-
-    def ended(self, done: ResourceRun) -> None:
-        """The resource has ended."""
-        _LOGGER.debug(f"{done.resource}: {done.outcome}, {done.requests} requests")
-        self.resources.append(done)
+        name, read, pending = progress.resource, progress.read, progress.pending
+        if progress.ended is not None:
+            _LOGGER.debug(f"{name}: {progress.ended.outcome}, {progress.requests} requests")
+            self.resources.append(progress.ended)
+        elif name != self._resource:
+            self._resource, self._before, self._read = name, self._before + self._read, 0
+            self._meter.show(name)
+        else:
+            _LOGGER.debug(f"{name}: {read} read, {pending} pending, {progress.requests} requests")
+            total, steps = self._before + read + pending, read - self._read
+            self._meter.show(f"{name}, {progress.requests} requests", total=total, steps=steps)
+            self._read = read
 
     def planned(self, models: int, checks: int) -> None:
         """So many models and checks are to come."""

@@ -12,11 +12,11 @@ from typing import Any
 
 import click
 
+from connector.catalog.page import PER_PAGE_MAX
 from connector.cli import alerts as alerting
 from connector.cli import session as options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
-from connector.engine.commands import PER_PAGE
 from connector.engine.quota import requests_left, shown
 from connector.errors import ConnectorError, SettingsError, count_noun
 from connector.ledger.lease import Lease
@@ -119,7 +119,7 @@ class AccountStatus:
                 pending=each.pending,
                 live=each.live,
                 is_loaded=each.proven_at is not None,
-                per_page=PER_PAGE,
+                per_page=PER_PAGE_MAX,
             )
             for each in waiting
         )

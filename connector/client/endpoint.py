@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
 
+from connector.catalog.page import PER_PAGE_MAX, Order, Page
 from connector.catalog.resource import Resource
 from connector.client.answer import Answer, served_at
 from connector.client.envelope import read_deleted, read_list, read_record, read_written
 from connector.client.request import (
-    PER_PAGE_MAX,
-    Order,
     Request,
     convert_request,
     create_request,
@@ -49,29 +47,6 @@ class Sender(Protocol):
 
     async def send(self, request: Request) -> Exchange:
         """Send one request; every end but a success is raised."""
-
-
-@dataclass(frozen=True, slots=True)
-class Page(Generic[I_co]):
-    """One page of a list (API 4.1).
-
-    `items` have the list shape: what lists do not show raises `AttributeError`. `per_page` is
-    what the server applied. `served_at` is the server's clock, None where the answer has no
-    `Date`.
-    """
-
-    items: tuple[I_co, ...]
-    page: int
-    per_page: int
-    total: int
-    total_pages: int
-    served_at: datetime | None
-    round_trip_seconds: float
-
-    @property
-    def is_last(self) -> bool:
-        """Whether no page follows, by the items and the total of this answer."""
-        return len(self.items) < self.per_page or self.page * self.per_page >= self.total
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,18 +10,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from connector.catalog.field import Filter
+from connector.catalog.page import PER_PAGE_MAX, Order
 from connector.catalog.resource import Declaration, Operation
 from connector.client.answer import as_body
 from connector.errors import Misused, UnknownName
 from connector.settings.values import API_PATH
-
-PER_PAGE_MAX = 100
-"""The most list items that one request may ask for (API 8.1)."""
-
-Order = Literal["asc", "desc"]
 
 _METHODS: Mapping[Operation, str] = {
     "list": "GET",

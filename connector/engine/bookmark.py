@@ -1,14 +1,37 @@
-"""What is known of one stream as a whole, from one pull to the next."""
+"""Bookmark: what is known of one stream as a whole, and what each answer teaches of the clocks.
+
+    R   proven_at          server's time up to which everything is landed, or queued to be read
+    L   lateness_seconds   a write that becomes visible at t is dated after t - L
+    W   floor_of, R - L    what is dated at or before it is landed as it is, or queued
+    T0  opened_at          server's time before the first list of a pass under way; the next R
+
+R is the server's time before a list, and never a value taken from data: a record may be dated by
+a clock that is wrong, and two records may share a date. A bookmark is committed only together with
+the rows that it covers.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from connector.catalog.resource import Declaration
+from connector.catalog.page import Page
+from connector.catalog.resource import Declaration, Resource
 
 LATENESS_SECONDS = 120.0
-"""How late a write may become visible (L), unless a stream has shown worse."""
+"""L, unless a stream has shown worse."""
+
+LATENESS_SECONDS_MAX = 3600.0
+"""The lateness never grows beyond an hour: what comes later is the scrub's to find."""
+
+LATENESS_UNTIMED_SECONDS = 3600.0
+"""L while the server's clock is unknown, because its answers carry no `Date`."""
+
+CLOCK_SLACK_SECONDS = 5.0
+"""By how much two clocks may drift apart between two lists without one of them having been set."""
+
+SECOND = timedelta(seconds=1)
+"""What `Date` is cut to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,24 +49,20 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Bookmark:
-    """What is known of one stream as a whole; committed only together with the rows that it covers.
+    """What is known of one stream as a whole.
 
-    `proven_at` is R: everything with `updated_at <= R - L` is landed or queued. `opened_at` is T0
-    of a pass that has begun and not ended; it becomes R once the pass is proven. `load_page`
-    counts the pages that the opening sweep of a first load has landed, and `verify_page` those
-    that its second look has; both are None outside of that phase. `is_sorted` turns false for
-    good once the server was seen not to sort. `scrubbed_to` is the `created_at` up to which the
-    list scrub has come in its round, None at a round's beginning. `total_offset` is by how many
-    the list's rows exceed its own total, None while that was not measured: then that as many rows
-    are live as the total says proves nothing.
+    Of a first load under way: `load_page` counts the pages that its sweep has landed, `verify_page`
+    is not None while the second look is due. Of the list: `is_sorted` turns false once the server
+    was seen not to sort, `alarms` counts the walks in a row that found it out of order, `listed` is
+    its total when that was last believed, and `total_offset` by how many its rows exceed that total
+    (None: not measured, so that the total proves nothing). `scrubbed_to` is the `created_at` that
+    the round of list scrubs has come to, None at its beginning.
 
-    `closed_by` is the record whose clean reading closed the last proven walk, `closed_floor` the
+    `closed_by` is the record whose clean detail ended the last proven walk, and `closed_floor` the
     floor of that walk, or of an earlier one that ended less than L before. Without the former the
-    latter says that the walk is not trusted any more, and that the next one must reach down to that
-    floor again. `clock_ahead_seconds` is how far the server's clock was ahead of ours when R was
-    set, or when it was last found to be set back. `alarms` counts the walks in a row that found the
-    list out of order, and `late_seconds_seen` is the latest that a write was ever seen to be.
-    `listed` is the list's total when it was last believed.
+    latter says that the walk is not trusted any more: the next one reaches down to that floor.
+    `clock_ahead_seconds` is how far the server's clock was ahead of ours when R was set, or when it
+    was last set back; `late_seconds_seen` is the latest that a write was ever seen to be.
     """
 
     proven_at: datetime | None = None
@@ -69,3 +88,67 @@ def floor_of(bookmark: Bookmark) -> datetime:
     if bookmark.closed_by is None and bookmark.closed_floor is not None:
         return min(floor, bookmark.closed_floor)
     return floor
+
+
+def future_of(now: datetime, bookmark: Bookmark) -> datetime:
+    """What is dated after this is in the future, and not by a clock that is a little ahead."""
+    return now + timedelta(seconds=bookmark.lateness_seconds + LATENESS_UNTIMED_SECONDS)
+
+
+# -- What an answer teaches ----------------------------------------------------------------------
+
+
+def opening(page: Page[Resource]) -> datetime:
+    """T0 by a pass's first list: the server's time before it, cut to the second and never later."""
+    before = page.dated_at - timedelta(seconds=page.round_trip_seconds) - SECOND
+    return before.replace(microsecond=0)
+
+
+def opened(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
+    """The bookmark after a page of a pass: T0 by its first, and L where no clock dates the page."""
+    if page.served_at is None:
+        lateness = max(bookmark.lateness_seconds, LATENESS_UNTIMED_SECONDS)
+        bookmark = replace(bookmark, lateness_seconds=lateness)
+    return bookmark if bookmark.opened_at else replace(bookmark, opened_at=opening(page))
+
+
+def later(bookmark: Bookmark, seconds: float) -> Bookmark:
+    """The bookmark with room for a write that became visible `seconds` late, within the bound.
+
+    The floor moves down with it, which claims less and so is never wrong.
+    """
+    lateness = max(bookmark.lateness_seconds, min(LATENESS_SECONDS_MAX, 2 * seconds))
+    seen = max(bookmark.late_seconds_seen, seconds)
+    return replace(bookmark, lateness_seconds=lateness, late_seconds_seen=seen)
+
+
+def clocked(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
+    """The bookmark with a lower floor where the server's clock was set back, by our own clock.
+
+    What was written since R was set may bear moments from before R, by as much as it was set back;
+    so the next walk reaches down there.
+    """
+    before, ahead = bookmark.clock_ahead_seconds, page.ahead_seconds
+    if ahead is None:
+        return bookmark
+    if before is None:
+        return replace(bookmark, clock_ahead_seconds=ahead)
+    if before - ahead <= CLOCK_SLACK_SECONDS:
+        return bookmark
+    distrusted = replace(bookmark, closed_by=None, clock_ahead_seconds=ahead)
+    since = replace(distrusted, proven_at=bookmark.proven_at or bookmark.opened_at)
+    floor = floor_of(since) - timedelta(seconds=before - ahead)
+    return replace(distrusted, closed_floor=floor)
+
+
+def measured(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
+    """The bookmark after a page that may show where the list ends, beside what its total says.
+
+    That both agree is a measure. That they do not may as well be a total of another instant: then
+    the offset is unknown, until every page was compared.
+    """
+    bookmark = clocked(page, bookmark)
+    if page.offset is None or page.offset == bookmark.total_offset:
+        return bookmark
+    agrees = page.offset == 0 and bookmark.total_offset is None
+    return replace(bookmark, total_offset=0 if agrees else None)

@@ -6,19 +6,30 @@ listed is read as well, since only the API's 404 says that it is gone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import islice
 from math import ceil, log2
 
+from connector.catalog.page import Page
 from connector.catalog.resource import Declaration, Resource
-from connector.engine import commands
-from connector.engine.bookmark import Bookmark, floor_of
-from connector.engine.commands import Found, Gone, Known, PageSeen, Steps
-from connector.engine.first_load import DETAILS_REREAD_HOURS
+from connector.engine.bookmark import Bookmark, floor_of, future_of
+from connector.engine.commands import (
+    Between,
+    CountLive,
+    CountQueued,
+    Differences,
+    Differing,
+    Found,
+    Gone,
+    LandedRow,
+    ListPage,
+    ReadRecords,
+    Recall,
+    Steps,
+)
+from connector.engine.first_load import DETAILS_REREAD_HOURS, read_before
+from connector.engine.listing import Verdict, first_clean, ids_of, list_all, predicted, recall
 from connector.engine.recheck import BATCH_RECORDS_MAX
-from connector.engine.walk import Verdict, first_clean, future_of, predicted
 
 
 @dataclass(slots=True)
@@ -47,36 +58,30 @@ class Comparison:
 
 
 def compare(resource: Declaration, found: Comparison) -> Steps[None]:
-    """Hold every record of the stream against the landed rows, into `found`; commits nothing."""
-    sort = "created_at" if resource.sortable else None
+    """Compare every record of the stream with the landed rows, into `found`; commits nothing."""
     listed: set[str] = set()
-    number, total_before = 1, None
-    while True:
-        page = yield from commands.list_page(number, sort, "asc")
-        has_shrunk = total_before is not None and page.total < total_before
-        total_before = found.total = page.total
-        fresh = tuple(item.id for item in page.items if item.id not in listed)
+
+    def take(page: Page[Resource]) -> Steps[int]:
+        found.total = page.total
+        fresh = tuple(id for id in ids_of(page.items) if id not in listed)
         listed.update(fresh)
-        yield from _hold(fresh, found)
-        if has_shrunk and number > 1:
-            number -= 1  # What stood here moved a page to the left.
-        elif page.is_last:
-            break
-        else:
-            number += 1
-    held = yield from commands.between(None, None)
-    for batch in _batches(sorted(held - listed)):
-        yield from _hold(batch, found)
+        yield from _read(fresh, found)
+        return 0
+
+    yield from list_all("created_at" if resource.sortable else None, take)
+    unlisted = sorted((yield from Between(None, None)) - listed)
+    for start in range(0, len(unlisted), BATCH_RECORDS_MAX):
+        yield from _read(tuple(unlisted[start : start + BATCH_RECORDS_MAX]), found)
 
 
-def _hold(ids: tuple[str, ...], found: Comparison) -> Steps[None]:
-    """Read these records and hold them against the landed rows."""
+def _read(ids: tuple[str, ...], found: Comparison) -> Steps[None]:
+    """Read these records and compare them with the landed rows."""
     if not ids:
         return
-    known = yield from commands.recall_ids(ids)
-    outcomes: Mapping[str, commands.Outcome] = yield from commands.read_records(ids)
+    known = yield from Recall(ids)
+    outcomes = yield from ReadRecords(ids)
     records = tuple(each.record for each in outcomes.values() if isinstance(each, Found))
-    found.stale |= yield from commands.differences(records)
+    found.stale |= yield from Differences(records)
     for id, outcome in outcomes.items():
         row = known.get(id)
         is_live = row is not None and not row.is_deleted
@@ -93,20 +98,13 @@ def _hold(ids: tuple[str, ...], found: Comparison) -> Steps[None]:
     found.compared += len(outcomes)
 
 
-def _batches(ids: list[str]) -> Iterator[tuple[str, ...]]:
-    """The ids in batches of what is read at once."""
-    waiting = iter(ids)
-    while batch := tuple(islice(waiting, BATCH_RECORDS_MAX)):
-        yield batch
-
-
 # -- Plan ------------------------------------------------------------------------------------------
 # What a pull of one stream would cost: found with few requests, and nothing is landed.
 #
-# How many records changed is the rank of the first clean one. It is found by galloping over ranks,
-# 1, 2, 4, ..., and then halving, with a page and a detail for each probe; the pages in between are
-# not read. What the pull itself would then send follows from the number: one list per hundred, one
-# detail per changed record, and one for the record that ends them.
+# How many records changed is the rank of the first clean one. It is found by exponential search
+# over ranks, with a page and a detail for each probe; the pages in between are not read. What the
+# pull itself would then send follows from the number: one list per hundred, one detail per changed
+# record, and one for the record that ends them.
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,26 +136,27 @@ def price(resource: Declaration, bookmark: Bookmark) -> Steps[Price]:
         return (yield from _price_whole(resource, bookmark))
     if bookmark.proven_at is None:
         return (yield from _price_first(resource, bookmark))
-    return (yield from _Gallop(resource, bookmark).price())
+    return (yield from _RankSearch(resource, bookmark).price())
 
 
 def listed_ids(resource: Declaration) -> Steps[tuple[str, ...]]:
     """The ids that a list shows, all of it: of the parents whose children are to be priced."""
     ids: dict[str, None] = {}
-    number = 1
-    while True:
-        page = yield from commands.list_page(number, None, "asc")
-        ids |= dict.fromkeys(str(item.id) for item in page.items)
-        if page.is_last:
-            return tuple(ids)
-        number += 1
+
+    def take(page: Page[Resource]) -> Steps[int]:
+        ids.update(dict.fromkeys(ids_of(page.items)))
+        yield from ()
+        return 0
+
+    yield from list_all(None, take)
+    return tuple(ids)
 
 
 def _price_first(resource: Declaration, bookmark: Bookmark) -> Steps[Price]:
     """A first load: two looks at every page, every detail, and the walk that follows."""
-    page = yield from commands.list_page(1, "created_at", "asc")
-    live = yield from commands.count_live()
-    queued = yield from commands.count_queued()
+    page = yield from ListPage(1, "created_at", "asc")
+    live = yield from CountLive()
+    queued = yield from CountQueued()
     pages = max(1, ceil(page.total / page.per_page))
     unlisted = max(0, page.total - live)
     ends = 0 if resource.lists_cursor else 1
@@ -173,37 +172,32 @@ def _price_first(resource: Declaration, bookmark: Bookmark) -> Steps[Price]:
 
 def _price_whole(resource: Declaration, bookmark: Bookmark) -> Steps[Price]:
     """A list that is read whole: every page, and the details that the pull would find wanting."""
-    sort = "created_at" if resource.sortable else None
     wanted: set[str] = set()
-    number = 1
-    while True:
-        page = yield from commands.list_page(number, sort, "asc")
-        known = yield from commands.recall(page.items)
-        wanted |= yield from commands.differing(page.items)
-        limit = page.served_at - timedelta(hours=DETAILS_REREAD_HOURS)
-        for item in page.items:
-            read_at = known[item.id].read_at if item.id in known else None
-            if read_at is None or read_at < limit:
-                wanted.add(item.id)
-        if page.is_last:
-            break
-        number += 1
-    live = yield from commands.count_live()
-    queued = yield from commands.count_queued()
+
+    def take(page: Page[Resource]) -> Steps[int]:
+        known = yield from recall(page.items)
+        limit = page.dated_at - timedelta(hours=DETAILS_REREAD_HOURS)
+        wanted.update((yield from Differing(page.items)), read_before(limit, page.items, known))
+        wanted.update(id for id in ids_of(page.items) if id not in known or not known[id].read_at)
+        return 0
+
+    page = yield from list_all("created_at" if resource.sortable else None, take)
+    live = yield from CountLive()
+    queued = yield from CountQueued()
     is_first = bookmark.proven_at is None
     deleted = max(0, live - page.count)
     details = max(len(wanted), queued) + deleted
-    return Price(page.total, len(wanted), deleted, queued, number, details, is_first=is_first)
+    return Price(page.total, len(wanted), deleted, queued, page.page, details, is_first=is_first)
 
 
-class _Gallop:
+class _RankSearch:
     """The search for the first clean record of a loaded stream, by rank."""
 
     def __init__(self, resource: Declaration, bookmark: Bookmark) -> None:
         self._lists_cursor = resource.lists_cursor
         self._bookmark = bookmark
         self._floor = self._future = floor_of(bookmark)
-        self._pages: dict[int, PageSeen] = {}
+        self._pages: dict[int, Page[Resource]] = {}
         self._dates: dict[str, datetime | None] = {}
         self._unknown = 0
         self._seen = 0
@@ -211,10 +205,10 @@ class _Gallop:
     def price(self) -> Steps[Price]:
         """Search, and work out what the pull would send."""
         first = yield from self._page(1)
-        self._future = future_of(first.served_at, self._bookmark)
+        self._future = future_of(first.dated_at, self._bookmark)
         changed = yield from self._changed(first)
-        live = yield from commands.count_live()
-        queued = yield from commands.count_queued()
+        live = yield from CountLive()
+        queued = yield from CountQueued()
         pages = max(1, ceil(first.total / first.per_page))
         seen = max(1, min(self._seen, changed))
         new = round(self._unknown * changed / seen) if changed else 0
@@ -236,20 +230,20 @@ class _Gallop:
             details=changed + ends + deleted + queued,
         )
 
-    def _page(self, number: int) -> Steps[PageSeen]:
+    def _page(self, number: int) -> Steps[Page[Resource]]:
         if number not in self._pages:
-            page = yield from commands.list_page(number, "updated_at", "desc")
+            page = yield from ListPage(number, "updated_at", "desc")
             self._pages[number] = page
-            known = yield from commands.recall(page.items)
+            known = yield from recall(page.items)
             self._seen += len(page.items)
             self._unknown += sum(item.id not in known for item in page.items)
         return self._pages[number]
 
-    def _changed(self, first: PageSeen) -> Steps[int]:
+    def _changed(self, first: Page[Resource]) -> Steps[int]:
         """The rank of the first clean record: as many as that have changed."""
-        known = yield from commands.recall(first.items)
+        known = yield from recall(first.items)
         rows = [
-            Known(item.updated_at, None, False, False) if self._lists_cursor else known.get(item.id)
+            LandedRow(item.updated_at) if self._lists_cursor else known.get(item.id)
             for item in first.items
         ]
         start = predicted(rows, self._floor, self._future)
@@ -259,7 +253,7 @@ class _Gallop:
             )
         )
 
-    def _verdict(self, first: PageSeen, rank: int) -> Steps[Verdict]:
+    def _verdict(self, first: Page[Resource], rank: int) -> Steps[Verdict]:
         """What the record of that rank is, by the page that holds it and its detail."""
         if rank >= first.total:
             return "end"
@@ -277,7 +271,7 @@ class _Gallop:
         if self._lists_cursor:
             return item.updated_at
         if item.id not in self._dates:
-            outcomes = yield from commands.read_records((item.id,))
+            outcomes = yield from ReadRecords((item.id,))
             outcome = outcomes[item.id]
             if isinstance(outcome, Found):
                 self._dates[item.id] = outcome.record.updated_at

@@ -1,4 +1,4 @@
-"""The first load, the reading of whole lists, and the draining of the queue.
+"""The first load, the second look at a list, and the reading of whole lists.
 
 A first load sweeps the list in order of creation and lands every list item at once, so that names
 and statuses are there after N/100 requests; each row so landed is queued, and the details follow
@@ -11,17 +11,27 @@ Lists that cannot be sorted (content types; a server that ignores `sort`) are re
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from connector.catalog.page import Page
 from connector.catalog.resource import Declaration, Resource
-from connector.engine import commands
-from connector.engine.bookmark import Bookmark
-from connector.engine.commands import Commit, Event, Known, PageSeen, Steps
-from connector.engine.recheck import Guard, bury, bury_few, drain, measured, opening
+from connector.engine.bookmark import Bookmark, measured, opened
+from connector.engine.commands import (
+    Between,
+    Commit,
+    CountLive,
+    Differing,
+    Event,
+    LandedRow,
+    ListPage,
+    Recall,
+    Steps,
+)
+from connector.engine.guard import Guard
+from connector.engine.listing import ids_of, is_ascending, list_all, recall
+from connector.engine.recheck import bury, bury_few, drain
 from connector.engine.scrub import Round, read_windows
-from connector.engine.walk import timed
 
 SWEEPS_MAX = 24
 """Sweeps of one first load: more than one only if fewer ids were seen than the list's total. Where
@@ -35,6 +45,8 @@ DETAILS_REREAD_HOURS = 24
 """Age at which the details of an unsorted list are read again: nothing else can show their
 changes.
 """
+
+TOO_FEW = "fewer records could be found than the list has"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,40 +66,41 @@ class Swept:
 def sweep(bookmark: Bookmark) -> Steps[Swept]:
     """Land every list item of a stream that was never loaded.
 
-    Pages only shift left when something is deleted, so after a total that fell the page before is
-    read again. It repeats while fewer ids are landed than the total says, which unstable ties can
-    cause. R is set at once only if one answer showed everything; otherwise `verify` sets it.
+    It repeats while fewer ids are landed than the total says, which unstable ties can cause. R is
+    set at once only if one answer showed everything; otherwise `verify` sets it.
     """
     requests, is_short = 0, True
 
-    def land(page: PageSeen) -> Steps[Bookmark]:
+    def land(page: Page[Resource]) -> Steps[int]:
         nonlocal requests, bookmark
         requests += 1
-        bookmark = _note(page, bookmark)
-        yield from commands.commit(Commit(items=page.items, bookmark=bookmark))
-        return bookmark
+        bookmark = replace(
+            measured(page, opened(page, bookmark)),
+            load_page=page.page,
+            listed=page.total,
+            is_sorted=bookmark.is_sorted and is_ascending(page),
+        )
+        yield from Commit(items=page.items, bookmark=bookmark)
+        return bookmark.total_offset or 0
 
     for attempt in range(1, SWEEPS_MAX + 1):
         first = max(1, bookmark.load_page or 1) if attempt == 1 else 1
-        page = yield from _list_all(first, land)
-        live = yield from commands.count_live()
-        is_short = live < page.count
+        page = yield from list_all("created_at", land, first)
+        is_short = (yield from CountLive()) < page.count
         if not is_short:
             break
     # A page that is full does not show that nothing follows it.
     is_one_instant = requests == 1 and page.page == 1 and not page.is_full
-    bookmark = _after_sweep(bookmark, is_one_instant, is_short)
-    yield from commands.commit(Commit(bookmark=bookmark))
-    return Swept(bookmark, page.total, is_one_instant, is_short)
-
-
-def _after_sweep(bookmark: Bookmark, is_one_instant: bool, is_short: bool) -> Bookmark:
     if is_short:
-        return replace(bookmark, load_page=1)
-    if is_one_instant:
+        bookmark = replace(bookmark, load_page=1)
+    elif is_one_instant:
         # One answer is one instant: there is nothing that it can have missed.
-        return replace(bookmark, proven_at=bookmark.opened_at, opened_at=None, load_page=None)
-    return replace(bookmark, load_page=None, verify_page=0 if bookmark.is_sorted else None)
+        bookmark = replace(bookmark, proven_at=bookmark.opened_at, opened_at=None, load_page=None)
+    else:
+        verify_page = 0 if bookmark.is_sorted else None
+        bookmark = replace(bookmark, load_page=None, verify_page=verify_page)
+    yield from Commit(bookmark=bookmark)
+    return Swept(bookmark, page.total, is_one_instant, is_short)
 
 
 def verify(
@@ -111,25 +124,25 @@ def verify(
         if guard.refused is not None:
             if bookmark.proven_at is not None:
                 bookmark = replace(bookmark, verify_page=None)
-            yield from commands.commit(Commit(bookmark=bookmark))
-            return bookmark, guard.refused.told
+            yield from Commit(bookmark=bookmark)
+            return bookmark, guard.refused.message
         if not bookmark.is_sorted:
             # What the windows did not compare is not vouched for.
-            yield from commands.commit(Commit(bookmark=bookmark))
+            yield from Commit(bookmark=bookmark)
             return bookmark, "the list is not sorted by created_at"
-        if (yield from commands.count_live()) < done.count:
+        if (yield from CountLive()) < done.count:
             sweeps -= yield from _fill(done, sweeps)
             bookmark = done.bookmark
             yield from drain(guard)
             yield from bury_few(guard)
-        live = yield from commands.count_live()
+        live = yield from CountLive()
         # Ties may hide a record from every window while another is deleted, and the count agree;
         # but then fewer were seen than were there at one time or another.
         seen = len(done.seen) + (yield from _alive(done))
         if live >= done.count and seen >= done.population:
             doubt = None
             break
-        doubt = "fewer records could be found than the list has"
+        doubt = TOO_FEW
     events: tuple[Event, ...] = ()
     if doubt is None:
         bookmark = replace(bookmark, verify_page=None, listed=done.total)
@@ -138,7 +151,7 @@ def verify(
             bookmark = replace(bookmark, total_offset=offset)
         if bookmark.proven_at is None:
             bookmark = replace(bookmark, proven_at=bookmark.opened_at, opened_at=None)
-    yield from commands.commit(Commit(bookmark=bookmark, events=events))
+    yield from Commit(bookmark=bookmark, events=events)
     return bookmark, doubt
 
 
@@ -149,35 +162,17 @@ def _fill(done: Round, sweeps_max: int) -> Steps[int]:
     lists show that. Another round would read a third of tied records by their details once more.
     """
 
-    def land(page: PageSeen) -> Steps[Bookmark]:
+    def land(page: Page[Resource]) -> Steps[int]:
         done.note(page)
-        done.show(page.items, (yield from commands.recall(page.items)))
-        yield from commands.commit(Commit(items=page.items))
-        return done.bookmark
+        done.show(page.items, (yield from recall(page.items)))
+        yield from Commit(items=page.items)
+        return done.bookmark.total_offset or 0
 
     for sweeps in range(1, sweeps_max + 1):
-        yield from _list_all(1, land)
-        if (yield from commands.count_live()) >= done.count:
+        yield from list_all("created_at", land)
+        if (yield from CountLive()) >= done.count:
             return sweeps
     return sweeps_max
-
-
-def _list_all(number: int, land: Callable[[PageSeen], Steps[Bookmark]]) -> Steps[PageSeen]:
-    """List all pages from that one on; each is landed, which gives the bookmark after it. Returns
-    the last. After a total that fell the page before is read again.
-    """
-    total: int | None = None
-    while True:
-        page = yield from commands.list_page(number, "created_at", "asc")
-        bookmark = yield from land(page)
-        has_shrunk = total is not None and page.total < total
-        total = page.total
-        if has_shrunk and number > 1:
-            number -= 1
-        elif page.ends_list(bookmark.total_offset or 0):
-            return page
-        else:
-            number += 1
 
 
 def _alive(done: Round) -> Steps[int]:
@@ -185,8 +180,11 @@ def _alive(done: Round) -> Steps[int]:
     absent = tuple(
         id for id, why in done.suspects.items() if why == "absent" and hash(id) not in done.seen
     )
-    known = yield from commands.recall_ids(absent)
+    known = yield from Recall(absent)
     return sum(not each.is_deleted and not each.is_queued for each in known.values())
+
+
+# -- Lists that cannot be sorted -----------------------------------------------------------------
 
 
 def read_whole(
@@ -202,26 +200,27 @@ def read_whole(
     listed: set[str] = set()
     number, total, has_shifted = 1, 0, False
     while True:
-        page = yield from commands.list_page(number, sort, "asc")
+        page = yield from ListPage(number, sort, "asc")
         has_shifted |= number > 1 and page.total != total
         total = page.total
-        bookmark = _open(page, bookmark)
-        known = yield from commands.recall(page.items)
-        differing = yield from commands.differing(page.items)
-        hours = 0 if reads_all else DETAILS_REREAD_HOURS
-        stale = _stale(page.items, known, bookmark.opened_at, hours)
-        queued = dict.fromkeys(stale, "stale") | dict.fromkeys(differing, "differs")
-        yield from commands.commit(Commit(items=page.items, enqueue=queued, bookmark=bookmark))
-        listed.update(item.id for item in page.items)
+        bookmark = opened(page, bookmark)
+        assert bookmark.opened_at is not None
+        known = yield from recall(page.items)
+        differing = yield from Differing(page.items)
+        limit = bookmark.opened_at - timedelta(hours=0 if reads_all else DETAILS_REREAD_HOURS)
+        queued = dict.fromkeys(read_before(limit, page.items, known), "stale")
+        queued |= dict.fromkeys(differing, "differs")
+        yield from Commit(items=page.items, enqueue=queued, bookmark=bookmark)
+        listed.update(ids_of(page.items))
         if page.is_last:
             break
         number += 1
-    held = yield from commands.between(None, None)
-    guard.allows_list(total)
-    guard.allows_absent(len(held - listed), len(held & listed))
+    held = yield from Between(None, None)
+    guard.check_total(total)
+    guard.check_absent(len(held - listed), len(held & listed))
     is_whole = not has_shifted and len(listed) == page.count and guard.refused is None
     if is_whole:
-        yield from commands.commit(Commit(enqueue=dict.fromkeys(held - listed, "absent")))
+        yield from Commit(enqueue=dict.fromkeys(held - listed, "absent"))
     yield from drain(guard)
     if guard.holds_many:
         # Said to be gone and listed in the same breath is no evidence.
@@ -230,7 +229,7 @@ def read_whole(
     is_whole &= guard.refused is None
     if guard.blindness is not None:
         # An empty list is true once each record that it had was asked for, and is gone.
-        is_whole &= (yield from commands.count_live()) == 0
+        is_whole &= (yield from CountLive()) == 0
     proven_at = bookmark.proven_at
     if is_whole and not resource.sortable:
         # Where lists ought to be sorted and are not, nothing tells what changed: R stays.
@@ -239,39 +238,16 @@ def read_whole(
     bookmark = replace(bookmark, proven_at=proven_at, opened_at=None, load_page=None)
     if guard.refused is None:
         bookmark = replace(bookmark, listed=total)
-    yield from commands.commit(Commit(bookmark=bookmark))
+    yield from Commit(bookmark=bookmark)
     return bookmark, is_whole, total
 
 
-def _stale(
-    items: tuple[Resource, ...],
-    known: dict[str, Known],
-    opened_at: datetime | None,
-    hours: int,
+def read_before(
+    limit: datetime, items: tuple[Resource, ...], known: dict[str, LandedRow]
 ) -> list[str]:
-    """The listed ids whose details were last read too long ago."""
-    assert opened_at is not None
-    limit = opened_at - timedelta(hours=hours)
-    read = {id: each.read_at for id, each in known.items()}
-    return [item.id for item in items if (at := read.get(item.id)) is not None and at < limit]
-
-
-def _open(page: PageSeen, bookmark: Bookmark) -> Bookmark:
-    """Set T0 by the pass's first answer, and the lateness that its clock calls for."""
-    bookmark = timed(page, bookmark)
-    return bookmark if bookmark.opened_at else replace(bookmark, opened_at=opening(page))
-
-
-def _note(page: PageSeen, bookmark: Bookmark) -> Bookmark:
-    """The bookmark after one page of a sweep: where it stands, and whether the server sorts at
-    all.
-    """
-    return replace(
-        measured(page, _open(page, bookmark)),
-        load_page=page.page,
-        listed=page.total,
-        is_sorted=bookmark.is_sorted and page.is_ascending,
-    )
+    """The listed ids whose details are landed, and were read before a moment."""
+    rows = {id: known[id] for id in ids_of(items) if id in known}
+    return [id for id, row in rows.items() if row.read_at is not None and row.read_at < limit]
 
 
 def total_events(bookmark: Bookmark, offset: int, live: int) -> tuple[Event, ...]:

@@ -20,9 +20,11 @@ from itertools import pairwise
 from typing import Any
 
 from connector.catalog.field import Field
+from connector.catalog.page import Page
 from connector.catalog.resource import Declaration, Resource
 from connector.catalog.value import Kind
-from connector.engine.commands import LATENESS_UNTIMED_SECONDS, Found, PageSeen, Unread
+from connector.engine.bookmark import LATENESS_UNTIMED_SECONDS
+from connector.engine.commands import Found, Unread
 from connector.engine.push_commands import (
     Attempt,
     PushSteps,
@@ -333,7 +335,7 @@ def _listed(sought: Sought) -> PushSteps[tuple[_Listed | None, bool]]:
     something may have slid past unseen.
     """
     listed: _Listed | None = None
-    pages: list[PageSeen] = []
+    pages: list[Page[Resource]] = []
     while len(pages) < PAGES_MAX:
         page = yield from list_newest(len(pages) + 1)
         if isinstance(page, Unread):
@@ -356,10 +358,10 @@ def _listed(sought: Sought) -> PushSteps[tuple[_Listed | None, bool]]:
     return listed, False
 
 
-def _floor(sought: Sought, page: PageSeen) -> datetime:
+def _floor(sought: Sought, page: Page[Resource]) -> datetime:
     """What was created before this, by the server's clock, was there before the first attempt."""
     first, lateness = sought.first, timedelta(seconds=sought.lateness_seconds)
-    if not page.is_server_clock or page.heard_at is None:
+    if page.served_at is None or page.heard_at is None:
         untimed = timedelta(seconds=LATENESS_UNTIMED_SECONDS)
         return min(first.intended_at, first.sent_after) - max(lateness, untimed)
     # The server's clock now, less the time that has passed by ours: right even where the clock was
@@ -368,14 +370,14 @@ def _floor(sought: Sought, page: PageSeen) -> datetime:
     return min(first.sent_after, page.served_at - passed) - lateness
 
 
-def _is_sorted(pages: list[PageSeen]) -> bool:
+def _is_sorted(pages: list[Page[Resource]]) -> bool:
     """Whether the pages so far are in the order that was asked for."""
     created = [item.created_at for page in pages for item in page.items if item.created_at]
     # A record that came between two pages shows the last one of a page once more.
     return all(earlier >= later for earlier, later in pairwise(created))
 
 
-def _reaches_below(page: PageSeen, floor: datetime) -> bool:
+def _reaches_below(page: Page[Resource], floor: datetime) -> bool:
     created = [item.created_at for item in page.items if item.created_at is not None]
     return bool(created) and created[-1] < floor
 

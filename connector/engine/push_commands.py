@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeVar
 
+from connector.catalog.page import Page
 from connector.catalog.resource import Resource
-from connector.engine.commands import Found, Gone, Outcome, PageSeen, Unread
+from connector.engine.commands import Found, Gone, Outcome, Unread
 from connector.engine.push_plan import RowProblem
 from connector.engine.push_states import Operation, RowEvent, Step
 from connector.errors import ConnectorError, Misused, WarehouseError
@@ -91,7 +92,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class ListNewest:
-    """Read a page of the list, last created first. Answered with `PageSeen` or `Unread`."""
+    """Read a page of the list, last created first. Answered with `Page` or `Unread`."""
 
     page: int
 
@@ -99,7 +100,7 @@ class ListNewest:
 @dataclass(frozen=True, slots=True)
 class Newest:
     """Read the first page of the list, last created first, as it was before the run's first create:
-    one request for all rows of a run. Answered with `PageSeen` or `Unread`.
+    one request for all rows of a run. Answered with `Page` or `Unread`.
     """
 
 
@@ -244,17 +245,17 @@ def answer_of(error: ConnectorError) -> Answer:
 # -- asking ---------------------------------------------------------------------------------------
 
 
-def list_newest(page: int) -> PushSteps[PageSeen | Unread]:
+def list_newest(page: int) -> PushSteps[Page[Resource] | Unread]:
     """One page of the list, last created first."""
     seen = yield ListNewest(page)
-    assert isinstance(seen, PageSeen | Unread)
+    assert isinstance(seen, Page | Unread)
     return seen
 
 
-def newest() -> PushSteps[PageSeen | Unread]:
+def newest() -> PushSteps[Page[Resource] | Unread]:
     """The page that was listed before the run's first create."""
     seen = yield Newest()
-    assert isinstance(seen, PageSeen | Unread)
+    assert isinstance(seen, Page | Unread)
     return seen
 
 

@@ -20,10 +20,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil
 
-from connector.engine import commands
-from connector.engine.bookmark import Bookmark
-from connector.engine.commands import Commit, PageSeen, Steps
-from connector.engine.recheck import Guard, measured
+from connector.catalog.page import Page
+from connector.catalog.resource import Resource
+from connector.engine.bookmark import Bookmark, measured
+from connector.engine.commands import Between, Commit, CountBefore, Differing, ListPage, Steps
+from connector.engine.guard import Guard
+from connector.engine.listing import ids_of, is_ascending, recall
 
 _TICK = timedelta(microseconds=1)
 
@@ -86,8 +88,7 @@ class Reconcile:
         """
         if cut.page == 0:
             return 0
-        landed = yield from commands.count_before((cut.moment,))
-        return landed[0] - cut.rank
+        return (yield from CountBefore(cut.moment)) - cut.rank
 
     def _halve(self, low: Cut, high: Cut) -> Steps[list[tuple[Cut, Cut]]]:
         """Read the page in the middle that has a cut, and return what lies on either side of it.
@@ -109,18 +110,18 @@ class Reconcile:
         unread = [n for n in range(low.page + 1, high.page) if n not in self._listed]
         return min(unread, key=lambda n: (abs(n - middle), n), default=None)
 
-    def _read(self, number: int) -> Steps[PageSeen]:
+    def _read(self, number: int) -> Steps[Page[Resource]]:
         """Read one page: missing records land and are queued, what differs is queued."""
-        page = yield from commands.list_page(number, "created_at", "asc")
+        page = yield from ListPage(number, "created_at", "asc")
         self.totals.append(page.total)
         self.bookmark = measured(page, self.bookmark)
-        self.is_sorted &= page.is_ascending
-        self._listed[number] = frozenset(item.id for item in page.items)
-        differing = yield from commands.differing(page.items)
-        known = yield from commands.recall(page.items)
+        self.is_sorted &= is_ascending(page)
+        self._listed[number] = frozenset(ids_of(page.items))
+        differing = yield from Differing(page.items)
+        known = yield from recall(page.items)
         self._recognised += sum(not each.is_deleted for each in known.values())
         queued = dict.fromkeys(differing, "differs")
-        yield from commands.commit(Commit(items=page.items, enqueue=queued, bookmark=self.bookmark))
+        yield from Commit(items=page.items, enqueue=queued, bookmark=self.bookmark)
         if page.items:
             first, last = page.items[0].created_at, page.items[-1].created_at
             yield from self._suspect(self._listed[number], first, last)
@@ -138,12 +139,12 @@ class Reconcile:
         self, listed: frozenset[str], after: datetime | None, before: datetime | None
     ) -> Steps[None]:
         """Suspect the landed ids created strictly between two moments that are not listed."""
-        held = yield from commands.between(after, before)
+        held = yield from Between(after, before)
         self._absent |= dict.fromkeys(held - listed)
-        self._guard.allows_absent(len(self._absent), self._recognised)
+        self._guard.check_absent(len(self._absent), self._recognised)
 
 
-def _cuts(page: PageSeen, per_page: int) -> Iterator[Cut]:
+def _cuts(page: Page[Resource], per_page: int) -> Iterator[Cut]:
     """The places within the page where `created_at` strictly increases."""
     base = (page.page - 1) * per_page
     for index in range(1, len(page.items)):

@@ -12,11 +12,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from connector.catalog.page import PER_PAGE_MAX, Page
 from connector.catalog.resource import Resource
-from connector.engine import commands
-from connector.engine.bookmark import Bookmark
-from connector.engine.commands import Commit, Known, PageSeen, Steps
-from connector.engine.recheck import Guard, clocked, examine, measured
+from connector.engine.bookmark import Bookmark, clocked, measured
+from connector.engine.commands import (
+    Between,
+    Commit,
+    CountBefore,
+    Differing,
+    LandedRow,
+    LeastRecent,
+    ListPage,
+    Steps,
+)
+from connector.engine.guard import Guard
+from connector.engine.listing import ids_of, is_ascending, recall
+from connector.engine.recheck import recheck
 
 DETAILS_PER_WINDOW = 20
 """Details that a scrub reads for each window of the list."""
@@ -47,14 +58,14 @@ class Round:
     most: int = 0
     seen: set[int] = field(default_factory=set)
     born: set[int] = field(default_factory=set)
-    opening: PageSeen | None = None
+    opening: Page[Resource] | None = None
     is_steady: bool = True
     is_over: bool = False
     ends_full: bool = False
     # The windows read since the moment that the bookmark says is scrubbed.
-    union: list[PageSeen] = field(default_factory=list)
+    union: list[Page[Resource]] = field(default_factory=list)
 
-    def note(self, page: PageSeen) -> bool:
+    def note(self, page: Page[Resource]) -> bool:
         """Take in what a page says of the whole list; whether fewer records are in it than when
         the page before was read.
         """
@@ -68,11 +79,11 @@ class Round:
         self.bookmark = measured(page, self.bookmark)
         return has_shrunk
 
-    def show(self, items: tuple[Resource, ...], known: Mapping[str, Known]) -> None:
+    def show(self, items: tuple[Resource, ...], known: Mapping[str, LandedRow]) -> None:
         """Take in what a page lists and is about to land; `known` is what was landed before."""
         assert self.opening is not None
         lateness = timedelta(seconds=self.bookmark.lateness_seconds)
-        since = self.opening.served_at - lateness
+        since = self.opening.dated_at - lateness
         self.seen.update(hash(item.id) for item in items)
         new = (item for item in items if item.id not in known)
         self.born.update(hash(each.id) for each in new if each.created_at > since)
@@ -102,12 +113,10 @@ def scrub(bookmark: Bookmark, requests: int, guard: Guard) -> Steps[Bookmark]:
         done = yield from read_windows(bookmark, guard, windows=windows)
         bookmark, left = done.bookmark, left - done.requests
         suspects = tuple(done.suspects)[: max(0, left)]
-        examined = yield from examine(suspects, bookmark, guard, is_absent=True)
-        bookmark, left = examined.bookmark, left - len(suspects)
+        bookmark = yield from recheck(suspects, bookmark, guard, is_absent=True)
+        left -= len(suspects)
     if left > 0:
-        oldest = yield from commands.least_recent(left)
-        examined = yield from examine(oldest, bookmark, guard)
-        bookmark = examined.bookmark
+        bookmark = yield from recheck((yield from LeastRecent(left)), bookmark, guard)
     return bookmark
 
 
@@ -122,20 +131,20 @@ def read_windows(
     not to be sorted, which the bookmark then says.
     """
     done = Round(bookmark)
-    number, offset = yield from _place(bookmark, commands.PER_PAGE)
+    number, offset = yield from _place(bookmark, PER_PAGE_MAX)
     # A whole round vouches for the list, so where it goes on must be shown to leave no gap; to a
     # few windows of a scrub that would cost one of them.
     is_strict = windows is None and bookmark.scrubbed_to is not None
     while not done.is_over:
         if windows is not None and done.requests >= windows:
             break
-        page = yield from commands.list_page(number, "created_at", "asc")
+        page = yield from ListPage(number, "created_at", "asc")
         has_shrunk = done.note(page)
-        if done.requests == 1 and page.per_page != commands.PER_PAGE:
+        if done.requests == 1 and page.per_page != PER_PAGE_MAX:
             assumed, (number, offset) = number, (yield from _place(bookmark, page.per_page))
             if assumed != number:
                 continue
-        if not page.is_ascending:
+        if not is_ascending(page):
             done.bookmark = replace(done.bookmark, is_sorted=False)
             break
         if number > 1 and (
@@ -152,12 +161,12 @@ def read_windows(
     return done
 
 
-def _look_from_the_end(last: PageSeen, done: Round) -> Steps[None]:
+def _look_from_the_end(last: Page[Resource], done: Round) -> Steps[None]:
     """See whether records stand beyond a last page that is full: only the total says that it is the
     last. The newest are listed, since a page past the last may be refused.
     """
-    page = yield from commands.list_page(1, "created_at", "desc")
-    known = yield from commands.recall(page.items)
+    page = yield from ListPage(1, "created_at", "desc")
+    known = yield from recall(page.items)
     end = last.items[-1].created_at
     beyond = {hash(item.id) for item in page.items if item.created_at > end}
     done.requests += 1
@@ -168,7 +177,7 @@ def _look_from_the_end(last: PageSeen, done: Round) -> Steps[None]:
         done.count += len(beyond - done.seen)
         done.show(tuple(item for item in page.items if item.created_at > end), known)
     done.bookmark = clocked(page, done.bookmark)
-    yield from commands.commit(Commit(items=page.items, bookmark=done.bookmark))
+    yield from Commit(items=page.items, bookmark=done.bookmark)
 
 
 def _place(bookmark: Bookmark, per_page: int) -> Steps[tuple[int, int]]:
@@ -177,11 +186,11 @@ def _place(bookmark: Bookmark, per_page: int) -> Steps[tuple[int, int]]:
     """
     if bookmark.scrubbed_to is None:
         return 1, 0
-    seen = yield from commands.count_before((bookmark.scrubbed_to + _TICK,))
-    return seen[0] // per_page + 1, seen[0] % per_page
+    seen = yield from CountBefore(bookmark.scrubbed_to + _TICK)
+    return seen // per_page + 1, seen % per_page
 
 
-def _starts_after(page: PageSeen, bookmark: Bookmark) -> bool:
+def _starts_after(page: Page[Resource], bookmark: Bookmark) -> bool:
     """Whether the page cannot be shown to follow what was seen without a gap."""
     if not page.items:
         return True
@@ -189,32 +198,34 @@ def _starts_after(page: PageSeen, bookmark: Bookmark) -> bool:
     return bookmark.scrubbed_to is not None and first is not None and first > bookmark.scrubbed_to
 
 
-def _compare(page: PageSeen, done: Round, guard: Guard, *, reads_all: bool) -> Steps[None]:
+def _compare(page: Page[Resource], done: Round, guard: Guard, *, reads_all: bool) -> Steps[None]:
     """Hold the windows read since the scrubbed moment against the landed rows, and commit."""
     done.union.append(page)
     done.is_over = page.ends_list(done.bookmark.total_offset or 0)
     last = None if done.is_over else page.items[-1].created_at
-    held = yield from commands.between(done.bookmark.scrubbed_to, last)
-    listed = {str(item.id) for each in done.union for item in each.items}
+    held = yield from Between(done.bookmark.scrubbed_to, last)
+    listed = {id for each in done.union for id in ids_of(each.items)}
     guard.still_listed(listed)
     absent = held - listed - done.suspects.keys()
-    known = yield from commands.recall(page.items)
+    known = yield from recall(page.items)
     done.show(page.items, known)
     done.recognised += sum(not each.is_deleted for each in known.values())
     done.absent += len(absent)
-    guard.allows_list(page.total)
-    guard.allows_absent(done.absent, done.recognised)
+    guard.check_total(page.total)
+    guard.check_absent(done.absent, done.recognised)
     absent = absent - guard.held.keys() if guard.refused is None else frozenset()
-    differing = yield from commands.differing(page.items)
+    differing = yield from Differing(page.items)
     suspects = dict.fromkeys(absent, "absent") | dict.fromkeys(differing, "differs")
     done.suspects |= suspects
     if reads_all:
-        suspects = dict.fromkeys((str(item.id) for item in page.items), "full") | suspects
+        suspects = dict.fromkeys(ids_of(page.items), "full") | suspects
     yield from _advance(page, last, listed, done)
-    yield from commands.commit(Commit(items=page.items, enqueue=suspects, bookmark=done.bookmark))
+    yield from Commit(items=page.items, enqueue=suspects, bookmark=done.bookmark)
 
 
-def _advance(page: PageSeen, last: datetime | None, listed: set[str], done: Round) -> Steps[None]:
+def _advance(
+    page: Page[Resource], last: datetime | None, listed: set[str], done: Round
+) -> Steps[None]:
     """Move the scrubbed moment to the end of the page, or as far as no tie reaches over its
     border.
     """
@@ -222,7 +233,7 @@ def _advance(page: PageSeen, last: datetime | None, listed: set[str], done: Roun
         # The round is over, and the next one begins at the beginning.
         done.bookmark, done.union = replace(done.bookmark, scrubbed_to=None), []
         return
-    tied = yield from commands.between(last - _TICK, last + _TICK)
+    tied = yield from Between(last - _TICK, last + _TICK)
     earlier = [item.created_at for item in page.items if item.created_at < last]
     if tied <= listed:
         done.bookmark, done.union = replace(done.bookmark, scrubbed_to=last), []

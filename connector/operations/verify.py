@@ -16,9 +16,9 @@ from connector.engine.comparison import Comparison, compare
 from connector.errors import ConnectorError
 from connector.errors_api import Stopped
 from connector.privacy.harm import harmed
-from connector.pulls.driver import Drive
+from connector.pulls.driver import Driver
 from connector.pulls.outcome import Progress, Watch
-from connector.pulls.run_context import select, visiting
+from connector.pulls.run_context import open_run, select
 from connector.settings.model import Settings
 
 
@@ -84,19 +84,17 @@ async def verify(
     started = time.monotonic()
     streams: dict[str, Comparison] = {}
     failed: ConnectorError | None = None
-    visit = visiting(settings, "verify", budget=budget, watch=watch, now=now, connect=connect)
-    async with visit as visited:
-        world = visited.world
+    opening = open_run(settings, "verify", budget=budget, watch=watch, now=now, connect=connect)
+    async with opening as context:
         try:
             for name in names:
-                world.watch.began(name)
-                for stream in await world.streams(declaration(name)):
+                context.watch(Progress(name))
+                for stream in await context.streams(declaration(name)):
                     found = streams[stream.name] = Comparison()
-                    drive = Drive(world, stream, Progress())
-                    await drive.to_its_end(compare(stream.resource, found))
+                    await Driver(context, stream).run(compare(stream.resource, found))
         except ConnectorError as error:
             failed = error
-        requests = world.tally.requests
+        requests = context.tally.requests
     suspects = await asyncio.to_thread(harmed, settings)
     lost: Counter[str] = Counter()
     for name, each in streams.items():

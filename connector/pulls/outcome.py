@@ -1,14 +1,15 @@
-"""How a run goes and how it ended: what is counted on the way, who watches, and the report.
+"""How a run goes and how it ended: what is counted on the way, who is told, and the report.
 
 Nothing here acts; `run.py` and `driver.py` fill it in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import date
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from connector.client.request import Request
 from connector.engine.commands import Commit, Purpose
@@ -23,77 +24,82 @@ RunOutcome = Literal["done", "partial", "stopped", "failed"]
 ResourceOutcome = Literal["done", "partial", "skipped", "stopped", "failed", "not_started"]
 
 
-class Watch(Protocol):
-    """Somebody who watches a run; called between requests, so it must not block."""
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run has come with a resource: one event as it begins, one after each commit, and
+    one as it ends, for better or worse.
 
-    def began(self, resource: str) -> None:
-        """The resource's turn has come."""
+    `read` are the details read so far, `pending` those that wait, `requests` all those sent for it.
+    """
 
-    def moved(self, resource: str, read: int, pending: int, requests: int) -> None:
-        """Something was committed: details read so far, how many wait, and the requests spent."""
+    resource: str
+    read: int = 0
+    pending: int = 0
+    requests: int = 0
+    ended: ResourceRun | None = None
 
-    def ended(self, done: ResourceRun) -> None:
-        """The resource has ended, for better or worse."""
 
-
-class Unwatched:
-    """Nobody watches."""
-
-    def began(self, resource: str) -> None:
-        """Ignore it."""
-
-    def moved(self, resource: str, read: int, pending: int, requests: int) -> None:
-        """Ignore it."""
-
-    def ended(self, done: ResourceRun) -> None:
-        """Ignore it."""
+Watch = Callable[[Progress], None]
+"""Told of a run's progress; called between requests, so it must not block."""
 
 
 @dataclass(slots=True)
-class Tally:
+class RequestTally:
     """Counts what leaves, by resource and kind, and what is waited for; the client's observer.
 
-    Whoever drives an engine sets `purpose` to "sweep" or "scrub" for as long as it does that.
+    The driver sets `purpose` to what its engine says that the next requests are for.
     """
 
     requests: int = 0
     rate_limited: int = 0
     waited_seconds: float = 0.0
-    by_kind: dict[tuple[str, str], int] = field(default_factory=dict)
-    by_purpose: dict[tuple[str, str], int] = field(default_factory=dict)
+    by_kind: Counter[tuple[str, str]] = field(default_factory=Counter)
+    by_purpose: Counter[tuple[str, str]] = field(default_factory=Counter)
     purpose: Purpose = "pull"
 
     def before_send(self, request: Request) -> None:
         """One more request leaves."""
         self.requests += 1
-        kind = (request.resource, request.operation)
-        self.by_kind[kind] = self.by_kind.get(kind, 0) + 1
-        purpose = (request.resource, self.purpose)
-        self.by_purpose[purpose] = self.by_purpose.get(purpose, 0) + 1
+        self.by_kind[request.resource, request.operation] += 1
+        self.by_purpose[request.resource, self.purpose] += 1
 
     def answered(self, request: Request, status: int | None, seconds: float) -> None:
         """Count refusals for going too fast."""
         self.rate_limited += status == 429
 
     def waited(self, seconds: float, why: str) -> None:
-        """The pace held a request back."""
+        """The rate limiter held a request back."""
         self.waited_seconds += seconds
 
     def of(self, resource: str) -> int:
         """Requests spent on the resource."""
-        return sum(n for (name, _), n in self.by_kind.items() if name == resource)
+        return sum(count for (name, _), count in self.by_kind.items() if name == resource)
 
-    def lists(self, resource: str) -> int:
-        """List requests spent on the resource."""
-        return self.by_kind.get((resource, "list"), 0)
 
-    def details(self, resource: str) -> int:
-        """Detail requests spent on the resource."""
-        return self.by_kind.get((resource, "get"), 0)
+class ResourceTally:
+    """Counts what one resource's pull has done so far, over all its streams."""
 
-    def towards(self, resource: str, purpose: Purpose) -> int:
-        """Requests spent on the resource for one purpose."""
-        return self.by_purpose.get((resource, purpose), 0)
+    def __init__(self) -> None:
+        self.fates = Landed()
+        self.read = self.pending = 0
+        self.total: int | None = None
+        self.is_proven = True
+        self.reason: str | None = None
+        self.code: str | None = None
+
+    def commit(self, what: Commit, fates: Landed) -> None:
+        """Count one commit."""
+        self.fates += fates
+        self.read += len(what.records)
+        self.pending += fates.listed + len(what.enqueue) - len(what.records) - len(what.gone)
+        self.pending = max(0, self.pending)
+
+    def add(self, pulled: Pulled) -> None:
+        """Count one stream's end."""
+        self.total = (self.total or 0) + pulled.total
+        self.is_proven = self.is_proven and pulled.is_proven
+        if self.reason is None or (self.code is None and pulled.code is not None):
+            self.reason, self.code = pulled.reason, pulled.code
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +135,10 @@ class PullReport:
         return {"done": 0, "failed": 1, "partial": 3, "stopped": 4}[self.outcome]
 
     def as_json(self) -> dict[str, Any]:
-        """The report as `--json` prints it; moments as ISO 8601."""
-        resources = {}
-        for name, each in self.resources.items():
-            values = {k: v for k, v in asdict(each).items() if k != "resource"}
-            resources[name] = plain(values)
+        """The report as `--json` prints it; what there is none of is left out."""
+        resources = {name: plain(asdict(each)) for name, each in self.resources.items()}
+        for each in resources.values():
+            del each["resource"]
         shown = {
             "outcome": self.outcome,
             "run_id": self.run_id,
@@ -143,17 +148,14 @@ class PullReport:
             "rate_limited": self.rate_limited,
             "resources": resources,
         }
-        if self.notices:
-            shown["notices"] = list(self.notices)
-        if self.month is not None:
-            shown["month"] = plain(asdict(self.month))
-        if self.published is not None:
-            shown["published"] = self.published.as_json()
-        if self.unpublished is not None:
-            shown["unpublished"] = self.unpublished.as_json()
-        if self.error is not None:
-            shown["error"] = self.error.as_json()
-        return shown
+        optional = {
+            "notices": list(self.notices),
+            "month": plain(asdict(self.month)) if self.month is not None else None,
+            "published": self.published.as_json() if self.published is not None else None,
+            "unpublished": self.unpublished.as_json() if self.unpublished is not None else None,
+            "error": self.error.as_json() if self.error is not None else None,
+        }
+        return shown | {name: value for name, value in optional.items() if value}
 
 
 def plain(value: Any) -> Any:
@@ -163,29 +165,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(each) for each in value]
     return value.isoformat() if isinstance(value, date) else value
-
-
-class Progress:
-    """What one resource's pull has done so far, over all its streams."""
-
-    def __init__(self) -> None:
-        self.fates = Landed()
-        self.read = self.pending = 0
-        self.total: int | None = None
-        self.is_proven = True
-        self.reason: str | None = None
-        self.code: str | None = None
-
-    def commit(self, what: Commit, fates: Landed) -> None:
-        """Count one commit."""
-        self.fates += fates
-        self.read += len(what.records)
-        self.pending += fates.listed + len(what.enqueue) - len(what.records) - len(what.gone)
-        self.pending = max(0, self.pending)
-
-    def add(self, pulled: Pulled) -> None:
-        """Count one stream's end."""
-        self.total = (self.total or 0) + pulled.total
-        self.is_proven = self.is_proven and pulled.is_proven
-        if self.reason is None or (self.code is None and pulled.code is not None):
-            self.reason, self.code = pulled.reason, pulled.code

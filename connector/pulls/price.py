@@ -13,16 +13,16 @@ from math import ceil
 from typing import Any
 
 from connector.catalog import declaration
+from connector.catalog.page import PER_PAGE_MAX
 from connector.catalog.resource import Declaration
 from connector.client.client import Client
 from connector.engine.bookmark import Stream
-from connector.engine.commands import PER_PAGE
 from connector.engine.comparison import Price, listed_ids, price
 from connector.engine.quota import Month, midnight
 from connector.errors_api import Forbidden
-from connector.pulls.driver import Drive, World
+from connector.pulls.driver import Driver
 from connector.pulls.outcome import Progress, Watch, plain
-from connector.pulls.run_context import PLAN_LEASE, Visit, select, visiting
+from connector.pulls.run_context import PLAN_LEASE, RunContext, open_run, select
 from connector.settings.model import Settings
 
 
@@ -104,36 +104,35 @@ async def plan(
     names = select(resources)
     prices: dict[str, Price] = {}
     skipped: list[str] = []
-    visit = visiting(settings, "plan", lease=PLAN_LEASE, watch=watch, now=now, connect=connect)
-    async with visit as visited:
-        world = visited.world
+    opening = open_run(settings, "plan", lease=PLAN_LEASE, watch=watch, now=now, connect=connect)
+    async with opening as context:
         for name in names:
-            world.watch.began(name)
+            context.watch(Progress(name))
             try:
-                prices[name] = await _price(world, name)
+                prices[name] = await _price(context, name)
             except Forbidden:
                 skipped.append(name)
-        month = await _month(visited)
+        month = await context.month()
         schedule = None
         if every is not None:
-            schedule = await _schedule(world, prices, every, month, now())
+            schedule = await _schedule(context, prices, every, month)
     return PlanReport(
         prices=prices,
         skipped=tuple(skipped),
-        spent=world.tally.requests,
-        limit_per_minute=world.client.pace.limit,
+        spent=context.tally.requests,
+        limit_per_minute=context.client.pace.limit,
         month=month,
         schedule=schedule,
     )
 
 
-async def _price(world: World, name: str) -> Price:
+async def _price(context: RunContext, name: str) -> Price:
     """The price of one resource, over all its streams that are known."""
     whole = Price(0, 0, 0, 0, 0, 0)
-    for stream in await _streams(world, declaration(name)):
-        bookmark = await world.bookmark(stream)
+    for stream in await _streams(context, declaration(name)):
+        bookmark = await context.bookmark(stream)
         steps = price(stream.resource, bookmark)
-        each = await Drive(world, stream, Progress()).to_its_end(steps)
+        each = await Driver(context, stream).run(steps)
         whole = Price(
             total=whole.total + each.total,
             changed=whole.changed + each.changed,
@@ -146,35 +145,24 @@ async def _price(world: World, name: str) -> Price:
     return whole
 
 
-async def _streams(world: World, resource: Declaration) -> tuple[Stream, ...]:
+async def _streams(context: RunContext, resource: Declaration) -> tuple[Stream, ...]:
     """The streams of a resource, with those of parents that were never landed."""
     if resource.parent is None:
         return (Stream(resource),)
     parents = Stream(declaration(resource.parent))
-    ids = await Drive(world, parents, Progress()).to_its_end(listed_ids(parents.resource))
+    ids = await Driver(context, parents).run(listed_ids(parents.resource))
     return tuple(Stream(resource, id) for id in ids)
 
 
-async def _month(visit: Visit) -> Month:
-    """What the month has come to, with this plan's own requests."""
-    await visit.turn.purse.settle()
-    terms, purse = visit.turn.spender.terms, visit.turn.purse
-    return await asyncio.to_thread(visit.turn.ledger.month, terms, purse.today)
-
-
 async def _schedule(
-    world: World,
-    prices: dict[str, Price],
-    every: timedelta,
-    month: Month,
-    now: datetime,
+    context: RunContext, prices: dict[str, Price], every: timedelta, month: Month
 ) -> Schedule:
     """The cost until the month's end, if records go on changing as they did since the last pull."""
-    quiet, changes_a_day = 0, 0.0
+    now, quiet, changes_a_day = context.now(), 0, 0.0
     for name, each in prices.items():
-        for stream in await world.streams(declaration(name)):
+        for stream in await context.streams(declaration(name)):
             quiet += _quiet_requests(stream, each)
-        proven_at = (await asyncio.to_thread(world.warehouse.standing_of, name)).proven_at
+        proven_at = (await asyncio.to_thread(context.warehouse.standing_of, name)).proven_at
         if proven_at is not None and now > proven_at:
             days = max((now - proven_at) / timedelta(days=1), 1 / 24)
             changes_a_day += each.changed / days
@@ -187,5 +175,5 @@ async def _schedule(
 def _quiet_requests(stream: Stream, whole: Price) -> int:
     """What a pull of the stream sends when nothing has changed."""
     if not stream.resource.sortable:
-        return max(1, ceil(whole.total / PER_PAGE))
+        return max(1, ceil(whole.total / PER_PAGE_MAX))
     return 1 if stream.resource.lists_cursor else 2

@@ -17,36 +17,41 @@ from typing import TypeVar
 from connector.catalog import CATALOG, declaration
 from connector.catalog.resource import Declaration
 from connector.client.client import Client
-from connector.engine import commands
 from connector.engine import pull as engine
 from connector.engine.bookmark import Stream
-from connector.engine.pull import Manner, Pulled
+from connector.engine.commands import Between
+from connector.engine.pull import FEWEST_REQUESTS, Pulled, PullOptions
 from connector.engine.quota import Month
 from connector.errors import ConnectorError, Misused, WarehouseError
 from connector.errors_api import Forbidden, NotTheApi, Stopped, Unauthorized, Unreachable
 from connector.publishing.project import Building
 from connector.publishing.publication import Published, publish
-from connector.pulls.driver import Drive
-from connector.pulls.outcome import Progress, PullReport, ResourceOutcome, RunOutcome, Watch
-from connector.pulls.run_context import Visit, select, visiting
+from connector.pulls.driver import Driver
+from connector.pulls.outcome import (
+    Progress,
+    PullReport,
+    ResourceOutcome,
+    ResourceTally,
+    RunOutcome,
+    Watch,
+)
+from connector.pulls.run_context import RunContext, open_run, select
 from connector.settings.model import Settings
 from connector.warehouse.runs import ResourceRun
 from connector.warehouse.state import StreamState
 
-PullManner = Manner
-"""The name that what is asked of a pull has outside, where pushing has a manner as well."""
+PullManner = PullOptions
+"""The name of the options outside."""
 
 # Errors that every further request would meet as well.
 _FATAL = (Unauthorized, Stopped, Unreachable, WarehouseError, NotTheApi)
-
-_THE_LEAST = Manner()
 
 
 async def pull(
     settings: Settings,
     resources: Sequence[str] = (),
     *,
-    manner: Manner = _THE_LEAST,
+    manner: PullOptions = FEWEST_REQUESTS,
     ids: Sequence[str] | Mapping[str, Sequence[str]] = (),
     budget: int | None = None,
     asks_anyway: bool = False,
@@ -77,7 +82,7 @@ async def pull(
             raise Misused("ids were given, and not the one resource that they belong to")
         ids = {names[0]: ids} if ids else {}
     wanted = {name: tuple(dict.fromkeys(each)) for name, each in ids.items()}
-    visit = visiting(
+    opening = open_run(
         settings,
         command,
         budget=budget,
@@ -86,58 +91,59 @@ async def pull(
         now=now,
         connect=connect,
     )
-    async with visit as visited:
-        pulling = _Pull(visited, manner, wanted)
-        if publishes:
-            pulling.publish = partial(
-                publish, settings, run_id=visited.run.run_id, watch=building, now=now
-            )
-        return await pulling.through(names)
+    async with opening as context:
+        run_id = context.run.run_id
+        publishing = partial(publish, settings, run_id=run_id, watch=building, now=now)
+        return await _Pull(context, manner, wanted, publishing if publishes else None).run(names)
 
 
 class _Pull:
     """One pull under way."""
 
-    def __init__(self, visit: Visit, manner: Manner, ids: Mapping[str, tuple[str, ...]]) -> None:
-        self._world, self._turn, self._run = visit.world, visit.turn, visit.run
-        self._warehouse, self._notices = visit.world.warehouse, visit.notices
-        self._manner, self._ids = manner, ids
+    def __init__(
+        self,
+        context: RunContext,
+        options: PullOptions,
+        ids: Mapping[str, tuple[str, ...]],
+        publish: Callable[[], Published] | None,
+    ) -> None:
+        self._context, self._warehouse = context, context.warehouse
+        self._options, self._ids, self._publish = options, ids, publish
         self._scrubs: dict[str, int] = {}
         self._started = time.monotonic()
-        self.publish: Callable[[], Published] | None = None
-        # What was counted before the resource whose turn it is.
-        self._before = replace(self._world.tally)
+        # What was counted before the resource that is being pulled.
+        self._before = replace(context.tally)
 
-    async def through(self, names: tuple[str, ...]) -> PullReport:
+    async def run(self, names: tuple[str, ...]) -> PullReport:
         """Pull the resources one after another; record the end and publish."""
-        await asyncio.to_thread(self._warehouse.begin, self._run)
+        context, tally = self._context, self._context.tally
+        await asyncio.to_thread(self._warehouse.begin, context.run)
         done: dict[str, ResourceRun] = {}
         fatal: ConnectorError | None = None
         standing = {
             name: await asyncio.to_thread(self._warehouse.standing_of, name) for name in names
         }
-        self._scrubs = _shares(self._manner.scrub_requests, {n: standing[n].live for n in names})
+        self._scrubs = _shares(self._options.scrub_requests, {n: standing[n].live for n in names})
         for name in _most_in_need_first(names, standing):
-            self._world.watch.began(name)
-            self._before = replace(self._world.tally)
+            context.watch(Progress(name))
+            self._before = replace(tally)
             if fatal is None:
                 done[name], fatal = await self._resource(name)
             else:
-                done[name] = await self._ended(name, None, "not_started", None, Progress())
-            self._world.watch.ended(done[name])
+                done[name] = await self._ended(name, None, "not_started", None, ResourceTally())
+            context.watch(Progress(name, requests=done[name].requests, ended=done[name]))
         month = await self._settle()
         outcome, fatal = await self._end(self._outcome(done, fatal), fatal)
-        published, unpublished = await self._publish(outcome)
+        published, unpublished = await self._published(outcome)
         if unpublished is not None:
             # A run that was stopped stays so: the next one goes on, and publishes. Any other has
             # failed, since analysts do not see what it brought.
             if outcome != "stopped":
                 outcome, fatal = "failed", unpublished
             outcome, fatal = await self._end(outcome, fatal, unpublished)
-        tally = self._world.tally
         return PullReport(
             outcome=outcome,
-            run_id=self._run.run_id,
+            run_id=context.run.run_id,
             seconds=time.monotonic() - self._started,
             waited_seconds=tally.waited_seconds,
             requests=tally.requests,
@@ -147,18 +153,20 @@ class _Pull:
             month=month,
             published=published,
             unpublished=unpublished,
-            notices=self._notices,
+            notices=context.notices,
         )
 
-    async def _publish(self, outcome: RunOutcome) -> tuple[Published | None, ConnectorError | None]:
+    async def _published(
+        self, outcome: RunOutcome
+    ) -> tuple[Published | None, ConnectorError | None]:
         """Publish what a run has landed that did not fail; what is published shows how it ended.
         The error says why it could not be.
         """
-        if outcome == "failed" or self.publish is None:
+        if outcome == "failed" or self._publish is None:
             return None, None
         await asyncio.to_thread(self._warehouse.release)
         try:
-            return await asyncio.to_thread(self.publish), None
+            return await asyncio.to_thread(self._publish), None
         except ConnectorError as error:
             return None, error
 
@@ -166,15 +174,14 @@ class _Pull:
         """Write down what was spent, and copy it for analysts; None where that failed, which is
         no reason to call the pull a failure.
         """
-        purse, ledger, terms = self._turn.purse, self._turn.ledger, self._turn.spender.terms
-        purse.limit_per_minute = self._world.client.pace.limit
+        turn = self._context.turn
         try:
-            await purse.settle()
-            day = terms.billing_day
-            await asyncio.to_thread(self._warehouse.copy_quota, ledger.uses, day)
-            return await asyncio.to_thread(ledger.month, terms, purse.today)
+            month = await self._context.month()
+            day = turn.spender.terms.billing_day
+            await asyncio.to_thread(self._warehouse.copy_quota, turn.ledger.uses, day)
         except WarehouseError:
             return None
+        return month
 
     async def _end(
         self,
@@ -184,10 +191,10 @@ class _Pull:
     ) -> tuple[RunOutcome, ConnectorError | None]:
         """Record how the run ended, and return it; it ended even if that cannot be recorded."""
         messages = dict.fromkeys(str(e) for e in (fatal, unpublished) if e is not None)
-        tally = self._world.tally
+        tally = self._context.tally
         ended = replace(
-            self._run,
-            ended_at=self._world.now(),
+            self._context.run,
+            ended_at=self._context.now(),
             outcome=outcome,
             seconds=time.monotonic() - self._started,
             waited_seconds=tally.waited_seconds,
@@ -205,12 +212,12 @@ class _Pull:
 
     def _share(self, requests: int) -> float | None:
         """The requests as a part of the month's, where the plan's figure is known."""
-        allowance = self._turn.spender.terms.monthly_requests
+        allowance = self._context.turn.spender.terms.monthly_requests
         return None if allowance is None else requests / allowance
 
     async def _resource(self, name: str) -> tuple[ResourceRun, ConnectorError | None]:
         """Pull one resource; the error is one that ends the run."""
-        progress = Progress()
+        tally = ResourceTally()
         before: datetime | None = None
         error: ConnectorError | None = None
         outcome: ResourceOutcome = "done"
@@ -220,29 +227,29 @@ class _Pull:
             shares = _shares(self._scrubs.get(name, 0), {each.name: 1 for each in streams})
             for stream in streams:
                 if not self._ids:
-                    progress.add(await self._stream(stream, progress, shares[stream.name]))
+                    tally.add(await self._stream(stream, tally, shares[stream.name]))
             if self._ids:
-                await self._records(name, streams, progress)
+                await self._records(name, streams, tally)
         except ConnectorError as raised:
             error, outcome = raised, _named(raised)
-        done = await self._ended(name, before, outcome, error, progress)
+        done = await self._ended(name, before, outcome, error, tally)
         return done, error if isinstance(error, _FATAL) else None
 
     async def _streams(self, resource: Declaration) -> tuple[Stream, ...]:
         """The streams of a resource; its parents are pulled first if they never were."""
         if resource.parent is not None:
             parents = Stream(declaration(resource.parent))
-            if (await self._world.bookmark(parents)).proven_at is None:
-                await self._stream(parents, Progress(), 0)
-        return await self._world.streams(resource)
+            if (await self._context.bookmark(parents)).proven_at is None:
+                await self._stream(parents, ResourceTally(), 0)
+        return await self._context.streams(resource)
 
-    async def _stream(self, stream: Stream, progress: Progress, scrubs: int) -> Pulled:
-        bookmark = await self._world.bookmark(stream)
-        manner = replace(self._manner, scrub_requests=scrubs)
-        steps = engine.pull(stream.resource, bookmark, manner)
-        return await Drive(self._world, stream, progress).to_its_end(steps)
+    async def _stream(self, stream: Stream, tally: ResourceTally, scrubs: int) -> Pulled:
+        bookmark = await self._context.bookmark(stream)
+        options = replace(self._options, scrub_requests=scrubs)
+        steps = engine.pull(stream.resource, bookmark, options)
+        return await Driver(self._context, stream, tally).run(steps)
 
-    async def _records(self, name: str, streams: tuple[Stream, ...], progress: Progress) -> None:
+    async def _records(self, name: str, streams: tuple[Stream, ...], tally: ResourceTally) -> None:
         """Read the ids alone. Of a resource with parents only those that are landed can be read,
         since no address of the API finds a record without its parent; the others are told.
         """
@@ -251,24 +258,23 @@ class _Pull:
         for stream in streams:
             ids = wanted
             if stream.parent is not None:
-                looked = commands.Between(None, None)
-                held = await asyncio.to_thread(self._warehouse.look, stream, looked)
+                held = await asyncio.to_thread(self._warehouse.look, stream, Between(None, None))
                 ids = tuple(id for id in ids if id in held)
             unknown -= set(ids)
             if ids:
-                steps = engine.pull_ids(await self._world.bookmark(stream), ids)
-                pulled = await Drive(self._world, stream, progress).to_its_end(steps)
-                progress.add(pulled)
+                steps = engine.pull_ids(await self._context.bookmark(stream), ids)
+                pulled = await Driver(self._context, stream, tally).run(steps)
+                tally.add(pulled)
                 if pulled.reason is not None and pulled.reason != engine.ONLY_THESE:
                     told.append(pulled.reason)
         if unknown:
             named = ", ".join(sorted(unknown))
             told.append(f"not landed, so that its parent is unknown: {named}")
-        progress.reason = "; ".join(told) or engine.ONLY_THESE
+        tally.reason = "; ".join(told) or engine.ONLY_THESE
 
     async def _proven_at(self, streams: tuple[Stream, ...]) -> datetime | None:
         """The least of the streams' bookmarks; None if one was never loaded."""
-        moments = [(await self._world.bookmark(stream)).proven_at for stream in streams]
+        moments = [(await self._context.bookmark(stream)).proven_at for stream in streams]
         known = [each for each in moments if each is not None]
         return min(known) if known and len(known) == len(moments) else None
 
@@ -278,41 +284,43 @@ class _Pull:
         before: datetime | None,
         outcome: ResourceOutcome,
         error: ConnectorError | None,
-        progress: Progress,
+        tally: ResourceTally,
     ) -> ResourceRun:
         """Record how the resource ended; what cannot be recorded is told all the same."""
-        fates, tally = progress.fates, self._world.tally
+        fates, spent = tally.fates, self._context.tally
         done = ResourceRun(
             resource=name,
             outcome=outcome,
             proven=False,
-            requests=tally.of(name),
-            lists=tally.lists(name),
-            details=tally.details(name),
+            requests=spent.of(name),
+            lists=spent.by_kind[name, "list"],
+            details=spent.by_kind[name, "get"],
             new=fates.new,
             changed=fates.changed,
             unchanged=fates.unchanged,
             deleted=fates.deleted,
             live=0,
-            total=progress.total,
+            total=tally.total,
             pending=0,
             bookmark_before=before,
             bookmark_after=before,
-            error_code=error.code if error else progress.code,
-            message=str(error) if error else progress.reason,
-            sweeps=tally.towards(name, "sweep"),
-            scrubs=tally.towards(name, "scrub"),
-            waited_seconds=tally.waited_seconds - self._before.waited_seconds,
-            rate_limited=tally.rate_limited - self._before.rate_limited,
-            month_share=self._share(tally.of(name)),
+            error_code=error.code if error else tally.code,
+            message=str(error) if error else tally.reason,
+            sweeps=spent.by_purpose[name, "sweep"],
+            scrubs=spent.by_purpose[name, "scrub"],
+            waited_seconds=spent.waited_seconds - self._before.waited_seconds,
+            rate_limited=spent.rate_limited - self._before.rate_limited,
+            month_share=self._share(spent.of(name)),
         )
         try:
             done = _with_standing(done, await asyncio.to_thread(self._warehouse.standing_of, name))
             if outcome == "done" and not self._ids:
-                done = _judged(done, progress.is_proven)
-            elif outcome == "done" and progress.reason != engine.ONLY_THESE:
+                done = _judged(done, tally.is_proven)
+            elif outcome == "done" and tally.reason != engine.ONLY_THESE:
                 done = replace(done, outcome="partial")
-            done = await asyncio.to_thread(self._warehouse.end_resource, self._run.run_id, done)
+            done = await asyncio.to_thread(
+                self._warehouse.end_resource, self._context.run.run_id, done
+            )
         except WarehouseError:
             if error is None:
                 raise

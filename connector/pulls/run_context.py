@@ -1,4 +1,4 @@
-"""Visiting an account: what any run needs before its first request and gives back after its last.
+"""Run context: what any run needs before its first request, and gives back after its last.
 
 A lease so that two runs do not meet, the ledger that every request is paid from, the files, and a
 client of the account's address and key.
@@ -9,19 +9,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from connector.catalog import CATALOG, declaration
+from connector.catalog.resource import Declaration
 from connector.client.client import Client
+from connector.engine.bookmark import Bookmark, Stream
 from connector.engine.commands import Event
+from connector.engine.quota import Month
 from connector.errors import Misused, count_noun
 from connector.ledger.erasures import Erasures
 from connector.ledger.ledger import Ledger, Spender, terms_of
 from connector.ledger.request_budget import Turn
-from connector.pulls.driver import World
-from connector.pulls.outcome import Tally, Unwatched, Watch
-from connector.settings.model import Connection, Settings
+from connector.pulls.outcome import Progress, RequestTally, Watch
+from connector.settings.model import Settings
 from connector.system.log import new_id
 from connector.warehouse.duckdb_file import make_folder
 from connector.warehouse.runs import Run
@@ -35,15 +37,47 @@ PLAN_LEASE = "plan"
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
-    """One run at an account: what it acts on, its turn, and how it is recorded. `notices` are
-    sentences on files that were lost and made again since the last pull.
+class RunContext:
+    """One run at an account: what it acts on, its lease and budget, and how it is recorded.
+
+    `tally` counts its requests, `watch` is told how it goes. `notices` are sentences on files that
+    were lost and made again since the last pull.
     """
 
-    world: World
+    client: Client
+    connections: int
+    warehouse: Warehouse
     turn: Turn
     run: Run
+    tally: RequestTally
+    watch: Watch
+    now: Callable[[], datetime]
+    lateness_seconds: float
     notices: tuple[str, ...] = ()
+
+    async def bookmark(self, stream: Stream) -> Bookmark:
+        """The stream's bookmark, with at least the lateness that is set."""
+        bookmark = await self.warehouse.apart(self.warehouse.bookmark, stream)
+        lateness = self.lateness_seconds
+        if bookmark != Bookmark():
+            # What was once allowed for is not taken back: R was proven with it.
+            lateness = max(bookmark.lateness_seconds, lateness)
+        return replace(bookmark, lateness_seconds=lateness)
+
+    async def streams(self, resource: Declaration) -> tuple[Stream, ...]:
+        """The landed streams of a resource: itself, or one per landed record of its parent."""
+        if resource.parent is None:
+            return (Stream(resource),)
+        parents = Stream(declaration(resource.parent))
+        ids = await self.warehouse.apart(self.warehouse.live_ids, parents)
+        return tuple(Stream(resource, id) for id in ids)
+
+    async def month(self) -> Month:
+        """What the month has come to, once this run's own requests are written down."""
+        ledger, purse, terms = self.turn.ledger, self.turn.purse, self.turn.spender.terms
+        purse.limit_per_minute = self.client.pace.limit
+        await purse.settle()
+        return await asyncio.to_thread(ledger.month, terms, purse.today)
 
 
 def select(resources: Sequence[str]) -> tuple[str, ...]:
@@ -52,8 +86,12 @@ def select(resources: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in CATALOG if name in asked)
 
 
+def unwatched(progress: Progress) -> None:
+    """Watches nothing."""
+
+
 @asynccontextmanager
-async def visiting(
+async def open_run(
     settings: Settings,
     command: str,
     *,
@@ -63,7 +101,7 @@ async def visiting(
     watch: Watch | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     connect: Callable[..., Client] = Client,
-) -> AsyncIterator[Visit]:
+) -> AsyncIterator[RunContext]:
     """Enter with the lease, the files prepared and a client open; everything is given back after.
 
     Raises `Misused` for a budget of nothing, `SettingsError` for a missing address or key,
@@ -76,68 +114,45 @@ async def visiting(
     connection = settings.connection()
     await asyncio.to_thread(make_folder, settings.folder)
     started_at = now()
-    run = Run(
-        run_id=new_id(started_at),
-        command=command,
-        started_at=started_at,
-        budget=budget,
-    )
+    run = Run(new_id(started_at), command, started_at, budget=budget)
     spender = Spender(run.run_id, command, terms_of(settings), asks_anyway=asks_anyway)
     with Ledger(settings.folder) as ledger:
         async with Turn(ledger, lease, spender, budget=budget, now=now) as turn:
-            warehouse, tally = Warehouse(settings.folder), Tally()
-            client = _client(settings, connection, connect, tally, turn)
-            world = World(
+            warehouse, tally = Warehouse(settings.folder), RequestTally()
+            connections, reserve = settings.connections.value, settings.reserve_requests.value
+            options = {"connections": connections, "reserve": reserve, **connection.route()}
+            client = connect(
+                connection.base_url, connection.api_key, observer=tally, toll=turn, **options
+            )
+            context = RunContext(
                 client=client,
-                connections=settings.connections.value,
+                connections=connections,
                 warehouse=warehouse,
-                run_id=run.run_id,
+                turn=turn,
+                run=run,
                 tally=tally,
-                watch=watch or Unwatched(),
+                watch=watch or unwatched,
                 now=now,
                 lateness_seconds=float(settings.lateness_seconds.value),
             )
             async with client:
                 with warehouse.keeping():
                     await asyncio.to_thread(warehouse.prepare)
-                    notices: tuple[str, ...] = ()
                     if lease == PULL_LEASE:
                         notices = await asyncio.to_thread(_notices, ledger, warehouse, run)
+                        context = replace(context, notices=notices)
                     else:
                         warehouse.release()  # Others may wait long before they come back to it.
-                    yield Visit(world, turn, run, notices)
+                    yield context
 
 
 def _notices(ledger: Ledger, warehouse: Warehouse, run: Run) -> tuple[str, ...]:
     """What was lost and made again, by the files, and no pull has reported."""
-    relisted = [
-        (
-            Event(
-                "erased_relisted",
-                f"{count_noun(hashes, 'hash', 'hashes')} of people who were erased were missing in"
-                f" {ledger.path.name}, and were taken from the receipts",
-            ),
-            at,
+    relisted = []
+    for at, hashes in Erasures(ledger).relisted():
+        detail = (
+            f"{count_noun(hashes, 'hash', 'hashes')} of people who were erased were missing in"
+            f" {ledger.path.name}, and were taken from the receipts"
         )
-        for at, hashes in Erasures(ledger).relisted()
-    ]
+        relisted.append((Event("erased_relisted", detail), at))
     return warehouse.notices(run.run_id, relisted)
-
-
-def _client(
-    settings: Settings,
-    connection: Connection,
-    connect: Callable[..., Client],
-    tally: Tally,
-    turn: Turn,
-) -> Client:
-    """A client of the account's address and key, as its settings say."""
-    return connect(
-        connection.base_url,
-        connection.api_key,
-        connections=settings.connections.value,
-        reserve=settings.reserve_requests.value,
-        observer=tally,
-        toll=turn,
-        **connection.route(),
-    )

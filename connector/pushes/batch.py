@@ -17,7 +17,8 @@ from connector.catalog import declaration
 from connector.catalog.resource import Resource
 from connector.client.client import Client
 from connector.client.endpoint import Endpoint
-from connector.engine.commands import LATENESS_UNTIMED_SECONDS, Between
+from connector.engine.bookmark import LATENESS_UNTIMED_SECONDS
+from connector.engine.commands import Between
 from connector.engine.push_commands import Move
 from connector.engine.push_plan import Plan, Terms, check_marker, settle_seconds
 from connector.engine.push_states import FOR_A_PERSON
@@ -30,7 +31,7 @@ from connector.ledger.journal import PUSH_LEASE, Journal
 from connector.ledger.journal_reads import Key, Left, Work
 from connector.ledger.journal_writes import UNFINISHED
 from connector.ledger.ledger import Ledger
-from connector.pulls.run_context import Visit, visiting
+from connector.pulls.run_context import RunContext, open_run
 from connector.pushes.batch_report import (
     BatchReport,
     BatchWatch,
@@ -159,7 +160,7 @@ async def apply(
     and `WarehouseError` where nothing could be recorded; every other end is in the report.
     """
     check_marker(declaration(plan.resource), plan, terms or Terms())
-    visit = visiting(
+    opening = open_run(
         settings,
         command,
         lease=PUSH_LEASE,
@@ -169,8 +170,8 @@ async def apply(
         connect=connect,
     )
     with sharing(settings) as claims:
-        async with visit as visited:
-            run = _Run(visited, claims, watch or UnwatchedBatch(), now, sleep)
+        async with opening as context:
+            run = _Run(context, claims, watch or UnwatchedBatch(), now, sleep)
             return await run.begin(plan, terms or Terms())
 
 
@@ -189,7 +190,7 @@ async def resume(
     """Go on with a batch, on the terms on which it was begun. Raises what `apply` raises, and
     `UnknownName` for a batch that is not in the journal.
     """
-    visit = visiting(
+    opening = open_run(
         settings,
         command,
         lease=PUSH_LEASE,
@@ -199,8 +200,8 @@ async def resume(
         connect=connect,
     )
     with sharing(settings) as claims:
-        async with visit as visited:
-            run = _Run(visited, claims, watch or UnwatchedBatch(), now, sleep)
+        async with opening as context:
+            run = _Run(context, claims, watch or UnwatchedBatch(), now, sleep)
             return await run.go_on(batch)
 
 
@@ -222,10 +223,10 @@ async def resolve(
     there. What was settled is published. Raises what `resume` raises, and `Misused` for a row that
     is not in doubt, or a record that does not exist.
     """
-    visit = visiting(settings, command, lease=PUSH_LEASE, now=now, connect=connect)
+    opening = open_run(settings, command, lease=PUSH_LEASE, now=now, connect=connect)
     with sharing(settings) as claims:
-        async with visit as visited:
-            run = _Run(visited, claims, watch or UnwatchedBatch(), now, sleep)
+        async with opening as context:
+            run = _Run(context, claims, watch or UnwatchedBatch(), now, sleep)
             report = await run.decide((batch, number), decision)
     return replace(report, unpublished=await asyncio.to_thread(publish, settings))
 
@@ -235,27 +236,27 @@ class _Run:
 
     def __init__(
         self,
-        visit: Visit,
+        context: RunContext,
         claims: Claims | None,
         watch: BatchWatch,
         now: Callable[[], datetime],
         sleep: Sleep,
     ) -> None:
-        self._visit, self._world, self._claims = visit, visit.world, claims
+        self._context, self._claims = context, claims
         self._watch, self._now, self._sleep = watch, now, sleep
         self._started = time.monotonic()
-        self._journal = Journal(visit.turn.ledger, visit.run.run_id, now=now)
-        self._landing = Landing(visit.world.warehouse, visit.run.run_id, now)
+        self._journal = Journal(context.turn.ledger, context.run.run_id, now=now)
+        self._landing = Landing(context.warehouse, context.run.run_id, now)
 
     async def begin(self, plan: Plan, terms: Terms) -> BatchReport:
         """Write the plan down, and carry it out."""
-        ledger, warehouse = self._visit.turn.ledger, self._world.warehouse
+        ledger, warehouse = self._context.turn.ledger, self._context.warehouse
         await asyncio.to_thread(check_pulled, ledger, warehouse, plan.resource)
-        deadline = self._world.client.limits.deadline_seconds
+        deadline = self._context.client.limits.deadline_seconds
         terms = replace(
             terms,
             settle_seconds=max(terms.settle_seconds, settle_seconds(deadline)),
-            lateness_seconds=max(terms.lateness_seconds, self._world.lateness_seconds),
+            lateness_seconds=max(terms.lateness_seconds, self._context.lateness_seconds),
         )
         await asyncio.to_thread(self._journal.recover)
         before = await asyncio.to_thread(self._landed_before, plan)
@@ -282,7 +283,7 @@ class _Run:
                 f"row {key[1]} of the batch {key[0]} was never sent",
                 action="Name a row whose outcome is 'held'.",
             )
-        move = await decided(self._world.client, row, decision)
+        move = await decided(self._context.client, row, decision)
         scene = await self._scene()
         await scene.move(row, move)
         row = await asyncio.to_thread(self._journal.row, key)
@@ -303,9 +304,9 @@ class _Run:
             scene,
             self._journal.work(batch) if rows is None else rows,
             left,
-            connections=self._world.connections,
+            connections=self._context.connections,
             watch=self._watch,
-            tally=self._world.tally,
+            tally=self._context.tally,
             sleep=self._sleep,
         )
         try:
@@ -315,9 +316,9 @@ class _Run:
         return await self._end(batch, scene.error)
 
     async def _scene(self) -> Scene:
-        server = await asyncio.to_thread(self._visit.turn.ledger.server)
+        server = await asyncio.to_thread(self._context.turn.ledger.server)
         return Scene(
-            self._world.client,
+            self._context.client,
             self._journal,
             self._landing,
             self._now,
@@ -326,9 +327,9 @@ class _Run:
         )
 
     async def _end(self, batch: str, error: ConnectorError | None) -> BatchReport:
-        folder, rows = self._world.warehouse.folder, self._journal.rows(batch)
+        folder, rows = self._context.warehouse.folder, self._journal.rows(batch)
         ended = await asyncio.to_thread(EndedRows, folder, rows)
-        tally, seconds = self._world.tally, time.monotonic() - self._started
+        tally, seconds = self._context.tally, time.monotonic() - self._started
         outcome = judged(ended, error, stopped=isinstance(error, Stopped))
         # A run that has lost its turn has nothing more to write down.
         with suppress(WarehouseError, Stopped):
@@ -356,24 +357,21 @@ class _Run:
 
     async def _month(self) -> Month | None:
         """Write down what was spent; None where that failed, which makes no push a failure."""
-        turn = self._visit.turn
-        turn.purse.limit_per_minute = self._world.client.pace.limit
         try:
-            await turn.purse.settle()
-            return await asyncio.to_thread(turn.ledger.month, turn.spender.terms, turn.purse.today)
+            return await self._context.month()
         except WarehouseError:
             return None
 
     def _landed_before(self, plan: Plan) -> frozenset[str]:
         """The records that were landed lately: none of them can be one that the plan creates."""
         creates = {task.parent: task for task in plan.tasks if task.operation == "create"}
-        server = self._visit.turn.ledger.server()
-        lately = timedelta(seconds=LATENESS_UNTIMED_SECONDS + self._world.lateness_seconds)
+        server = self._context.turn.ledger.server()
+        lately = timedelta(seconds=LATENESS_UNTIMED_SECONDS + self._context.lateness_seconds)
         since = self._now() + timedelta(seconds=server.offset_seconds) - lately
         found: set[str] = set()
         for task in creates.values():
             stream = self._landing.stream(task)
             if stream is not None:
-                found |= self._world.warehouse.look(stream, Between(since, None))
-        self._world.warehouse.release()
+                found |= self._context.warehouse.look(stream, Between(since, None))
+        self._context.warehouse.release()
         return frozenset(found)

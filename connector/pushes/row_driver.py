@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
 from connector.catalog import declaration
+from connector.catalog.page import Page
 from connector.catalog.resource import Resource
 from connector.client.answer import served_at
 from connector.client.client import Client
 from connector.client.endpoint import Endpoint
 from connector.client.envelope import read_written
 from connector.client.request import Request, convert_request, create_request, update_request
-from connector.engine.commands import PER_PAGE, Found, Gone, Outcome, PageSeen, Unread
+from connector.engine.commands import Found, Gone, Outcome, Unread
 from connector.engine.push import push
 from connector.engine.push_commands import (
     Accepted,
@@ -50,7 +51,7 @@ from connector.errors_api import NoAnswer, NotFound, ServerFailed, UnreadableAns
 from connector.lakehouse.push_claims import Claims
 from connector.ledger.journal import Journal
 from connector.ledger.journal_reads import BatchRecord, Key, Left, Work
-from connector.pulls.outcome import Tally
+from connector.pulls.outcome import RequestTally
 from connector.pushes.batch_report import BatchWatch
 from connector.pushes.landed import Landing
 
@@ -81,7 +82,7 @@ class Scene:
     error: ConnectorError | None = None
     lost_in_a_row: int = 0
     limited_in_a_row: int = 0
-    newest: dict[str | None, PageSeen] = field(default_factory=dict)
+    newest: dict[str | None, Page[Resource]] = field(default_factory=dict)
     looking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def move(self, row: Work, move: Move) -> None:
@@ -241,23 +242,21 @@ class Course:
 
     # -- reads ------------------------------------------------------------------------------------
 
-    async def _newest(self) -> PageSeen | Unread:
+    async def _newest(self) -> Page[Resource] | Unread:
         """The first page of the list as it was before the first create; rows wait for one read."""
         parent = self.row.task.parent
         async with self.scene.looking:
             if parent in self.scene.newest:
                 return self.scene.newest[parent]
             page = await self._list(1)
-            if isinstance(page, PageSeen):
+            if isinstance(page, Page):
                 self.scene.newest[parent] = page
             return page
 
-    async def _list(self, number: int) -> PageSeen | Unread:
+    async def _list(self, number: int) -> Page[Resource] | Unread:
         self._may_leave()
         try:
-            page = await self._endpoint.list(
-                page=number, per_page=PER_PAGE, sort="created_at", order="desc"
-            )
+            page = await self._endpoint.list(page=number, sort="created_at", order="desc")
         except (ServerFailed, NoAnswer, UnreadableAnswer) as error:
             self.scene.silent(error)
             return Unread(error.code)
@@ -265,16 +264,7 @@ class Course:
             self.scene.halt(error)
             raise
         self.scene.heard(page.served_at)
-        return PageSeen(
-            items=page.items,
-            page=page.page,
-            per_page=page.per_page,
-            total=page.total,
-            served_at=page.served_at or self.scene.now(),
-            round_trip_seconds=page.round_trip_seconds,
-            is_server_clock=page.served_at is not None,
-            heard_at=self.scene.now(),
-        )
+        return replace(page, heard_at=self.scene.now())
 
     async def _read(self, id: str) -> Outcome:
         self._may_leave()
@@ -321,7 +311,7 @@ class Rows:
         *,
         connections: int,
         watch: BatchWatch,
-        tally: Tally,
+        tally: RequestTally,
         sleep: Sleep,
     ) -> None:
         self._scene, self._rows, self._left = scene, rows, left

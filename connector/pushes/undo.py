@@ -32,7 +32,7 @@ from connector.errors_api import InDoubt, NoAnswer, NotFound, ServerFailed, Unre
 from connector.ledger.journal import PUSH_LEASE, Journal
 from connector.ledger.journal_reads import Key
 from connector.ledger.ledger import Ledger
-from connector.pulls.run_context import Visit, visiting
+from connector.pulls.run_context import RunContext, open_run
 from connector.pushes.batch_report import BatchWatch, UnwatchedBatch
 from connector.pushes.landed import Landing, publish
 from connector.pushes.row_driver import Halted, Scene
@@ -72,7 +72,7 @@ async def undo(
     started = time.monotonic()
     with Ledger(settings.folder) as ledger:
         batch = await asyncio.to_thread(_named, Journal(ledger), batch)
-    visit = visiting(
+    opening = open_run(
         settings,
         "undo",
         lease=PUSH_LEASE,
@@ -81,8 +81,8 @@ async def undo(
         now=now,
         connect=connect,
     )
-    async with visit as visited:
-        run = _Undo(visited, watch or UnwatchedBatch(), now, applies=applies)
+    async with opening as context:
+        run = _Undo(context, watch or UnwatchedBatch(), now, applies=applies)
         report = await run.through(batch)
     unpublished = await asyncio.to_thread(publish, settings) if applies else None
     seconds = time.monotonic() - started
@@ -103,14 +103,14 @@ class _Undo:
     """One run at a batch."""
 
     def __init__(
-        self, visit: Visit, watch: BatchWatch, now: Callable[[], datetime], *, applies: bool
+        self, context: RunContext, watch: BatchWatch, now: Callable[[], datetime], *, applies: bool
     ) -> None:
-        self._world, self._watch, self._applies = visit.world, watch, applies
-        self._run_id = visit.run.run_id
-        self._journal = Journal(visit.turn.ledger, visit.run.run_id, now=now)
-        self._landing = Landing(visit.world.warehouse, visit.run.run_id, now)
-        ahead = timedelta(seconds=visit.turn.ledger.server().offset_seconds)
-        self._scene = Scene(visit.world.client, self._journal, self._landing, now, ahead)
+        self._context, self._watch, self._applies = context, watch, applies
+        self._run_id = context.run.run_id
+        self._journal = Journal(context.turn.ledger, context.run.run_id, now=now)
+        self._landing = Landing(context.warehouse, context.run.run_id, now)
+        ahead = timedelta(seconds=context.turn.ledger.server().offset_seconds)
+        self._scene = Scene(context.client, self._journal, self._landing, now, ahead)
         self._told: dict[int, UndoneRow] = {}
         self._marked: dict[Key, str | None] = {}
         self._gone: dict[str, tuple[Stream, dict[str, Gone]]] = {}
@@ -124,7 +124,7 @@ class _Undo:
         self._count = sum(len(each) for each in work.records)
         self._watch.began(batch, self._count)
         left = list(work.records)
-        workers = [self._work(left) for _ in range(self._world.connections)]
+        workers = [self._work(left) for _ in range(self._context.connections)]
         try:
             await asyncio.gather(*workers)
         finally:
@@ -136,7 +136,7 @@ class _Undo:
             batch=batch,
             is_applied=self._applies,
             rows=tuple(self._told[number] for number in sorted(self._told)),
-            requests=self._world.tally.requests,
+            requests=self._context.tally.requests,
             seconds=0.0,
             unlanded=self._unlanded + self._landing.unlanded,
             error=self._scene.error,
@@ -191,7 +191,7 @@ class _Undo:
         if key is not None and self._applies:
             self._marked[key] = left_at
         self._ended += 1
-        self._watch.moved(self._ended, self._count, self._world.tally.requests)
+        self._watch.moved(self._ended, self._count, self._context.tally.requests)
 
     def _foreseen(self, row: Undertaken, found: Reversal) -> None:
         """Nothing is sent for the row: it is a preview, or nothing is left that could be."""
@@ -265,7 +265,7 @@ class _Undo:
                     self._scene.halt(error)
 
     def _bury(self, stream: Stream, gone: dict[str, Gone]) -> None:
-        warehouse = self._world.warehouse
+        warehouse = self._context.warehouse
         try:
             warehouse.commit(stream, Commit(gone=gone), self._run_id, self._scene.now())
         finally:

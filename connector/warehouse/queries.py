@@ -18,7 +18,7 @@ import pyarrow as pa
 from connector.catalog.resource import Declaration, Resource
 from connector.engine import commands
 from connector.engine.bookmark import Stream
-from connector.engine.commands import Known
+from connector.engine.commands import LandedRow
 from connector.warehouse.duckdb_file import from_microseconds, quoted, to_microseconds
 from connector.warehouse.rows import as_json, differing, ids_table, listed_differing
 from connector.warehouse.sparing import narrowly
@@ -93,7 +93,7 @@ class Looks:
         self._name = f"landing.{quoted(stream.resource.name)}"
         self._parent = stream.parent or ""
 
-    def answer(self, wanted: commands.Look) -> Any:
+    def answer(self, wanted: commands.Query[Any]) -> Any:
         """What `wanted` asks for, as its own description says."""
         match wanted:
             case commands.Recall(ids):
@@ -106,8 +106,8 @@ class Looks:
                 found = self._between("created_at", after, before)
             case commands.BetweenUpdated(after, before):
                 found = self._between("updated_at", after, before, queued=False)
-            case commands.CountBefore(moments):
-                found = self._count_before(moments)
+            case commands.CountBefore(moment):
+                found = self._count_before(moment)
             case commands.LeastRecent(count):
                 found = self._least_recent(count)
             case commands.Undated(after):
@@ -141,7 +141,7 @@ class Looks:
             self._mine(),
         )
 
-    def _recall(self, ids: tuple[str, ...]) -> dict[str, Known]:
+    def _recall(self, ids: tuple[str, ...]) -> dict[str, LandedRow]:
         with staged(self._connection, ids_table(ids)):
             rows = self._connection.execute(
                 "SELECT id, epoch_us(updated_at), epoch_us(_hydrated_at), "
@@ -150,7 +150,7 @@ class Looks:
                 self._mine(),
             ).fetchall()
         return {
-            id: Known(from_microseconds(updated), from_microseconds(read), queued, deleted)
+            id: LandedRow(from_microseconds(updated), from_microseconds(read), queued, deleted)
             for id, updated, read, queued, deleted in rows
         }
 
@@ -192,14 +192,11 @@ class Looks:
             parameters["resource"] = self._stream.resource.name
         return frozenset(self._ids(statement, parameters))
 
-    def _count_before(self, moments: tuple[datetime | None, ...]) -> tuple[int, ...]:
-        return tuple(
-            self._count(
-                f"SELECT count(*) FROM {self._live()} "
-                "AND ($before::BIGINT IS NULL OR epoch_us(created_at) < $before)",
-                {"parent": self._parent, "before": to_microseconds(each)},
-            )
-            for each in moments
+    def _count_before(self, moment: datetime | None) -> int:
+        return self._count(
+            f"SELECT count(*) FROM {self._live()} "
+            "AND ($before::BIGINT IS NULL OR epoch_us(created_at) < $before)",
+            {"parent": self._parent, "before": to_microseconds(moment)},
         )
 
     def _least_recent(self, count: int) -> tuple[str, ...]:

@@ -247,7 +247,7 @@ class Warehouse:
         table.inserted["sync.events"] += len(events)
         return fates, table.inserted
 
-    def look(self, stream: Stream, wanted: commands.Look) -> Any:
+    def look(self, stream: Stream, wanted: commands.Query[Any]) -> Any:
         """Answer what an engine asks of the stream's rows, as `engine/commands.py` describes it."""
         with self._reading() as connection:
             looks, asked = Looks(connection, stream), asked_without_erased(wanted, self.folder)

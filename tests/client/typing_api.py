@@ -12,10 +12,11 @@ from connector.catalog.candidate import Candidate
 from connector.catalog.content import ContentItem, ContentType
 from connector.catalog.job import EmploymentType, Job, JobStatus
 from connector.catalog.lead import Lead
+from connector.catalog.page import Page
 from connector.catalog.resource import Resource
 from connector.catalog.value import Uuid
 from connector.client.client import Client
-from connector.client.endpoint import Endpoint, Page, Written
+from connector.client.endpoint import Endpoint, Written
 from connector.client.shapes.bookings import BookingCreate
 from connector.client.shapes.jobs import JobCreate, JobItem
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.pulls.outcome import Unwatched
+from connector.pulls.outcome import Progress
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from tests.cli.calling import call
@@ -24,15 +24,17 @@ COUNTS = {"jobs": 30}
 POINTS = 100
 
 
-class Photographer(Unwatched):
+class Photographer:
     """Keeps the folder as it is after each commit, with the log that is not in the file yet."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.images: list[Path] = []
 
-    def moved(self, resource: str, read: int, pending: int, requests: int) -> None:
+    def __call__(self, progress: Progress) -> None:
         """Copy the files as a crash would leave them."""
+        if not progress.requests or progress.ended is not None:
+            return
         image = self._folder / f"image-{len(self.images)}"
         (image / "data").mkdir(parents=True)
         # The work file alone: the ledger is another file, and says that this process is pulling.

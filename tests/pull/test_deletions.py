@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from connector.engine.pull import Manner
+from connector.engine.pull import PullOptions
 from connector.pulls.advice import action_of
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
@@ -101,7 +101,7 @@ def test_refusal_keeps_back_nothing_but_deletions(tmp_path: Path) -> None:
             differing = differences(sandbox, published(tmp_path))
             assert 60 == len(differing)
             assert all("landed, and not in the store" in each for each in differing)
-        accepted = Manner(accepts_deletes=True)
+        accepted = PullOptions(accepts_deletes=True)
         asyncio.run(pull(settings_of(sandbox, tmp_path), ("candidates",), manner=accepted))
 
         assert [] == differences(sandbox, published(tmp_path))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.engine.pull import Manner
+from connector.engine.pull import PullOptions
 from connector.errors import Misused
 from connector.errors_api import LeaseHeld
 from connector.operations.verify import VerifyReport, verify
@@ -21,7 +21,7 @@ from tests.pull.landed import differences, published, pulled, rows, settings_of
 COUNTS = {"candidates": 230, "content_types": 2, "content_items": 12}
 
 
-def asked(sandbox: Sandbox, folder: Path, manner: Manner, *names: str) -> PullReport:
+def asked(sandbox: Sandbox, folder: Path, manner: PullOptions, *names: str) -> PullReport:
     """Pull the candidates, or the resources named, in that manner."""
     settings = settings_of(sandbox, folder)
     return asyncio.run(pull(settings, names or ("candidates",), manner=manner))
@@ -62,7 +62,7 @@ def test_full_reads_every_record_again(tmp_path: Path) -> None:
         pulled(sandbox, tmp_path, "candidates")
         ids = change_silently(sandbox, 7)
         assert 0 == pulled(sandbox, tmp_path, "candidates").resources["candidates"].changed
-        report = asked(sandbox, tmp_path, Manner(is_full=True))
+        report = asked(sandbox, tmp_path, PullOptions(is_full=True))
 
         found = report.resources["candidates"]
         assert ("done", True, len(ids)) == (report.outcome, found.proven, found.changed)
@@ -79,7 +79,7 @@ def test_a_sweep_finds_what_cancels_out_in_every_count(tmp_path: Path) -> None:
         gone, missing = swap(sandbox)
         quiet = pulled(sandbox, tmp_path, "candidates")
         assert (2, 0) == (quiet.requests, quiet.resources["candidates"].deleted)
-        report = asked(sandbox, tmp_path, Manner(sweeps=True))
+        report = asked(sandbox, tmp_path, PullOptions(sweeps=True))
 
         found = report.resources["candidates"]
         assert ("done", 1, 1) == (report.outcome, found.deleted, found.new)
@@ -100,7 +100,7 @@ def test_scrubs_find_what_the_api_does_not_date(tmp_path: Path) -> None:
         ids = change_silently(sandbox, 9)
         changed = 0
         for _ in range(6):
-            found = asked(sandbox, tmp_path, Manner(scrub_requests=42)).resources["candidates"]
+            found = asked(sandbox, tmp_path, PullOptions(scrub_requests=42)).resources["candidates"]
             assert (42, 2) == (found.scrubs, found.requests - found.scrubs)
             changed += found.changed
 
@@ -114,7 +114,9 @@ def test_a_scrub_is_shared_out_by_size(tmp_path: Path) -> None:
     """The requests of a scrub are dealt to the resources by their size, and add up."""
     with Sandbox(counts=COUNTS) as sandbox:
         pulled(sandbox, tmp_path)
-        report = asked(sandbox, tmp_path, Manner(scrub_requests=60), "candidates", "content_items")
+        report = asked(
+            sandbox, tmp_path, PullOptions(scrub_requests=60), "candidates", "content_items"
+        )
 
         shares = {name: each.scrubs for name, each in report.resources.items()}
         assert 60 == sum(shares.values())
@@ -158,7 +160,7 @@ def test_many_deletions_are_believed_once_a_person_says_so(tmp_path: Path) -> No
         for id in sorted(sandbox.store.records("candidates"))[::4]:
             sandbox.store.delete("candidates", id)
         assert "partial" == pulled(sandbox, tmp_path, "candidates").outcome
-        report = asked(sandbox, tmp_path, Manner(accepts_deletes=True))
+        report = asked(sandbox, tmp_path, PullOptions(accepts_deletes=True))
 
         assert ("done", 58) == (report.outcome, report.resources["candidates"].deleted)
         assert [] == [each for each in differences(sandbox, published(tmp_path)) if "cand" in each]

@@ -11,7 +11,7 @@ import duckdb
 
 from connector.catalog import CATALOG
 from connector.client.request import list_request
-from connector.pulls.outcome import Tally
+from connector.pulls.outcome import RequestTally
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from connector.settings.model import load_settings
@@ -68,7 +68,7 @@ def test_anomalies_are_counted_by_kind(tmp_path: Path) -> None:
 
 def test_requests_are_told_apart_by_purpose() -> None:
     """Whoever drives an engine says what a request is for; each is counted once."""
-    tally, request = Tally(), list_request(CATALOG["jobs"])
+    tally, request = RequestTally(), list_request(CATALOG["jobs"])
     tally.before_send(request)
     tally.purpose = "scrub"
     tally.before_send(request)
@@ -76,9 +76,9 @@ def test_requests_are_told_apart_by_purpose() -> None:
     tally.purpose = "sweep"
     tally.before_send(request)
 
-    assert (4, 4) == (tally.of("jobs"), tally.lists("jobs"))
-    assert (1, 2, 1) == tuple(tally.towards("jobs", each) for each in ("pull", "scrub", "sweep"))
-    assert 0 == tally.towards("leads", "scrub")
+    assert (4, 4) == (tally.of("jobs"), tally.by_kind["jobs", "list"])
+    assert (1, 2, 1) == tuple(tally.by_purpose["jobs", each] for each in ("pull", "scrub", "sweep"))
+    assert 0 == tally.by_purpose["leads", "scrub"]
 
 
 def test_an_older_warehouse_is_brought_up(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from connector.catalog import declaration
-from connector.engine.commands import PageSeen
+from connector.catalog.page import Page
 from connector.engine.lookup import already_there
 from connector.engine.push_commands import Newest, OfOthers
 from connector.engine.push_states import Task
@@ -110,7 +110,7 @@ def test_an_identity_is_compared_whole(
     """
     declared, at = declaration(resource), datetime(2026, 1, 5, tzinfo=UTC)
     item = declared.record({"id": "a", **shown}, is_item=True)
-    page = PageSeen((item,), 1, 100, 1, at, 0.1, is_server_clock=True, heard_at=at)
+    page = Page((item,), 1, 100, 1, 1, at, 0.1, heard_at=at)
     steps = already_there(declared, identity)
 
     assert Newest() == next(steps)

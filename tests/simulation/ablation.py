@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 
 from connector.client.other_clients import Others
-from connector.engine import commands, scrub, walk
-from connector.engine import first_load as load
-from connector.engine import recheck as listing
+from connector.engine import bookmark as bookmarks
+from connector.engine import pull as pulls
+from connector.engine import scrub, walk
 from connector.engine.bookmark import Bookmark
 from connector.engine.commands import Commit, Gone, Steps
-from connector.engine.recheck import Listing
+from connector.engine.listing import Listing
 from connector.engine.walk import Walk, Walked
 from tests.simulation.mirror import Ended, Mirror
 from tests.simulation.world import START
@@ -79,7 +79,7 @@ def floor_three_seconds_high(patch: pytest.MonkeyPatch) -> None:
 
 def clock_set_back_is_ignored(patch: pytest.MonkeyPatch) -> None:
     """The floor stays where it is, although the server's clock was set back."""
-    for owner in (walk, scrub, listing):
+    for owner in (walk, scrub, bookmarks):
         changed(patch, owner, "clocked", ("before - ahead <= CLOCK_SLACK_SECONDS", "True"))
 
 
@@ -88,9 +88,9 @@ def bookmark_from_data(patch: pytest.MonkeyPatch) -> None:
     whole = Walk._close
 
     def close(self: Walk, *arguments: Any, **named: Any) -> Steps[Walked]:
-        readings = self._readings
-        dates = [each.updated_at for each in readings.by_id.values() if each.updated_at]
-        readings.bookmark = replace(readings.bookmark, opened_at=max(dates, default=START))
+        details = self._details
+        dates = [each.updated_at for each in details.by_id.values() if each.updated_at]
+        details.bookmark = replace(details.bookmark, opened_at=max(dates, default=START))
         return (yield from whole(self, *arguments, **named))
 
     patch.setattr(Walk, "_close", close)
@@ -104,7 +104,7 @@ def bookmark_before_its_rows(patch: pytest.MonkeyPatch) -> None:
             yield Commit(bookmark=what.bookmark)
         yield replace(what, bookmark=None)
 
-    patch.setattr(commands, "commit", commit)
+    patch.setattr(Commit, "__iter__", commit)
 
 
 def bookmark_after_its_rows(patch: pytest.MonkeyPatch) -> None:
@@ -115,7 +115,7 @@ def bookmark_after_its_rows(patch: pytest.MonkeyPatch) -> None:
         if what.bookmark is not None:
             yield Commit(bookmark=what.bookmark)
 
-    patch.setattr(commands, "commit", commit)
+    patch.setattr(Commit, "__iter__", commit)
 
 
 # -- what a pull leaves to the next one -----------------------------------------------------------
@@ -136,14 +136,12 @@ def queue_is_forgotten_after_a_kill(patch: pytest.MonkeyPatch) -> None:
 
 def closing_id_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     """Which record ended the last walk is not known when its reading turns out to be old."""
-    id = ("closed_by=listing.order[boundary].id if is_closed else None", "closed_by=None")
-    floor = ("floor if is_closed or not is_certain", "floor if not is_certain")
-    changed(patch, Walk, "_close", id, floor)
+    changed(patch, Walk, "_proven", ("closing.id if closing is not None", "None if True"))
 
 
 def closing_floor_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     """A walk soon after another one remembers its own floor alone, and not the one before."""
-    changed(patch, Walk, "_close", ("floor = min(floor, before.closed_floor)", "pass"))
+    changed(patch, Walk, "_proven", ("floor = min(floor, bookmark.closed_floor)", "pass"))
 
 
 def resumed_walk_proves_as_of_now(patch: pytest.MonkeyPatch) -> None:
@@ -151,8 +149,8 @@ def resumed_walk_proves_as_of_now(patch: pytest.MonkeyPatch) -> None:
     changed(
         patch,
         Walk,
-        "_close",
-        ("max(before.proven_at, opened_at)", "max(before.proven_at, opening(listing.pages[0]))"),
+        "_proven",
+        ("max(before, opened_at)", "max(before, opened(listing.pages[0], Bookmark()).opened_at)"),
     )
 
 
@@ -166,7 +164,7 @@ def no_coverage_certificate(patch: pytest.MonkeyPatch) -> None:
         yield from ()
         return True
 
-    def is_short(self: Walk, listing: Listing, boundary: int) -> bool:
+    def is_short(self: Walk, listing: Listing) -> bool:
         return False
 
     patch.setattr(Walk, "_certify", certify)
@@ -180,10 +178,10 @@ def no_verify_sweep(patch: pytest.MonkeyPatch) -> None:
         bookmark = replace(bookmark, verify_page=None)
         if bookmark.proven_at is None:
             bookmark = replace(bookmark, proven_at=bookmark.opened_at, opened_at=None)
-        yield from commands.commit(Commit(bookmark=bookmark))
+        yield from Commit(bookmark=bookmark)
         return bookmark, None
 
-    patch.setattr(load, "verify", verify)
+    patch.setattr(pulls, "verify", verify)
 
 
 def certificate_off_by_one(patch: pytest.MonkeyPatch) -> None:
@@ -193,13 +191,12 @@ def certificate_off_by_one(patch: pytest.MonkeyPatch) -> None:
 
 def tombstones_without_evidence(patch: pytest.MonkeyPatch) -> None:
     """What a list does not show is deleted, without asking for it."""
-    whole = commands.commit
 
     def commit(what: Commit) -> Steps[None]:
         absent = {id: Gone(START) for id, why in what.enqueue.items() if why == "absent"}
-        yield from whole(replace(what, gone={**what.gone, **absent}))
+        yield replace(what, gone={**what.gone, **absent})
 
-    patch.setattr(commands, "commit", commit)
+    patch.setattr(Commit, "__iter__", commit)
 
 
 # -- the pace -------------------------------------------------------------------------------------

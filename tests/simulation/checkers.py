@@ -121,8 +121,8 @@ def the_bookmark_moves_only_with_evidence(
 def _openings(mirror: Mirror) -> list[tuple[datetime, datetime]]:
     return [
         (
-            page.served_at - timedelta(seconds=page.round_trip_seconds + OPENING_SECONDS),
-            page.served_at - timedelta(seconds=page.round_trip_seconds),
+            page.dated_at - timedelta(seconds=page.round_trip_seconds + OPENING_SECONDS),
+            page.dated_at - timedelta(seconds=page.round_trip_seconds),
         )
         for page in mirror.seen.pages
     ]

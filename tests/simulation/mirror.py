@@ -12,12 +12,13 @@ from datetime import datetime, timedelta
 from functools import lru_cache, partial
 from typing import Any
 
+from connector.catalog.page import Page
 from connector.catalog.resource import Resource
 from connector.catalog.value import read_datetime
 from connector.engine import commands
 from connector.engine.bookmark import Bookmark
-from connector.engine.commands import Commit, Found, Gone, Known, Outcome, PageSeen, Unread
-from connector.engine.pull import Manner, Pulled, pull
+from connector.engine.commands import Commit, Found, Gone, LandedRow, Outcome, Unread
+from connector.engine.pull import Pulled, PullOptions, pull
 from connector.errors import ConnectorError
 from connector.errors_api import NoAnswer
 from tests.simulation.history import Landed, Remembered
@@ -75,7 +76,7 @@ class Ended:
 class Seen:
     """What the engine was told, as evidence for what it commits."""
 
-    pages: list[PageSeen] = field(default_factory=list)
+    pages: list[Page[Resource]] = field(default_factory=list)
     gone: dict[str, list[Gone]] = field(default_factory=dict)
 
 
@@ -96,7 +97,7 @@ class Mirror:
         self.kill: Kill | None = None
         self.trace: Callable[[str], None] | None = None
         self.requests_max = 10**9
-        self.manner = Manner(accepts_deletes=world.scenario.accepts_deletes)
+        self.options = PullOptions(accepts_deletes=world.scenario.accepts_deletes)
         self.before_request: Callable[[], None] | None = None
         self.histories: list[Remembered | Landed] = [Remembered(world.server)]
         self._judge = judge
@@ -111,7 +112,7 @@ class Mirror:
 
     def pull(self) -> Ended:
         """One pull, to its end or to its kill. Raises `Endless` past `requests_max`."""
-        steps = pull(self.world.server.declaration, self.bookmark, self.manner)
+        steps = pull(self.world.server.declaration, self.bookmark, self.options)
         self._requests_before = self.world.requests
         try:
             wanted = next(steps)
@@ -133,7 +134,7 @@ class Mirror:
 
     # -- performing -------------------------------------------------------------------------------
 
-    def _perform(self, wanted: commands.PullCommand) -> Any:
+    def _perform(self, wanted: commands.Command[Any]) -> Any:
         match wanted:
             case commands.ListPage(page, sort, order):
                 return self._stepping(lambda: self._list(page, sort, order))
@@ -141,7 +142,7 @@ class Mirror:
                 return self._read(ids)
             case Commit():
                 return self._stepping(lambda: self._commit(wanted))
-            case commands.TurnTo():
+            case commands.SpendFor():
                 return None
             case _:
                 return self._stepping(lambda: self._look(wanted))
@@ -162,7 +163,7 @@ class Mirror:
                 self.trace(f"killed {'after' if is_after else 'before'} step {self.steps}")
             raise CutShort
 
-    def _list(self, page: int, sort: str | None, order: str) -> PageSeen:
+    def _list(self, page: int, sort: str | None, order: str) -> Page[Resource]:
         self._count()
         seen = self.world.list(page, sort, order)
         self.seen.pages.append(seen)
@@ -194,26 +195,26 @@ class Mirror:
 
     # -- looks ------------------------------------------------------------------------------------
 
-    def _look(self, wanted: commands.PullCommand) -> Any:
+    def _look(self, wanted: commands.Command[Any]) -> Any:
         match wanted:
             case commands.Recall(ids):
                 found: Any = {id: self._known(id) for id in ids if id in self.rows}
             case commands.Differing(answers):
-                found = {each.id for each in answers if self._differs(each)}
+                found = frozenset(each.id for each in answers if self._differs(each))
             case commands.Between(after, before):
                 live = self._live()
-                found = {id for id, row in live if _lies(row.created_at, after, before)}
+                found = frozenset(id for id, row in live if _lies(row.created_at, after, before))
             case commands.BetweenUpdated(after, before):
                 live = self._settled()
-                found = {id for id, row in live if _lies(row.updated_at, after, before)}
-            case commands.CountBefore(moments):
-                found = [self._count_before(each) for each in moments]
+                found = frozenset(id for id, row in live if _lies(row.updated_at, after, before))
+            case commands.CountBefore(moment):
+                found = sum(_lies(row.created_at, None, moment) for _, row in self._live())
             case commands.LeastRecent(count):
                 read = sorted((row.read_at, id) for id, row in self._settled() if row.read_at)
-                found = [id for _, id in read[:count]]
+                found = tuple(id for _, id in read[:count])
             case commands.Undated(after):
                 dated = [(id, row.updated_at) for id, row in self._live() if row.read_at]
-                found = [id for id, at in dated if at is None or at > after]
+                found = tuple(id for id, at in dated if at is None or at > after)
             case commands.NextQueued(count, skip):
                 found = self._next_queued(count, skip)
             case _:
@@ -227,9 +228,9 @@ class Mirror:
     def _settled(self) -> list[tuple[str, Row]]:
         return [(id, row) for id, row in self._live() if id not in self.queue]
 
-    def _known(self, id: str) -> Known:
+    def _known(self, id: str) -> LandedRow:
         row = self.rows[id]
-        return Known(row.updated_at, row.read_at, id in self.queue, row.is_deleted)
+        return LandedRow(row.updated_at, row.read_at, id in self.queue, row.is_deleted)
 
     def _differs(self, answer: Resource) -> bool:
         """As the warehouse compares: a detail whole, a list item by the fields that both show."""
@@ -241,15 +242,12 @@ class Mirror:
         landed = row.raw
         return any(landed.get(name, value) != value for name, value in answer.raw.items())
 
-    def _count_before(self, before: datetime | None) -> int:
-        return sum(_lies(row.created_at, None, before) for _, row in self._live())
-
-    def _next_queued(self, count: int, skip: frozenset[str]) -> list[str]:
+    def _next_queued(self, count: int, skip: frozenset[str]) -> tuple[str, ...]:
         """Newest first, undated last, and by id among equals."""
         waiting = sorted(id for id in self.queue if id not in skip)
         dated = [id for id in waiting if self.queue[id][1] is not None]
         dated.sort(key=lambda each: self.queue[each][1] or datetime.max, reverse=True)
-        return [*dated, *(id for id in waiting if self.queue[id][1] is None)][:count]
+        return (*dated, *(id for id in waiting if self.queue[id][1] is None))[:count]
 
     # -- commits ----------------------------------------------------------------------------------
 
@@ -296,9 +294,9 @@ def _lies(at: datetime | None, after: datetime | None, before: datetime | None) 
 def _told(value: object) -> str:
     """An ask or an answer in one line."""
     match value:
-        case PageSeen():
+        case Page():
             ids = " ".join(str(item.raw["id"]) for item in value.items)
-            return f"page {value.page}, {value.total} in all, {value.served_at:%H:%M:%S}: {ids}"
+            return f"page {value.page}, {value.total} in all, {value.dated_at:%H:%M:%S}: {ids}"
         case Found(record, served_at):
             return f"found {record.raw['updated_at']} at {served_at:%H:%M:%S}"
         case dict():

@@ -165,11 +165,11 @@ def _quiet(mirror: Mirror, verdict: Verdict) -> None:
     mirror.requests_max = REQUESTS_PER_RECORD_MAX * (len(mirror.world.server.born) + 60)
     ended = mirror.pull()
     if scenario.scrub_requests:
-        mirror.manner = replace(mirror.manner, scrub_requests=scenario.scrub_requests)
+        mirror.options = replace(mirror.options, scrub_requests=scenario.scrub_requests)
         for _ in range(scrub_bound(mirror)):
             mirror.world.pass_time(60)
             ended = mirror.pull()
-        mirror.manner = replace(mirror.manner, scrub_requests=0)
+        mirror.options = replace(mirror.options, scrub_requests=0)
     assert ended.error is None, ended.error
     assert ended.pulled is not None, "a quiet pull was cut short"
     verdict.reason = ended.pulled.reason

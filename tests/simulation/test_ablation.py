@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from connector.engine.recheck import Listing
+from connector.engine.listing import Listing
 from tests.house.tree import ROOT
 from tests.simulation import ablation
 from tests.simulation.planted import PLANTED, Planted

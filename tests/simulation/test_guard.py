@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from connector.engine.commands import Gone, Outcome, PageSeen
-from connector.engine.pull import Manner, Pulled
-from connector.engine.recheck import Guard
+from connector.catalog.page import Page
+from connector.catalog.resource import Resource
+from connector.engine.commands import Gone, Outcome
+from connector.engine.guard import Guard
+from connector.engine.pull import Pulled, PullOptions
 from tests.simulation.checkers import differences, ghosts, judge
 from tests.simulation.mirror import Mirror
 from tests.simulation.scenario import ORDINARY, Scenario
@@ -37,7 +39,7 @@ def _work(mirror: Mirror, count: int = 1) -> None:
 
 
 def _accepted(mirror: Mirror) -> Pulled:
-    mirror.manner = Manner(accepts_deletes=True)
+    mirror.options = PullOptions(accepts_deletes=True)
     return _pulled(mirror)
 
 
@@ -69,7 +71,7 @@ def test_list_that_shows_hardly_any_landed_record_is_another_one() -> None:
         mirror.world.server.remove(id)
     for _ in gone:
         mirror.world.churn.create(is_late_allowed=False)
-    mirror.manner = Manner(sweeps=True)
+    mirror.options = PullOptions(sweeps=True)
 
     assert "list_unfamiliar" == _pulled(mirror).code
     assert {"ghosts": gone} == differences(mirror)
@@ -118,7 +120,7 @@ def test_broken_server_that_lists_nothing_deletes_nothing() -> None:
     mirror = _loaded(2)
     whole = mirror.world.list
 
-    def empty(page: int, sort: str | None, order: str) -> PageSeen:
+    def empty(page: int, sort: str | None, order: str) -> Page[Resource]:
         return replace(whole(page, sort, order), items=(), total=0)
 
     mirror.world.list = empty  # type: ignore[method-assign]

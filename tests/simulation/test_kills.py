@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from connector.engine import recheck as examine
-from connector.engine import recheck as readings
+from connector.engine import recheck
 from tests.simulation.checkers import differences, judge
 from tests.simulation.mirror import Kill, Mirror
 from tests.simulation.scenario import Scenario, scenario_of
@@ -26,8 +25,7 @@ _CHURN = {"update": 10.0, "create": 3.0, "delete": 3.0}
 def small_batches() -> Iterator[None]:
     """Let the engine commit often."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (examine, readings):
-            patch.setattr(module, "BATCH_RECORDS_MAX", BATCH)
+        patch.setattr(recheck, "BATCH_RECORDS_MAX", BATCH)
         yield
 
 

@@ -11,7 +11,9 @@ from dataclasses import replace
 
 import pytest
 
-from connector.engine.commands import Outcome, PageSeen, Unread
+from connector.catalog.page import Page
+from connector.catalog.resource import Resource
+from connector.engine.commands import Outcome, Unread
 from tests.faults.amount import IS_ALL
 from tests.simulation.checkers import differences, judge
 from tests.simulation.mirror import Mirror
@@ -157,7 +159,7 @@ def test_24_a_reading_older_than_the_list_closes_no_walk(monkeypatch: pytest.Mon
     world.pass_time(60)
     list_page, read = world.list, world.read
 
-    def listing(page: int, sort: str | None, order: str) -> PageSeen:
+    def listing(page: int, sort: str | None, order: str) -> Page[Resource]:
         lists.append(page)
         if len(lists) == 2:
             server.remove(newest[2])  # The list shifts, and is read once more.

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
+from connector.catalog.page import Page
 from connector.catalog.resource import Resource
-from connector.engine.commands import Found, Gone, Outcome, PageSeen, Unread
+from connector.engine.commands import Found, Gone, Outcome, Unread
 from connector.errors_api import NoAnswer, ServerFailed
 from tests.simulation.churn import Churn
 from tests.simulation.scenario import Scenario
@@ -178,21 +179,21 @@ class World:
             self.server_now().replace(microsecond=0) if self.scenario.has_date else self.own_now()
         )
 
-    def list(self, page: int, sort: str | None, order: str) -> PageSeen:
+    def list(self, page: int, sort: str | None, order: str) -> Page[Resource]:
         """One page, some time later. Raises `ServerFailed` or `NoAnswer`."""
         self._step_clock()
         sent_at = self._send()
         answer = self.server.page(page, sort, order, self._sight(is_list=True))
         served_at = self._served_at()
         self._receive()
-        return PageSeen(
+        return Page(
             items=tuple(_dated(each, served_at) for each in answer.items),
             page=answer.page,
             per_page=answer.per_page,
             total=answer.total,
-            served_at=served_at,
+            total_pages=-(-answer.total // answer.per_page),
+            served_at=served_at if self.scenario.has_date else None,
             round_trip_seconds=(self.now - sent_at).total_seconds(),
-            is_server_clock=self.scenario.has_date,
             heard_at=self.own_now(),
         )
 

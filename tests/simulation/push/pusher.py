@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from connector.catalog import declaration
+from connector.catalog.page import Page
+from connector.catalog.resource import Resource
 from connector.client.envelope import error_of, read_written
 from connector.client.request import Request, convert_request, create_request, update_request
-from connector.engine.commands import PageSeen, Unread
+from connector.engine.commands import Unread
 from connector.engine.push import push
 from connector.engine.push_commands import (
     Accepted,
@@ -121,7 +123,7 @@ class Pushing:
         self.journal = Journal(ledger, self.run_id, now=world.own_now)
         self.ledger = ledger
         self.sent = 0
-        self._page: PageSeen | None = None
+        self._page: Page[Resource] | None = None
         self._batch = cache(self.journal.batch)
         with ledger.writing() as connection:
             connection.execute("DELETE FROM leases")
@@ -256,7 +258,7 @@ class Pushing:
         elif what.record_id is not None:
             self.world.claims[name] = (row.key, what.record_id)
 
-    def _newest(self) -> PageSeen | Unread:
+    def _newest(self) -> Page[Resource] | Unread:
         """The page that was read before the first create, read again where that failed."""
         if self._page is None:
             page = self.world.newest(1)

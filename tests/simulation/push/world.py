@@ -16,11 +16,12 @@ from functools import cache
 from typing import Any
 
 from connector.catalog import declaration
+from connector.catalog.page import Page
 from connector.catalog.resource import Resource
 from connector.catalog.value import read_datetime
 from connector.client.answer import Answer
 from connector.client.request import Request
-from connector.engine.commands import Found, Gone, Outcome, PageSeen, Unread
+from connector.engine.commands import Found, Gone, Outcome, Unread
 from connector.errors_api import InDoubt, Unreachable
 from connector.sandbox.draw import LEAD_STATUSES
 from connector.sandbox.exchange import Rejection
@@ -278,7 +279,7 @@ class World:
             headers["date"] = format_datetime(self.server_now(), usegmt=True)
         return Answer(status, headers, json.dumps(document).encode())
 
-    def newest(self, page: int) -> PageSeen | Unread:
+    def newest(self, page: int) -> Page[Resource] | Unread:
         """One page, last created first, unless the scenario has it otherwise."""
         if not self._reads():
             return Unread("no_answer")
@@ -293,16 +294,16 @@ class World:
         shown = items[(page - 1) * size : page * size]
         served_at = self._served_at()
         self.pass_time(0.02)
-        return PageSeen(
+        return Page(
             items=tuple(
                 self.resource.record(item, is_item=True, served_at=served_at) for item in shown
             ),
             page=page,
             per_page=size,
             total=len(items),
-            served_at=served_at or self.own_now(),
+            total_pages=-(-len(items) // size),
+            served_at=served_at,
             round_trip_seconds=0.5,
-            is_server_clock=served_at is not None,
             heard_at=self.own_now(),
         )
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from connector.catalog.job import Job
 from connector.engine.bookmark import Bookmark
 from connector.engine.commands import Commit, Found, Gone, Outcome, ReadRecords, Steps, Unread
-from connector.engine.recheck import BATCH_RECORDS_MAX, Guard, Readings
+from connector.engine.guard import Guard
+from connector.engine.recheck import BATCH_RECORDS_MAX, DetailReads
 
 AT = datetime(2026, 11, 22, tzinfo=UTC)
 RAW = {"created_at": "2026-11-20T00:00:00Z", "updated_at": "2026-11-20T00:00:00Z"}
@@ -31,7 +32,7 @@ def test_no_more_than_a_batch_waits() -> None:
 
     @given(st.lists(st.integers(1, 230), min_size=1, max_size=4), st.integers(1, 50))
     def check(sizes: list[int], spared: int) -> None:
-        readings = Readings(Bookmark(), Guard(10_000, 10_000, accepts=True))
+        reads = DetailReads(Bookmark(), Guard(10_000, 10_000, accepts=True))
         landed, waiting = list[str](), 0
         kinds = {
             f"{n}-{m}": KINDS[m // spared % 3 if m % spared == 0 else 0]
@@ -57,8 +58,8 @@ def test_no_more_than_a_batch_waits() -> None:
                 return
 
         for number, size in enumerate(sizes):
-            perform(readings.read(tuple(f"{number}-{m}" for m in range(size))))
-        perform(readings.close(Bookmark(), None))
+            perform(reads.read(tuple(f"{number}-{m}" for m in range(size))))
+        perform(reads.close(Bookmark(), None))
 
         assert sorted(landed) == sorted(id for id, kind in kinds.items() if kind == "found")
 

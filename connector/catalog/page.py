@@ -1,0 +1,82 @@
+"""One page of a list: its items, and what it says of where the list ends (API 4.1).
+
+A page is one instant for its rows; its `total` may come from another. Where the page has room
+left, the rows themselves show where the list ends, and the total need not be believed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, Literal, TypeVar
+
+PER_PAGE_MAX = 100
+"""The most list items that one request may ask for (API 8.1)."""
+
+Order = Literal["asc", "desc"]
+
+I_co = TypeVar("I_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[I_co]):
+    """One page of a list (API 4.1).
+
+    `items` have the list shape: what lists do not show raises `AttributeError`. `per_page` is
+    what the server applied. `served_at` is the server's clock, None where the answer has no
+    `Date`; `heard_at` is our own clock when the answer came, where somebody noted it.
+    """
+
+    items: tuple[I_co, ...]
+    page: int
+    per_page: int
+    total: int
+    total_pages: int
+    served_at: datetime | None
+    round_trip_seconds: float
+    heard_at: datetime | None = None
+
+    @property
+    def dated_at(self) -> datetime:
+        """The moment of the page, by the server's clock or, where that is not told, by ours."""
+        moment = self.served_at or self.heard_at
+        assert moment is not None, "nobody noted when the page came"
+        return moment
+
+    @property
+    def ahead_seconds(self) -> float | None:
+        """How far the server's clock is ahead of ours; None where the answer does not say."""
+        if self.heard_at is None or self.served_at is None:
+            return None
+        return (self.served_at - self.heard_at).total_seconds()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no room left on the page, so that it cannot show where the list ends."""
+        return len(self.items) >= self.per_page
+
+    @property
+    def is_last(self) -> bool:
+        """Whether no page follows, by the rows and by the total of this very answer."""
+        return self.ends_list(0)
+
+    def ends_list(self, offset: int) -> bool:
+        """Whether no page follows, where the list has so many more rows than its total says."""
+        return not self.is_full or self.page * self.per_page >= self.total + offset
+
+    @property
+    def count(self) -> int:
+        """How many records the list has: by its rows where it ends here, else by the total."""
+        if self.is_full:
+            return self.total
+        return (self.page - 1) * self.per_page + len(self.items)
+
+    @property
+    def offset(self) -> int | None:
+        """By how many the list's rows exceed its total, where the page shows that.
+
+        None where it is full, or empty, so that it does not show how many come before it.
+        """
+        if self.is_full or (not self.items and self.page > 1):
+            return None
+        return self.count - self.total

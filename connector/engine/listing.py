@@ -1,0 +1,153 @@
+"""Listings: the pages of one list as a pass sees them, and the search for the first clean record.
+
+A list that is read page by page is not one instant: between two requests records are created,
+changed and deleted, and all that follow them move by a place. What is known of such a listing is
+in which order and on which page its items were shown, and by which request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from itertools import pairwise
+from typing import Literal
+
+from connector.catalog.page import Page
+from connector.catalog.resource import Resource
+from connector.engine.commands import LandedRow, ListPage, Recall, Steps
+
+
+def ids_of(items: Iterable[Resource]) -> tuple[str, ...]:
+    """The ids of records or list items."""
+    return tuple(str(item.id) for item in items)
+
+
+def recall(items: Iterable[Resource]) -> Steps[dict[str, LandedRow]]:
+    """What is landed of these list items."""
+    return (yield from Recall(ids_of(items)))
+
+
+def is_ascending(page: Page[Resource]) -> bool:
+    """Whether the items are in order of creation, as far as they say when they were created."""
+    created = [item.created_at for item in page.items if item.created_at is not None]
+    return all(earlier <= later for earlier, later in pairwise(created))
+
+
+def list_all(
+    sort: str | None, take: Callable[[Page[Resource]], Steps[int]], first: int = 1
+) -> Steps[Page[Resource]]:
+    """List all pages from `first` on, ascending, and return the last.
+
+    `take` has each page, and says by how many the list's rows are known to exceed its total. After
+    a total that fell, the page before is read again: what stood there moved to the left.
+    """
+    number, total = first, 0
+    while True:
+        page = yield from ListPage(number, sort, "asc")
+        offset = yield from take(page)
+        has_shrunk, total = page.total < total, page.total
+        if has_shrunk and number > 1:
+            number -= 1
+        elif page.ends_list(offset):
+            return page
+        else:
+            number += 1
+
+
+class Listing:
+    """One attempt's pages: the distinct items in listed order, each with its rank and the step at
+    which it was last shown. `boundary` is the index of the first clean item, once it was found.
+    """
+
+    def __init__(self) -> None:
+        self.pages: list[Page[Resource]] = []
+        self.order: list[Resource] = []
+        self.rank: dict[str, int] = {}
+        self.step: dict[str, int] = {}
+        self.last_step = self.boundary = 0
+        self.has_shifted = False
+
+    def add(self, page: Page[Resource], step: int) -> tuple[Resource, ...]:
+        """Take a page in; returns the items that this listing had not shown before."""
+        if self.pages:
+            last = self.pages[-1]
+            self.has_shifted |= page.total < last.total or page.per_page != last.per_page
+        self.pages.append(page)
+        self.last_step = step
+        fresh = []
+        for index, item in enumerate(page.items):
+            if item.id not in self.rank:
+                fresh.append(item)
+                self.order.append(item)
+            # The last showing counts: a record that slid onto a later page stands at its new rank.
+            self.rank[item.id] = (page.page - 1) * page.per_page + index
+            self.step[item.id] = step
+        return tuple(fresh)
+
+    @property
+    def last(self) -> Page[Resource]:
+        """The page that was listed last."""
+        return self.pages[-1]
+
+    @property
+    def closing(self) -> Resource | None:
+        """The first clean item; None where the list ends without one."""
+        return self.order[self.boundary] if self.boundary < len(self.order) else None
+
+    def length(self, offset: int) -> int:
+        """How many rows the list has, if they exceed its total by `offset`."""
+        return self.last.total + offset if self.last.is_full else self.last.count
+
+
+# -- Exponential search --------------------------------------------------------------------------
+
+Verdict = Literal["dirty", "clean", "odd", "end"]
+"""Of the record of a rank: above the floor, at or below it, without a date that could say so, or
+not there, since the list ends before.
+"""
+
+
+def predicted(rows: Sequence[LandedRow | None], floor: datetime, future: datetime) -> int:
+    """The smallest index from which on all rows, in the list's order, look landed and in order.
+
+    None is a record that is not landed. A row without `updated_at`, or with one after `future`,
+    predicts nothing.
+    """
+    start, newer = len(rows), None
+    while start > 0:
+        row = rows[start - 1]
+        if row is None or row.is_queued or row.is_deleted:
+            break
+        updated_at = row.updated_at
+        if updated_at is not None and updated_at <= future:
+            if updated_at > floor or (newer is not None and updated_at < newer):
+                break
+            newer = updated_at
+        start -= 1
+    return start
+
+
+def first_clean(
+    start: int, verdict: Callable[[int], Steps[Verdict]], end: Callable[[], int]
+) -> Steps[int]:
+    """The index of the first clean record, or `end()`: from `start` on 1, 2, 4, ..., then halving.
+
+    What is odd says nothing of those above it, so the search steps over it.
+    """
+    low, probe, stride = start - 1, start, 1
+    while (found := (yield from verdict(probe))) != "clean":
+        if found == "end":
+            probe = end()
+            break
+        if found == "odd":
+            probe += 1
+            continue
+        low, probe, stride = probe, probe + stride, stride * 2
+    high = probe
+    while high - low > 1:
+        middle = (low + high) // 2
+        if (yield from verdict(middle)) == "clean":
+            high = middle
+        else:
+            low = middle
+    return high

@@ -23,12 +23,14 @@ _NUMBER = re.compile(r"\s*[0-9]{1,18}(\.[0-9]*)?\s*", re.ASCII)
 class Answer:
     """What came back: the status, the headers under names in lower case, and the whole body.
 
-    Its repr shows the status alone: a body can hold personal data.
+    `seconds` is the round trip of the attempt that got it. Its repr shows the status alone: a body
+    can hold personal data.
     """
 
     status: int
     headers: Mapping[str, str] = field(repr=False)
     body: bytes = field(repr=False)
+    seconds: float = field(default=0.0, repr=False)
 
 
 def rate_headers(answer: Answer) -> RateHeaders:

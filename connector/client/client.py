@@ -1,4 +1,9 @@
-"""`Client`: the resources of one workspace, each with the operations and the types that it has."""
+"""The client of one workspace: its resources, and how a request is sent and sent again.
+
+A request leaves once a connection is free, the rate limiter lets it go and the meter has counted
+it. What was certainly not applied may be repeated, within bounds of count and time; every other
+end is raised. What is sent over a connection is `connection.py`'s affair.
+"""
 
 from __future__ import annotations
 
@@ -6,31 +11,125 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from pydantic import SecretStr
 
+from connector.client.answer import Answer, rate_headers, served_at
 from connector.client.connection import Connections
-from connector.client.endpoint import Exchange
-from connector.client.rate_limiter import Pace, RateHeaders
+from connector.client.envelope import error_of
+from connector.client.rate_limiter import Go, Pace, RateHeaders, Spent, Ticket, Wait
 from connector.client.request import Request
 from connector.client.resources import Resources
-from connector.client.sending import Limits, Observer, Sending, Toll, Unobserved, Untolled
-from connector.errors import SettingsError
+from connector.errors import Misused, SettingsError
+from connector.errors_api import QuotaSpent, RateLimited, TryAgain, Unreachable
 from connector.settings.credentials import read_key
 from connector.settings.values import read_address
+
+CONNECT_ATTEMPTS_MAX = 3
+"""Attempts at a connection that cannot be made: nobody there is seldom somebody in ten seconds."""
+
+TURN_SECONDS = 1.0
+"""How long to wait for an answer before asking again whether a request may leave: another client
+may have had it.
+"""
+
+BACKOFF_SECONDS_MIN = 0.5
+BACKOFF_SECONDS_MAX = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The client's own bounds: `deadline_seconds` for one attempt from first byte to last,
+    `attempts_max` and `retry_seconds_max` for the repeats of one request, `body_bytes_max` for an
+    answer unpacked.
+    """
+
+    deadline_seconds: float = 60.0
+    attempts_max: int = 5
+    retry_seconds_max: float = 300.0
+    body_bytes_max: int = 32 * 1024 * 1024
+
+
+class Observer(Protocol):
+    """Told of everything that leaves and is waited for; called from the event loop, so it must
+    not block.
+    """
+
+    def before_send(self, request: Request) -> None:
+        """An attempt is about to leave; raising here (a budget) stops it."""
+
+    def answered(self, request: Request, status: int | None, seconds: float) -> None:
+        """An attempt ended with a status, or with None where no answer came."""
+
+    def waited(self, seconds: float, why: str) -> None:
+        """A request was held back."""
+
+
+class Unobserved:
+    """Nobody observes."""
+
+    def before_send(self, request: Request) -> None:
+        """Ignore it."""
+
+    def answered(self, request: Request, status: int | None, seconds: float) -> None:
+        """Ignore it."""
+
+    def waited(self, seconds: float, why: str) -> None:
+        """Ignore it."""
+
+
+class RequestMeter(Protocol):
+    """Counts the month's requests, each before it leaves."""
+
+    async def pay(self, request: Request) -> None:
+        """The attempt may leave once this returns; raising (a budget, a quota) keeps it here."""
+
+    def heard(self, status: int, served_at: datetime | None) -> None:
+        """An answer came; `served_at` is the server's clock, None where it told no time."""
+
+    def spent(self, request: Request, resets_at: float | None) -> QuotaSpent:
+        """The API said that the month is spent, until a Unix time where it told one; returns the
+        error to raise.
+        """
+
+
+class Unmetered:
+    """Nobody counts the month's requests."""
+
+    async def pay(self, request: Request) -> None:
+        """Let it go."""
+
+    def heard(self, status: int, served_at: datetime | None) -> None:
+        """Ignore it."""
+
+    def spent(self, request: Request, resets_at: float | None) -> QuotaSpent:
+        """The error as the answer alone words it."""
+        message = f"{request.where} was not sent: the month's allowance is spent"
+        return QuotaSpent(message, resets_at=_shown(resets_at))
+
+
+@dataclass(slots=True)
+class _Attempts:
+    """The attempts at one request so far, and when the first of them began."""
+
+    count: int = 0
+    begun_at: float = 0.0
 
 
 class Client(Resources):
     """A client for one workspace with one key.
 
     `connections` requests are under way at once, at most; `reserve` requests of each minute are
-    left for people. `pace` may be shared by several clients of one key. `toll` is paid for every
+    left for people. `pace` may be shared by several clients of one key. `meter` counts every
     attempt. `ca_file` adds a certificate authority; nothing turns verification off. `proxy` is the
-    way to an `https` address; those that the environment names are never used. Raises
-    `SettingsError` for an address, a key or a file that cannot be right.
+    way to an `https` address; those that the environment names are never used. `clock` gives
+    seconds and never goes back; `chance` draws from [0, 1). Raises `SettingsError` for an address,
+    a key or a file that cannot be right.
     """
 
     base_url: str = "no address yet"
@@ -45,7 +144,7 @@ class Client(Resources):
         pace: Pace | None = None,
         limits: Limits | None = None,
         observer: Observer | None = None,
-        toll: Toll | None = None,
+        meter: RequestMeter | None = None,
         ca_file: Path | None = None,
         proxy: str | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -57,6 +156,8 @@ class Client(Resources):
         self.base_url = _address(base_url)
         self.pace = pace or Pace(reserve=reserve)
         self.limits = limits or Limits()
+        self.rate: RateHeaders | None = None
+        """The limit as the last answer that spoke of it told it (API 8.3); None before that."""
         self._connections = Connections(
             self.base_url,
             _key(secret),
@@ -66,17 +167,9 @@ class Client(Resources):
             ca_file=ca_file,
             proxy=proxy,
         )
-        self._sending = Sending(
-            self._connections,
-            count=connections,
-            pace=self.pace,
-            limits=self.limits,
-            observer=observer or Unobserved(),
-            toll=toll or Untolled(),
-            clock=clock,
-            sleep=sleep,
-            chance=chance,
-        )
+        self._slots, self._answered = asyncio.Semaphore(connections), asyncio.Event()
+        self._observer, self._meter = observer or Unobserved(), meter or Unmetered()
+        self._clock, self._sleep, self._chance = clock, sleep, chance
 
     def __repr__(self) -> str:
         return f"<Client of {self.base_url}>"
@@ -96,17 +189,121 @@ class Client(Resources):
         """Close the connections. A closed client cannot be used again."""
         await self._connections.aclose()
 
-    @property
-    def rate(self) -> RateHeaders | None:
-        """The limit as the last answer that spoke of it told it (API 8.3); None before that."""
-        return self._sending.rate
-
-    async def send(self, request: Request) -> Exchange:
+    async def send(self, request: Request) -> Answer:
         """Send one request and return the answer of a success; every other end is raised.
 
         A read is repeated while it may succeed; a write only if it was certainly not applied.
         """
-        return await self._sending.send(request)
+        attempts = _Attempts()
+        while True:
+            try:
+                return await self._attempt(request, attempts)
+            except TryAgain as error:
+                seconds = self._seconds_to_repeat(request, attempts, error)
+                spent = self._clock() - attempts.begun_at
+                if seconds is None or spent + seconds >= self.limits.retry_seconds_max:
+                    raise
+            await self._sleep(seconds)
+
+    def _seconds_to_repeat(
+        self, request: Request, attempts: _Attempts, error: TryAgain
+    ) -> float | None:
+        """How long to wait before the next attempt; None: there is to be none."""
+        # Whatever else befalls a write leaves it in doubt, and is never `TryAgain`.
+        assert request.is_read or isinstance(error, RateLimited | Unreachable), error
+        attempts_max = self.limits.attempts_max
+        if isinstance(error, Unreachable):
+            attempts_max = min(attempts_max, CONNECT_ATTEMPTS_MAX)
+        if attempts.count >= attempts_max:
+            return None
+        if isinstance(error, RateLimited):
+            return 0.0  # The rate limiter holds everything back after a 429.
+        backoff = min(BACKOFF_SECONDS_MAX, BACKOFF_SECONDS_MIN * 2.0 ** (attempts.count - 1))
+        return backoff * (1 + self._chance() / 2)  # Chance only ever lengthens it.
+
+    async def _attempt(self, request: Request, attempts: _Attempts) -> Answer:
+        async with self._slots:
+            ticket = await self._leave_to_go(request)
+            answer: Answer | None = None
+            has_left = False
+            try:
+                await self._meter.pay(request)
+                sent_at = self._clock()
+                # What was spent in the queue before the first attempt forbids no second one.
+                attempts.begun_at = sent_at if attempts.count == 0 else attempts.begun_at
+                attempts.count += 1
+                self._observer.before_send(request)
+                has_left = True
+                try:
+                    answer = await self._connections.exchange(request)
+                except (Unreachable, Misused):
+                    has_left = False
+                    raise
+                finally:
+                    status = answer.status if answer is not None else None
+                    self._observer.answered(request, status, self._clock() - sent_at)
+            finally:
+                self._give_back(ticket, answer, has_left)
+        if not 200 <= answer.status < 300:
+            reset_in_seconds = self.pace.resets_in(self._clock())
+            raise error_of(request, answer, reset_in_seconds=reset_in_seconds)
+        return replace(answer, seconds=self._clock() - sent_at)
+
+    def _give_back(self, ticket: Ticket, answer: Answer | None, has_left: bool) -> None:
+        """Tell the rate limiter what became of a request, and what the answer says of the limit."""
+        now = self._clock()
+        if answer is None:
+            fate = self.pace.lost if has_left else self.pace.unsent
+            fate(now, ticket)
+        else:
+            moment = served_at(answer)
+            self._meter.heard(answer.status, moment)
+            server_now = moment.timestamp() if moment is not None else None
+            rate = rate_headers(answer)
+            if rate != RateHeaders():
+                self.rate = rate
+            if answer.status == 429:
+                self.pace.refused(now, ticket, rate, server_now, self._chance())
+            else:
+                self.pace.heard(now, ticket, rate, server_now)
+        # Whoever waits may ask again.
+        answered, self._answered = self._answered, asyncio.Event()
+        answered.set()
+
+    async def _leave_to_go(self, request: Request) -> Ticket:
+        """Wait until the rate limiter lets the request leave. Raises `QuotaSpent`."""
+        while True:
+            match self.pace.ask(self._clock()):
+                case Go(ticket):
+                    return ticket
+                case Spent(resets_at):
+                    raise self._meter.spent(request, resets_at)
+                case Wait(seconds, reason):
+                    await self._wait(seconds, reason)
+
+    async def _wait(self, seconds: float | None, reason: str) -> None:
+        """Wait so long, or less: any answer may change what the rate limiter says. None: for an
+        answer, which may be that of another client.
+        """
+        since = self._clock()
+        waits: set[asyncio.Future[Any]] = {asyncio.ensure_future(self._answered.wait())}
+        if seconds is not None:
+            waits.add(asyncio.ensure_future(self._sleep(seconds)))
+        try:
+            turn = TURN_SECONDS if seconds is None else None
+            await asyncio.wait(waits, timeout=turn, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waits:
+                each.cancel()
+            self._observer.waited(self._clock() - since, reason)
+
+
+def _shown(moment: float | None) -> str | None:
+    """A Unix time as ISO 8601; None where it is none that a calendar has."""
+    try:
+        return None if moment is None else datetime.fromtimestamp(moment, UTC).isoformat()
+    except (OverflowError, ValueError, OSError):
+        return None
 
 
 def _address(base_url: str) -> str:

@@ -34,18 +34,10 @@ C_contra = TypeVar("C_contra", contravariant=True)
 U_contra = TypeVar("U_contra", contravariant=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    """An answer and how it was come by: `seconds` is the round trip of the attempt that got it."""
-
-    answer: Answer
-    seconds: float
-
-
 class Sender(Protocol):
     """Whoever sends requests and returns the answers of those that succeeded."""
 
-    async def send(self, request: Request) -> Exchange:
+    async def send(self, request: Request) -> Answer:
         """Send one request; every end but a success is raised."""
 
 
@@ -157,9 +149,9 @@ class Endpoint(Generic[R]):
             search=search,
             filters=filters,
         )
-        exchange = await self._sender.send(request)
-        listed = read_list(request, exchange.answer)
-        moment = served_at(exchange.answer)
+        answer = await self._sender.send(request)
+        listed = read_list(request, answer)
+        moment = served_at(answer)
         return Page(
             items=tuple(
                 self._record(item, is_item=True, served_at=moment) for item in listed.items
@@ -169,7 +161,7 @@ class Endpoint(Generic[R]):
             total=listed.total,
             total_pages=listed.total_pages,
             served_at=moment,
-            round_trip_seconds=exchange.seconds,
+            round_trip_seconds=answer.seconds,
         )
 
     async def iterate(
@@ -197,9 +189,8 @@ class Endpoint(Generic[R]):
     async def get(self, id: str) -> R:
         """The record with all its fields. Raises `NotFound`."""
         request = get_request(self._resource, id, self._parent)
-        exchange = await self._sender.send(request)
-        raw = read_record(request, exchange.answer)
-        return self._record(raw, served_at=served_at(exchange.answer))
+        answer = await self._sender.send(request)
+        return self._record(read_record(request, answer), served_at=served_at(answer))
 
     async def create(self, fields: Mapping[str, Any]) -> Written[R]:
         """Create a record. Raises `ValidationFailed` with messages by field."""
@@ -212,13 +203,13 @@ class Endpoint(Generic[R]):
     async def delete(self, id: str) -> str | None:
         """Delete the record; the API's message, if it gave one (API 4.8)."""
         request = delete_request(self._resource, id, self._parent)
-        return read_deleted(request, (await self._sender.send(request)).answer)
+        return read_deleted(request, await self._sender.send(request))
 
     async def convert(self, id: str) -> Written[R]:
         """Convert a lead into an active customer (API 4.6). It cannot be undone."""
         return await self._write(convert_request(self._resource, id))
 
     async def _write(self, request: Request) -> Written[R]:
-        exchange = await self._sender.send(request)
-        raw, message = read_written(request, exchange.answer)
-        return Written(self._record(raw, served_at=served_at(exchange.answer)), message)
+        answer = await self._sender.send(request)
+        raw, message = read_written(request, answer)
+        return Written(self._record(raw, served_at=served_at(answer)), message)

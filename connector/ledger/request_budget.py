@@ -26,7 +26,7 @@ TOO_FAST = 429
 
 
 class Purse:
-    """Pays for the requests of one run, as a client's toll: at most `budget`, and what the month
+    """Pays for the requests of one run, as a client's meter: at most `budget`, and what the month
     allows. `requests` counts those paid for; `limit_per_minute` may be set to what was told.
     """
 
@@ -186,7 +186,7 @@ class Turn:
     """One run's turn, from entering to leaving; `name` is what there is one of at a time.
 
     Entering raises `LeaseHeld`, with who has it, `ErasuresUnknown` where nobody can say who was
-    erased, or another `WarehouseError`. It is a client's toll.
+    erased, or another `WarehouseError`. It is a client's request meter.
     """
 
     def __init__(

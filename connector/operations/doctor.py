@@ -20,11 +20,11 @@ from importlib.metadata import version
 from typing import Any, Literal
 
 from connector.catalog import CATALOG
+from connector.catalog.page import Page
 from connector.catalog.resource import Declaration, Resource
-from connector.client.client import Client
-from connector.client.endpoint import Endpoint, Page
+from connector.client.client import Client, Limits
+from connector.client.endpoint import Endpoint
 from connector.client.rate_limiter import Pace
-from connector.client.sending import Limits
 from connector.engine.quota import shown
 from connector.errors import (
     ConnectorError,
@@ -44,7 +44,7 @@ from connector.ledger.sqlite_file import LATEST
 from connector.operations.delivery import sinks_of
 from connector.operations.restore import leftovers
 from connector.privacy.harm import REREAD, counts_of, harmed
-from connector.pulls.outcome import Tally
+from connector.pulls.outcome import RequestTally
 from connector.settings.model import Settings
 from connector.settings.values import OFF
 from connector.system.atomic_files import wide
@@ -132,7 +132,7 @@ async def examine(
     else:
         with Ledger(settings.folder) as ledger:
             check, purse = await asyncio.to_thread(_count, settings, ledger, now)
-            tally = Tally()
+            tally = RequestTally()
             checks += [check, *await _examine_api(settings, tally, purse, now)]
             requests = tally.requests
             if purse is not None:
@@ -414,7 +414,7 @@ def _count(settings: Settings, ledger: Ledger, now: Clock) -> tuple[Check, Purse
 
 
 async def _examine_api(
-    settings: Settings, tally: Tally, purse: Purse | None, now: Clock
+    settings: Settings, tally: RequestTally, purse: Purse | None, now: Clock
 ) -> list[Check]:
     """Address, key, scopes, clock and limits, as far as each of them can be looked at: one short
     list for each scope. What has a parent has its parent's scope, and no list of its own to ask
@@ -423,7 +423,7 @@ async def _examine_api(
     connection = settings.connection()
     address, key = connection.base_url, connection.api_key
     route = connection.route()
-    client = Client(address, key, limits=_LIMITS, observer=tally, toll=purse, **route)
+    client = Client(address, key, limits=_LIMITS, observer=tally, meter=purse, **route)
     scopes: list[Check] = []
     skew: float | None = None
     async with client:

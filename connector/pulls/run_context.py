@@ -122,7 +122,7 @@ async def open_run(
             connections, reserve = settings.connections.value, settings.reserve_requests.value
             options = {"connections": connections, "reserve": reserve, **connection.route()}
             client = connect(
-                connection.base_url, connection.api_key, observer=tally, toll=turn, **options
+                connection.base_url, connection.api_key, observer=tally, meter=turn, **options
             )
             context = RunContext(
                 client=client,

@@ -220,13 +220,13 @@ class Course:
         request, self.request = self.request, None
         assert request is not None, "nothing was intended"
         try:
-            exchange = await self.scene.client.send(request)
-            raw, _ = read_written(request, exchange.answer)
+            answer = await self.scene.client.send(request)
+            raw, _ = read_written(request, answer)
         except ConnectorError as error:
             self.scene.write_ended(error)
             return answer_of(error)
         self.scene.write_ended(None)
-        told = served_at(exchange.answer)
+        told = served_at(answer)
         self.scene.heard(told)
         record = declaration(self.row.task.resource).record
         return Accepted(record(raw, served_at=told))

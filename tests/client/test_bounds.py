@@ -9,7 +9,7 @@ import tracemalloc
 
 import pytest
 
-from connector.client.sending import Limits
+from connector.client.client import Limits
 from connector.errors_api import AnswerTooLarge, InDoubt, NoAnswer, NotTheApi, Unreachable
 from connector.sandbox.faults import Drip
 from connector.sandbox.server import Sandbox

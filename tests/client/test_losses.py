@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from connector.client.sending import Limits
+from connector.client.client import Limits
 from connector.errors import ConnectorError
 from connector.errors_api import (
     AnswerTooLarge,

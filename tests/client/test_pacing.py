@@ -7,10 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from connector.client.client import Client
+from connector.client.client import Client, Limits
 from connector.client.rate_limiter import Pace
 from connector.client.request import Request
-from connector.client.sending import Limits
 from connector.errors_api import BudgetSpent, QuotaSpent
 from connector.sandbox.server import Sandbox
 from tests.client.calls import KEY, Clock, Diary, client_of

@@ -16,8 +16,7 @@ from urllib.parse import quote
 import pytest
 from pydantic import SecretStr
 
-from connector.client.client import Client
-from connector.client.sending import Limits
+from connector.client.client import Client, Limits
 from connector.errors import ConnectorError, SettingsError
 from tests.client.calls import KEY, READS, WRITES, Clock, client_of
 from tests.client.peer import Peer, Reply, answers, breaks_off, found, http, listed, sends, silent

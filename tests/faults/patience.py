@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from connector.catalog import CATALOG
-from connector.client.client import Client
-from connector.client.sending import Limits
+from connector.client.client import Client, Limits
 from connector.pulls.outcome import PullReport
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox

@@ -9,7 +9,7 @@ from typing import get_args
 
 import pytest
 
-from connector.client.sending import Limits
+from connector.client.client import Limits
 from connector.sandbox.faults import Drip, Fault, HtmlPage, NotJson, Status
 from connector.sandbox.server import Sandbox
 from tests.faults.patience import Time, pulled, pulled_until_done, tombstones, work_rows

@@ -81,7 +81,7 @@ class Arithmetic(Client):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._sending._connections = _Computed(  # type: ignore[assignment]
+        self._connections = _Computed(  # type: ignore[assignment]
             self.candidates_count, self.candidates_changed
         )
 

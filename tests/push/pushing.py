@@ -16,8 +16,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
-from connector.client.client import Client
-from connector.client.sending import Limits
+from connector.client.client import Client, Limits
 from connector.engine.push_plan import Plan, Terms, Verdict
 from connector.engine.push_states import Task
 from connector.ledger.journal import Journal

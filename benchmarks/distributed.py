@@ -37,7 +37,7 @@ from distributed import LocalCluster
 
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
-from pipelines.connections import Account
+from pipelines.accounts import Account
 from pipelines.everywhere import (
     ADDRESS,
     EVERYWHERE_TAG,

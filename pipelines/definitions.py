@@ -6,18 +6,18 @@ their run's own process, since one process at a time may hold the warehouse.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
+
 import dagster as dg
 
 from pipelines import freshness, jobs
-from pipelines.accounts import Accounts
-from pipelines.alerts import alerts_sensor, failure_alerts_sensor
-from pipelines.connections import Account
+from pipelines.accounts import Account, Accounts
 from pipelines.landing import landing_of
-from pipelines.models import models_of
-from pipelines.publishing import published_of
+from pipelines.models import models_of, published_of
 from pipelines.pushes import push_job_of
 from pipelines.schedules import schedules_of
-from pipelines.sensors import inbox_sensor_of
+from pipelines.sensors import alerts_sensor, failure_alerts_sensor, inbox_sensor_of
 
 
 def define(account: Account, accounts: Accounts | None = None) -> dg.Definitions:
@@ -43,3 +43,43 @@ def define(account: Account, accounts: Accounts | None = None) -> dg.Definitions
 
 
 definitions = define(Account())
+
+
+# -- Here and now ----------------------------------------------------------------------------------
+# For a person who watches.
+
+_INSTANCE = "telemetry:\n  enabled: false\nnux:\n  enabled: false\n"
+_CONFIG = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """A run that has ended; `failure` says why it did not succeed."""
+
+    run_id: str
+    failure: str | None
+
+
+def execute(account: Account, home: Path) -> Executed:
+    """Run the pull job for the account, and for no other that a project file may name, and keep
+    its record in `home`, a DAGSTER_HOME.
+
+    Telemetry is off in a home that is made here.
+    """
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    configuration = home / "dagster.yaml"
+    if not configuration.exists():
+        configuration.write_text(_INSTANCE, encoding="utf-8")
+    job = define(account, Accounts.none()).resolve_job_def(jobs.PULL)
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        result = job.execute_in_process(instance=instance, run_config=_CONFIG, raise_on_error=False)
+    return Executed(result.run_id, None if result.success else reasons_of(result))
+
+
+def reasons_of(result: dg.ExecuteInProcessResult) -> str:
+    """Why a run has failed."""
+    reasons = []
+    for event in result.get_step_failure_events():
+        told = event.step_failure_data.user_failure_data
+        reasons.append(str(told.description if told is not None else event.message))
+    return " ".join(reasons) or f"Run {result.run_id} failed."

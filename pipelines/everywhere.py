@@ -17,14 +17,12 @@ import dagster as dg
 from dask.sizeof import sizeof
 
 from connector import OFF
-from pipelines.accounts import PARTITION_TAG, Accounts, plain_name
+from pipelines.accounts import PARTITION_TAG, Account, Accounts, plain_name
 from pipelines.cluster import ClusterExecutor
-from pipelines.connections import Account
-from pipelines.definitions import define
-from pipelines.jobs import INTRADAY, PULL, PULLING
+from pipelines.definitions import define, reasons_of
+from pipelines.jobs import INTRADAY, PULL, PULLING, UNDER_WAY
 from pipelines.landing import RETRY_TAG
 from pipelines.schedules import KINDS, Kind, pull_under_way
-from pipelines.states import UNDER_WAY
 
 ADDRESS = "DASK_SCHEDULER_ADDRESS"
 """The variable that says where Dask's scheduler is, in Dask's own words."""
@@ -121,8 +119,7 @@ def _step_of(name: str, job: dg.JobDefinition) -> dg.OpDefinition:
         )
         told = {"run": dg.MetadataValue.dagster_run(result.run_id)}
         if not result.success:
-            reasons = " ".join(_reasons(result)) or f"Run {result.run_id} failed."
-            raise dg.Failure(description=reasons, metadata=told, allow_retries=False)
+            raise dg.Failure(description=reasons_of(result), metadata=told, allow_retries=False)
         context.add_output_metadata(told)
 
     return run_account
@@ -147,13 +144,6 @@ def _give_up_for_good(instance: dg.DagsterInstance, run_id: str, step: str) -> N
     _give_up_on_the_lost(
         instance, [run for run in runs if step == _step(run.job_name, run.tags[PARTITION_TAG])]
     )
-
-
-def _reasons(result: dg.ExecuteInProcessResult) -> Iterator[str]:
-    """Why the steps failed that did."""
-    for event in result.get_step_failure_events():
-        told = event.step_failure_data.user_failure_data
-        yield str(told.description if told is not None else event.message)
 
 
 def pull_everywhere() -> dg.JobDefinition:

@@ -19,8 +19,7 @@ from connector import (
     explain,
     proof_of,
 )
-from pipelines.accounts import Accounts
-from pipelines.connections import Account, failure_of
+from pipelines.accounts import Account, Accounts, failure_of
 
 NAME = "data_is_fresh"
 PUBLISHED = dg.AssetKey(["published"])

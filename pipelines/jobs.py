@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dagster as dg
 
-from pipelines import freshness, landing, publishing
+from pipelines import freshness, landing, models
 
 PULL = "pull"
 INTRADAY = "intraday"
@@ -17,6 +17,11 @@ FRESHNESS = "freshness"
 
 PULLING = (PULL, INTRADAY, SCRUB)
 """The jobs of which one at a time runs for an account."""
+
+ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
+
+UNDER_WAY = [each for each in dg.DagsterRunStatus if each not in ENDED]
+"""A run that waits for its turn is under way as well."""
 
 # A retry that Dagster begins by itself, or a person in its page, leaves out what has landed.
 _TAGS = {"dagster/retry_strategy": "FROM_ASSET_FAILURE"}
@@ -34,7 +39,7 @@ pull_job = dg.define_asset_job(
 
 intraday_job = dg.define_asset_job(
     INTRADAY,
-    selection=dg.AssetSelection.assets(*landing.KEYS.values(), publishing.KEY) - _FRESH,
+    selection=dg.AssetSelection.assets(*landing.KEYS.values(), models.PUBLISHED) - _FRESH,
     tags=_TAGS,
     description="Pull every resource and publish; models are built with the file, and only their"
     " outcome is recorded.",

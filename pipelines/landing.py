@@ -7,14 +7,19 @@ published when the models stand (`publishing.py`).
 # Annotations stay as they are, and not text: Dagster reads those of an asset at import.
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import dagster as dg
 from pydantic import Field
 
 from connector import (
     CATALOG,
+    Column,
     ConnectorError,
+    Declaration,
+    Progress,
     PullManner,
     PullReport,
     ResourceRun,
@@ -22,18 +27,15 @@ from connector import (
     Stopped,
     TryAgain,
     Warehouse,
+    columns,
+    difference,
     explain,
     may_repeat,
     publish,
     pull,
 )
-from connector import (
-    Progress as PullProgress,
-)
-from pipelines import checks, freshness, metadata
-from pipelines.accounts import Accounts, account_of
-from pipelines.connections import Account, failure_of
-from pipelines.progress import Progress
+from pipelines import freshness
+from pipelines.accounts import Account, Accounts, account_of, failure_of, keys_asked
 
 GROUP = "landing"
 LANDED = frozenset(("done", "partial"))
@@ -46,6 +48,9 @@ RETRIES = dg.RetryPolicy(max_retries=2, delay=60, backoff=dg.Backoff.EXPONENTIAL
 """For what passes by itself: the network, an answer of 5xx, a limit of the minute. After what a
 person has to mend, and after another run's lease, nothing is repeated.
 """
+
+CHECK = "matches_api_total"
+"""The check of each resource: the landing holds as many live rows as the API counts."""
 
 RETRY_TAG = "dagster/retry_number"
 """The tag of a run that Dagster began by itself in the place of one that was cut off."""
@@ -72,13 +77,31 @@ class PullConfig(dg.Config):
         )
 
 
+SECONDS_BETWEEN = 5.0
+"""So much time is between a line and the next, at least, and before the first one."""
+
+
+class NowAndThen:
+    """Tells a run's log how far something is, on the clock that `now` reads in seconds."""
+
+    def __init__(self, log: logging.Logger, now: Callable[[], float] = time.monotonic) -> None:
+        self._log, self._now = log, now
+        self._told_at = now()
+
+    def tell(self, line: str) -> None:
+        """Tell it, if nothing was told for a while."""
+        if self._now() - self._told_at >= SECONDS_BETWEEN:
+            self._log.debug(line)
+            self._told_at = self._now()
+
+
 class Narrator:
     """Tells a run's log how a pull goes on."""
 
     def __init__(self, log: logging.Logger) -> None:
-        self._log, self._progress = log, Progress(log)
+        self._log, self._progress = log, NowAndThen(log)
 
-    def __call__(self, progress: PullProgress) -> None:
+    def __call__(self, progress: Progress) -> None:
         """A resource begins or ends, or something was committed, which is told now and then."""
         name, done = progress.resource, progress.ended
         if done is not None:
@@ -102,7 +125,7 @@ def landing_of(accounts: Accounts) -> dg.AssetsDefinition:
         name="pull_landing",
         description="Pull the selected resources from the API.",
         specs=list(_specs(accounts)),
-        check_specs=[checks.spec_of(resource, KEYS[name]) for name, resource in CATALOG.items()],
+        check_specs=[_check_of(resource) for resource in CATALOG.values()],
         can_subset=True,
         pool=accounts.pool,
         retry_policy=RETRIES,
@@ -116,24 +139,28 @@ def landing_of(accounts: Accounts) -> dg.AssetsDefinition:
         Raises `dagster.Failure` with the names and reasons of those that did not land.
         """
         settings = account.settings(account_of(context))
-        watch = account.watch or Narrator(context.log)
+        pulling = pull(
+            settings,
+            _selected(context),
+            manner=config.manner(settings),
+            publishes=False,
+            watch=account.watch or Narrator(context.log),
+            command="dagster",
+        )
         try:
-            pulling = pull(
-                settings,
-                _selected(context),
-                manner=config.manner(settings),
-                publishes=False,
-                watch=watch,
-                command="dagster",
-            )
             report = asyncio.run(pulling)
         except ConnectorError as error:
             raise failure_of(error, waits=RETRY_TAG in context.run.tags) from None
         warehouse = Warehouse(settings.folder)
         for name, done in report.resources.items():
-            if done.outcome in LANDED:
-                told = metadata.of_pull(CATALOG[name], done, report, warehouse)
-                yield from _results(context, done, told)
+            if done.outcome not in LANDED:
+                continue
+            key = KEYS[name]
+            if key in context.selected_asset_keys:
+                told = _of_pull(CATALOG[name], done, report, warehouse)
+                yield dg.MaterializeResult(asset_key=key, metadata=told)
+            if dg.AssetCheckKey(key, CHECK) in context.selected_asset_check_keys:
+                yield _checked(done)
         refuse_the_rest(
             report,
             settings,
@@ -153,18 +180,15 @@ def _specs(accounts: Accounts) -> Iterator[dg.AssetSpec]:
             skippable=True,
             group_name=GROUP,
             kinds={"duckdb"},
-            metadata=metadata.of_table(resource),
+            metadata=_of_table(resource),
             partitions_def=accounts.partitions,
             freshness_policy=freshness.policy_of(accounts),
         )
 
 
 def _selected(context: dg.AssetExecutionContext) -> Sequence[str]:
-    """The resources whose assets or checks were asked for, without those that landed before this
-    step was repeated.
-    """
-    checked = {each.asset_key for each in context.selected_asset_check_keys}
-    wanted = context.selected_asset_keys | checked
+    """The resources asked for, without those that landed before this step was repeated."""
+    wanted = keys_asked(context)
     if context.retry_number:
         wanted = wanted - _landed_in(context.run.run_id, context.instance)
     return [name for name, key in KEYS.items() if key in wanted]
@@ -175,20 +199,6 @@ def _landed_in(run_id: str, instance: dg.DagsterInstance) -> set[dg.AssetKey]:
     kind = {dg.DagsterEventType.ASSET_MATERIALIZATION}
     logged = (each.asset_materialization for each in instance.all_logs(run_id, of_type=kind))
     return {each.asset_key for each in logged if each is not None}
-
-
-def _results(
-    context: dg.AssetExecutionContext,
-    done: ResourceRun,
-    told: dict[str, dg.MetadataValue],
-) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
-    """The asset and its check, each if it was asked for."""
-    key = KEYS[done.resource]
-    is_checked = dg.AssetCheckKey(key, checks.NAME) in context.selected_asset_check_keys
-    if key in context.selected_asset_keys:
-        yield dg.MaterializeResult(asset_key=key, metadata=told)
-    if is_checked:
-        yield checks.result_of(done, key)
 
 
 def refuse_the_rest(
@@ -231,3 +241,90 @@ def refuse_the_rest(
         },
         allow_retries=is_worth_it,
     )
+
+
+# -- What Dagster shows ----------------------------------------------------------------------------
+# Of a resource its check, its columns, and the counts, cost and preview of a pull. Nothing
+# personal: counts, moments and the values of `status` alone.
+
+_STATUS = "status"
+
+
+def _check_of(resource: Declaration) -> dg.AssetCheckSpec:
+    """The check of one resource."""
+    return dg.AssetCheckSpec(
+        CHECK,
+        asset=KEYS[resource.name],
+        description=f"The live rows of landing.{resource.name} are as many as the `total` of the"
+        " last list that the API gave (API 4.1).",
+    )
+
+
+def _checked(done: ResourceRun) -> dg.AssetCheckResult:
+    """How the check came out; a total that is not known fails it.
+
+    Where the pull is proven all the same, the API changed meanwhile, and failing is a warning.
+    """
+    total = {} if done.total is None else {"total": done.total}
+    return dg.AssetCheckResult(
+        passed=done.live == done.total,
+        check_name=CHECK,
+        asset_key=KEYS[done.resource],
+        severity=dg.AssetCheckSeverity.WARN if done.proven else dg.AssetCheckSeverity.ERROR,
+        description=difference(done),
+        metadata={"live": done.live, "pending": done.pending, **total},
+    )
+
+
+def _of_table(resource: Declaration) -> dict[str, object]:
+    """What is known of a resource's table before anything has landed."""
+    return {
+        "dagster/column_schema": dg.TableSchema([_column(each) for each in columns(resource)]),
+        "dagster/table_name": f"landing.{resource.name}",
+        "scope": resource.read_scope(),
+    }
+
+
+def _of_pull(
+    resource: Declaration, done: ResourceRun, report: PullReport, warehouse: Warehouse
+) -> dict[str, Any]:
+    """What a pull did with the resource. `waited_seconds` is of the whole run."""
+    counts = ("requests", "new", "changed", "unchanged", "deleted", "live", "total", "pending")
+    told = {name: getattr(done, name) for name in (*counts, "outcome", "proven", "message")}
+    told |= {"waited_seconds": report.waited_seconds, "run_id": report.run_id}
+    told |= {"dagster/row_count": done.live, "preview": _preview(resource, warehouse)}
+    if done.bookmark_after is not None:
+        told["bookmark"] = dg.MetadataValue.timestamp(done.bookmark_after)
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def _column(column: Column) -> dg.TableColumn:
+    is_id = column.name == "id"
+    return dg.TableColumn(
+        name=column.name,
+        type=column.type,
+        description=column.comment,
+        # Any other column is null where a row was only listed, or where the API left it out.
+        constraints=dg.TableColumnConstraints(nullable=not is_id, unique=is_id),
+    )
+
+
+def _preview(resource: Declaration, warehouse: Warehouse) -> dg.MetadataValue | None:
+    """Landed live rows by status, as Markdown; None where there is nothing to count."""
+    if _STATUS not in resource.fields:
+        return None
+    try:
+        counts = warehouse.count_by(resource, _STATUS)
+    except ConnectorError:
+        # A preview is a courtesy: what landed has landed without it.
+        return None
+    rows = "\n".join(f"| {_code(status)} | {count:,} |" for status, count in counts.items())
+    return dg.MetadataValue.md(f"| {_STATUS} | live rows |\n|---|---:|\n{rows}")
+
+
+def _code(status: str | None) -> str:
+    # A status is the API's word; one that it never documented may hold anything.
+    if status is None:
+        return "*none*"
+    kept = "".join(c if c.isalnum() or c in "_- " else "?" for c in status)
+    return f"`{kept}`"

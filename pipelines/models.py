@@ -7,7 +7,9 @@ What a model is, and how it is built, is the connector's affair.
 
 # Annotations stay as they are, and not text: Dagster reads those of an asset at import.
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import dagster as dg
 
@@ -18,21 +20,25 @@ from connector import (
     ModelBuilt,
     Prepared,
     Project,
+    Published,
+    PublishingRefused,
     Shown,
+    explain,
     inventory_of,
     load_project,
     prepare,
+    publish,
 )
-from pipelines import landing
-from pipelines.accounts import Accounts, account_of
-from pipelines.connections import Account, failure_of
-from pipelines.model_checks import checks_of, results_of
+from pipelines import freshness, landing
+from pipelines.accounts import Account, Accounts, account_of, failure_of, keys_asked
 
 DRAFT_TAG = "connector/draft"
 """The tag of a run that names the draft which its models were built in."""
 
 TOLD_SECONDS_MIN = 1.0
 """From how many seconds on a model is worth a line of the log, which costs more than most."""
+
+PUBLISHED = freshness.PUBLISHED
 
 _PARTS = {"content_type_fields": "content_types"}
 """The resource whose pull lands a table that is no resource's own."""
@@ -69,6 +75,101 @@ def spec_of(project: Project, name: str) -> dg.AssetSpec:
         skippable=True,
         metadata={"dagster/table_name": project.node(name).table},
     )
+
+
+# -- Checks ----------------------------------------------------------------------------------------
+# One for each audit, and one for all tests of a model of one severity. Together, since what Dagster
+# writes down of a check costs more than the check itself: 179 of them took as long as all models
+# together. Which test failed, and for which ids, is in the check's metadata.
+
+TESTS = {"error": "tests", "warn": "tests_that_warn"}
+"""The name of the check that has a model's tests, by their severity."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A check of an asset: the tests that it has, or one audit."""
+
+    key: dg.AssetCheckKey
+    severity: str
+    names: tuple[str, ...]
+    about: str
+
+    @property
+    def spec(self) -> dg.AssetCheckSpec:
+        """The check as Dagster knows it; one of severity error keeps `published` from running."""
+        return dg.AssetCheckSpec(
+            self.key.name,
+            asset=self.key.asset_key,
+            blocking=self.severity == "error",
+            description=self.about,
+        )
+
+
+Keys = Mapping[str, dg.AssetKey]
+"""The asset of each seed and model, by name."""
+
+
+def checks_of(project: Project, keys: Keys) -> tuple[Check, ...]:
+    """Every test and audit of the project, each in one check."""
+    tests: dict[dg.AssetCheckKey, list[tuple[str, str, str]]] = {}
+    for test in project.tests:
+        key = dg.AssetCheckKey(_asset(project, keys, test.about), TESTS[test.severity])
+        tests.setdefault(key, []).append((test.severity, test.name, test.sentence))
+    joined = (
+        Check(key, each[0][0], tuple(name for _, name, _ in each), " ".join(s for _, _, s in each))
+        for key, each in tests.items()
+    )
+    audits = (
+        Check(
+            dg.AssetCheckKey(_asset(project, keys, audit.about), audit.name),
+            audit.severity,
+            (audit.name,),
+            audit.sentence,
+        )
+        for audit in project.audits
+    )
+    return (*joined, *audits)
+
+
+def _asset(project: Project, keys: Keys, about: str) -> dg.AssetKey:
+    """The asset that a test or audit belongs to. One of a source table belongs to the first model
+    that reads it: what landed is judged in the step that builds on it.
+    """
+    if about in project.parents:
+        return keys[about]
+    readers = (m for m in project.models.values() if about in project.sources_of(m))
+    return keys[next((each.name for each in readers), project.order[0])]
+
+
+def results_of(checks: Iterable[Check], done: Iterable[Checked]) -> Iterator[dg.AssetCheckResult]:
+    """How the checks came out; one of which nothing was run has no result."""
+    by_name = {each.name: each for each in done}
+    for check in checks:
+        run = [by_name[name] for name in check.names if name in by_name]
+        if run:
+            yield _result(check, run)
+
+
+def _result(check: Check, run: list[Checked]) -> dg.AssetCheckResult:
+    failed = [each for each in run if not each.passed]
+    told: dict[str, Any] = {"run": len(run), "failing": sum(each.failing for each in failed)}
+    for each in failed:
+        # Examples are ids alone.
+        ids = f": {', '.join(each.examples)}" if each.examples else ""
+        told[f"failed/{each.name}"] = f"{each.failing} rows{ids}"
+    is_error = check.severity == "error"
+    return dg.AssetCheckResult(
+        passed=not failed,
+        asset_key=check.key.asset_key,
+        check_name=check.key.name,
+        severity=dg.AssetCheckSeverity.ERROR if is_error else dg.AssetCheckSeverity.WARN,
+        description=" ".join(each.about for each in failed) or check.about,
+        metadata=told,
+    )
+
+
+# -- Building --------------------------------------------------------------------------------------
 
 
 class Narrator:
@@ -124,21 +225,18 @@ def models_of(accounts: Accounts) -> dg.AssetsDefinition:
 
         Raises `dagster.Failure`, which names file and line, where a model cannot be built.
         """
-        selected = _selected(context)
+        wanted = keys_asked(context)
+        selected = tuple(name for name in PROJECT.order if key_of(PROJECT, name) in wanted)
         chosen = () if len(selected) == len(PROJECT.order) else selected
         settings = account.settings(account_of(context))
         try:
-            made = prepare(
-                settings,
-                select=chosen,
-                watch=Narrator(context.log),
-            )
+            made = prepare(settings, select=chosen, watch=Narrator(context.log))
             shown = {each.name: each for each in inventory_of(PROJECT)}
         except ConnectorError as error:
             raise failure_of(error) from None
         context.instance.add_run_tags(context.run.run_id, {DRAFT_TAG: made.publication})
         if settings.models.value == "off":
-            off = {"models": dg.MetadataValue.text(f"off (from {settings.models.origin})")}
+            off = {"models": f"off (from {settings.models.origin})"}
             for name in selected:
                 yield dg.MaterializeResult(asset_key=key_of(PROJECT, name), metadata=off)
         for each in made.built.models:
@@ -153,36 +251,18 @@ def models_of(accounts: Accounts) -> dg.AssetsDefinition:
     return models
 
 
-def _selected(context: dg.AssetExecutionContext) -> tuple[str, ...]:
-    """The seeds and models whose assets or checks were asked for."""
-    checked = {each.asset_key for each in context.selected_asset_check_keys}
-    wanted = context.selected_asset_keys | checked
-    return tuple(name for name in PROJECT.order if key_of(PROJECT, name) in wanted)
-
-
-def of_model(
-    project: Project, shown: Shown, built: ModelBuilt, made: Prepared
-) -> dict[str, dg.MetadataValue]:
+def of_model(project: Project, shown: Shown, built: ModelBuilt, made: Prepared) -> dict[str, Any]:
     """What Dagster shows of a model that was built: rows, seconds, columns, their lineage."""
-    told: dict[str, dg.MetadataValue] = {
-        "dagster/column_schema": dg.MetadataValue.table_schema(
-            dg.TableSchema(
-                [
-                    dg.TableColumn(each.name, each.type, description=each.about or None)
-                    for each in shown.columns
-                ]
-            )
-        ),
-        "dagster/column_lineage": dg.MetadataValue.column_lineage(lineage_of(project, shown)),
-        "origins": dg.MetadataValue.json(
-            {each.name: [".".join(named) for named in each.origins] for each in shown.columns}
-        ),
-        "seconds": dg.MetadataValue.float(round(built.seconds, 3)),
-        "draft": dg.MetadataValue.text(made.publication),
+    columns = [dg.TableColumn(e.name, e.type, description=e.about or None) for e in shown.columns]
+    count = {} if built.rows is None else {"dagster/row_count": built.rows}
+    return {
+        "dagster/column_schema": dg.TableSchema(columns),
+        "dagster/column_lineage": lineage_of(project, shown),
+        "origins": {e.name: [".".join(named) for named in e.origins] for e in shown.columns},
+        "seconds": round(built.seconds, 3),
+        "draft": made.publication,
+        **count,
     }
-    if built.rows is not None:
-        told["dagster/row_count"] = dg.MetadataValue.int(built.rows)
-    return told
 
 
 def lineage_of(project: Project, shown: Shown) -> dg.TableColumnLineage:
@@ -198,3 +278,69 @@ def lineage_of(project: Project, shown: Shown) -> dg.TableColumnLineage:
             if key is not None:
                 deps.setdefault(column.name, []).append(dg.TableColumnDep(key, name))
     return dg.TableColumnLineage(deps)
+
+
+# -- Publishing ------------------------------------------------------------------------------------
+# The published file, as the last asset: what landed and what the models made of it, or the reason
+# why analysts keep what they have.
+
+
+def published_of(accounts: Accounts) -> dg.AssetsDefinition:
+    """The published file of each of the accounts."""
+
+    @dg.asset(
+        key=PUBLISHED,
+        group_name="publishing",
+        deps=[*landing.KEYS.values(), *(key_of(PROJECT, name) for name in PROJECT.order)],
+        kinds={"duckdb"},
+        description="`recruitment.duckdb`, the file that analysts open: replaced whole and at"
+        " once, and only where no check that blocks has failed.",
+        partitions_def=accounts.partitions,
+        freshness_policy=freshness.policy_of(accounts),
+        retry_policy=dg.RetryPolicy(max_retries=1, delay=60),
+    )
+    def published(
+        context: dg.AssetExecutionContext, account: dg.ResourceParam[Account]
+    ) -> dg.MaterializeResult[None]:
+        """Publish the draft that this run's models were built in; without one, build it first.
+
+        Raises `dagster.Failure`, which names the checks that failed.
+        """
+        # As the run is now: the tag was written by a step before this one.
+        run = context.instance.get_run_by_id(context.run.run_id)
+        draft = run.tags.get(DRAFT_TAG) if run is not None else None
+        try:
+            done = publish(account.settings(account_of(context)), prepared=draft)
+        except PublishingRefused as error:
+            failure = failure_of(error)
+            raise dg.Failure(
+                description=explain(error),
+                metadata={**failure.metadata, "failed_checks": list(error.failed)},
+                allow_retries=False,
+            ) from None
+        except ConnectorError as error:
+            raise failure_of(error) from None
+        if done.unshared is not None:
+            context.log.warning(f"Not in the lakehouse: {explain(done.unshared)}")
+        return dg.MaterializeResult(metadata=_of_publication(done))
+
+    return published
+
+
+def _of_publication(done: Published) -> dict[str, Any]:
+    """What Dagster shows of a publication."""
+    row = done.publication
+    told: dict[str, Any] = {
+        "file": done.file,
+        "bytes": row.bytes or 0,
+        "models": row.models,
+        "checks": row.checks,
+        "warnings": ", ".join(row.failed_checks) or "none",
+        "personal": row.personal,
+        "seconds": round(row.seconds or 0.0, 3),
+    }
+    if row.true_of is not None:
+        told["true_of"] = dg.MetadataValue.timestamp(row.true_of)
+    if done.shared is not None:
+        told["lakehouse"] = done.shared.outcome
+    return told

@@ -29,10 +29,8 @@ from connector import (
     deliver,
     explain,
 )
-from pipelines.accounts import Accounts, account_of
-from pipelines.connections import Account, failure_of
-from pipelines.landing import RETRIES, Narrator
-from pipelines.progress import Progress
+from pipelines.accounts import Account, Accounts, account_of, failure_of
+from pipelines.landing import RETRIES, Narrator, NowAndThen
 
 NAME = "push"
 """The job."""
@@ -89,12 +87,17 @@ class PushConfig(dg.Config):
         said["map_file"] = None if self.map_file is None else folder / self.map_file
         return PushOptions(**said)
 
+    def manner(self, options: PushOptions) -> Manner:
+        """How the push goes about it."""
+        report = Path(self.report) if self.report is not None else None
+        return Manner(applies=self.apply, pulls=self.pull, report=report, terms=options.terms())
+
 
 class RowNarrator:
     """Tells a run's log how the rows of a push go on."""
 
     def __init__(self, log: logging.Logger) -> None:
-        self._log, self._progress = log, Progress(log)
+        self._log, self._progress = log, NowAndThen(log)
 
     def began(self, batch: str, rows: int) -> None:
         """The rows are about to be sent."""
@@ -109,8 +112,8 @@ class RowNarrator:
         self._log.info(f"{rows} rows are in doubt; looking again at {until:%H:%M:%S} UTC")
 
 
-def push_op_of(accounts: Accounts) -> dg.OpDefinition:
-    """The step that pushes one file, for one of the accounts."""
+def push_job_of(accounts: Accounts) -> dg.JobDefinition:
+    """The job that pushes one file, for one of the accounts."""
 
     @dg.op(
         description="Check a spreadsheet's rows, say what they would do, and do it where it is"
@@ -125,20 +128,14 @@ def push_op_of(accounts: Accounts) -> dg.OpDefinition:
         """Push the file. Rows that were refused are warned of; a push that did not end is a
         `dagster.Failure` that says why.
         """
-        settings = account.settings(account_of(context))
+        settings, folder = account.settings(account_of(context)), account.folder
         watches = Watches(RowNarrator(context.log), account.watch or Narrator(context.log))
         try:
-            folder = account.folder
             options = config.options(folder)
             pushing = deliver(
                 settings,
                 options.asked(config.resource, folder / config.file),
-                Manner(
-                    applies=config.apply,
-                    pulls=config.pull,
-                    report=Path(config.report) if config.report is not None else None,
-                    terms=options.terms(),
-                ),
+                config.manner(options),
                 digest=config.inbox_digest,
                 budget=config.budget,
                 watches=watches,
@@ -152,13 +149,6 @@ def push_op_of(accounts: Accounts) -> dg.OpDefinition:
             context.log.warning(warning)
         return dg.Output(None, metadata=told)
 
-    return push_file
-
-
-def push_job_of(accounts: Accounts) -> dg.JobDefinition:
-    """The job that pushes one file, for one of the accounts."""
-    push_file = push_op_of(accounts)
-
     @dg.job(
         name=NAME,
         description="Push one spreadsheet; without `apply`, say what it would do.",
@@ -171,7 +161,7 @@ def push_job_of(accounts: Accounts) -> dg.JobDefinition:
     return push_job
 
 
-def _refuse(report: PushReport, told: dict[str, dg.MetadataValue]) -> None:
+def _refuse(report: PushReport, told: dict[str, Any]) -> None:
     """Raise `dagster.Failure` where the push did not end, with what it came to."""
     if report.outcome not in ("stopped", "failed"):
         return
@@ -197,27 +187,24 @@ def _warnings(done: Delivered) -> Iterator[str]:
         yield "The file was changed or taken away while it was pushed; what is there now was left."
 
 
-# -- what Dagster shows of it ---------------------------------------------------------------------
+# -- What Dagster shows ----------------------------------------------------------------------------
 
 
-def of_push(done: Delivered) -> dict[str, dg.MetadataValue]:
+def of_push(done: Delivered) -> dict[str, Any]:
     """What a push came to: counts, cost, where the report is, and the first of the problems."""
     report = done.report
-    told: dict[str, dg.MetadataValue] = {
-        "outcome": dg.MetadataValue.text(report.outcome),
-        "rows": dg.MetadataValue.int(report.summary.rows),
-        "requests": dg.MetadataValue.int(report.requests),
-        "requests_foreseen": dg.MetadataValue.int(report.preview.requests),
-        "seconds": dg.MetadataValue.float(round(report.seconds, 3)),
-        **{f"rows/{name}": dg.MetadataValue.int(n) for name, n in report.counts.items()},
+    told: dict[str, Any] = {
+        "outcome": report.outcome,
+        "rows": report.summary.rows,
+        "requests": report.requests,
+        "requests_foreseen": report.preview.requests,
+        "seconds": round(report.seconds, 3),
+        **{f"rows/{name}": count for name, count in report.counts.items()},
+        "batch": report.batch.batch if report.batch is not None else None,
+        "report": report.file,
+        "put_away": done.put_away.file if done.put_away is not None else None,
+        "problems": report.summary.codes.total(),
     }
-    if report.batch is not None:
-        told["batch"] = dg.MetadataValue.text(report.batch.batch)
-    if report.file is not None:
-        told["report"] = dg.MetadataValue.path(report.file)
-    if done.put_away is not None and done.put_away.file is not None:
-        told["put_away"] = dg.MetadataValue.path(done.put_away.file)
-    told["problems"] = dg.MetadataValue.int(report.summary.codes.total())
     problems = [
         _problem(row.number, problem.code, problem.column)
         for row in report.summary.first
@@ -225,7 +212,7 @@ def of_push(done: Delivered) -> dict[str, dg.MetadataValue]:
     ]
     if problems:
         told["problems_table"] = dg.MetadataValue.table(problems[:PROBLEMS_SHOWN_MAX], _SCHEMA)
-    return told
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def _problem(number: int, code: str, column: str | None) -> dg.TableRecord:

@@ -15,9 +15,8 @@ import dagster as dg
 
 from connector import OFF, Settings
 from pipelines.accounts import PARTITION_TAG, Accounts, plain_name
-from pipelines.jobs import FRESHNESS, INTRADAY, PULL, PULLING, SCRUB
+from pipelines.jobs import FRESHNESS, INTRADAY, PULL, PULLING, SCRUB, UNDER_WAY
 from pipelines.landing import KEYS
-from pipelines.states import UNDER_WAY
 
 FRESHNESS_CRON = "5 * * * *"
 """Every hour: what is looked at is as old as a day or more."""

@@ -284,8 +284,8 @@ def demo(session: Session, *, data_dir: Path, keep: bool) -> int:
 def _demonstrate(terminal: Terminal, variables: Mapping[str, str], folder: Path) -> Demonstration:
     """Pull through Dagster, and ask. Raises `ConnectorError` where the run failed."""
     # Dagster takes seconds to load, so not before the first line is said.
-    from pipelines.connections import Account  # noqa: PLC0415
-    from pipelines.execution import execute  # noqa: PLC0415
+    from pipelines.accounts import Account  # noqa: PLC0415
+    from pipelines.definitions import execute  # noqa: PLC0415
 
     began = time.monotonic()
     terminal.say(f"Pulling {sum(COUNTS.values()):,} made-up records as Dagster assets.")

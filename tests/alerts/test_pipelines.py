@@ -9,10 +9,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from pipelines.accounts import PARTITION_TAG
-from pipelines.alerts import alerts_sensor, failure_alerts_sensor
-from pipelines.connections import Account
+from pipelines.accounts import PARTITION_TAG, Account
 from pipelines.definitions import definitions
+from pipelines.sensors import alerts_sensor, failure_alerts_sensor
 from tests.alerts.agency import Agency, Clock, settings_of
 from tests.alerts.receivers import Receiver
 

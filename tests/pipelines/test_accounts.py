@@ -9,12 +9,11 @@ import dagster as dg
 import pytest
 
 from connector.sandbox.server import Sandbox
-from pipelines.accounts import Accounts
-from pipelines.connections import Account
+from pipelines.accounts import Account, Accounts
 from pipelines.definitions import define, definitions
 from pipelines.jobs import INTRADAY, PULL
 from pipelines.landing import KEYS
-from pipelines.publishing import KEY as PUBLISHED
+from pipelines.models import PUBLISHED
 from pipelines.pushes import NAME as PUSH
 from pipelines.sensors import inbox_sensor_of
 from tests.pipelines.running import COUNTS, UNNAMED, instance_in

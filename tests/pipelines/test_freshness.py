@@ -7,7 +7,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from pipelines.connections import Account
+from pipelines.accounts import Account
 from pipelines.definitions import define
 from pipelines.freshness import PUBLISHED, data_is_fresh, result_of
 from pipelines.landing import KEYS

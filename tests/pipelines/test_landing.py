@@ -10,11 +10,10 @@ import dagster as dg
 from connector import CATALOG, Warehouse, columns
 from connector.sandbox.server import Sandbox
 from connector.warehouse.query import query
-from pipelines.checks import NAME
-from pipelines.landing import KEYS
+from pipelines.landing import CHECK, KEYS
 from tests.pipelines.running import COUNTS, KEY, account, landing, run
 
-CHECK_ALONE = dg.AssetSelection.checks(dg.AssetCheckKey(KEYS["jobs"], NAME))
+CHECK_ALONE = dg.AssetSelection.checks(dg.AssetCheckKey(KEYS["jobs"], CHECK))
 
 
 def test_every_asset_is_materialized_with_what_landed(tmp_path: Path) -> None:

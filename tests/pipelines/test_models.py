@@ -17,7 +17,7 @@ from connector.engine.commands import Commit, Found
 from connector.warehouse.duckdb_file import opened
 from connector.warehouse.warehouse import Warehouse
 from pipelines import landing
-from pipelines.connections import Account
+from pipelines.accounts import Account
 from pipelines.models import CHECKS, DRAFT_TAG, PROJECT, key_of
 from tests.pipelines.running import instance_in, models
 

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from pipelines.progress import SECONDS_BETWEEN, Progress
+from pipelines.landing import SECONDS_BETWEEN, NowAndThen
 
 
 def test_a_log_is_told_now_and_then(caplog: pytest.LogCaptureFixture) -> None:
@@ -16,7 +16,7 @@ def test_a_log_is_told_now_and_then(caplog: pytest.LogCaptureFixture) -> None:
     seconds = 0.0
     log = logging.getLogger("a run")
     with caplog.at_level(logging.DEBUG, "a run"):
-        progress = Progress(log, lambda: seconds)
+        progress = NowAndThen(log, lambda: seconds)
         for done in range(1_001):
             seconds = done * 0.06
             progress.tell(f"{seconds:.2f}")

@@ -10,7 +10,7 @@ import pytest
 from connector import CATALOG, Warehouse
 from connector.sandbox.server import Sandbox
 from connector.warehouse.query import query
-from pipelines import publishing
+from pipelines import models
 from pipelines.definitions import definitions
 from pipelines.jobs import pull_job
 from tests.pipelines.running import COUNTS, KEY, account, landing, published, run
@@ -24,7 +24,7 @@ def test_published_comes_after_everything() -> None:
     graph = definitions.resolve_asset_graph()
 
     assert keys == job.asset_layer.executable_asset_keys
-    assert keys - {publishing.KEY} == graph.get(publishing.KEY).parent_keys
+    assert keys - {models.PUBLISHED} == graph.get(models.PUBLISHED).parent_keys
 
 
 def test_run_lands_and_publishes_once(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from connector.sandbox.server import Sandbox
 from pipelines import sensors
-from pipelines.connections import Account
+from pipelines.accounts import Account
 from pipelines.definitions import definitions
 from pipelines.pushes import NAME
 from tests.pipelines.running import KEY, account, inbox_sensor, instance_in

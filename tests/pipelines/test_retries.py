@@ -21,9 +21,9 @@ from connector.ledger.ledger import Ledger
 from connector.sandbox.faults import Status
 from connector.sandbox.server import Sandbox
 from pipelines import landing as module
-from pipelines.connections import Account
+from pipelines.accounts import Account
 from pipelines.landing import KEYS, RETRY_TAG, landing_of
-from pipelines.publishing import KEY as PUBLISHED
+from pipelines.models import PUBLISHED
 from tests.faults.patience import Time
 from tests.pipelines.running import COUNTS, KEY, UNNAMED, account, instance_in, published
 from tests.pull.landed import rows

@@ -11,8 +11,7 @@ import pytest
 import yaml
 from dagster._core.definitions.schedule_definition import ScheduleExecutionData as Tick
 
-from pipelines.accounts import PARTITION_TAG, Accounts
-from pipelines.connections import Account
+from pipelines.accounts import PARTITION_TAG, Account, Accounts
 from pipelines.definitions import define, definitions
 from pipelines.everywhere import define_everywhere
 from pipelines.jobs import INTRADAY, PULL, SCRUB

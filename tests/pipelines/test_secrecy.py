@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from connector.sandbox.server import Sandbox
-from pipelines.connections import Account
-from pipelines.execution import execute
+from pipelines.accounts import Account
+from pipelines.definitions import execute
 from tests.pipelines.running import COUNTS, KEY, account, instance_in, run
 
 

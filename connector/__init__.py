@@ -1,4 +1,4 @@
-"""The Recruitment Connector: the public names, and nothing else.
+"""Public names of the Recruitment Connector, and nothing else.
 
 A name is imported when it is first asked for, so that a program that needs little of the
 connector loads little of it.
@@ -6,7 +6,9 @@ connector loads little of it.
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -83,81 +85,10 @@ if TYPE_CHECKING:
     from connector.warehouse.schema import columns as columns
     from connector.warehouse.warehouse import Warehouse as Warehouse
 
-_HOMES = {
-    "CATALOG": "catalog",
-    "OFF": "settings.values",
-    "ORDER": "pushes.push",
-    "PROBLEMS": "spreadsheet.problems",
-    "PUSH_OPTIONS": "pushes.options",
-    "Asked": "pushes.dry_run",
-    "Booking": "catalog.booking",
-    "Building": "publishing.project",
-    "Built": "publishing.project",
-    "Candidate": "catalog.candidate",
-    "Checked": "publishing.project",
-    "Client": "client.client",
-    "Column": "warehouse.schema",
-    "Company": "catalog.company",
-    "Configured": "settings.accounts",
-    "ConnectorError": "errors",
-    "ContentItem": "catalog.content",
-    "ContentType": "catalog.content",
-    "Declaration": "catalog.resource",
-    "Delivered": "pushes.inbox",
-    "Forbidden": "errors_api",
-    "InDoubt": "errors_api",
-    "Inbox": "pushes.inbox",
-    "Job": "catalog.job",
-    "JobRun": "operations.findings",
-    "Lead": "catalog.lead",
-    "LeaseHeld": "errors_api",
-    "Manner": "pushes.push",
-    "ModelBuilt": "publishing.project",
-    "NotFound": "errors_api",
-    "Page": "catalog.page",
-    "Prepared": "publishing.publication",
-    "Progress": "pulls.outcome",
-    "Project": "publishing.project",
-    "Proof": "operations.findings",
-    "Published": "publishing.publication",
-    "PublishingRefused": "errors",
-    "PullManner": "pulls.run",
-    "PullReport": "pulls.outcome",
-    "PushOptions": "pushes.options",
-    "PushReport": "pushes.push",
-    "QuotaSpent": "errors_api",
-    "RateLimited": "errors_api",
-    "ResourceRun": "warehouse.runs",
-    "Settings": "settings.model",
-    "Shown": "publishing.dictionary",
-    "Stopped": "errors_api",
-    "TryAgain": "errors_api",
-    "Unauthorized": "errors_api",
-    "UnknownName": "errors",
-    "ValidationFailed": "errors_api",
-    "Waiting": "pushes.inbox",
-    "Warehouse": "warehouse.warehouse",
-    "Watch": "pulls.outcome",
-    "Watches": "pushes.push",
-    "Written": "client.endpoint",
-    "check_alerts": "operations.alert_check",
-    "columns": "warehouse.schema",
-    "configured_accounts": "settings.accounts",
-    "deliver": "pushes.inbox",
-    "difference": "pulls.advice",
-    "explain": "pulls.advice",
-    "inventory_of": "publishing.dictionary",
-    "load_map": "spreadsheet.mapping_file",
-    "load_project": "publishing.folder",
-    "load_settings": "settings.model",
-    "may_repeat": "pulls.advice",
-    "prepare": "publishing.publication",
-    "proof_of": "operations.findings",
-    "publish": "publishing.publication",
-    "pull": "pulls.run",
-    "read": "publishing.frames",
-}
-"""The module of each public name, below `connector`."""
+# The list above is the only one: the text of this file is read for it, since what a checker is
+# shown is not executed.
+_IMPORTS = re.findall(r"^    from (\S+) import (\w+) as", Path(__file__).read_text("utf-8"), re.M)
+_HOMES = {name: module for module, name in _IMPORTS}
 
 __all__ = list(_HOMES)
 
@@ -168,7 +99,7 @@ if not TYPE_CHECKING:  # A checker would take any name whatever to be here.
         """Import a public name from its module."""
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        found = getattr(import_module(_HOMES[name]), name)
         globals()[name] = found
         return found
 

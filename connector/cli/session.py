@@ -22,7 +22,6 @@ import click
 from connector.cli import INTERRUPTED
 from connector.cli.terminal import Meter, Terminal
 from connector.errors import ConnectorError, count_noun
-from connector.pulls.outcome import Progress
 from connector.settings.accounts import Configured, configured_accounts
 from connector.settings.model import Settings, load_settings
 from connector.settings.values import Age, read_age
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from connector.publishing.project import Checked, ModelBuilt
+    from connector.pulls.outcome import Progress
     from connector.warehouse.runs import ResourceRun
 
 _LOGGER = logging.getLogger(__name__)

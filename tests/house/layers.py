@@ -153,41 +153,9 @@ def engine_is_pure(tree: Tree) -> list[str]:
     return offences
 
 
-def front_door_lists_its_names(tree: Tree) -> list[str]:
-    """`connector/__init__.py` imports what it lists, each name from the module that it lists."""
-    offences = []
-    for each in tree.select("connector/__init__.py", inside="connector/__init__"):
-        names = [name for _, name in imports(each) if name.startswith("connector.")]
-        imported = {name.rsplit(".", 1)[1]: name.rsplit(".", 1)[0] for name in names}
-        listed = _listed(each)
-        for name in sorted({*imported, *listed}):
-            if imported.get(name) != f"connector.{listed.get(name)}":
-                offences.append(
-                    f"{each.path}: {name} is imported from {imported.get(name)} and listed as of"
-                    f" {listed.get(name)}: write the same module in both"
-                )
-        if list(listed) != sorted(listed, key=_order):
-            offences.append(f"{each.path}: _HOMES is not sorted: constants, classes, functions")
-    return offences
-
-
-def _listed(source: Source) -> dict[str, str]:
-    for node in source.syntax.body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_HOMES":
-            return dict(ast.literal_eval(node.value))
-    return {}
-
-
-def _order(name: str) -> tuple[int, str]:
-    if name.isupper():
-        return 0, name
-    return (1 if name[:1].isupper() else 2), name
-
-
 RULES = (
     imports_point_down,
     pipelines_use_the_front_door,
     libraries_stay_at_home,
     engine_is_pure,
-    front_door_lists_its_names,
 )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+import connector
 from tests.house import layers, style
 from tests.house.tree import ROOT, Tree
 
@@ -29,3 +30,12 @@ def test_tree_is_the_whole_project() -> None:
     assert {"pyproject.toml", "connector/catalog/resource.py", "docs/API.md", ".ci/run"} <= paths
     assert "tests/house/test_house.py" in paths
     assert [] == [path for path in paths if path.startswith((".venv/", ".git/"))]
+
+
+def test_the_front_door_opens() -> None:
+    """Every name that a checker is shown is there when it is asked for."""
+    text = (ROOT / "connector" / "__init__.py").read_text(encoding="utf-8")
+    shown = [line.split()[-1] for line in text.splitlines() if line.startswith("    from ")]
+
+    assert shown == connector.__all__
+    assert [] == [name for name in shown if not hasattr(connector, name)]

@@ -26,7 +26,15 @@ from starlette.types import Message, Receive, Scope, Send
 
 from connector.catalog import CATALOG
 from connector.catalog.resource import Declaration, Operation
-from connector.sandbox.exchange import Allowance, Answer, Body, Exchange, Limits, Rejection, Reply
+from connector.sandbox.exchange import (
+    Allowance,
+    ApiAnswer,
+    Body,
+    HttpExchange,
+    Rejection,
+    Reply,
+    RequestLimits,
+)
 from connector.sandbox.faults import Faults
 from connector.sandbox.store import Store
 
@@ -67,7 +75,7 @@ class Application:
         store: Store,
         *,
         keys: Mapping[str, Iterable[str]],
-        limits: Limits,
+        limits: RequestLimits,
         faults: Faults,
     ) -> None:
         self.store = store
@@ -104,7 +112,7 @@ class Application:
         """Serve one request, as a fault says or as the API does."""
         self._loop = asyncio.get_running_loop()
         body = await _read_body(receive)
-        exchange = Exchange(self, scope, body, receive, send)
+        exchange = HttpExchange(self, scope, body, receive, send)
         fault = self._faults.match(exchange.method, exchange.path)
         if fault is None:
             await exchange.send(await exchange.serve())
@@ -168,7 +176,7 @@ class Application:
         """Keep an effect until it is released."""
         self._postponed.append(effect)
 
-    def record(self, exchange: Exchange, status: int | None) -> None:
+    def record(self, exchange: HttpExchange, status: int | None) -> None:
         """Note a request in the log, once: an answer that breaks off keeps its status."""
         if exchange.is_recorded:
             return
@@ -223,7 +231,9 @@ class Application:
         if operations:
             yield Route(path, endpoint, methods=list(operations))
 
-    def _perform(self, request: Request, resource: str, operation: Operation, body: Body) -> Answer:
+    def _perform(
+        self, request: Request, resource: str, operation: Operation, body: Body
+    ) -> ApiAnswer:
         store, at = self.store, request.scope["sandbox.at"]
         type, id = request.path_params.get("type"), request.path_params.get("id", "")
         match operation:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import random as chance
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -24,11 +24,10 @@ from connector.errors import SettingsError
 from connector.sandbox.behaviour import Behaviours
 from connector.sandbox.shelf import (
     Clock,
-    Row,
     Shape,
     Shelf,
     Stored,
-    count_all,
+    StoredRow,
     count_for,
     keep,
     show,
@@ -114,15 +113,10 @@ class DirectStore:
         """
         declared(resource)
         with self._reading():
-            computed: Mapping[str, dict[str, int]] = {}
-            if resource == "companies":
-                computed = count_all(self._shelves["jobs"], self._shelves["bookings"])
-            zero = {"jobs_count": 0, "active_jobs_count": 0, "placements_count": 0}
+            records = {row.record["id"]: row.record for row in self._shelves[resource].rows(type)}
+            computed = self._computed(resource, list(records))
             shape = self._shapes[resource]
-            return {
-                row.record["id"]: shape.detail(row.record, computed.get(row.record["id"], zero))
-                for row in self._shelves[resource].rows(type)
-            }
+            return {id: shape.detail(each, computed.get(id, {})) for id, each in records.items()}
 
     def hidden(self, resource: str, id: str) -> dict[str, Any]:
         """The write-only fields of a record, as stored. Raises `KeyError` without the record."""
@@ -239,7 +233,7 @@ class DirectStore:
             if self._depth == 0:
                 self._connection.execute("COMMIT")
 
-    def _existing(self, resource: str, id: str) -> Row:
+    def _existing(self, resource: str, id: str) -> StoredRow:
         declared(resource)
         row = self._shelves[resource].find(id)
         if row is None:
@@ -260,21 +254,23 @@ class DirectStore:
         return show(kept, self.behaviours)
 
     def _detail(self, resource: str, record: Stored) -> dict[str, Any]:
-        computed: dict[str, dict[str, int]] = {}
-        if resource == "companies":
-            ids = (record["id"],)
-            computed = count_for(ids, self._shelves["jobs"], self._shelves["bookings"])
+        computed = self._computed(resource, (record["id"],))
         return self._shapes[resource].detail(record, computed.get(record["id"], {}))
+
+    def _computed(self, resource: str, ids: Sequence[str]) -> dict[str, dict[str, int]]:
+        if resource != "companies":
+            return {}
+        return count_for(ids, self._shelves["jobs"], self._shelves["bookings"])
 
     def _add(self, resource: str, record: Stored, parent: str | None) -> None:
         self._shelves[resource].add([(record, parent)])
         self._move_companies(resource, record)
 
-    def _replace(self, resource: str, row: Row, record: Stored) -> None:
+    def _replace(self, resource: str, row: StoredRow, record: Stored) -> None:
         self._shelves[resource].replace(row.serial, record)
         self._move_companies(resource, row.record, record)
 
-    def _remove(self, resource: str, row: Row) -> None:
+    def _remove(self, resource: str, row: StoredRow) -> None:
         self._shelves[resource].remove(row.serial)
         self._move_companies(resource, row.record)
 

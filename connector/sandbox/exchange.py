@@ -1,4 +1,4 @@
-"""One request and its answer, from the first byte to the last: `Exchange`.
+"""One request and its answer, from the first byte to the last: `HttpExchange`.
 
 A fault performs an exchange through these few verbs and needs to know nothing of ASGI. The
 exchange knows no resource and no rule of the API; serving is the application's.
@@ -9,14 +9,17 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 from starlette.types import Message, Receive, Scope, Send
 
 from connector.sandbox.behaviour import Behaviours
+
+if TYPE_CHECKING:
+    from connector.sandbox.app import Application
 
 # -- Limits ----------------------------------------------------------------------------------------
 # How many requests are left: the minute's window and the month's allowance (API 8).
@@ -40,7 +43,7 @@ class Allowance:
     reset_at: int
 
 
-class Limits:
+class RequestLimits:
     """Counts requests within a minute and within a calendar month (UTC)."""
 
     def __init__(
@@ -110,6 +113,8 @@ def _next_month(now: datetime) -> datetime:
 
 
 JSON = b"application/json"
+HANG_UP_SECONDS_MAX = 5
+"""How long the end of a connection may take before the exchange is given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,33 +129,11 @@ class Reply:
     is_length_known: bool = True
 
 
-class Server(Protocol):
-    """What an exchange asks of the application."""
-
-    async def serve(self, scope: Scope, body: bytes, at: datetime | None) -> Reply:
-        """Answer the request, with its effect, which `at` dates."""
-
-    def now(self) -> datetime:
-        """The server's time."""
-
-    def allowance(self) -> Allowance:
-        """What the rate headers would say now."""
-
-    def headers(self, reply: Reply) -> list[tuple[bytes, bytes]]:
-        """All headers of an answer."""
-
-    def postpone(self, effect: Callable[[], Awaitable[Reply]]) -> None:
-        """Keep an effect until it is released."""
-
-    def record(self, exchange: Exchange, status: int | None) -> None:
-        """Note that the exchange ended, or began to end, with that status."""
-
-
-class Exchange:
+class HttpExchange:
     """One request on its way through the server."""
 
     def __init__(
-        self, server: Server, scope: Scope, body: bytes, receive: Receive, send: Send
+        self, server: Application, scope: Scope, body: bytes, receive: Receive, send: Send
     ) -> None:
         self.scope, self.body = scope, body
         self.is_gone = self.is_recorded = False
@@ -231,12 +214,8 @@ class Exchange:
         await self.wait(HANG_UP_SECONDS_MAX)
 
 
-HANG_UP_SECONDS_MAX = 5
-"""How long the end of a connection may take before the exchange is given up."""
-
-
 # -- Answer ----------------------------------------------------------------------------------------
-# What the store says: an `Answer`, or a `Rejection` with the API's error body (API 4, 7).
+# What the store says: an `ApiAnswer`, or a `Rejection` with the API's error body (API 4, 7).
 #
 # This module knows no HTTP beyond status numbers; the application turns both into responses.
 
@@ -258,7 +237,7 @@ CODES: Mapping[int, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ApiAnswer:
     """A success: its status and its envelope, which is None for 204."""
 
     status: int

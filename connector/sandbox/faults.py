@@ -18,7 +18,7 @@ from fnmatch import fnmatchcase
 from threading import RLock
 from typing import Literal, Protocol
 
-from connector.sandbox.exchange import CODES, Exchange
+from connector.sandbox.exchange import CODES, HttpExchange
 
 When = Literal["before", "after"]
 """Whether the fault comes before the request has had its effect, or after."""
@@ -32,7 +32,7 @@ _DRIPS = 8
 class Fault(Protocol):
     """One way in which an exchange goes wrong."""
 
-    async def perform(self, exchange: Exchange) -> None:
+    async def perform(self, exchange: HttpExchange) -> None:
         """Carry the exchange to its end."""
 
 
@@ -42,7 +42,7 @@ class Latency:
 
     seconds: float
 
-    async def perform(self, exchange: Exchange) -> None:
+    async def perform(self, exchange: HttpExchange) -> None:
         """Wait, then serve."""
         await exchange.wait(self.seconds)
         await exchange.send(await exchange.serve())
@@ -55,7 +55,7 @@ class Status:
     status: int = 500
     when: When = "before"
 
-    async def perform(self, exchange: Exchange) -> None:
+    async def perform(self, exchange: HttpExchange) -> None:
         """Answer with the error."""
         if self.when == "after":
             await exchange.serve()
@@ -70,7 +70,7 @@ class HtmlPage:
     status: int = 502
     when: When = "before"
 
-    async def perform(self, exchange: Exchange) -> None:
+    async def perform(self, exchange: HttpExchange) -> None:
         """Answer with the page."""
         if self.when == "after":
             await exchange.serve()
@@ -84,7 +84,7 @@ class NotJson:
 
     body: bytes = b"OK"
 
-    async def perform(self, exchange: Exchange) -> None:
+    async def perform(self, exchange: HttpExchange) -> None:
         """Serve, and answer with another body."""
         reply = await exchange.serve()
         await exchange.send(replace(reply, body=self.body))
@@ -99,7 +99,7 @@ class Drop:
 
     effect: Literal["none", "applied", "later"] = "none"
 
-    async def perform(self, exchange: Exchange) -> None:
+    async def perform(self, exchange: HttpExchange) -> None:
         """Hang up."""
         if self.effect == "applied":
             await exchange.serve()
@@ -112,7 +112,7 @@ class Drop:
 class Truncated:
     """The request is served; half of the body announced is sent, then the connection ends."""
 
-    async def perform(self, exchange: Exchange) -> None:
+    async def perform(self, exchange: HttpExchange) -> None:
         """Send the head and a half."""
         reply = await exchange.serve()
         await exchange.send_head(reply)
@@ -126,7 +126,7 @@ class Endless:
 
     part: bytes = b" " * 65_536
 
-    async def perform(self, exchange: Exchange) -> None:
+    async def perform(self, exchange: HttpExchange) -> None:
         """Send until nobody listens."""
         reply = await exchange.serve()
         await exchange.send_head(replace(reply, is_length_known=False))
@@ -142,7 +142,7 @@ class Drip:
 
     seconds: float
 
-    async def perform(self, exchange: Exchange) -> None:
+    async def perform(self, exchange: HttpExchange) -> None:
         """Send slowly."""
         reply = await exchange.serve()
         await exchange.send_head(reply)
@@ -163,7 +163,7 @@ class Limited:
 
     reset: Literal["right", "missing", "far", "past", "seconds"] = "right"
 
-    async def perform(self, exchange: Exchange) -> None:
+    async def perform(self, exchange: HttpExchange) -> None:
         """Refuse."""
         body = {"error": CODES[429], "message": "Too many requests."}
         reply = exchange.reply(429, json.dumps(body).encode())
@@ -183,12 +183,12 @@ class Limited:
 
 
 @dataclass(frozen=True, slots=True)
-class RateHeaders:
+class WrongRateHeaders:
     """The request is served; its rate headers are missing, or claim what `headers` says."""
 
     headers: dict[str, str] = field(default_factory=dict)
 
-    async def perform(self, exchange: Exchange) -> None:
+    async def perform(self, exchange: HttpExchange) -> None:
         """Serve, with other headers."""
         reply = await exchange.serve()
         claims = {name.lower().encode(): value.encode() for name, value in self.headers.items()}
@@ -202,7 +202,7 @@ class Redirect:
     target: str
     status: int = 302
 
-    async def perform(self, exchange: Exchange) -> None:
+    async def perform(self, exchange: HttpExchange) -> None:
         """Send the client elsewhere."""
         reply = exchange.reply(self.status, b"", b"text/html; charset=utf-8")
         await exchange.send(replace(reply, headers={b"location": self.target.encode()}))
@@ -214,7 +214,7 @@ class LateCommit:
 
     seconds: float
 
-    async def perform(self, exchange: Exchange) -> None:
+    async def perform(self, exchange: HttpExchange) -> None:
         """Serve, with an earlier date."""
         begun = exchange.now() - timedelta(seconds=self.seconds)
         await exchange.send(await exchange.serve(at=begun))
@@ -229,7 +229,7 @@ class DateSkew:
 
     seconds: float
 
-    async def perform(self, exchange: Exchange) -> None:
+    async def perform(self, exchange: HttpExchange) -> None:
         """Serve, with another date."""
         claimed = exchange.now() + timedelta(seconds=self.seconds)
         date = format_datetime(claimed, usegmt=True).encode()
@@ -238,7 +238,7 @@ class DateSkew:
 
 
 @dataclass(slots=True)
-class Planned:
+class PlannedFault:
     """A fault with its matcher; `hits` is how often it was performed."""
 
     fault: Fault
@@ -257,7 +257,7 @@ class Faults:
     def __init__(self, random: chance.Random) -> None:
         self._random = random
         self._lock = RLock()
-        self._planned: list[Planned] = []
+        self._planned: list[PlannedFault] = []
         # Before a server is bound there is nothing to release: `int()` is 0.
         self._release: Callable[[], int] = int
 
@@ -270,14 +270,14 @@ class Faults:
         nth: int | None = None,
         probability: float = 1.0,
         times: int | None = 1,
-    ) -> Planned:
+    ) -> PlannedFault:
         """Plan a fault for requests of that method and path.
 
         `path` is a pattern with `*` over the whole path, as `/api/v1/jobs/*`; `nth` counts the
         matching requests from 1 and picks one; `probability` is drawn for each; `times` ends the
         fault after so many (None: never).
         """
-        planned = Planned(fault, method, path, nth, probability, times)
+        planned = PlannedFault(fault, method, path, nth, probability, times)
         with self._lock:
             self._planned.append(planned)
         return planned
@@ -296,7 +296,7 @@ class Faults:
                     return each.fault
         return None
 
-    def _meets(self, planned: Planned, method: str, path: str) -> bool:
+    def _meets(self, planned: PlannedFault, method: str, path: str) -> bool:
         if planned.method not in (None, method) or not fnmatchcase(path, planned.path):
             return False
         if planned.times is not None and planned.hits >= planned.times:

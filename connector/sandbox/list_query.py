@@ -31,7 +31,7 @@ _BOUNDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ListQuery:
     """What one list request asks for."""
 
     where: Where
@@ -47,7 +47,7 @@ def read_listing(
     behaviours: Behaviours,
     *,
     parent: str | None = None,
-) -> Listing:
+) -> ListQuery:
     """Read the query of a list request. Raises `Rejection` 400 or 422 as the behaviours say."""
     errors: dict[str, list[str]] = {}
     # An empty parameter is one that a form left out.
@@ -69,7 +69,7 @@ def read_listing(
         errors |= {name: ["is not a parameter"] for name in query if name not in known}
     if errors:
         raise invalid(errors)
-    return Listing(where, sort, is_descending, page, per_page)
+    return ListQuery(where, sort, is_descending, page, per_page)
 
 
 def _positive(

@@ -20,7 +20,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from connector.errors import ConnectorError
 from connector.sandbox.app import ALL_SCOPES, Application, Between, Served
 from connector.sandbox.behaviour import Behaviours
-from connector.sandbox.exchange import Limits
+from connector.sandbox.exchange import RequestLimits
 from connector.sandbox.faults import Faults
 from connector.sandbox.seed import seed_store
 from connector.sandbox.shelf import Clock, wall_clock
@@ -81,7 +81,7 @@ class Sandbox:
             self.store.close()
             raise
         self.faults = Faults(random.Random(seed))  # noqa: S311  # as above
-        self.limits = Limits(read, per_minute=rate_limit, per_month=monthly_limit)
+        self.limits = RequestLimits(read, per_minute=rate_limit, per_month=monthly_limit)
         self._app = Application(self.store, keys=keys, limits=self.limits, faults=self.faults)
         self.between = between
         self._host, self._port = host, port

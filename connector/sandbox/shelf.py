@@ -30,7 +30,7 @@ _BATCH = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class StoredRow:
     """A record with its place: `serial` counts insertions, `parent` is its content type's id."""
 
     serial: int
@@ -144,7 +144,7 @@ class Shelf:
         self._run(f"DELETE FROM {self._table} WHERE serial = ?", (serial,))
         self._run(f"DELETE FROM {self._table}_record WHERE serial = ?", (serial,))
 
-    def find(self, id: str, *, parent: str | None = None) -> Row | None:
+    def find(self, id: str, *, parent: str | None = None) -> StoredRow | None:
         """The record of that id (under that parent, where one is given), or None."""
         found = self._run(
             f"SELECT t.serial, t.parent, r.record FROM {self._table} t "
@@ -153,7 +153,7 @@ class Shelf:
         ).fetchone()
         if found is None or (parent is not None and found[1] != parent):
             return None
-        return Row(found[0], found[1], json.loads(found[2]))
+        return StoredRow(found[0], found[1], json.loads(found[2]))
 
     def has(self, where: Where) -> bool:
         """Whether any record meets the condition."""
@@ -191,7 +191,7 @@ class Shelf:
         )
         return [json.loads(texts[serial]) for serial in serials]
 
-    def rows(self, parent: str | None = None) -> Iterator[Row]:
+    def rows(self, parent: str | None = None) -> Iterator[StoredRow]:
         """Every record in the order of insertion, of one parent where that is given."""
         condition = "" if parent is None else "WHERE t.parent = ?"
         found = self._run(
@@ -201,7 +201,7 @@ class Shelf:
         )
         while batch := found.fetchmany(_BATCH):
             for serial, owner, text in batch:
-                yield Row(serial, owner, json.loads(text))
+                yield StoredRow(serial, owner, json.loads(text))
 
 
 def _text(record: Stored) -> str:
@@ -333,31 +333,24 @@ _PLACEMENT = (
     "AND t.status IN ('confirmed', 'in_progress', 'completed')"
 )
 
+_SLICE = 500
+"""How many companies are counted at once: SQLite bounds the parameters of one statement."""
+
 Counters = dict[str, int]
 
 
-def count_for(companies: Iterable[str], jobs: Shelf, bookings: Shelf) -> dict[str, Counters]:
+def count_for(companies: Sequence[str], jobs: Shelf, bookings: Shelf) -> dict[str, Counters]:
     """The three counters of each company by its id."""
-    ids = tuple(companies)
-    counted = {id: {"jobs_count": 0, "active_jobs_count": 0, "placements_count": 0} for id in ids}
-    among = Where(f"t.company_id IN ({', '.join('?' * len(ids))})", ids)
-    for name, shelf, where in (
-        ("jobs_count", jobs, among),
-        ("active_jobs_count", jobs, among.narrowed(_ACTIVE)),
-        ("placements_count", bookings, among.narrowed(_PLACEMENT)),
-    ):
-        for id, number in shelf.tally(where, "company_id"):
-            counted[id][name] = number
-    return counted
-
-
-def count_all(jobs: Shelf, bookings: Shelf) -> dict[str, Counters]:
-    """The counters of every company that has any, by its id."""
-    present = Where("t.company_id IS NOT NULL")
-    ids = {id for shelf in (jobs, bookings) for id, _ in shelf.tally(present, "company_id")}
-    counted: dict[str, Counters] = {}
-    listed = sorted(ids)
-    # In slices, since SQLite bounds the parameters of one statement.
-    for start in range(0, len(listed), 500):
-        counted |= count_for(listed[start : start + 500], jobs, bookings)
+    names = ("jobs_count", "active_jobs_count", "placements_count")
+    counted = {id: dict.fromkeys(names, 0) for id in companies}
+    for start in range(0, len(companies), _SLICE):
+        ids = tuple(companies[start : start + _SLICE])
+        among = Where(f"t.company_id IN ({', '.join('?' * len(ids))})", ids)
+        for name, shelf, where in (
+            ("jobs_count", jobs, among),
+            ("active_jobs_count", jobs, among.narrowed(_ACTIVE)),
+            ("placements_count", bookings, among.narrowed(_PLACEMENT)),
+        ):
+            for id, number in shelf.tally(where, "company_id"):
+                counted[id][name] = number
     return counted

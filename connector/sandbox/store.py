@@ -17,9 +17,9 @@ from connector.catalog import CATALOG
 from connector.catalog import declaration as declared
 from connector.catalog.resource import Declaration, Operation
 from connector.sandbox.direct import DirectStore
-from connector.sandbox.exchange import Answer, Body, Rejection, invalid
-from connector.sandbox.list_query import Listing, read_listing
-from connector.sandbox.shelf import Row, Stored, Where, count_for, keep
+from connector.sandbox.exchange import ApiAnswer, Body, Rejection, invalid
+from connector.sandbox.list_query import ListQuery, read_listing
+from connector.sandbox.shelf import Stored, StoredRow, Where, keep
 from connector.sandbox.validation import check_body, check_content, check_transition, fill_in
 
 Interlude = Callable[[], None]
@@ -42,7 +42,7 @@ class Store(DirectStore):
         query: Mapping[str, str] | None = None,
         *,
         type: str | None = None,
-    ) -> Answer:
+    ) -> ApiAnswer:
         """One page (API 4.1). `query` holds the parameters as texts; `type` is a content type's
         slug or id, where the path has one.
         """
@@ -69,7 +69,7 @@ class Store(DirectStore):
             "total": total,
             "total_pages": pages,
         }
-        return Answer(200, {"data": data, "pagination": pagination})
+        return ApiAnswer(200, {"data": data, "pagination": pagination})
 
     def count(
         self,
@@ -86,12 +86,12 @@ class Store(DirectStore):
             asked = read_listing(declaration, query or {}, self.behaviours, parent=parent)
             return self._shelves[resource].count(asked.where)
 
-    def get(self, resource: str, id: str, *, type: str | None = None) -> Answer:
+    def get(self, resource: str, id: str, *, type: str | None = None) -> ApiAnswer:
         """One record's detail."""
         declaration = self._declaration(resource, "get")
         with self._reading():
             row = self._row(declaration, id, type)
-            return Answer(200, {"data": self._detail(resource, row.record)})
+            return ApiAnswer(200, {"data": self._detail(resource, row.record)})
 
     def create(
         self,
@@ -100,7 +100,7 @@ class Store(DirectStore):
         *,
         type: str | None = None,
         at: datetime | None = None,
-    ) -> Answer:
+    ) -> ApiAnswer:
         """Create a record from a request's body. `at` dates it; by default the clock does."""
         declaration = self._declaration(resource, "create")
         with self._writing():
@@ -115,7 +115,7 @@ class Store(DirectStore):
             self._add(resource, record, parent)
             detail = self._detail(resource, record)
         echo = self._shapes[resource].pick(detail, declaration.echoes.get("create"))
-        return Answer(201, {"data": echo, "message": f"The {declaration.singular} was created."})
+        return ApiAnswer(201, {"data": echo, "message": f"The {declaration.singular} was created."})
 
     def update(
         self,
@@ -125,7 +125,7 @@ class Store(DirectStore):
         *,
         type: str | None = None,
         at: datetime | None = None,
-    ) -> Answer:
+    ) -> ApiAnswer:
         """Change what the body names, and leave the rest. `at` dates the change."""
         declaration = self._declaration(resource, "update")
         with self._writing():
@@ -148,18 +148,18 @@ class Store(DirectStore):
             self._replace(resource, row, record)
             detail = self._detail(resource, record)
         echo = self._shapes[resource].pick(detail, declaration.echoes.get("update"))
-        return Answer(200, {"data": echo, "message": f"The {declaration.singular} was updated."})
+        return ApiAnswer(200, {"data": echo, "message": f"The {declaration.singular} was updated."})
 
-    def delete(self, resource: str, id: str, *, type: str | None = None) -> Answer:
+    def delete(self, resource: str, id: str, *, type: str | None = None) -> ApiAnswer:
         """Delete a record. What refers to it is left as it is."""
         declaration = self._declaration(resource, "delete")
         with self._writing():
             self._remove(resource, self._row(declaration, id, type))
         if self.behaviours.delete == "204":
-            return Answer(204, None)
-        return Answer(200, {"message": f"The {declaration.singular} was deleted."})
+            return ApiAnswer(204, None)
+        return ApiAnswer(200, {"message": f"The {declaration.singular} was deleted."})
 
-    def convert(self, resource: str, id: str, *, at: datetime | None = None) -> Answer:
+    def convert(self, resource: str, id: str, *, at: datetime | None = None) -> ApiAnswer:
         """Convert a lead into a customer (API 3.5, 4.6)."""
         declaration = self._declaration(resource, "convert")
         with self._writing():
@@ -180,9 +180,9 @@ class Store(DirectStore):
         if self.behaviours.convert_fields == "minimal":
             detail = {name: detail[name] for name in ("id", "status", "converted_at")}
         message = f"The {declaration.singular} was converted."
-        return Answer(int(self.behaviours.convert_status), {"data": detail, "message": message})
+        return ApiAnswer(int(self.behaviours.convert_status), {"data": detail, "message": message})
 
-    def _convert(self, resource: str, row: Row, record: Stored, stamp: str) -> None:
+    def _convert(self, resource: str, row: StoredRow, record: Stored, stamp: str) -> None:
         """Store a first conversion: the status and the record's fate are not shown (API 3.5)."""
         if self.behaviours.converted_lead == "deleted":
             self._remove(resource, row)
@@ -209,7 +209,7 @@ class Store(DirectStore):
             return id
         raise Rejection(404, "There is no such content type.")
 
-    def _row(self, declaration: Declaration, id: str, type: str | None) -> Row:
+    def _row(self, declaration: Declaration, id: str, type: str | None) -> StoredRow:
         # A simulation may leave the type out; a path cannot.
         parent = None if type is None else self._parent(declaration, type)
         row = self._shelves[declaration.name].find(id, parent=parent)
@@ -226,7 +226,7 @@ class Store(DirectStore):
         return max(pages, 1)
 
     def _records_of_page(
-        self, resource: str, asked: Listing, page: int, total: int
+        self, resource: str, asked: ListQuery, page: int, total: int
     ) -> Sequence[Stored]:
         shelf = self._shelves[resource]
         offset = (page - 1) * asked.per_page
@@ -247,11 +247,6 @@ class Store(DirectStore):
             offset = total - offset - limit
         records = shelf.page(asked.where, order, limit=limit, offset=offset)
         return records[::-1] if is_far else records
-
-    def _computed(self, resource: str, ids: Sequence[str]) -> dict[str, dict[str, int]]:
-        if resource != "companies":
-            return {}
-        return count_for(ids, self._shelves["jobs"], self._shelves["bookings"])
 
     def _exists(self, resource: str, id: str) -> bool:
         return self._shelves[resource].has(Where("t.id = ?", (id,)))

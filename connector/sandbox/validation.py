@@ -8,7 +8,6 @@ is asked of the caller.
 from __future__ import annotations
 
 import json
-import math
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
@@ -33,6 +32,7 @@ _URL = re.compile(r"https?://[^\s/]+(/\S*)?", re.IGNORECASE)
 _CURRENCY = re.compile(r"[A-Z]{3}")
 _MISSING = "is required"
 _INTEGER_MAX = 2**63 - 1
+_NUMBER_MAX = 1e300
 
 
 def check_body(
@@ -130,76 +130,77 @@ def _choices(
 
 def _read(kind: Kind, given: Any, behaviours: Behaviours) -> tuple[Any, str | None]:
     """The JSON value as it is stored, or why it is not of the kind."""
-    match kind:
-        case Kind.STRING | Kind.UUID:
-            problem = None if isinstance(given, str) else "must be a string"
-        case Kind.NUMBER:
-            is_number = isinstance(given, int | float) and not isinstance(given, bool)
-            # A number that no double holds would be shown as one that JSON does not know.
-            is_number = is_number and abs(given) < math.inf and abs(given) <= 1e300
-            problem = None if is_number else "must be a number"
-        case Kind.INTEGER:
-            is_whole = isinstance(given, int) and not isinstance(given, bool)
-            is_whole = is_whole and abs(given) <= _INTEGER_MAX
-            problem = None if is_whole else "must be an integer"
-        case Kind.BOOL:
-            problem = None if isinstance(given, bool) else "must be true or false"
-        case Kind.DATE:
-            return _read_date(given)
-        case Kind.DATETIME:
-            return _read_datetime(given, behaviours)
-        case Kind.VALUES:
-            problem = None if isinstance(given, dict) else "must be an object"
-        case Kind.PARTS:
-            problem = None if isinstance(given, list) else "must be an array"
-    return given, problem
-
-
-def _read_date(given: Any) -> tuple[Any, str | None]:
-    try:
+    accepts, expected = _KINDS[kind]
+    if not accepts(given):
+        return None, f"must be {expected}"
+    if kind is Kind.DATE:
         return read_date(given).isoformat(), None
-    except (ValueError, TypeError):
-        return None, "must be a date, as 2024-01-31"
-
-
-def _read_datetime(given: Any, behaviours: Behaviours) -> tuple[Any, str | None]:
-    try:
+    if kind is Kind.DATETIME:
         return keep(truncate(read_datetime(given), behaviours)), None
-    except (ValueError, TypeError, OverflowError):
-        return None, "must be a date and time, as 2024-01-31T09:30:00Z"
+    return given, None
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_address(value: Any) -> bool:
+    return _is_text(value) and _URL.fullmatch(value) is not None
+
+
+def _reads(reader: Callable[[str], object]) -> Callable[[Any], bool]:
+    def accepts(value: Any) -> bool:
+        try:
+            reader(value)
+        except (ValueError, TypeError, OverflowError):
+            return False
+        return True
+
+    return accepts
+
+
+_KINDS: Mapping[Kind, tuple[Callable[[Any], bool], str]] = {
+    Kind.STRING: (_is_text, "a string"),
+    Kind.UUID: (_is_text, "a string"),
+    # A number that no double holds would be shown as one that JSON does not know.
+    Kind.NUMBER: (lambda value: _is_number(value) and abs(value) <= _NUMBER_MAX, "a number"),
+    Kind.INTEGER: (
+        lambda v: _is_number(v) and isinstance(v, int) and abs(v) <= _INTEGER_MAX,
+        "an integer",
+    ),
+    Kind.BOOL: (lambda value: isinstance(value, bool), "true or false"),
+    Kind.DATE: (_reads(read_date), "a date, as 2024-01-31"),
+    Kind.DATETIME: (_reads(read_datetime), "a date and time, as 2024-01-31T09:30:00Z"),
+    Kind.VALUES: (lambda value: isinstance(value, dict), "an object"),
+    Kind.PARTS: (lambda value: isinstance(value, list), "an array"),
+}
+"""Which JSON values a field of a kind takes, and how that is said."""
 
 
 def _malformed(declared: Field, value: str, behaviours: Behaviours) -> str | None:
     if declared.format == "email":
-        return None if is_email(value) else "must be a valid email address"
+        return None if _EMAIL.fullmatch(value) else "must be a valid email address"
     if behaviours.formats == "email_only":
         return None
-    if declared.kind is Kind.UUID and not is_uuid(value):
+    if declared.kind is Kind.UUID and not _is_uuid(value):
         return "must be a uuid"
     accepts, message = _FORMATS.get(declared.format or "", (None, None))
     return message if accepts is not None and not accepts(value) else None
 
 
-def is_email(value: str) -> bool:
-    """Whether the text has the form of an email address."""
-    return _EMAIL.fullmatch(value) is not None
-
-
-def is_url(value: str) -> bool:
-    """Whether the text has the form of a web address."""
-    return _URL.fullmatch(value) is not None
-
-
-def is_uuid(value: str) -> bool:
-    """Whether the text has the form of a uuid."""
+def _is_uuid(value: str) -> bool:
     try:
         return str(UUID(value)) == value.lower()
     except ValueError:
         return False
-
-
-def _is_currency(value: str) -> bool:
-    return _CURRENCY.fullmatch(value) is not None
 
 
 def _is_timezone(value: str) -> bool:
@@ -211,9 +212,9 @@ def _is_timezone(value: str) -> bool:
     return True
 
 
-_FORMATS: Mapping[str, tuple[Callable[[str], bool], str]] = {
-    "url": (is_url, "must be an address that begins with http:// or https://"),
-    "currency": (_is_currency, "must be a currency code of three capital letters"),
+_FORMATS: Mapping[str, tuple[Callable[[str], object], str]] = {
+    "url": (_URL.fullmatch, "must be an address that begins with http:// or https://"),
+    "currency": (_CURRENCY.fullmatch, "must be a currency code of three capital letters"),
     "timezone": (_is_timezone, "must be a time zone, as Europe/London"),
 }
 
@@ -363,7 +364,7 @@ def check_content(
 def _problem(declared: Mapping[str, Any], value: Any) -> str | None:
     """Why the value is none of the field's type, or None."""
     kind = declared["field_type"]
-    accepts, expected = _TYPES.get(kind, _TYPES["text"])
+    accepts, expected = _TYPES.get(kind, _KINDS[Kind.STRING])
     # An empty text stands for no value in whatever kind of field a form shows.
     if value == "" and kind not in ("number", "boolean", "multi_select"):
         return None
@@ -382,42 +383,15 @@ def _options(declared: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(json.loads(declared["config"]).get("options", ()))
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(each, str) for each in value)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _reads(reader: Callable[[str], object]) -> Callable[[Any], bool]:
-    def accepts(value: Any) -> bool:
-        try:
-            reader(value)
-        except (ValueError, TypeError):
-            return False
-        return True
-
-    return accepts
-
-
-_TYPES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "text": (_is_text, "a string"),
-    "textarea": (_is_text, "a string"),
-    "rich_text": (_is_text, "a string"),
+_TYPES: Mapping[str, tuple[Callable[[Any], object], str]] = {
     "number": (_is_number, "a number"),
-    "select": (_is_text, "a string"),
     "multi_select": (_is_texts, "an array of strings"),
-    "date": (_reads(read_date), "a date, as 2024-01-31"),
-    "datetime": (_reads(read_datetime), "a date and time, as 2024-01-31T09:30:00Z"),
-    "boolean": (lambda value: isinstance(value, bool), "true or false"),
-    "image": (lambda value: _is_text(value) and is_url(value), "a web address"),
-    "file": (lambda value: _is_text(value) and is_url(value), "a web address"),
-    "url": (lambda value: _is_text(value) and is_url(value), "a web address"),
-    "email": (lambda value: _is_text(value) and is_email(value), "an email address"),
-    "phone": (_is_text, "a string"),
+    "date": _KINDS[Kind.DATE],
+    "datetime": _KINDS[Kind.DATETIME],
+    "boolean": _KINDS[Kind.BOOL],
+    "image": (_is_address, "a web address"),
+    "file": (_is_address, "a web address"),
+    "url": (_is_address, "a web address"),
+    "email": (lambda value: _is_text(value) and _EMAIL.fullmatch(value), "an email address"),
 }
+"""What each `field_type` takes, and how that is said; those left out take any string."""

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from connector.errors import WarehouseBusy
-from connector.sandbox.faults import HtmlPage, RateHeaders
+from connector.sandbox.faults import HtmlPage, WrongRateHeaders
 from connector.sandbox.server import Sandbox
 from connector.warehouse.duckdb_file import set_logs_aside
 from connector.warehouse.warehouse import Warehouse
@@ -118,7 +118,7 @@ def test_clock_that_differs_is_told(tmp_path: Path) -> None:
 def test_limit_that_is_not_told(tmp_path: Path) -> None:
     """Answers without rate headers are a warning."""
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
-        sandbox.faults.add(RateHeaders(), times=None)
+        sandbox.faults.add(WrongRateHeaders(), times=None)
         called = call(["doctor", "--json"], variables(sandbox.base_url, tmp_path))
 
     assert (0, "warning") == (called.status, states(called)["limits"])

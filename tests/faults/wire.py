@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from connector.sandbox.exchange import Exchange, Reply
+from connector.sandbox.exchange import HttpExchange, Reply
 from connector.sandbox.faults import Fault
 from connector.sandbox.server import Sandbox
 
@@ -23,7 +23,7 @@ class Edited:
 
     edit: Edit
 
-    async def perform(self, exchange: Exchange) -> None:
+    async def perform(self, exchange: HttpExchange) -> None:
         """Serve, and answer with the edited document."""
         reply = await exchange.serve()
         if reply.status == 200:
@@ -43,7 +43,7 @@ class Refused:
     reset_in_seconds: float | None
     headers: Mapping[str, str] = field(default_factory=lambda: {"x-ratelimit-remaining": "0"})
 
-    async def perform(self, exchange: Exchange) -> None:
+    async def perform(self, exchange: HttpExchange) -> None:
         """Refuse."""
         body = {"error": "rate_limit_exceeded", "message": "Too many requests."}
         claims = {name.encode(): value.encode() for name, value in self.headers.items()}
@@ -64,7 +64,7 @@ class Cut:
     where: Where
     is_reset: bool = True
 
-    async def perform(self, exchange: Exchange) -> None:
+    async def perform(self, exchange: HttpExchange) -> None:
         """Send the first bytes and break the connection."""
         data = as_bytes(await exchange.serve())
         body_at = data.index(b"\r\n\r\n") + 4
@@ -84,7 +84,7 @@ class Bytes:
 
     data: bytes
 
-    async def perform(self, exchange: Exchange) -> None:
+    async def perform(self, exchange: HttpExchange) -> None:
         """Send the bytes."""
         await send_bytes(exchange, self.data)
 
@@ -100,7 +100,7 @@ class From:
     fault: Fault
     met: int = 0
 
-    async def perform(self, exchange: Exchange) -> None:
+    async def perform(self, exchange: HttpExchange) -> None:
         """Serve, or perform the fault."""
         self.met += 1
         if self.met < self.number:
@@ -118,7 +118,7 @@ def as_bytes(reply: Reply) -> bytes:
     return head + reply.body
 
 
-async def send_bytes(exchange: Exchange, data: bytes, *, is_reset: bool = False) -> None:
+async def send_bytes(exchange: HttpExchange, data: bytes, *, is_reset: bool = False) -> None:
     """Write past the server's own protocol, and end the connection."""
     # The only thing of uvicorn's that the sandbox shows; its protocol owns the transport.
     protocol: Any = exchange.scope["state"]["sandbox.hang_up"].__self__

@@ -18,7 +18,7 @@ import pytest
 from connector.engine.push_plan import Terms
 from connector.engine.push_states import Task
 from connector.errors import PushJournalUnreached
-from connector.sandbox.exchange import Exchange
+from connector.sandbox.exchange import HttpExchange
 from connector.sandbox.server import Sandbox
 from connector.settings.model import load_settings
 from tests.cli.calling import call
@@ -48,7 +48,7 @@ class Together:
     def __init__(self) -> None:
         self._asked, self._both = 0, asyncio.Event()
 
-    async def perform(self, exchange: Exchange) -> None:
+    async def perform(self, exchange: HttpExchange) -> None:
         """Wait for the other, and serve."""
         reply = await exchange.serve()
         self._asked += 1
@@ -61,7 +61,7 @@ class Together:
 class Behind:
     """A list that shows nothing yet, so that the claims alone tell what others have created."""
 
-    async def perform(self, exchange: Exchange) -> None:
+    async def perform(self, exchange: HttpExchange) -> None:
         """Serve an empty list."""
         reply = await exchange.serve()
         shown = json.loads(reply.body)

@@ -13,7 +13,7 @@ import pytest
 
 from connector.engine.push_plan import Plan
 from connector.pushes.batch_report import BatchReport
-from connector.sandbox.faults import Drop, Planned
+from connector.sandbox.faults import Drop, PlannedFault
 from connector.sandbox.server import Sandbox
 from tests.faults.amount import IS_ALL, SEED, SHARES
 from tests.faults.patience import Time
@@ -161,7 +161,7 @@ def test_09_killed_at_any_commit_or_socket_call(
         print(f"{len(points)} points, {held} rows held")  # noqa: T201  # shown with -s
 
 
-def faulty(sandbox: Sandbox, point: Point, mode: str) -> Planned | None:
+def faulty(sandbox: Sandbox, point: Point, mode: str) -> PlannedFault | None:
     """What becomes of the write that is under way at the point."""
     if mode == "commits" or point.writes == 0:
         return None

@@ -11,7 +11,7 @@ from typing import Any
 
 from connector.engine.push_plan import Terms
 from connector.pulls.run import pull
-from connector.sandbox.exchange import Exchange
+from connector.sandbox.exchange import HttpExchange
 from connector.sandbox.faults import Drop, Fault, HtmlPage, NotJson, Redirect, Status, Truncated
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
@@ -56,7 +56,7 @@ UNAPPLIED: list[Fault] = [
 class Answered:
     """No fault at all."""
 
-    async def perform(self, exchange: Exchange) -> None:
+    async def perform(self, exchange: HttpExchange) -> None:
         """Serve."""
         await exchange.send(await exchange.serve())
 

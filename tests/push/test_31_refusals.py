@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from connector.engine.push_plan import RowProblem
-from connector.sandbox.exchange import Exchange
+from connector.sandbox.exchange import HttpExchange
 from connector.sandbox.server import Sandbox
 from tests.push.pushing import (
     CANDIDATES,
@@ -29,7 +29,7 @@ class Refuses:
     status: int
     document: dict[str, Any]
 
-    async def perform(self, exchange: Exchange) -> None:
+    async def perform(self, exchange: HttpExchange) -> None:
         """Refuse."""
         await exchange.send(exchange.reply(self.status, json.dumps(self.document).encode()))
 

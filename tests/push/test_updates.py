@@ -12,7 +12,7 @@ from typing import Any
 
 from connector.engine.push_plan import Terms
 from connector.engine.push_states import Task
-from connector.sandbox.exchange import Exchange
+from connector.sandbox.exchange import HttpExchange
 from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox
 from tests.push.pushing import (
@@ -149,7 +149,7 @@ class Alters:
     name: str
     value: Any
 
-    async def perform(self, exchange: Exchange) -> None:
+    async def perform(self, exchange: HttpExchange) -> None:
         """Serve another body."""
         document = json.loads(exchange.body)
         exchange.body = json.dumps({**document, self.name: self.value}).encode()

@@ -213,8 +213,8 @@ def test_limited_in_seconds_or_without_headers(world: World) -> None:
 
 def test_rate_headers_are_missing_or_claim_anything(world: World) -> None:
     """The headers of a served request are taken away, or replaced one by one."""
-    world.sandbox.faults.add(faults.RateHeaders())
-    world.sandbox.faults.add(faults.RateHeaders({"X-RateLimit-Remaining": "many"}))
+    world.sandbox.faults.add(faults.WrongRateHeaders())
+    world.sandbox.faults.add(faults.WrongRateHeaders({"X-RateLimit-Remaining": "many"}))
 
     bare = world.get("/jobs")
     assert 200 == bare.status_code

@@ -16,9 +16,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks import models as large
-from connector.lakehouse.attaching import Place, reading
-from connector.lakehouse.lake_status import standing
-from connector.lakehouse.share import Sent, send
+from connector.lakehouse.connect import LakehouseAccount, reading
+from connector.lakehouse.lake_status import read_status
+from connector.lakehouse.publish import LakePublication, publish_to_lakehouse
 from connector.publishing.publication import publish
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.duckdb_file import opened
@@ -54,14 +54,14 @@ def _large(folder: Path, server: Server) -> bool:
     warehouse.prepare()
     large.fill(warehouse.work, CANDIDATES)
     publish(settings, shares=False)
-    is_met = _measure("first", lambda: send(settings))
+    is_met = _measure("first", lambda: publish_to_lakehouse(settings))
     with opened(warehouse.work) as connection:
         for each in _CHANGES:
             connection.execute(each)
     publish(settings, shares=False)
-    is_met &= _measure("one in a hundred changed", lambda: send(settings))
-    is_met &= _measure("unchanged", lambda: send(settings))
-    found = standing(settings)
+    is_met &= _measure("one in a hundred changed", lambda: publish_to_lakehouse(settings))
+    is_met &= _measure("unchanged", lambda: publish_to_lakehouse(settings))
+    found = read_status(settings)
     size = warehouse.published.stat().st_size
     print(
         f"{CANDIDATES:,} candidates: {size / 1e6:,.0f} MB published, {found.bytes / 1e6:,.0f} MB"
@@ -70,7 +70,7 @@ def _large(folder: Path, server: Server) -> bool:
     return is_met
 
 
-def _measure(name: str, act: Callable[[], Sent]) -> bool:
+def _measure(name: str, act: Callable[[], LakePublication]) -> bool:
     began, worked = time.perf_counter(), time.process_time()
     sent = act()
     wall, work = time.perf_counter() - began, time.process_time() - worked
@@ -99,7 +99,7 @@ def _small(folder: Path, server: Server) -> bool:
         statuses = publishers.end()
     wall = time.perf_counter() - began
     expected = sum(SMALL + number for number in range(ACCOUNTS))
-    with reading(Place.asked_of(_settings(base, folder))) as lake:
+    with reading(LakehouseAccount.required(_settings(base, folder))) as lake:
         ((rows, keys),) = lake.execute(
             "SELECT count(*), count(DISTINCT (account, id)) FROM lake.landing.jobs"
         ).fetchall()

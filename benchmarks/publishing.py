@@ -21,8 +21,8 @@ from connector.publishing.publication import publish
 from connector.settings.model import load_settings
 from connector.warehouse.duckdb_file import opened
 from connector.warehouse.runs import Publication
-from connector.warehouse.snapshot import copy_work, remove
 from connector.warehouse.warehouse import Warehouse
+from connector.warehouse.work_file import copy_work, remove
 
 BYTES = int(os.environ.get("PUBLISHING_BYTES", str(1 << 30)))
 ROUNDS = 3

@@ -83,14 +83,15 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from typing import ClassVar, TypedDict, Unpack
 
 
 class ConnectorError(Exception):
-    """Root of all errors. The `code` of each is its name in snake case, unless it gives another."""
+    """Root of all errors; the `code` is the name in snake case unless given."""
 
     code: ClassVar[str] = "failed"
     action: str = "Run the command again with --debug and read its last lines."
@@ -118,7 +119,7 @@ class Misused(ConnectorError):
 
 
 class SettingsError(Misused):
-    """A setting is missing, malformed or unsafe; the message names it and where it was read."""
+    """A setting is missing, malformed or unsafe; the message says which."""
 
     action = "Correct the setting that is named, then run 'connector doctor'."
 
@@ -161,7 +162,7 @@ class WorkLost(WarehouseError):
 
 
 class DamagedLog(WarehouseError):
-    """The log of the file's last commits cannot be read back; the file is whole without it."""
+    """The log of the last commits cannot be read back; the file is whole."""
 
     action = (
         "Run 'connector doctor --repair': it moves the log aside, and the next pull reads again "
@@ -170,7 +171,7 @@ class DamagedLog(WarehouseError):
 
 
 class NotALedger(WarehouseError):
-    """The file is not an SQLite database, or none that this version of the connector can use."""
+    """The file is no SQLite database, or none that this version can use."""
 
     action = "Move the file away, or point CONNECTOR_DATA_DIR at another folder."
 
@@ -182,7 +183,7 @@ class LedgerDamaged(WarehouseError):
 
 
 class ErasuresUnknown(WarehouseError):
-    """Who was erased is unknown. Nothing is read or sent, since somebody could come back."""
+    """Who was erased is unknown, so that nothing is read or sent."""
 
     action = "Put the file that is named back from a backup, then run the command again."
 
@@ -208,6 +209,15 @@ def naming(path: Path, error: OSError) -> WarehouseError:
     return WarehouseError(f"{path} cannot be used: {error.strerror or error}")
 
 
+@contextmanager
+def naming_file_errors(path: Path) -> Iterator[None]:
+    """Raise `naming` of what the file system refuses to do with `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise naming(path, error) from error
+
+
 # -- Models ----------------------------------------------------------------------------------------
 class _Position(TypedDict, total=False):
     """Where in the models something is wrong, as far as it is known."""
@@ -218,7 +228,7 @@ class _Position(TypedDict, total=False):
 
 
 class ModelError(ConnectorError):
-    """A model, seed, test or audit cannot be used; `path` and `line` (from 1) say where."""
+    """A model, seed, test or audit cannot be used; `path` and `line` say where."""
 
     action = "Correct the file that is named, then run 'connector models list'."
     exit_status = 2
@@ -232,11 +242,11 @@ class ModelError(ConnectorError):
 
 
 class ModelInvalid(ModelError):
-    """A file is not as models are written: its header, its braces, or what declares it."""
+    """A file is not as models are written: its header, braces or declaration."""
 
 
 class ReferenceUnknown(ModelError):
-    """A `ref()` or `source()` names nothing that there is; the message gives the nearest names."""
+    """A `ref()` or `source()` names nothing; the message has the nearest names."""
 
     action = "Write one of the names that there are: 'connector models list' shows them."
 
@@ -266,7 +276,7 @@ class ModelTwice(ModelError):
 
 
 class SeedInvalid(ModelError):
-    """A seed's table cannot be read as its columns are declared; no value of it is shown."""
+    """A seed cannot be read as its columns are declared; no value is shown."""
 
     action = "Correct the place that is named in the csv file, and build again."
 
@@ -291,13 +301,13 @@ class SpreadsheetError(ConnectorError):
 
 
 class NotASpreadsheet(SpreadsheetError):
-    """There is no such file, or it is none that can be read: not csv, tsv, txt or xlsx."""
+    """There is no such file, or it is no csv, tsv, txt or xlsx."""
 
     action = "Save it as xlsx, or as csv in UTF-8, and give that file."
 
 
 class DamagedSpreadsheet(SpreadsheetError):
-    """The file is of the right kind and cannot be read to its end; the message says where."""
+    """The file cannot be read to its end; the message says where."""
 
     action = "Correct the place that is named, or save the file again from its program."
 
@@ -347,7 +357,7 @@ class NoRows(SpreadsheetError):
 
 
 class SheetUnknown(SpreadsheetError):
-    """The workbook has several sheets with rows in them, or none of the name that was given."""
+    """Several sheets of the workbook have rows, or none has the given name."""
 
     action = "Name the sheet with --sheet."
 
@@ -359,7 +369,7 @@ class SpreadsheetChanged(SpreadsheetError):
 
 
 class ReportRefused(SpreadsheetError):
-    """A report would not say what happened, by a mistake of ours: a row has no outcome, or two."""
+    """A row of a report has no outcome, or two, by a mistake of ours."""
 
     action = "Run 'connector status' to see what was sent, and report the message."
     exit_status = 1
@@ -375,20 +385,20 @@ class BackupError(ConnectorError):
 
 
 class BackupDamaged(BackupError):
-    """The file is no backup, or not as it was written: it was cut off, changed or damaged."""
+    """The file is no backup, or was cut off, changed or damaged."""
 
     action = "Take another backup: 'connector restore FILE --check' says whether one is whole."
 
 
 class RestoredUnpulled(ConnectorError):
-    """The resource was not pulled since a restore: what was pushed later would be created twice."""
+    """The resource was not pulled since a restore: creates could be repeated."""
 
     action = "Run 'connector pull', and push again once the resource is proven."
 
 
 # -- Lakehouse -------------------------------------------------------------------------------------
 class LakehouseError(ConnectorError):
-    """The lakehouse cannot be used as it is set up; analysts have their own file all the same."""
+    """The lakehouse cannot be used as it is set up."""
 
     action = (
         "Correct what is named (docs/LAKEHOUSE.md), then run 'connector lakehouse publish'; "
@@ -446,7 +456,7 @@ class NotDelivered(ConnectorError):
 
 # -- Words -----------------------------------------------------------------------------------------
 def count_noun(number: int, noun: str, plural: str | None = None) -> str:
-    """A number with its noun, as in "1 record"; `plural` is said where an s does not make it."""
+    """A number with its noun, as in "1 record"; `plural` if an s does not make it."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
@@ -455,7 +465,7 @@ _NAMED_MAX = 5
 
 
 class PublishingRefused(ConnectorError):
-    """Checks that block have failed: analysts keep the file that they have. `failed` names them."""
+    """Checks that block have failed, named in `failed`: the old file stays."""
 
     action = (
         "Correct what the checks have found, or the seeds, then run 'connector publish'; analysts "
@@ -463,7 +473,7 @@ class PublishingRefused(ConnectorError):
     )
 
     def __init__(self, failed: Sequence[tuple[str, int | None]]) -> None:
-        """`failed` has each check with its rows, None where their number is not known any more."""
+        """`failed` has each check with its rows, None where they are not known."""
         self.failed = tuple(name for name, _ in failed)
         shown = [
             name if rows is None else f"{name} ({count_noun(rows, 'row')})"

@@ -1,4 +1,4 @@
-"""What comes of a request: the API refuses it, or no answer of the API comes at all."""
+"""Errors of requests: the API refuses one, or no answer of it comes at all."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class _Said(TypedDict, total=False):
 
 
 class Answered(ConnectorError):
-    """An error that the API answered with; carries its status and its own words (API 7)."""
+    """An error that the API answered with: its status and its own words (API 7)."""
 
     def __init__(self, where: str, *, action: str | None = None, **said: Unpack[_Said]) -> None:
         self.where, self.status = where, said["status"]
@@ -107,7 +107,7 @@ class TryAgain(ConnectorError):
 
 
 class RateLimited(TryAgain):
-    """429 after the bounded retries; `reset_in_seconds` is the server's own figure, if any."""
+    """429 after the bounded retries; the server may say when the limit resets."""
 
     def __init__(self, where: str, *, reset_in_seconds: float | None) -> None:
         self.where, self.reset_in_seconds = where, reset_in_seconds
@@ -122,7 +122,7 @@ class Unreachable(TryAgain):
 
 
 class NoAnswer(TryAgain):
-    """The answer to a read did not arrive whole within its deadline; a read changes nothing."""
+    """The answer to a read did not arrive whole within its deadline."""
 
 
 class ServerFailed(TryAgain, Answered):
@@ -138,7 +138,7 @@ class NotTheApi(ConnectorError):
 
 
 class Redirected(NotTheApi):
-    """3xx: redirects are never followed, so the key never leaves the address it was meant for."""
+    """3xx: redirects are never followed, so the key stays with its address."""
 
     def __init__(self, where: str, *, status: int, target: str) -> None:
         self.target = target
@@ -182,7 +182,7 @@ class BudgetSpent(Stopped):
 
 
 class QuotaSpent(Stopped):
-    """The month's allowance is spent; `resets_at` is an ISO date and time where it is known."""
+    """The month's allowance is spent; `resets_at` is in ISO 8601, if known."""
 
     def __init__(self, message: str, *, resets_at: str | None = None) -> None:
         self.resets_at = resets_at
@@ -193,7 +193,7 @@ class QuotaSpent(Stopped):
 
 
 class LeaseHeld(TryAgain):
-    """Another run of the same kind is under way at this account; this one sent nothing."""
+    """Another run of this kind is under way; this one sent nothing."""
 
     # No `Stopped`: a loop that repeats at the exit status 4 would not wait for anything.
 

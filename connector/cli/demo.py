@@ -30,7 +30,7 @@ from connector.sandbox.draw import LEAD_STATUSES, USERS
 from connector.sandbox.server import KEY_DEFAULT, Sandbox
 from connector.settings.layers import DAGSTER_FOLDER, SEEDS_FOLDER
 from connector.settings.model import ENVIRONMENT
-from connector.warehouse.query import Answer, query
+from connector.warehouse.published_file import QueryResult, query
 from connector.warehouse.runs import Publication, ResourceRun, published_in
 from connector.warehouse.warehouse import Warehouse
 
@@ -225,7 +225,7 @@ class Demonstration:
     run_id: str
     seconds: float
     resources: tuple[ResourceRun, ...]
-    answers: tuple[tuple[Question, Answer], ...]
+    answers: tuple[tuple[Question, QueryResult], ...]
     publication: Publication
     report: Path
 

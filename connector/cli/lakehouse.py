@@ -11,11 +11,11 @@ from connector.cli import session as options
 from connector.cli.session import Command, Session
 from connector.engine.quota import shown
 from connector.errors import ConnectorError, Misused, count_noun
-from connector.lakehouse.attaching import Place
+from connector.lakehouse.connect import LakehouseAccount
 from connector.lakehouse.forget import remove as run_remove
-from connector.lakehouse.lake_status import standing as run_standing
-from connector.lakehouse.maintenance import maintain as run_maintain
-from connector.lakehouse.share import Sent, send_and_record
+from connector.lakehouse.lake_status import maintain as run_maintain
+from connector.lakehouse.lake_status import read_status
+from connector.lakehouse.publish import LakePublication, publish_and_record
 from connector.pulls.advice import explain
 from connector.settings.model import Settings
 
@@ -49,11 +49,11 @@ def publish(session: Session, *, is_for_all: bool, anew: bool) -> int:
     status is 1 where it could not be done; with --all, the other accounts are brought all the same.
     """
 
-    def send(settings: Settings) -> Sent | None:
+    def send(settings: Settings) -> LakePublication | None:
         is_meant = not is_for_all or settings.lakehouse.value is not None
-        return send_and_record(settings, anew=anew) if is_meant else None
+        return publish_and_record(settings, anew=anew) if is_meant else None
 
-    terminal, status, done = session.terminal, 0, list[Sent]()
+    terminal, status, done = session.terminal, 0, list[LakePublication]()
     for account, sent in session.for_each(send, is_for_all=is_for_all):
         if sent is None:
             continue
@@ -90,7 +90,7 @@ def publish(session: Session, *, is_for_all: bool, anew: bool) -> int:
 def status(session: Session) -> int:
     """Show the accounts of the lakehouse, with their rows, and the states that can be asked for."""
     terminal = session.terminal
-    found = run_standing(session.load())
+    found = read_status(session.load())
     terminal.print_object(found.as_json())
     rows = []
     for each in found.entries:
@@ -160,9 +160,9 @@ def remove(session: Session, *, applies: bool) -> int:
     there again.
     """
     settings, terminal = session.load(), session.terminal
-    account = Place.asked_of(settings).account
+    account = LakehouseAccount.required(settings).account
     if not applies:
-        rows = run_standing(settings).rows.get(account, {})
+        rows = read_status(settings).rows.get(account, {})
         terminal.print_object({"applied": False, "account": account, "rows": rows})
         count = count_noun(sum(rows.values()), "row")
         terminal.say(f"{account}: {count} in {len(rows)} tables.")

@@ -14,7 +14,7 @@ from connector.errors import Misused, count_noun
 from connector.privacy.erase import Erased
 from connector.privacy.erase import erase as run_erase
 from connector.privacy.erase import release as run_release
-from connector.privacy.receipt import Found
+from connector.privacy.receipt import Whereabouts
 from connector.privacy.retention import retain
 from connector.privacy.whereis import whereis as run_whereis
 
@@ -40,7 +40,7 @@ def whereis(session: Session, *, person: str) -> int:
     return 0
 
 
-def _print_found(terminal: Terminal, found: Found) -> None:
+def _print_found(terminal: Terminal, found: Whereabouts) -> None:
     """Show where somebody is, and what is to be known besides."""
     if found.is_nothing:
         terminal.say("Nothing in the account's folder holds this person.")

@@ -1,29 +1,25 @@
-"""Where somebody is in the lakehouse: in which files of an account, whatever state they are of, and
-in which of the catalog's figures on them.
-"""
+"""Persons in the lakehouse: finding one in files and catalog, and erasing."""
 
 from __future__ import annotations
 
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 
 from connector.errors import NothingPublished
-from connector.lakehouse.attaching import LAKE, Place, changing, connected, reading
-from connector.lakehouse.maintenance import expire, remove_files, snapshots
-from connector.lakehouse.share import Sending, Sent
+from connector.lakehouse.connect import LAKE, LakehouseAccount, changing, connected, reading
+from connector.lakehouse.lake_status import expire, remove_files, snapshots
+from connector.lakehouse.publish import LakePublication, Publisher
 from connector.settings.model import Settings
 from connector.suppression.person import Person
 from connector.warehouse.duckdb_file import literal, quoted
 from connector.warehouse.warehouse import Warehouse
-
-if TYPE_CHECKING:
-    from psycopg import Connection
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -36,20 +32,19 @@ _TEXTS = ("VARCHAR", "JSON")
 
 @dataclass(slots=True)
 class InLakehouse:
-    """How many rows of each table name somebody, rows of earlier states and those that are deleted
-    among them; `unreadable` are files that were left half written.
-    """
+    """Rows that name somebody, by table; `unreadable` files were left half written."""
 
     rows: Counter[str] = field(default_factory=Counter)
     unreadable: list[str] = field(default_factory=list)
 
 
 def look_for(settings: Settings, person: Person) -> InLakehouse:
-    """What the account's part of the lakehouse holds of somebody; nothing where there is no
-    lakehouse. Raises a `LakehouseError`.
+    """Rows of any state that name somebody; nothing where there is no lakehouse.
+
+    Raises a `LakehouseError`.
     """
     found = InLakehouse()
-    place = Place.of(settings)
+    place = LakehouseAccount.of(settings)
     if place is None or not person.needles:
         return found
     try:
@@ -63,8 +58,8 @@ def look_for(settings: Settings, person: Person) -> InLakehouse:
     return found
 
 
-def _files(connection: duckdb.DuckDBPyConnection, place: Place) -> dict[str, list[str]]:
-    """The account's files by table: all that are there, whether or not any state needs them."""
+def _files(connection: duckdb.DuckDBPyConnection, place: LakehouseAccount) -> dict[str, list[str]]:
+    """The account's files by table, whether or not any state needs them."""
     pattern = f"{place.data}/*/*/account={place.account}/*.parquet"
     found: dict[str, list[str]] = {}
     for (path,) in connection.execute(f"SELECT file FROM glob({literal(pattern)})").fetchall():
@@ -85,9 +80,9 @@ def _look_in(
     except duckdb.Error:
         if len(files) == 1:
             found.unreadable += files
-            return
-        for each in files:
-            _look_in(connection, table, (each,), person, found)
+        else:
+            for each in files:
+                _look_in(connection, table, (each,), person, found)
 
 
 def _count(connection: duckdb.DuckDBPyConnection, files: Sequence[str], person: Person) -> int:
@@ -112,46 +107,35 @@ def _count(connection: duckdb.DuckDBPyConnection, files: Sequence[str], person: 
 
 
 def _unescaped(text: str) -> str:
-    """The text without the signs with which JSON parts lines: they hide where a word begins."""
+    """The text without JSON's line signs, which hide where a word begins."""
     return re.sub(r"\\[nrt]", " ", text)
 
 
-def _in_statistics(catalog: Connection[Any], place: Place, person: Person) -> int:
-    """How many of the catalog's figures name somebody: of the account's files, and of whole tables
-    where no other account's file has the same value.
+def _in_statistics(catalog: Connection[Any], place: LakehouseAccount, person: Person) -> int:
+    """How many of the catalog's figures name somebody.
+
+    Figures on whole tables count where no other account's file has the same value.
     """
-    figures = "SELECT coalesce(s.min_value, ''), coalesce(s.max_value, '') FROM"
-    of_files = "JOIN ducklake_data_file AS f USING (data_file_id) WHERE"
+    figures = "SELECT unnest(ARRAY[min_value, max_value]) FROM"
+    of_files = f"{figures} ducklake_file_column_stats JOIN ducklake_data_file USING (data_file_id)"
     folder = f"account={place.account}/"
-    own = catalog.execute(
-        f"{figures} ducklake_file_column_stats AS s {of_files} starts_with(f.path, %s)", (folder,)
-    ).fetchall()
-    others = catalog.execute(
-        f"{figures} ducklake_file_column_stats AS s {of_files} NOT starts_with(f.path, %s)",
-        (folder,),
-    ).fetchall()
-    whole = catalog.execute(f"{figures} ducklake_table_column_stats AS s").fetchall()
-    elsewhere = set(_named(others, person))
-    found = [*_named(own, person), *(e for e in _named(whole, person) if e not in elsewhere)]
-    return len(found)
 
+    def named(sql: str, *parameters: str) -> list[str]:
+        values = (value for (value,) in catalog.execute(sql.encode(), parameters).fetchall())
+        return [each for each in values if each is not None and person.without(each) != each]
 
-def _named(figures: Sequence[tuple[Any, ...]], person: Person) -> Iterator[str]:
-    for pair in figures:
-        for value in pair:
-            if person.without(value) != value:
-                yield value
+    own = named(f"{of_files} WHERE starts_with(path, %s)", folder)
+    elsewhere = named(f"{of_files} WHERE NOT starts_with(path, %s)", folder)
+    whole = named(f"{figures} ducklake_table_column_stats")
+    return len(own) + sum(each not in elsewhere for each in whole)
 
 
 # -- Forgetting ------------------------------------------------------------------------------------
-# Erasing in the lakehouse: what was taken out of an account's published file leaves no byte there.
-#
 # The account's part is written anew from the published file, every earlier state of the lakehouse
 # ends, and the files that only those needed are removed, with those of publishers that were cut
 # off. The catalog keeps the least and the greatest value of each column, which are somebody's:
 # those of files that are gone go with them, and those of whole tables are made of the files that
 # are left.
-
 
 _VALUES = ("ducklake_file_column_stats", "ducklake_table_column_stats")
 """The catalog's tables that hold values of rows."""
@@ -165,37 +149,30 @@ _READER_SECONDS = 60
 _VACUUMED = (*_VALUES, "ducklake_inlined_data_tables", "pg_catalog.pg_statistic")
 
 
-def forget(settings: Settings) -> Sent | None:
-    """Make the account's part what its published file holds, or nothing where there is none, and
-    leave nothing behind of what was there before, in files and catalog; None where there is no
-    lakehouse.
+def forget(settings: Settings) -> None:
+    """Make the account's part what its published file holds, and nothing else.
 
-    Earlier states end for all accounts, since a state is one of the whole lakehouse. Raises what
-    `send` raises; whatever was done by then is done, and the next call goes on.
+    No byte of what was there before is left, in files or catalog. Earlier states end for all
+    accounts, since a state is one of the whole lakehouse. Raises what `publish_to_lakehouse`
+    raises; whatever was done by then is done, and the next call goes on.
     """
-    place = Place.of(settings)
-    if place is None:
-        return None
-    file = Warehouse(settings.folder).published
-    shown = file if file.exists() else None
-    began = time.monotonic()
-    with changing(place, published=shown) as (catalog, connection):
-        sending = Sending(place, catalog, connection, began)
-        sent = sending.take_away() if shown is None else sending.carry_out(shown, anew=True)
-        _end_earlier(connection, catalog)
-    return sent
+    if (place := LakehouseAccount.of(settings)) is not None:
+        file = Warehouse(settings.folder).published
+        _replace(place, file if file.exists() else None)
 
 
-def remove(settings: Settings) -> Sent:
-    """Take the account out of the lakehouse, with everything that it ever published there. Raises
-    as `send` does.
-    """
-    place = Place.asked_of(settings)
+def remove(settings: Settings) -> LakePublication:
+    """Take the account out of the lakehouse. Raises as `publish_to_lakehouse` does."""
+    return _replace(LakehouseAccount.required(settings), None)
+
+
+def _replace(place: LakehouseAccount, published: Path | None) -> LakePublication:
     began = time.monotonic()
-    with changing(place) as (catalog, connection):
-        sent = Sending(place, catalog, connection, began).take_away()
+    with changing(place, published=published) as (catalog, connection):
+        publisher = Publisher(place, catalog, connection)
+        done = publisher.publish(published, anew=True) if published else publisher.remove()
         _end_earlier(connection, catalog)
-    return sent
+    return replace(done, seconds=time.monotonic() - began)
 
 
 def _end_earlier(connection: duckdb.DuckDBPyConnection, catalog: Connection[Any]) -> None:
@@ -207,8 +184,9 @@ def _end_earlier(connection: duckdb.DuckDBPyConnection, catalog: Connection[Any]
 
 
 def _renew_statistics(catalog: Connection[Any]) -> None:
-    """Make the figures on whole tables from those on the files that there are, and write what holds
-    values anew, so that PostgreSQL keeps no old row of it.
+    """Make the figures on whole tables from those on the files that are left.
+
+    Their tables are written anew, so that PostgreSQL keeps no old row.
     """
     for is_numbers, key in ((True, "::numeric"), (False, ' COLLATE "C"')):
         least = _extreme("min_value", f"f.min_value{key}", "ASC")
@@ -232,9 +210,7 @@ def _renew_statistics(catalog: Connection[Any]) -> None:
 
 
 def _extreme(column: str, key: str, order: str) -> str:
-    """The value of the column that comes first in this order, as it is written; null where no file
-    has any.
-    """
+    """The value of the column that comes first in this order; null if none."""
     return (
         f"(array_agg(f.{column} ORDER BY {key} {order}) FILTER (WHERE f.{column} IS NOT NULL))[1]"
     )

@@ -1,8 +1,7 @@
-"""What the lakehouse says of itself, in its schema `lakehouse`: for each account what was published
-there last, and the size of its part of each table.
+"""Manifest of the lakehouse, its schema `lakehouse`: what accounts published.
 
-It is written in the transaction that it is about. Where an account's table is as this says it was,
-nothing of the table is read.
+It has the size of each account's part of each table too, and is written in the transaction that it
+is about. Where an account's table is as this says it was, nothing of the table is read.
 """
 
 from __future__ import annotations
@@ -12,38 +11,38 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
-from connector.lakehouse.attaching import LAKE, Place
+from connector.lakehouse.connect import LAKE, LakehouseAccount
 from connector.lakehouse.tables import Part, remove_part
-from connector.warehouse.duckdb_file import from_microseconds, literal
+from connector.warehouse.duckdb_file import literal
+from connector.warehouse.own_tables import RowsOf
 
 PUBLICATIONS = "lakehouse.publications"
 PARTS = "lakehouse.parts"
 
-_COLUMNS: Mapping[str, Mapping[str, tuple[str, str]]] = {
+_COLUMNS: Mapping[str, Mapping[str, str]] = {
     PUBLICATIONS: {
-        "account": ("VARCHAR", "The account, by its name; `_unnamed` for the one without."),
-        "publication": ("VARCHAR", "The file that it shows (`sync.publications` of the account)."),
-        "published_at": ("TIMESTAMPTZ", "When that file was made."),
-        "true_of": ("TIMESTAMPTZ", "The moment that the account's data is true of."),
-        "personal": ("VARCHAR", "What became of personal fields: keep, drop or hash."),
-        "source": ("VARCHAR", "The address that the account's records come from."),
-        "version": ("VARCHAR", "The version of the connector that published."),
+        "account VARCHAR": "The account, by its name; `_unnamed` for the one without.",
+        "publication VARCHAR": "The file that it shows (`sync.publications` of the account).",
+        "published_at TIMESTAMPTZ": "When that file was made.",
+        "true_of TIMESTAMPTZ": "The moment that the account's data is true of.",
+        "personal VARCHAR": "What became of personal fields: keep, drop or hash.",
+        "source VARCHAR": "The address that the account's records come from.",
+        "version VARCHAR": "The version of the connector that published.",
     },
     PARTS: {
-        "account": ("VARCHAR", "The account."),
-        "table_name": ("VARCHAR", "The table, as `schema.table`."),
-        "rows": ("BIGINT", "How many rows of it are the account's."),
-        "digest": ("VARCHAR", "A fingerprint of these rows."),
+        "account VARCHAR": "The account.",
+        "table_name VARCHAR": "The table, as `schema.table`.",
+        "rows BIGINT": "How many rows of it are the account's.",
+        "digest VARCHAR": "A fingerprint of these rows.",
     },
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ManifestEntry:
     """What an account has published last. `published_at` is when the file was made."""
 
     account: str
@@ -55,87 +54,64 @@ class Entry:
     version: str
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """What a published file says of itself; `published_at` is when it was made."""
-
-    publication: str
-    published_at: datetime
-    true_of: datetime | None
-    personal: str | None
+_ENTRIES = RowsOf(ManifestEntry, f"{LAKE}.{PUBLICATIONS}", _COLUMNS[PUBLICATIONS])
 
 
-def read_file(connection: duckdb.DuckDBPyConnection, file: Path) -> Shown:
-    """What the file says that is attached as `published`. One that goes without its `sync` is known
-    by when it was put in place.
+def read_file(
+    connection: duckdb.DuckDBPyConnection, file: Path, place: LakehouseAccount
+) -> ManifestEntry:
+    """The entry for the file that is attached as `published`.
+
+    A file that goes without its `sync` is known by when it was put in place.
     """
+    source, own = place.source, version("recruitment-connector")
     try:
         rows = connection.execute(
-            "SELECT publication, epoch_us(started_at), epoch_us(true_of), personal "
-            "FROM published.sync.publications ORDER BY started_at DESC LIMIT 1"
+            "SELECT ?, publication, epoch_us(started_at), epoch_us(true_of), personal, ?, ? "
+            "FROM published.sync.publications ORDER BY started_at DESC LIMIT 1",
+            [place.account, source, own],
         ).fetchall()
     except duckdb.CatalogException:
         rows = []
-    for publication, published_at, true_of, personal in rows:
-        at = from_microseconds(published_at)
-        assert at is not None
-        return Shown(publication, at, from_microseconds(true_of), personal)
-    changed_at = datetime.fromtimestamp(file.stat().st_mtime, UTC)
-    return Shown(f"{changed_at:%Y%m%dT%H%M%S.%fZ}", changed_at, None, None)
+    if rows:
+        return _ENTRIES.read(rows[0])
+    at = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+    return ManifestEntry(place.account, f"{at:%Y%m%dT%H%M%S.%fZ}", at, None, None, source, own)
 
 
-def make_book(connection: duckdb.DuckDBPyConnection) -> None:
-    """Make the tables that are not there yet."""
+def make_manifest(connection: duckdb.DuckDBPyConnection) -> None:
+    """Make the tables, which are not there yet."""
     connection.execute(f"CREATE SCHEMA IF NOT EXISTS {LAKE}.lakehouse")
     for table, columns in _COLUMNS.items():
-        defined = ", ".join(f"{name} {type}" for name, (type, _) in columns.items())
-        connection.execute(f"CREATE TABLE {LAKE}.{table} ({defined})")
+        connection.execute(f"CREATE TABLE {LAKE}.{table} ({', '.join(columns)})")
         connection.execute(f"ALTER TABLE {LAKE}.{table} SET PARTITIONED BY (account)")
-        for name, (_, about) in columns.items():
+        for column, about in columns.items():
+            name = column.partition(" ")[0]
             connection.execute(f"COMMENT ON COLUMN {LAKE}.{table}.{name} IS {literal(about)}")
 
 
-def read_entries(connection: duckdb.DuckDBPyConnection) -> tuple[Entry, ...]:
+def read_entries(connection: duckdb.DuckDBPyConnection) -> tuple[ManifestEntry, ...]:
     """What each account has published last, by name."""
     rows = connection.execute(
-        "SELECT account, publication, epoch_us(published_at), epoch_us(true_of), personal, source, "
-        f"version FROM {LAKE}.{PUBLICATIONS} ORDER BY account"
+        f"SELECT {_ENTRIES.selected} FROM {LAKE}.{PUBLICATIONS} ORDER BY account"
     ).fetchall()
-    return tuple(_entry(row) for row in rows)
+    return tuple(map(_ENTRIES.read, rows))
 
 
-def read_parts(connection: duckdb.DuckDBPyConnection, account: str) -> dict[str, Part]:
-    """The account's part of each table."""
-    rows = connection.execute(
-        f"SELECT table_name, rows, digest FROM {LAKE}.{PARTS} WHERE account = {literal(account)}"
-    ).fetchall()
-    return {table: Part(count, digest) for table, count, digest in rows}
-
-
-def count_rows(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[str, int]]:
-    """How many rows of each table each account has, by account."""
-    found: dict[str, dict[str, int]] = {}
-    for account, table, rows in connection.execute(
-        f"SELECT account, table_name, rows FROM {LAKE}.{PARTS} ORDER BY ALL"
+def read_parts(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[str, Part]]:
+    """By account, its part of each table."""
+    found: dict[str, dict[str, Part]] = {}
+    for account, table, *part in connection.execute(
+        f"SELECT account, table_name, rows, digest FROM {LAKE}.{PARTS} ORDER BY ALL"
     ).fetchall():
-        found.setdefault(account, {})[table] = rows
+        found.setdefault(account, {})[table] = Part(*part)
     return found
 
 
-def write_entry(connection: duckdb.DuckDBPyConnection, place: Place, file: Shown) -> None:
+def write_entry(connection: duckdb.DuckDBPyConnection, entry: ManifestEntry) -> None:
     """Write down what the account has published now."""
-    remove_part(connection, PUBLICATIONS, place.account)
-    values = (
-        place.account,
-        file.publication,
-        file.published_at.isoformat(),
-        None if file.true_of is None else file.true_of.isoformat(),
-        file.personal,
-        place.source,
-        version("recruitment-connector"),
-    )
-    shown = ", ".join("NULL" if each is None else literal(each) for each in values)
-    connection.execute(f"INSERT INTO {LAKE}.{PUBLICATIONS} VALUES ({shown})")
+    remove_part(connection, PUBLICATIONS, entry.account)
+    _ENTRIES.insert(connection, entry)
 
 
 def write_parts(
@@ -160,10 +136,3 @@ def forget_account(connection: duckdb.DuckDBPyConnection, account: str) -> None:
     """Forget that the account ever published."""
     for table in (PUBLICATIONS, PARTS):
         remove_part(connection, table, account)
-
-
-def _entry(row: tuple[Any, ...]) -> Entry:
-    account, publication, published_at, true_of, *others = row
-    at = from_microseconds(published_at)
-    assert at is not None
-    return Entry(account, publication, at, from_microseconds(true_of), *others)

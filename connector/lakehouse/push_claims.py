@@ -1,4 +1,4 @@
-"""Claims on creates: the part of the journal of pushes that several data folders share.
+"""Push claims: the part of the journal of pushes that several data folders share.
 
 A table in the lakehouse's PostgreSQL, in a schema of its own. A row's key is claimed, and the claim
 is committed, before its create is sent; a row that another folder has claimed is not sent. All else
@@ -24,7 +24,7 @@ from connector.engine.push_commands import Claimant, Move
 from connector.engine.push_plan import fingerprint, subject
 from connector.engine.push_states import State, Task
 from connector.errors import LakehouseError, PushJournalUnreached, SettingsError
-from connector.lakehouse.attaching import Place, connected, psycopg_of, without_secrets
+from connector.lakehouse.connect import LakehouseAccount, connected, naming_postgres_errors
 from connector.settings.model import Settings
 
 if TYPE_CHECKING:
@@ -51,15 +51,15 @@ _DONE: tuple[State, ...] = ("applied", "not_applied")
 Key = tuple[str, int]
 
 
-class Claims:
-    """The claims of one run; every method is one transaction, which is committed when it returns.
+class PushClaims:
+    """Claims of one run; every method is one transaction of its own.
 
     All raise `PushJournalUnreached`. They are called from several threads.
     """
 
-    def __init__(self, connection: Connection[Any], place: Place, holder: str) -> None:
+    def __init__(self, connection: Connection[Any], place: LakehouseAccount, holder: str) -> None:
         self._connection, self._place, self._holder = connection, place, holder
-        with _naming(place):
+        with _naming_unreached(place):
             self._secret = _prepared(connection)
 
     def claim(self, task: Task, key: Key, may_take: Callable[[str, bool], bool]) -> Claimant | None:
@@ -69,20 +69,20 @@ class Claims:
         whether the row may take it over.
         """
         name = self._name(task)
-        with _naming(self._place):
+        with _naming_unreached(self._place):
             while True:
                 claimed = self._connection.execute(
                     "INSERT INTO connector_push.claims (key, batch, number, holder, claimed_at)"
                     " VALUES (%s, %s, %s, %s, now()) ON CONFLICT (key) DO NOTHING RETURNING key",
                     (name, *key, self._holder),
                 ).fetchone()
+                if claimed is not None:
+                    return None
                 found = self._connection.execute(
                     "SELECT batch, number, holder, claimed_at AT TIME ZONE 'UTC', record_id"
                     " FROM connector_push.claims WHERE key = %s",
                     (name,),
                 ).fetchone()
-                if claimed is not None:
-                    return None
                 if found is None:
                     continue  # Its holder has given it up meanwhile.
                 batch, number, holder, since, record_id = found
@@ -98,9 +98,9 @@ class Claims:
                     return None
 
     def moved(self, task: Task, key: Key, move: Move, state: State) -> None:
-        """Note how a create ended: its record, or that there is none and the claim is given up."""
+        """Note a create's record, or give up the claim of one that made none."""
         mine = (self._name(task), *key)
-        with _naming(self._place):
+        with _naming_unreached(self._place):
             if state in _NOT_APPLIED:
                 self._connection.execute(
                     "DELETE FROM connector_push.claims"
@@ -121,15 +121,15 @@ class Claims:
 
 
 @contextmanager
-def sharing(settings: Settings) -> Iterator[Claims | None]:
-    """The claims that the settings name; None where pushes are the folder's own affair.
+def sharing(settings: Settings) -> Iterator[PushClaims | None]:
+    """The claims that the settings name; None where a folder pushes by itself.
 
     Raises `PushJournalUnreached`, and `SettingsError` where there is no lakehouse.
     """
     if settings.push_journal.value == "folder":
         yield None
         return
-    place = Place.of(settings)
+    place = LakehouseAccount.of(settings)
     if place is None:
         raise SettingsError(
             f"push_journal is 'lakehouse' (from {settings.push_journal.origin}), and there is no"
@@ -138,11 +138,8 @@ def sharing(settings: Settings) -> Iterator[Claims | None]:
             " CONNECTOR_PUSH_JOURNAL to folder.",
         )
     holder = f"{socket.gethostname()}:{settings.folder.absolute()}"
-    try:
-        with connected(place) as connection:
-            yield Claims(connection, place, holder)
-    except LakehouseError as error:
-        raise PushJournalUnreached(str(error)) from None
+    with _naming_unreached(place), connected(place) as connection:
+        yield PushClaims(connection, place, holder)
 
 
 def _prepared(connection: Connection[Any]) -> bytes:
@@ -167,10 +164,9 @@ def _prepared(connection: Connection[Any]) -> bytes:
 
 
 @contextmanager
-def _naming(place: Place) -> Iterator[None]:
-    """Turn errors of the driver into ours, without the password."""
+def _naming_unreached(place: LakehouseAccount) -> Iterator[None]:
     try:
-        yield
-    except psycopg_of().Error as error:
-        said = without_secrets(place, str(error))
-        raise PushJournalUnreached(f"the lakehouse's database cannot be used: {said}") from None
+        with naming_postgres_errors(place):
+            yield
+    except LakehouseError as error:
+        raise PushJournalUnreached(str(error)) from None

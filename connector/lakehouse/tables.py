@@ -1,5 +1,4 @@
-"""The tables of the lakehouse: one for each that is shared of the published files, and what they
-become when a file brings more columns.
+"""Tables of the lakehouse: one for each shared table of published files.
 
 A table of the lakehouse has `account` first, then the file's columns, then `_fingerprint`; it is
 partitioned by account. What an account's file lacks of a table's columns is null in its rows.
@@ -10,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from hashlib import md5
+from typing import NamedTuple
 
 import duckdb
 
 from connector.errors import LakehouseDiffers
-from connector.lakehouse.attaching import LAKE
+from connector.lakehouse.connect import LAKE
 from connector.warehouse.duckdb_file import literal, quoted
 
 SCHEMAS = ("landing", "history", "marts", "seeds")
@@ -41,8 +42,8 @@ _FLOATS = ("FLOAT", "DOUBLE")
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """A column with the type that it has in the lakehouse, or is to have there."""
+class LakeColumn:
+    """A column with its type in the lakehouse."""
 
     name: str
     type: str
@@ -50,12 +51,12 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class LakeTable:
     """A table by its schema and name; `columns` are those of the file, in order."""
 
     schema: str
     name: str
-    columns: tuple[Column, ...]
+    columns: tuple[LakeColumn, ...]
     comment: str | None = None
 
     def __str__(self) -> str:
@@ -67,7 +68,7 @@ class Table:
         return f"{quoted(self.schema)}.{quoted(self.name)}"
 
 
-def published_tables(connection: duckdb.DuckDBPyConnection) -> tuple[Table, ...]:
+def published_tables(connection: duckdb.DuckDBPyConnection) -> tuple[LakeTable, ...]:
     """The tables of the attached file `published` that are shared. Views are not."""
     comments = connection.execute(
         "SELECT schema_name, table_name, comment FROM duckdb_tables() "
@@ -83,14 +84,17 @@ def published_tables(connection: duckdb.DuckDBPyConnection) -> tuple[Table, ...]
     )
 
 
-def lake_tables(connection: duckdb.DuckDBPyConnection) -> dict[str, Table]:
+def lake_tables(connection: duckdb.DuckDBPyConnection) -> dict[str, LakeTable]:
     """The tables of the lakehouse by name, with all of their columns."""
     return {str(each): each for each in _tables(connection, LAKE)}
 
 
-def bring_up(connection: duckdb.DuckDBPyConnection, table: Table, held: Table | None) -> None:
-    """Make the table in the lakehouse, or add the columns that it lacks; `held` is how it is there,
-    None where it is not. Raises `LakehouseDiffers` for a column whose type is another.
+def bring_up(
+    connection: duckdb.DuckDBPyConnection, table: LakeTable, held: LakeTable | None
+) -> None:
+    """Make the table, or add to `held`, how it is there, the columns that it lacks.
+
+    Raises `LakehouseDiffers` for a column whose type is another.
     """
     target = f"{LAKE}.{table.quoted}"
     for each in table.columns:
@@ -122,11 +126,11 @@ def bring_up(connection: duckdb.DuckDBPyConnection, table: Table, held: Table | 
             )
 
 
-def _make(connection: duckdb.DuckDBPyConnection, table: Table, target: str) -> None:
+def _make(connection: duckdb.DuckDBPyConnection, table: LakeTable, target: str) -> None:
     columns = (
-        Column(ACCOUNT, "VARCHAR", _ACCOUNT_COMMENT),
+        LakeColumn(ACCOUNT, "VARCHAR", _ACCOUNT_COMMENT),
         *table.columns,
-        Column(FINGERPRINT, "UUID", _FINGERPRINT_COMMENT),
+        LakeColumn(FINGERPRINT, "UUID", _FINGERPRINT_COMMENT),
     )
     defined = ", ".join(f"{quoted(each.name)} {each.type}" for each in columns)
     connection.execute(f"CREATE SCHEMA IF NOT EXISTS {LAKE}.{quoted(table.schema)}")
@@ -137,7 +141,9 @@ def _make(connection: duckdb.DuckDBPyConnection, table: Table, target: str) -> N
     _comment(connection, target, columns)
 
 
-def _comment(connection: duckdb.DuckDBPyConnection, target: str, columns: Iterable[Column]) -> None:
+def _comment(
+    connection: duckdb.DuckDBPyConnection, target: str, columns: Iterable[LakeColumn]
+) -> None:
     for each in columns:
         if each.comment:
             connection.execute(
@@ -153,16 +159,16 @@ def _holds(wide: str, narrow: str) -> bool:
     )
 
 
-def _tables(connection: duckdb.DuckDBPyConnection, database: str) -> Iterator[Table]:
-    columns: dict[tuple[str, str], list[Column]] = {}
+def _tables(connection: duckdb.DuckDBPyConnection, database: str) -> Iterator[LakeTable]:
+    columns: dict[tuple[str, str], list[LakeColumn]] = {}
     for schema, table, name, type, comment in connection.execute(
         "SELECT schema_name, table_name, column_name, data_type, comment FROM duckdb_columns() "
         f"WHERE database_name = {literal(database)} AND NOT internal "
         "ORDER BY schema_name, table_name, column_index"
     ).fetchall():
-        columns.setdefault((schema, table), []).append(Column(name, _type(type), comment))
+        columns.setdefault((schema, table), []).append(LakeColumn(name, _type(type), comment))
     for (schema, table), found in columns.items():
-        yield Table(schema, table, tuple(found))
+        yield LakeTable(schema, table, tuple(found))
 
 
 def _type(type: str) -> str:
@@ -185,24 +191,22 @@ then go as a whole.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """An account's part of a table: how many rows, and a fingerprint of them all."""
 
-    rows: int
-    digest: str
+    rows: int = 0
+    digest: str = md5(b"", usedforsecurity=False).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(NamedTuple):
     """How many rows of a table went in, and how many out."""
 
     inserted: int = 0
     removed: int = 0
 
 
-def take_fingerprints(connection: duckdb.DuckDBPyConnection, table: Table) -> Part:
-    """Take the fingerprint of each row of the published table, into `fresh`, and of all of them."""
+def take_fingerprints(connection: duckdb.DuckDBPyConnection, table: LakeTable) -> Part:
+    """Note the fingerprint of each row in `fresh`; returns that of them all."""
     connection.execute(
         "CREATE OR REPLACE TEMP TABLE fresh AS SELECT rowid AS row, "
         f"md5(to_json(shown)::VARCHAR)::UUID AS {FINGERPRINT} "
@@ -215,58 +219,62 @@ def take_fingerprints(connection: duckdb.DuckDBPyConnection, table: Table) -> Pa
     return Part(rows, digest)
 
 
-def add_part(connection: duckdb.DuckDBPyConnection, table: Table, account: str) -> Changed:
-    """Add all rows of `fresh`, of an account that has none in the table."""
-    return Changed(_insert(connection, table, account, "TRUE"))
-
-
-def replace_part(connection: duckdb.DuckDBPyConnection, table: Table, account: str) -> Changed:
-    """Put all rows of `fresh` in the place of the account's rows."""
+def update_part(
+    connection: duckdb.DuckDBPyConnection, table: LakeTable, account: str, *, anew: bool
+) -> Changed:
+    """Make the account's rows those of `fresh`; `anew` writes all of them."""
+    if not anew:
+        held, going, differing = _compare(connection, table, account)
+        if not differing:
+            return Changed()
+        if going < REWRITE_SHARE * held:
+            if going:
+                connection.execute(
+                    f"DELETE FROM {LAKE}.{table.quoted} WHERE {ACCOUNT} = {literal(account)} AND "
+                    f"{FINGERPRINT} IN (SELECT {FINGERPRINT} FROM differing WHERE held > 0)"
+                )
+            which = f"WHERE {FINGERPRINT} IN (SELECT {FINGERPRINT} FROM differing)"
+            return Changed(_insert(connection, table, account, which), going)
     removed = remove_part(connection, table.quoted, account)
-    return replace(add_part(connection, table, account), removed=removed)
+    return Changed(_insert(connection, table, account), removed)
 
 
 def remove_part(connection: duckdb.DuckDBPyConnection, table: str, account: str) -> int:
-    """Delete the account's rows of the quoted table; says how many they were."""
+    """Delete the account's rows of the quoted table; returns how many they were."""
     ((removed,),) = connection.execute(
         f"DELETE FROM {LAKE}.{table} WHERE {ACCOUNT} = {literal(account)}"
     ).fetchall()
     return int(removed)
 
 
-def change_part(connection: duckdb.DuckDBPyConnection, table: Table, account: str) -> Changed:
-    """Make the account's rows those of `fresh`, and leave alone what is the same already."""
+def _compare(
+    connection: duckdb.DuckDBPyConnection, table: LakeTable, account: str
+) -> tuple[int, int, int]:
+    """Note in `differing` the fingerprints whose rows differ from `fresh`.
+
+    Returns the account's rows, those of them that go, and how many fingerprints differ.
+    """
+    mine = f"{LAKE}.{table.quoted} WHERE {ACCOUNT} = {literal(account)}"
     connection.execute(
         "CREATE OR REPLACE TEMP TABLE differing AS "
-        f"SELECT {FINGERPRINT}, coalesce(held.rows, 0) AS held, coalesce(wanted.rows, 0) AS wanted "
-        f"FROM (SELECT {FINGERPRINT}, count(*) AS rows FROM {LAKE}.{table.quoted} "
-        f"WHERE {ACCOUNT} = {literal(account)} GROUP BY ALL) AS held "
+        f"SELECT {FINGERPRINT}, coalesce(held.rows, 0) AS held "
+        f"FROM (SELECT {FINGERPRINT}, count(*) AS rows FROM {mine} GROUP BY ALL) AS held "
         f"FULL JOIN (SELECT {FINGERPRINT}, count(*) AS rows FROM fresh GROUP BY ALL) AS wanted "
         f"USING ({FINGERPRINT}) WHERE held.rows IS DISTINCT FROM wanted.rows"
     )
-    ((differing, going),) = connection.execute(
-        "SELECT count(*), coalesce(sum(held), 0)::BIGINT FROM differing"
+    ((going, differing),) = connection.execute(
+        "SELECT coalesce(sum(held), 0)::BIGINT, count(*) FROM differing"
     ).fetchall()
-    if not differing:
-        return Changed()
-    ((held,),) = connection.execute(
-        f"SELECT count(*) FROM {LAKE}.{table.quoted} WHERE {ACCOUNT} = {literal(account)}"
-    ).fetchall()
-    if going >= REWRITE_SHARE * held:
-        return replace_part(connection, table, account)
-    if going:
-        connection.execute(
-            f"DELETE FROM {LAKE}.{table.quoted} WHERE {ACCOUNT} = {literal(account)} AND "
-            f"{FINGERPRINT} IN (SELECT {FINGERPRINT} FROM differing WHERE held > 0)"
-        )
-    which = f"fresh.{FINGERPRINT} IN (SELECT {FINGERPRINT} FROM differing)"
-    return Changed(_insert(connection, table, account, which), going)
+    ((held,),) = connection.execute(f"SELECT count(*) FROM {mine}").fetchall()
+    return held, going, differing
 
 
-def _insert(connection: duckdb.DuckDBPyConnection, table: Table, account: str, which: str) -> int:
+def _insert(
+    connection: duckdb.DuckDBPyConnection, table: LakeTable, account: str, which: str = ""
+) -> int:
     ((inserted,),) = connection.execute(
         f"INSERT INTO {LAKE}.{table.quoted} BY NAME SELECT {literal(account)} AS {ACCOUNT}, "
         f"shown.*, fresh.{FINGERPRINT} FROM published.{table.quoted} AS shown "
-        f"JOIN fresh ON fresh.row = shown.rowid WHERE {which}"
+        f"JOIN fresh ON fresh.row = shown.rowid {which}"
     ).fetchall()
     return int(inserted)

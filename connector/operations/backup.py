@@ -36,8 +36,8 @@ from connector.settings.model import Settings
 from connector.suppression.identifiers import KEY_FILE, make_key
 from connector.system.atomic_files import FILE_MODE, create, sync_folder
 from connector.warehouse.duckdb_file import make_folder, naming_errors
-from connector.warehouse.snapshot import copy_whole
 from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE, Warehouse
+from connector.warehouse.work_file import copy_whole
 
 # -- Contents --------------------------------------------------------------------------------------
 # What belongs to a backup, from a list of what is allowed: nothing that lies about gets in.

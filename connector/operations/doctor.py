@@ -36,7 +36,7 @@ from connector.errors import (
     count_noun,
 )
 from connector.errors_api import Forbidden, RateLimited, ServerFailed, Stopped, Unauthorized
-from connector.lakehouse.lake_status import standing
+from connector.lakehouse.lake_status import read_status
 from connector.ledger.erasures import Backups, Erasures
 from connector.ledger.ledger import Ledger, Spender, terms_of
 from connector.ledger.request_budget import Purse
@@ -245,7 +245,7 @@ def _warehouse(warehouse: Warehouse) -> Verdict:
 def _lakehouse(settings: Settings) -> Verdict:
     """The lakehouse can be reached. A pull works without it, and publishes."""
     try:
-        found = standing(settings)
+        found = read_status(settings)
     except NothingPublished as error:
         return _ok(str(error))
     except ConnectorError as error:

@@ -37,8 +37,8 @@ from connector.system.log import new_id, stamped
 from connector.warehouse.duckdb_file import LOG_ENDINGS, make_folder
 from connector.warehouse.runs import published_in
 from connector.warehouse.schema import SCHEMA_VERSION
-from connector.warehouse.snapshot import put_in_place
 from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE, Warehouse
+from connector.warehouse.work_file import put_in_place
 
 # -- Placing ---------------------------------------------------------------------------------------
 # Putting unpacked files in their place: what is here moves aside first, so that nothing is lost.

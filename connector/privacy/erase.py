@@ -1,4 +1,4 @@
-"""Erasing: noted first, then taken out of everything, and looked for again in the end.
+"""Erasures: noted first, then carried out everywhere, and checked in the end.
 
 The note in the ledger comes before anything else, so that an erasure that was cut off is known
 and continued by the next one; every step may be done twice. In the note's transaction the person is
@@ -26,9 +26,9 @@ from connector.ledger.lease import Owner
 from connector.ledger.ledger import Ledger
 from connector.ledger.receipts import Listed
 from connector.ledger.request_budget import BEAT_SECONDS
-from connector.privacy.finding import Known, again, find, seed_of
 from connector.privacy.folder_files import clean, search
-from connector.privacy.receipt import Found, Place, Receipt, keep
+from connector.privacy.known_person import KnownPerson, again, find, seed_of
+from connector.privacy.receipt import PersonPlace, Receipt, Whereabouts, keep
 from connector.privacy.whereis import LAKEHOUSE, places_of, returned
 from connector.publishing.publication import alone as alone_publishing
 from connector.publishing.publication import publish
@@ -41,12 +41,8 @@ from connector.suppression.person import Mention, Person
 from connector.system.log import new_id
 from connector.warehouse.duckdb_file import opened, transaction
 from connector.warehouse.persons import Erasing, take_out
-from connector.warehouse.snapshot import compact, remove
 from connector.warehouse.warehouse import Warehouse
-
-# -- Alone -----------------------------------------------------------------------------------------
-# Being alone in an account: neither a pull nor a push works while somebody is erased.
-
+from connector.warehouse.work_file import compact, remove
 
 _NAMES = (PULL_LEASE, PUSH_LEASE)
 
@@ -84,8 +80,6 @@ def alone(ledger: Ledger, run_id: str, command: str, now: Callable[[], datetime]
 
 
 # -- Erase -----------------------------------------------------------------------------------------
-#
-
 
 Clock = Callable[[], datetime]
 
@@ -96,12 +90,12 @@ def _now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """What came of it: what was found, and the receipts of all erasures that were brought to their
-    end, earlier ones that had been cut off first. A preview has no receipt for what it found;
-    `unended` counts the erasures that it found begun.
+    """Result of an erasure: what was found, and the receipts of all that ended.
+
+    A preview has no receipt for what it found; `unended` counts those that were cut off.
     """
 
-    found: Found | None
+    found: Whereabouts | None
     receipts: tuple[Receipt, ...] = ()
     kept: tuple[Path, ...] = ()
     unended: int = 0
@@ -129,9 +123,10 @@ def erase(
     applies: bool = False,
     now: Clock = _now,
 ) -> Erased:
-    """Erase the person with this address, or this record's; without `applies`, say what would be
-    removed. Whatever was begun before and cut off is brought to its end first; with None for
-    `asked`, that alone, and everybody is erased who was before and is here again.
+    """Erase the person with this address or id; without `applies`, a preview.
+
+    Erasures that were cut off are brought to their end first. With None for `asked` that alone is
+    done, and everybody is erased who was before and is here again.
 
     Raises `Misused` for what is no address and no id, and where rows of pushes about the person are
     in doubt; `LeaseHeld` while a pull or a push is under way; `PublishingRefused` where no file
@@ -156,8 +151,9 @@ def erase_all(
     has_turn: bool = False,
     now: Clock = _now,
 ) -> Erased:
-    """Erase each of these, in one turn; raises as `erase` does. Whoever `has_turn` holds the leases
-    already; those who are `is_listed` were erased before.
+    """Erase each of these in one turn; raises as `erase` does.
+
+    Who `has_turn` holds the leases already; those who are `is_listed` were erased before.
     """
     folder = settings.folder
     if not folder.is_dir():
@@ -176,7 +172,7 @@ def erase_all(
         receipts = [erasing.carry_on(each) for each in erasing.erasures.unended()]
         found = None
         knowns = [find(settings, seed, is_listed=is_listed) for seed in seeds]
-        held = [known for known in knowns if known.records or _is_somewhere(settings, known)]
+        held = [e for e in knowns if e.records or not places_of(settings, e).is_nothing]
         if held:
             found, noted = erasing.begin(held)
             receipts.append(erasing.carry_out(noted))
@@ -186,9 +182,10 @@ def erase_all(
 
 
 def release(settings: Settings, asked: str) -> int:
-    """Take an address or an id off the list of those who were erased, with whatever else was
-    listed with it; says how many hashes were. Nothing of the person comes back by itself: the next
-    answer or row that has them is taken again. Raises `Misused` and a `WarehouseError`.
+    """Take an address or an id off the list, with whatever was listed with it.
+
+    Returns how many hashes were. Nothing comes back by itself: the next answer or row that has the
+    person is taken again. Raises `Misused` and a `WarehouseError`.
     """
     key = read_key(settings.folder)
     if key is None:
@@ -206,9 +203,9 @@ class _Erasing:
         self._warehouse = Warehouse(settings.folder)
         self.erasures = Erasures(ledger)
 
-    def begin(self, knowns: Sequence[Known]) -> tuple[Found, Noted]:
+    def begin(self, knowns: Sequence[KnownPerson]) -> tuple[Whereabouts, Noted]:
         """Note an erasure, with what is found before anything is removed."""
-        found = _joined(places_of(self._settings, known) for known in knowns)
+        found = _places_of(self._settings, knowns)
         if found.in_doubt:
             raise Misused(
                 f"{found.in_doubt} rows of pushes about the person were sent, and nobody knows"
@@ -235,7 +232,7 @@ class _Erasing:
             clean(search(self._folder, person), person)
         self._publish()
         in_lakehouse, waiting = self._forget(noted)
-        left = _joined(places_of(self._settings, Known(person, {}, 0)) for person in noted.persons)
+        left = _places_of(self._settings, map(KnownPerson, noted.persons))
         found = noted.found
         receipt = Receipt(
             erasure=noted.erasure,
@@ -244,7 +241,7 @@ class _Erasing:
             begun_at=noted.begun_at,
             ended_at=self._now(),
             hashes=tuple(each for person in noted.persons for each in self._hashes(person)),
-            removed=(*(Place(**each) for each in found["places"]), *in_lakehouse),
+            removed=(*(PersonPlace(**each) for each in found["places"]), *in_lakehouse),
             left=left.places,
             by_hand=tuple(dict.fromkeys((*found["by_hand"], *left.by_hand))),
             not_searched=left.not_searched,
@@ -289,10 +286,8 @@ class _Erasing:
                 # It was made when there were marts, and cannot be made again.
                 page.unlink()
 
-    def _forget(self, noted: Noted) -> tuple[tuple[Place, ...], tuple[str, ...]]:
-        """Leave nothing in the lakehouse: what was there and could not be looked at when the
-        erasure began, and what keeps it from being done now; then the erasure has not ended.
-        """
+    def _forget(self, noted: Noted) -> tuple[tuple[PersonPlace, ...], tuple[str, ...]]:
+        """Leave nothing in the lakehouse; returns places, and what keeps it waiting."""
         rows: Counter[str] = Counter()
         is_known = any(each["file"] == LAKEHOUSE for each in noted.found["places"])
         try:
@@ -302,7 +297,7 @@ class _Erasing:
         except LakehouseError as error:
             said = f"The lakehouse: {error}. Run 'connector erase --apply' once that is over."
             return (), (said,)
-        return tuple(Place(LAKEHOUSE, *each) for each in sorted(rows.items())), ()
+        return tuple(PersonPlace(LAKEHOUSE, *each) for each in sorted(rows.items())), ()
 
     def _hashes(self, person: Person) -> tuple[Listed, ...]:
         key = make_key(self._folder)
@@ -314,41 +309,9 @@ def _unended(settings: Settings) -> int:
         return len(Erasures(ledger).unended()) if ledger.exists else 0
 
 
-def _is_somewhere(settings: Settings, known: Known) -> bool:
-    return not places_of(settings, known).is_nothing
-
-
-def _joined(founds: Iterable[Found]) -> Found:
-    """What was found of several people, added up."""
-    records: dict[str, int] = {}
-    rows: dict[tuple[str, str | None], int] = {}
-    batches: dict[str, None] = {}
-    by_hand: dict[str, None] = {}
-    not_searched: dict[str, None] = {}
-    mentions: set[Mention] = set()
-    in_doubt = shared = 0
-    for each in founds:
-        for name, count in each.records.items():
-            records[name] = records.get(name, 0) + count
-        for place in each.places:
-            key = place.file, place.table
-            rows[key] = rows.get(key, 0) + place.rows
-        batches |= dict.fromkeys(each.batches)
-        by_hand |= dict.fromkeys(each.by_hand)
-        not_searched |= dict.fromkeys(each.not_searched)
-        mentions |= set(each.mentions)
-        in_doubt += each.in_doubt
-        shared += each.shared
-    return Found(
-        records=records,
-        places=tuple(Place(*key, count) for key, count in rows.items()),
-        batches=tuple(batches),
-        by_hand=tuple(by_hand),
-        not_searched=tuple(not_searched),
-        in_doubt=in_doubt,
-        shared=shared,
-        mentions=tuple(sorted(mentions)),
-    )
+def _places_of(settings: Settings, knowns: Iterable[KnownPerson]) -> Whereabouts:
+    """Whereabouts of several people, added up."""
+    return sum((places_of(settings, each) for each in knowns), Whereabouts())
 
 
 def _name(at: datetime) -> str:

@@ -1,5 +1,4 @@
-"""The files of an account's folder: which are tables or pages that hold somebody, and which nobody
-has looked into.
+"""Files of an account's folder: tables, pages and others that hold somebody.
 
 What the connector wrote itself, databases apart, and what was put into its inbox are here. Other
 accounts' folders, Dagster's own, and what is compressed are not searched, and are named.
@@ -12,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from connector.errors import SpreadsheetError, naming
+from connector.errors import SpreadsheetError, naming_file_errors
 from connector.ledger.ledger import LEDGER_FILE
-from connector.privacy.receipt import Place
+from connector.privacy.receipt import PersonPlace
 from connector.report.page import REPORT_FILE
 from connector.settings.layers import SEEDS_FOLDER
 from connector.spreadsheet.persons import empty_rows, rows_about
@@ -33,9 +32,10 @@ _ENCODINGS = ("utf-8", "cp1252", "utf-16-le", "utf-16-be")
 
 @dataclass(slots=True)
 class InFiles:
-    """What the folder's files hold of somebody. `parts` are those of workbooks that can only be
-    corrected in a spreadsheet program, `pages` are made anew from the published file, `logs` are of
-    no use but to a person, and `by_hand` are beyond the connector.
+    """What the folder's files hold of somebody.
+
+    `parts` are those of workbooks that only a spreadsheet program can correct, `pages` are made
+    anew from the published file, `logs` are of use to no program, `by_hand` are left to a person.
     """
 
     tables: dict[Path, int] = field(default_factory=dict)
@@ -45,14 +45,14 @@ class InFiles:
     by_hand: list[Path] = field(default_factory=list)
     not_searched: list[Path] = field(default_factory=list)
 
-    def places(self, folder: Path) -> Iterator[Place]:
+    def places(self, folder: Path) -> Iterator[PersonPlace]:
         """What can be cleaned, and parts of workbooks that cannot, as places."""
         for path, rows in self.tables.items():
-            yield Place(str(path.relative_to(folder)), None, rows)
+            yield PersonPlace(str(path.relative_to(folder)), None, rows)
         for path, part in self.parts:
-            yield Place(str(path.relative_to(folder)), part, 1)
+            yield PersonPlace(str(path.relative_to(folder)), part, 1)
         for path in (*self.pages, *self.logs):
-            yield Place(str(path.relative_to(folder)), None, 1)
+            yield PersonPlace(str(path.relative_to(folder)), None, 1)
 
 
 def search(folder: Path, person: Person) -> InFiles:
@@ -85,16 +85,15 @@ def tables_in(folder: Path) -> Iterator[Path]:
 
 
 def clean(found: InFiles, person: Person) -> None:
-    """Empty the rows of the tables, and remove the logs. Pages are left to whoever makes them.
+    """Empty the rows of the tables, and remove the logs, but no pages.
+
     Raises a `WarehouseError`.
     """
     for path in found.tables:
         empty_rows(path, person)
     for path in found.logs:
-        try:
+        with naming_file_errors(path):
             path.unlink(missing_ok=True)
-        except OSError as error:
-            raise naming(path, error) from error
 
 
 def _is_table(path: Path, folder: Path) -> bool:
@@ -122,12 +121,9 @@ def _search_bytes(path: Path, person: Person, found: InFiles) -> None:
 
 
 def _is_packed(path: Path) -> bool:
-    """Whether the file begins as one whose texts do not stand in its bytes as they are."""
-    try:
-        with path.open("rb") as file:
-            return file.read(4).startswith(_PACKED)
-    except OSError as error:
-        raise naming(path, error) from error
+    """Whether the file begins as one whose texts are compressed."""
+    with naming_file_errors(path), path.open("rb") as file:
+        return file.read(4).startswith(_PACKED)
 
 
 def _is_in_bytes(path: Path, person: Person) -> bool:
@@ -143,26 +139,23 @@ def _is_in_bytes(path: Path, person: Person) -> bool:
 
 
 def _is_in_log(path: Path, person: Person) -> bool:
-    """Whether bytes of the person may be in a log that was set aside, which is of no use but to a
-    person: no word begins or ends in it, so that what only looks like one counts.
+    """Whether bytes of the person may be in a log that was set aside.
+
+    No word begins or ends in it, so that what only looks like the person counts.
     """
     content = _bytes(path).lower()
     return any(each.encode() in content for each in (*person.needles, *person.ids))
 
 
 def _bytes(path: Path) -> bytes:
-    try:
+    with naming_file_errors(path):
         return path.read_bytes()
-    except OSError as error:
-        raise naming(path, error) from error
 
 
 def _walk(folder: Path, root: Path, not_searched: list[Path]) -> Iterator[Path]:
     """The regular files below the folder that may be looked into, following no link."""
-    try:
+    with naming_file_errors(folder):
         entries = sorted(folder.iterdir())
-    except OSError as error:
-        raise naming(folder, error) from error
     for path in entries:
         if path.is_symlink():
             not_searched.append(path)
@@ -176,9 +169,7 @@ def _walk(folder: Path, root: Path, not_searched: list[Path]) -> Iterator[Path]:
 
 
 def _is_own(path: Path, root: Path) -> bool:
-    """Whether it is a database, a log beside one, a key or a lock, which are looked into
-    otherwise; a log that was set aside is not.
-    """
+    """Whether it is a database, its log, a key or a lock; not a log set aside."""
     if path.parent != root or path.name.startswith(_DAMAGED):
         return False
     return path.name.startswith(_OWN) or path.suffix == ".lock"

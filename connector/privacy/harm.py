@@ -1,4 +1,4 @@
-"""Texts that an earlier version's erasure may have overwritten, though they were somebody else's.
+"""Texts of others that an earlier version's erasure may have overwritten.
 
 Up to the version whose receipts name the texts of others that they changed, an erasure took any
 field with a slash in it for an address of the person, and put `MARK` in its place wherever another
@@ -29,9 +29,9 @@ REREAD = "Run 'connector pull --reread-erased'."
 
 
 def harmed(settings: Settings) -> dict[str, tuple[str, ...]]:
-    """The ids of landed records, by resource, in whose texts an earlier erasure may have
-    overwritten what was somebody else's. Raises `ErasuresUnknown` where a receipt cannot be read,
-    or another `WarehouseError`.
+    """Ids of records, by resource, whose texts may have been overwritten.
+
+    Raises `ErasuresUnknown` where a receipt cannot be read, or another `WarehouseError`.
     """
     warehouse = Warehouse(settings.folder)
     if not warehouse.exists:

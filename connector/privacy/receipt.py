@@ -1,4 +1,4 @@
-"""The receipt of an erasure: what was removed where and when, with nothing personal in it.
+"""Receipts of erasures: what was removed where and when, and nothing personal.
 
 A keyed hash stands for each identifier: whoever has the address and the account's key can show that
 the receipt is about it, and nobody else can.
@@ -7,27 +7,23 @@ the receipt is about it, and nobody else can.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from connector.errors import count_noun, naming
+from connector.errors import count_noun, naming_file_errors
 from connector.ledger.receipts import Listed
 from connector.settings.layers import RECEIPTS_FOLDER
 from connector.suppression.person import Mention
 from connector.system.atomic_files import replacing
 
-# -- Places ----------------------------------------------------------------------------------------
-# Where somebody is held, in counts. Plain values, and nothing personal in them.
-
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """One place that holds somebody: a file of the account's folder or the lakehouse, the table in
-    it where it has tables, and how many rows of it.
-    """
+class PersonPlace:
+    """A place that holds somebody: a file or the lakehouse, a table, and its rows."""
 
     file: str
     table: str | None
@@ -38,7 +34,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Whereabouts:
     """Everything that is known of where somebody is.
 
     `records` counts the records that are the person's or name them, by resource. `batches` are the
@@ -49,14 +45,29 @@ class Found:
     somebody else's records or rows.
     """
 
-    records: dict[str, int]
-    places: tuple[Place, ...]
+    records: Mapping[str, int] = field(default_factory=dict)
+    places: tuple[PersonPlace, ...] = ()
     batches: tuple[str, ...] = ()
     by_hand: tuple[str, ...] = ()
     not_searched: tuple[str, ...] = ()
     in_doubt: int = 0
     shared: int = 0
     mentions: tuple[Mention, ...] = ()
+
+    def __add__(self, other: Whereabouts) -> Whereabouts:
+        rows = Counter[tuple[str, str | None]]()
+        for each in (*self.places, *other.places):
+            rows[each.file, each.table] += each.rows
+        return Whereabouts(
+            records=Counter(self.records) + Counter(other.records),
+            places=tuple(PersonPlace(*key, count) for key, count in rows.items()),
+            batches=_distinct(self.batches, other.batches),
+            by_hand=_distinct(self.by_hand, other.by_hand),
+            not_searched=_distinct(self.not_searched, other.not_searched),
+            in_doubt=self.in_doubt + other.in_doubt,
+            shared=self.shared + other.shared,
+            mentions=tuple(sorted({*self.mentions, *other.mentions})),
+        )
 
     @property
     def is_nothing(self) -> bool:
@@ -67,7 +78,7 @@ class Found:
         """The same as `--json` prints it."""
         return {
             "found": not self.is_nothing,
-            "records": self.records,
+            "records": dict(self.records),
             "places": [asdict(each) for each in self.places],
             "batches": list(self.batches),
             "by_hand": list(self.by_hand),
@@ -76,10 +87,6 @@ class Found:
             "shared_identifiers": self.shared,
             "texts": [asdict(each) for each in self.mentions],
         }
-
-
-# -- Receipt ---------------------------------------------------------------------------------------
-#
 
 
 KEPT = (
@@ -92,10 +99,10 @@ KEPT = (
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """One erasure that has ended. `removed` are the places as they were found, and `left` those
-    that still hold something; `by_hand`, `not_searched`, `mentions` and `shared` are as in `Found`.
+    """Receipt of one erasure; `left` are places that still hold something.
+
     `waiting` are sentences on what could not be done yet: with any, the erasure goes on with the
-    next one.
+    next one. Other fields are as in `Whereabouts`.
     """
 
     erasure: str
@@ -104,8 +111,8 @@ class Receipt:
     begun_at: datetime
     ended_at: datetime
     hashes: tuple[Listed, ...]
-    removed: tuple[Place, ...]
-    left: tuple[Place, ...]
+    removed: tuple[PersonPlace, ...]
+    left: tuple[PersonPlace, ...]
     by_hand: tuple[str, ...]
     not_searched: tuple[str, ...]
     waiting: tuple[str, ...] = ()
@@ -167,25 +174,24 @@ class Receipt:
 
 
 def keep(receipt: Receipt, folder: Path) -> Path:
-    """Write the receipt into the account's folder, as JSON and as text; returns the text's path.
+    """Write the receipt into the folder, as JSON and as text; returns the text's path.
+
     Written again, it takes the former one's place. Raises a `WarehouseError`.
     """
     place = folder / RECEIPTS_FOLDER
-    try:
+    shown = json.dumps(receipt.as_json(), ensure_ascii=False, indent=2)
+    texts = {"json": f"{shown}\n", "txt": receipt.as_text()}
+    with naming_file_errors(place):
         place.mkdir(mode=0o700, exist_ok=True)
-        shown = json.dumps(receipt.as_json(), ensure_ascii=False, indent=2)
-        _put(place / f"{receipt.erasure}.json", f"{shown}\n")
-        path = place / f"{receipt.erasure}.txt"
-        _put(path, receipt.as_text())
-    except OSError as error:
-        raise naming(place, error) from error
-    return path
+        for ending, text in texts.items():
+            with replacing(place / f"{receipt.erasure}.{ending}") as file:
+                file.write(text.encode())
+    return place / f"{receipt.erasure}.txt"
+
+
+def _distinct(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*one, *other)))
 
 
 def _section(title: str, lines: Sequence[str]) -> list[str]:
     return ["", f"{title}:", *(f"  {each}" for each in lines)] if lines else []
-
-
-def _put(path: Path, text: str) -> None:
-    with replacing(path) as file:
-        file.write(text.encode())

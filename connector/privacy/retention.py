@@ -1,4 +1,4 @@
-"""Retention: those whose time is over by the rules are erased through the same door."""
+"""Retention: rules by which people are erased when their time is over."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from connector.catalog.resource import Declaration
 from connector.catalog.value import Kind
 from connector.errors import Misused, SettingsError, UnknownName
 from connector.privacy.erase import Erased, erase_all
-from connector.privacy.finding import seed_of
+from connector.privacy.known_person import seed_of
 from connector.settings.model import Settings
 from connector.warehouse.duckdb_file import opened
 from connector.warehouse.persons import overdue
@@ -48,7 +48,7 @@ _FORM = "such as '24 months after updated_at where status in rejected, withdrawn
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One resource's rule. `conditions` are fields, each with the values of which one must hold."""
+    """One resource's rule; `conditions` are fields, each with values it may have."""
 
     resource: str
     number: int
@@ -57,8 +57,9 @@ class Rule:
     conditions: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def cutoff(self, now: datetime) -> datetime:
-        """The moment up to which time is over: months and years by the calendar, and the last day
-        of a month where it has no such day.
+        """The moment up to which time is over, by the calendar.
+
+        The last day of a month stands for days that it does not have.
         """
         if self.unit == "days":
             return now - timedelta(days=self.number)
@@ -76,9 +77,7 @@ class Rule:
 
 
 def read_rules(written: Mapping[str, str], origin: str) -> tuple[Rule, ...]:
-    """The rules as they are written, in the API's order. Raises `SettingsError` or `UnknownName`,
-    both of which say what is allowed.
-    """
+    """The rules in the API's order. Raises `SettingsError` or `UnknownName`."""
     peopled = [each.name for each in CATALOG.values() if each.owners]
     for name in written:
         if name not in peopled:
@@ -147,9 +146,7 @@ def _refused(resource: str, text: str, origin: str, allowed: str) -> SettingsErr
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What one rule comes to: how many records are due, how many would be but are excepted since
-    their person is placed, and how many have no date to count from.
-    """
+    """What one rule comes to; `excepted` people are placed, `undated` have no date."""
 
     rule: Rule
     cutoff: datetime
@@ -195,9 +192,10 @@ def retain(
     most: int | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Retained:
-    """What the account's rules come to; with `applies`, those who are due are erased, at most
-    `most` of them. Raises `SettingsError` and `UnknownName` for rules that cannot be meant,
-    `Misused` where there are none, and what `erase` raises.
+    """What the rules come to; with `applies`, at most `most` people are erased.
+
+    Raises `SettingsError` and `UnknownName` for rules that cannot be meant, `Misused` where there
+    are none, and what `erase` raises.
     """
     rules = read_rules(settings.retention.value, settings.retention.origin)
     if not rules:

@@ -12,24 +12,24 @@ from connector.lakehouse.forget import InLakehouse, look_for
 from connector.ledger.erasures import Erasures
 from connector.ledger.journal_persons import InJournal, everything_kept
 from connector.ledger.ledger import Ledger
-from connector.privacy.finding import Known, find, seed_of
 from connector.privacy.folder_files import InFiles, search, tables_in
-from connector.privacy.receipt import Found, Place
+from connector.privacy.known_person import KnownPerson, find, seed_of
+from connector.privacy.receipt import PersonPlace, Whereabouts
 from connector.settings.model import Settings
 from connector.spreadsheet.persons import rows_about
 from connector.suppression.identifiers import Kind, token
 from connector.suppression.listed import Noticing, Suppressed
 from connector.suppression.person import Person, reduced
 from connector.warehouse.duckdb_file import opened
-from connector.warehouse.persons import Taken, every_version, named_rows, take_out
+from connector.warehouse.persons import PersonRows, every_version, named_rows, take_out
 from connector.warehouse.warehouse import WORK_FILE, Warehouse
 
 LAKEHOUSE = "lakehouse"
 """What the shared lakehouse is called among the files."""
 
 
-def whereis(settings: Settings, asked: str) -> Found:
-    """Everything in the account's folder that holds the person with this address, or this record.
+def whereis(settings: Settings, asked: str) -> Whereabouts:
+    """Everything in the account's folder that holds the person of an address or id.
 
     Nothing is changed or sent. Raises `Misused` for what is no address and no id, or is that of
     too many people, and a `WarehouseError`.
@@ -38,25 +38,25 @@ def whereis(settings: Settings, asked: str) -> Found:
     return places_of(settings, known)
 
 
-def places_of(settings: Settings, known: Known) -> Found:
+def places_of(settings: Settings, known: KnownPerson) -> Whereabouts:
     """Everything that holds somebody who is known already. Raises a `WarehouseError`."""
     folder, person = settings.folder, known.person
     if not folder.is_dir():
-        return Found({}, ())
+        return Whereabouts()
     journal, work = in_journal(folder, person), _in_work(folder, person)
     files = search(folder, person)
     lakehouse, not_reached = _in_lakehouse(settings, person)
     places = [
-        *(Place(WORK_FILE, table, rows) for table, rows in work.rows.items()),
+        *(PersonPlace(WORK_FILE, table, rows) for table, rows in work.rows.items()),
         *(
-            Place(Ledger(folder).path.name, table, rows)
+            PersonPlace(Ledger(folder).path.name, table, rows)
             for table, rows in (+journal.counts).items()
         ),
         *_in_published(folder, person),
         *files.places(folder),
-        *(Place(LAKEHOUSE, table, rows) for table, rows in sorted(lakehouse.rows.items())),
+        *(PersonPlace(LAKEHOUSE, table, rows) for table, rows in sorted(lakehouse.rows.items())),
     ]
-    return Found(
+    return Whereabouts(
         records={name: len(ids) for name, ids in known.records.items()},
         places=tuple(places),
         batches=tuple(sorted(journal.batches)),
@@ -78,29 +78,27 @@ def in_journal(folder: Path, person: Person) -> InJournal:
         return Erasures(ledger).look(person) if ledger.exists else InJournal()
 
 
-def _in_work(folder: Path, person: Person) -> Taken:
+def _in_work(folder: Path, person: Person) -> PersonRows:
     warehouse = Warehouse(folder)
     if not warehouse.exists:
-        return Taken()
+        return PersonRows()
     with opened(warehouse.work) as connection:
         return take_out(connection, person, None)
 
 
 def _in_lakehouse(settings: Settings, person: Person) -> tuple[InLakehouse, tuple[str, ...]]:
-    """What the lakehouse holds, and a sentence where it could not be asked: that keeps nobody from
-    looking at the rest.
-    """
+    """What the lakehouse holds, and a sentence where it could not be asked."""
     try:
         return look_for(settings, person), ()
     except LakehouseError as error:
         return InLakehouse(), (f"{LAKEHOUSE} ({error})",)
 
 
-def _in_published(folder: Path, person: Person) -> Iterator[Place]:
+def _in_published(folder: Path, person: Person) -> Iterator[PersonPlace]:
     path = Warehouse(folder).published
     counts = named_rows(path, person) if path.exists() else Counter[str]()
     for table, rows in counts.items():
-        yield Place(path.name, table, rows)
+        yield PersonPlace(path.name, table, rows)
 
 
 def _by_hand(folder: Path, person: Person, journal: InJournal, files: InFiles) -> Iterator[str]:
@@ -126,8 +124,9 @@ Identifier = tuple[Kind, str]
 
 
 def returned(settings: Settings) -> list[Person]:
-    """Everybody who was erased and whom the account's files hold again, each by what was found of
-    them. Raises a `WarehouseError`.
+    """Everybody who was erased and is in the account's files again.
+
+    Raises a `WarehouseError`.
     """
     suppressed = Suppressed.of(settings.folder)
     if suppressed is None:

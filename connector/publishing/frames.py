@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from connector.errors import NothingPublished
 from connector.settings.model import load_settings
-from connector.warehouse.query import read_table
+from connector.warehouse.published_file import read_table
 from connector.warehouse.warehouse import Warehouse
 
 _DTYPES = {

@@ -20,7 +20,7 @@ from pathlib import Path
 from connector.errors import Misused, NothingPublished, UnknownName
 from connector.system.atomic_files import sync_folder
 from connector.warehouse.duckdb_file import naming_errors
-from connector.warehouse.query import tables, write_parquet
+from connector.warehouse.published_file import tables, write_parquet
 from connector.warehouse.runs import Publication, published_in
 
 MANIFEST = "publication.json"

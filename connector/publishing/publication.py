@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from connector.errors import ConnectorError, PublishingRefused, WarehouseBusy, WarehouseError
-from connector.lakehouse.attaching import Place
-from connector.lakehouse.share import Sent, send_and_record
+from connector.lakehouse.connect import LakehouseAccount
+from connector.lakehouse.publish import LakePublication, publish_and_record
 from connector.publishing.build import build
 from connector.publishing.folder import load_project
 from connector.publishing.mask import Mask, write_masked
@@ -30,8 +30,8 @@ from connector.settings.model import Settings
 from connector.system.log import new_id
 from connector.warehouse.duckdb_file import naming_errors
 from connector.warehouse.runs import Publication, published_in
-from connector.warehouse.snapshot import copy_work, put_in_place, record, remove
 from connector.warehouse.warehouse import Warehouse
+from connector.warehouse.work_file import copy_work, put_in_place, record, remove
 
 # -- Lock ------------------------------------------------------------------------------------------
 # One publisher at a time: a lock that the system takes back from a process that dies.
@@ -100,7 +100,7 @@ class Published:
     file: Path
     publication: Publication
     built: Built | None = None
-    shared: Sent | None = None
+    shared: LakePublication | None = None
 
     @property
     def unshared(self) -> ConnectorError | None:
@@ -173,9 +173,9 @@ def publish(
                 built = work.draw_up(select)
             done = work.put_in_place(built)
     # Others may publish meanwhile: what is shared is the file as it is when its turn has come.
-    if not shares or Place.of(settings) is None:
+    if not shares or LakehouseAccount.of(settings) is None:
         return done
-    return replace(done, shared=send_and_record(settings, now))
+    return replace(done, shared=publish_and_record(settings, now))
 
 
 def prepare(

@@ -25,7 +25,7 @@ from connector.engine.push_states import FOR_A_PERSON
 from connector.engine.quota import Month, shown
 from connector.errors import ConnectorError, Misused, RestoredUnpulled, WarehouseError
 from connector.errors_api import NotFound, Stopped
-from connector.lakehouse.push_claims import Claims, sharing
+from connector.lakehouse.push_claims import PushClaims, sharing
 from connector.ledger.erasures import Backups
 from connector.ledger.journal import PUSH_LEASE, Journal
 from connector.ledger.journal_reads import Key, Left, Work
@@ -237,7 +237,7 @@ class _Run:
     def __init__(
         self,
         context: RunContext,
-        claims: Claims | None,
+        claims: PushClaims | None,
         watch: BatchWatch,
         now: Callable[[], datetime],
         sleep: Sleep,

@@ -48,7 +48,7 @@ from connector.engine.push_commands import (
 from connector.engine.push_plan import Blocked, Order, RowProblem, marker_of
 from connector.errors import ConnectorError, Misused
 from connector.errors_api import NoAnswer, NotFound, ServerFailed, UnreadableAnswer
-from connector.lakehouse.push_claims import Claims
+from connector.lakehouse.push_claims import PushClaims
 from connector.ledger.journal import Journal
 from connector.ledger.journal_reads import BatchRecord, Key, Left, Work
 from connector.pulls.outcome import RequestTally
@@ -78,7 +78,7 @@ class Scene:
     landing: Landing
     now: Callable[[], datetime]
     ahead: timedelta
-    claims: Claims | None = None
+    claims: PushClaims | None = None
     error: ConnectorError | None = None
     lost_in_a_row: int = 0
     limited_in_a_row: int = 0

@@ -17,7 +17,7 @@ from typing import Any
 from connector.errors import MartsMissing, NothingPublished
 from connector.report.figure import Needs
 from connector.warehouse.duckdb_file import from_microseconds
-from connector.warehouse.query import Answer, asking
+from connector.warehouse.published_file import QueryResult, asking
 
 Row = Mapping[str, Any]
 
@@ -37,7 +37,7 @@ def read_contract(comment: str) -> dict[str, str]:
 class PublishedFile:
     """Published file that is open for one report."""
 
-    def __init__(self, ask: Callable[[str], Answer]) -> None:
+    def __init__(self, ask: Callable[[str], QueryResult]) -> None:
         self._ask = ask
 
     def rows(self, sql: str) -> list[Row]:

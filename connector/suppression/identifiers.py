@@ -1,4 +1,4 @@
-"""By what a person is known: ids, email addresses, telephone numbers; and finding them in texts.
+"""Identifiers of people: ids, email addresses and telephone numbers, in texts too.
 
 Each is compared in one form, so that letter case, blanks and the ways of writing a number make no
 difference.
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from connector.errors import naming
+from connector.errors import naming_file_errors
 from connector.system.atomic_files import replacing
 
 Kind = Literal["id", "email", "phone"]
@@ -49,8 +49,9 @@ def normal(kind: Kind, value: str) -> str:
 
 
 def is_same_number(one: str, other: str) -> bool:
-    """Whether two writings are of one number: digit by digit, but for the country that one of them
-    may have and the other not.
+    """Whether two writings are of one number, digit by digit.
+
+    The country may stand in one of them alone.
     """
     (short, _), (long, has_country) = sorted(
         map(_digits, (one, other)), key=lambda each: len(each[0])
@@ -66,8 +67,9 @@ def _digits(written: str) -> tuple[str, bool]:
 
 
 def replaced(text: str, knows: Callable[[Kind, str], bool], mark: str) -> str:
-    """The text with `mark` in the place of each address and number that `knows` says is known. An
-    address or a number that is part of a longer one, or of a code, is not there.
+    """The text with `mark` in place of each address and number that is known.
+
+    An address or a number that is part of a longer one, or of a code, stays.
     """
     if "@" in text:
         text = EMAIL.sub(lambda found: mark if knows("email", found[0]) else found[0], text)
@@ -75,7 +77,7 @@ def replaced(text: str, knows: Callable[[Kind, str], bool], mark: str) -> str:
 
 
 def _without_numbers(run: str, knows: Callable[[Kind, str], bool], mark: str) -> str:
-    """A run of digits and signs without the known numbers in it: other figures may stand beside."""
+    """A run of digits and signs without the known numbers in it."""
     parts = [(each.start(), each.end()) for each in _WRITTEN_APART.finditer(run)]
     for first, (start, _) in enumerate(parts):
         for _, end in reversed(parts[first : first + _PARTS_MAX]):
@@ -108,14 +110,13 @@ _KEY_BYTES = 32
 def read_key(folder: Path) -> bytes | None:
     """The key; None where nobody was ever erased here. Raises a `WarehouseError`."""
     path = folder / KEY_FILE
-    try:
-        return bytes.fromhex(path.read_text(encoding="ascii"))
-    except FileNotFoundError:
-        return None
-    except ValueError as error:
-        raise naming(path, OSError(f"it holds no key: {type(error).__name__}")) from None
-    except OSError as error:
-        raise naming(path, error) from error
+    with naming_file_errors(path):
+        try:
+            return bytes.fromhex(path.read_text(encoding="ascii"))
+        except FileNotFoundError:
+            return None
+        except ValueError as error:
+            raise OSError(f"it holds no key: {type(error).__name__}") from None
 
 
 def make_key(folder: Path) -> bytes:
@@ -126,19 +127,14 @@ def make_key(folder: Path) -> bytes:
     if key is not None:
         return key
     path = folder / KEY_FILE
-    try:
-        with replacing(path) as file:
-            file.write(secrets.token_hex(_KEY_BYTES).encode("ascii"))
-    except OSError as error:
-        raise naming(path, error) from error
+    with naming_file_errors(path), replacing(path) as file:
+        file.write(secrets.token_hex(_KEY_BYTES).encode("ascii"))
     made = read_key(folder)
     assert made is not None, path
     return made
 
 
 def token(key: bytes, kind: Kind, value: str) -> str:
-    """HMAC with SHA-256 of an identifier in its normal form, in hexadecimal digits; empty where it
-    identifies nobody. The same text of another kind has another token.
-    """
+    """HMAC with SHA-256 of a kind and an identifier; empty if it identifies nobody."""
     text = normal(kind, value)
     return hmac.new(key, f"{kind}\0{text}".encode(), hashlib.sha256).hexdigest() if text else ""

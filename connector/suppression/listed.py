@@ -34,8 +34,9 @@ class Suppressed:
 
     @classmethod
     def of(cls, folder: Path) -> Self | None:
-        """The list of the account in the folder; None where nobody is on it. Where nobody ever
-        was, one look for a file is all that it costs. Raises a `WarehouseError`.
+        """The list of the account in the folder; None where nobody is on it.
+
+        Where nobody ever was, it costs one look for a file. Raises a `WarehouseError`.
         """
         key = read_key(folder)
         if key is None:
@@ -48,13 +49,14 @@ class Suppressed:
         return token(self.key, kind, value) in self.tokens
 
     def without(self, text: str) -> str:
-        """The text with `MARK` in the place of each address and number of theirs. A name cannot be
-        known again by a hash.
+        """The text with `MARK` in place of their addresses and numbers.
+
+        A name cannot be known again by a hash.
         """
         return replaced(text, self.knows, MARK)
 
     def met_in(self, resource: str, values: Mapping[str, Any]) -> bool:
-        """Whether a record, or a row that would become one, tells of somebody who was erased."""
+        """Whether a record, or a row for one, tells of somebody who was erased."""
         return bool(owned(resource, values, self))
 
     def named_in(self, text: str) -> bool:
@@ -70,8 +72,9 @@ class Suppressed:
         return type(record)(left, is_item=record.is_item, served_at=record.served_at)
 
     def _beside(self, resource: str, values: Mapping[str, Any]) -> Self:
-        """The list without the numbers that the record shows as those of somebody else: who has a
-        desk, and its number, after a person who was erased keeps it.
+        """The list without the numbers that the record shows as somebody else's.
+
+        Who has a desk, and its number, after a person who was erased keeps it.
         """
         theirs = owned(resource, values, self)
         others = [group for group in owners_of(resource) if group not in theirs]
@@ -82,7 +85,7 @@ class Suppressed:
 
 @dataclass(slots=True)
 class Noticing:
-    """Everybody on the list, as one who may be met; `met` are the identifiers they were met by."""
+    """Everybody on the list; `met` are the identifiers by which they were met."""
 
     suppressed: Suppressed
     met: set[tuple[Kind, str]] = field(default_factory=set)

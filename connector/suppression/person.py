@@ -1,4 +1,4 @@
-"""One person as they are known while they are looked for and erased, and never afterwards."""
+"""One person as they are known while they are erased, and never afterwards."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ everywhere.
 
 @dataclass(frozen=True, slots=True, order=True)
 class Mention:
-    """A text that names somebody and is not of their own record: the resource or the table that it
-    is in, the record's id or the row's key, and the field. Nothing in it is personal.
+    """A text of somebody else's record or row that names a person.
+
+    `where` is a resource or a table, `row` an id or a key. Nothing in it is personal.
     """
 
     where: str
@@ -39,11 +40,10 @@ _LISTS = ("ids", "emails", "phones", "texts", "numbers")
 
 @dataclass(frozen=True)
 class Person:
-    """Everything by which a person is known, in normal forms; `texts` are names and profile
-    addresses, which are looked for in texts as whole words, and `numbers` the telephone numbers as
-    they are written.
+    """Everything by which a person is known, in normal forms.
 
-    `resources` has the resource of each id.
+    `texts` are names and profile addresses, which are looked for in texts as whole words, and
+    `numbers` the telephone numbers as they are written. `resources` has the resource of each id.
     """
 
     ids: frozenset[str] = frozenset()
@@ -71,13 +71,14 @@ class Person:
         return self.without(text) != text or bool(self.ids and self._id_pattern.search(text))
 
     def is_in_row(self, cells: Iterable[str]) -> bool:
-        """Whether a table's row is about them: one of its cells is an id or an address of theirs.
+        """Whether a cell of a table's row is an id or an address of theirs.
+
         A row that only names them is about somebody else.
         """
         return any(self.knows("id", cell) or self.knows("email", cell) for cell in cells)
 
     def marks_in(self, text: str) -> Self:
-        """Those of their marks that are in the text, as a person who is known by them alone."""
+        """The marks of theirs that are in the text, as a person."""
         found: dict[Kind, set[str]] = {"id": set(), "email": set(), "phone": set()}
 
         def knows(kind: Kind, value: str) -> bool:
@@ -110,8 +111,9 @@ class Person:
 
     @cached_property
     def needles(self) -> tuple[str, ...]:
-        """Lower-case texts of which one is in any text that names them: to look with, and not to
-        conclude from. JSON and HTML may have any of them escaped.
+        """Lower-case texts of which one is in any text that names them.
+
+        They are to look with, and not to conclude from. JSON and HTML may have them escaped.
         """
         plain = {each.lower() for each in (*self.emails, *self.texts, *self.numbers)}
         escaped = {json.dumps(each, ensure_ascii=True)[1:-1].lower() for each in plain}
@@ -156,7 +158,7 @@ class Person:
 
 
 def _whole(text: str) -> str:
-    """A pattern that finds the name as whole words, or the address where no longer one goes on."""
+    """A pattern that finds the name as whole words, or the whole address."""
     if " " in text:
         words = r"\s+".join(map(re.escape, text.split()))
         # "Joann Lee" and "Ann Lee-Jones" are other people; "Ann Lee's" is of this one.
@@ -186,8 +188,9 @@ class Who(Protocol):
 
 
 def is_of(group: Owner, values: Mapping[str, Any], who: Who) -> bool:
-    """Whether the group's fields in these values tell of them: by an id or an address. A number
-    alone says nothing: many people have one switchboard, and numbers are given to somebody else.
+    """Whether fields of these values tell of them, by an id or an address.
+
+    A number alone says nothing: many people have one switchboard, and numbers change hands.
     """
     kinds: tuple[tuple[Kind, tuple[str, ...]], ...] = (("id", group.ids), ("email", group.emails))
     return any(
@@ -203,8 +206,9 @@ def owned(resource: str, values: Mapping[str, Any], who: Who) -> tuple[Owner, ..
 
 
 def reduced(declaration: Declaration, values: Mapping[str, Any], who: Who) -> dict[str, Any]:
-    """What remains of a record, or of a body sent for one, in the same order of keys: fields that
-    tell of them are gone, and texts that name them have `MARK` there.
+    """What remains of a record or a body when a person is taken out of it.
+
+    Fields that tell of them are gone, and texts that name them have `MARK` there.
     """
     groups = owned(declaration.name, values, who)
     return without_groups(declaration, values, groups, who)
@@ -213,8 +217,9 @@ def reduced(declaration: Declaration, values: Mapping[str, Any], who: Who) -> di
 def without_groups(
     declaration: Declaration, values: Mapping[str, Any], groups: tuple[Owner, ...], who: Who
 ) -> dict[str, Any]:
-    """What remains of a record without the fields of these groups. Of a record that is somebody
-    else's only prose is scrubbed: no other field of it is about them, whatever it reads like.
+    """What remains of a record without the fields of these groups.
+
+    Of a record that is somebody else's only prose is scrubbed: no other field is about them.
     """
     gone = {name for group in groups for name in group.fields}
     is_whole = any(group.is_whole for group in groups)
@@ -230,8 +235,9 @@ def without_groups(
 def marked_groups(
     declaration: Declaration, values: Mapping[str, Any], groups: tuple[Owner, ...], who: Who
 ) -> dict[str, Any]:
-    """A record without the values of these groups' fields: `MARK` replaces each that had one, so
-    that a removed value differs from an empty one.
+    """A record with `MARK` for each value of these groups' fields.
+
+    So a removed value differs from an empty one.
     """
     left = without_groups(declaration, values, groups, who)
     return {
@@ -251,13 +257,14 @@ def changed_elsewhere(
 
 
 def is_own(groups: tuple[Owner, ...]) -> bool:
-    """Whether a record with these groups of fields is the person, rather than refers to them."""
+    """Whether a record with these groups is the person, not one that refers to them."""
     return any(group.ids == ("id",) for group in groups)
 
 
 def _may_name(field: Field | None, is_theirs: bool) -> bool:
-    """Whether a text in the field may name them: prose, whatever nobody has declared, and in a
-    record of their own every text but ids, moments and choices.
+    """Whether a text in the field may name them: prose, or an undeclared field.
+
+    In a record of their own every text but ids, moments and choices may.
     """
     if field is None or field.is_prose:
         return True

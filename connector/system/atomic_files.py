@@ -1,4 +1,4 @@
-"""Files made so that their owner alone may open them, whole or not at all, and lasting.
+"""Files that only their owner may open, written whole or not at all.
 
 Nothing here names an error: what the file system refuses is an `OSError`, which the room that asked
 puts into words.
@@ -26,7 +26,7 @@ def create(path: Path) -> BinaryIO:
 
 @contextmanager
 def replacing(path: Path, mode: int = FILE_MODE) -> Iterator[IO[bytes]]:
-    """A file to write, which takes its name at the end, when everything in it is on the disk.
+    """A file to write, which takes its name when all of it is on the disk.
 
     It lies in the same folder meanwhile, and is gone if anything fails: whoever reads `path` sees
     what was there before, or all that is there now.

@@ -27,7 +27,7 @@ SECRET_CHARACTERS_MIN = 4
 
 
 def forms(secret: str) -> tuple[str, ...]:
-    """The secret as it is, as JSON and addresses write it, and in base64; the longest first."""
+    """The secret as texts, JSON, addresses and base64 have it, the longest first."""
     content = secret.encode()
     found = {
         secret,
@@ -69,9 +69,7 @@ class Masked(logging.Formatter):
         self._secrets, self._form = tuple(secrets), form
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as one text: several lines for people where there is a traceback, one line
-        for programs.
-        """
+        """The record as one text: one line for programs."""
         if self._form == "text":
             return without(super().format(record), self._secrets)
         more = {}

@@ -1,8 +1,7 @@
-"""Values that are put aside in their order and read back: a million of them take no memory.
+"""Spill file: values in their order, a million of which take no memory.
 
 The first stay in memory, and all are in a file from then on. The file has no name, is its owner's
-alone, and is gone with the process: what a spreadsheet holds is personal data. `Mapped` shows such
-values as others, made anew each time they are read.
+alone, and is gone with the process: what a spreadsheet holds is personal data.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import Generic, TypeVar
 
-from connector.errors import naming
+from connector.errors import naming_file_errors
 
 MEMORY_BYTES = 1_000_000
 """As much is kept in memory before the file is begun."""
@@ -67,24 +66,20 @@ class SpillFile(Collection[T], Generic[T]):
         if not self._lines:
             return
         text, self._lines = "".join(f"{line}\n" for line in self._lines), []
-        try:
+        with naming_file_errors(self._folder):
             self._file.seek(0, 2)
             self._file.write(text.encode("ascii"))
-        except OSError as error:
-            raise naming(self._folder, error) from error
 
     def _read(self, place: int) -> list[bytes]:
-        try:
+        with naming_file_errors(self._folder):
             self._file.seek(place)
-            lines: list[bytes] = self._file.readlines(_READ_BYTES)
-        except OSError as error:
-            raise naming(self._folder, error) from error
-        return lines
+            return list(self._file.readlines(_READ_BYTES))
 
 
 class Mapped(Collection[U], Generic[T, U]):
-    """The values of a collection as something else: `make` makes it of each as it is read, and
-    may leave one out by giving None. `count` is how many are not left out.
+    """The values of a collection as `make` makes them each time they are read.
+
+    One for which it gives None is left out; `count` is how many are not.
     """
 
     def __init__(self, values: Collection[T], make: Callable[[T], U | None], count: int) -> None:

@@ -216,7 +216,7 @@ _FOLDER_MODE = 0o700
 
 
 def make_folder(folder: Path) -> None:
-    """Make the folder, open to its owner alone, if it is not there. Raises `WarehouseError`."""
+    """Make the folder, open to its owner alone. Raises `WarehouseError`."""
     with naming_errors(folder):
         # One by one: those above would else be as open as the umask lets them be.
         missing = [each for each in (folder, *folder.parents) if not each.exists()]
@@ -242,7 +242,7 @@ def log_of(path: Path) -> Path:
 def opened(
     path: Path, *, wait_seconds: float = LOCK_WAIT_SECONDS, tidies: bool = False
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection to the file, alone with it, with the session's time zone set to UTC.
+    """A connection to the file, alone with it, in UTC.
 
     With `tidies`, some row groups with few rows left are joined when it is closed after a commit.
     Raises `WarehouseBusy` with the holder's process after `wait_seconds`, `NotAWarehouse`,
@@ -252,8 +252,8 @@ def opened(
     settings = {
         # What does not fit into memory would else be written to wherever the process was started.
         "temp_directory": f"{path.absolute()}.tmp",
-        # What small commits leave is put together by `loose.py`, for less. Where the file is tidied
-        # it is one step in each table: what is left waits for the next time.
+        # What small commits leave is put together by `compaction.py`, for less. Where the file is
+        # tidied it is one step in each table: what is left waits for the next time.
         "max_vacuum_tasks": "1" if tidies else "0",
     }
 
@@ -303,7 +303,7 @@ def naming_errors(path: Path) -> Iterator[None]:
 def _attach(
     connection: duckdb.DuckDBPyConnection, path: Path, wait_seconds: float, rows: int
 ) -> str:
-    """Attach the file, and use it; gives the name that it has for whoever opens it by itself."""
+    """Attach the file, and use it; gives the name that it has in the connection."""
     until = time.monotonic() + wait_seconds
     name = path.name.partition(".")[0]
     while True:
@@ -324,7 +324,7 @@ def _attach(
 
 
 def _is_held(message: str) -> bool:
-    """Whether DuckDB says that another process, or another part of this one, has the file."""
+    """Whether DuckDB says that another process, or part of this one, has the file."""
     return "Could not set lock" in message or "Unique file handle conflict" in message
 
 
@@ -359,9 +359,10 @@ _LOG_ENDINGS = ("", ".checkpoint", ".recovery")
 
 
 def set_logs_aside(work: Path, now: datetime) -> tuple[Path, ...]:
-    """Give every log of the file a name that DuckDB does not know; returns the new names.
+    """Give every log of the file a name that DuckDB does not know.
 
-    Nothing is deleted. Raises `WarehouseBusy` while another process holds the file.
+    Nothing is deleted. Returns the new names. Raises `WarehouseBusy` while another process holds
+    the file.
     """
     with naming_errors(work), work.open("r+b") as held:
         try:

@@ -25,10 +25,10 @@ from connector.engine.bookmark import Stream
 from connector.engine.commands import Found, Gone
 from connector.warehouse.duckdb_file import from_microseconds, quoted
 from connector.warehouse.queries import Held, staged
-from connector.warehouse.rows import Rows, ids_table, listed_differing, moments
+from connector.warehouse.rows import RowBatch, ids_table, listed_differing, moments
 from connector.warehouse.schema import HISTORY_COLUMNS, columns
 from connector.warehouse.sparing import narrowly
-from connector.warehouse.versions import Edits, Ending, Standing, Version
+from connector.warehouse.versions import Edits, Ending, RecordState, Version
 
 _NEAR_ROWS = 256
 """Rows that are no further apart are looked for at once."""
@@ -136,7 +136,7 @@ class History:
                 )
         opened = edits.begun | edits.completed
         there = set() if landed is None else set(landed["id"].to_pylist())
-        rows = Rows(self._columns)
+        rows = RowBatch(self._columns)
         for id, (_, record) in opened.items():
             if id not in there:
                 rows.add(record, {"_content_type_id": self._stream.parent, "_run_id": run_id})
@@ -241,10 +241,10 @@ def _version(row: tuple[Any, ...]) -> Version:
     )
 
 
-def _standing(last: Version | None, row: Held | None) -> Standing | None:
+def _standing(last: Version | None, row: Held | None) -> RecordState | None:
     if last is None or row is None:
         return None
-    return Standing(last, json.loads(row.record), row.is_hydrated, row.seen_at)
+    return RecordState(last, json.loads(row.record), row.is_hydrated, row.seen_at)
 
 
 def _neighbours(places: Sequence[int]) -> Iterator[str]:

@@ -24,7 +24,7 @@ from connector.suppression.listed import Suppressed
 from connector.warehouse.duckdb_file import quoted
 from connector.warehouse.history import History
 from connector.warehouse.queries import Held, held_rows, staged
-from connector.warehouse.rows import Rows, as_json, ids_table, moments
+from connector.warehouse.rows import RowBatch, as_json, ids_table, moments
 from connector.warehouse.schema import PARTS_TABLE, columns, part_columns
 
 
@@ -50,7 +50,7 @@ class Landed:
         )
 
 
-class Table:
+class LandingTable:
     """One stream's rows in its landing table, over an open connection.
 
     `inserted` counts the rows that were put into each table.
@@ -88,7 +88,7 @@ class Table:
         distinct: dict[str, Resource] = {item.id: item for item in items}
         held = held_rows(self._connection, self._stream.resource, distinct)
         edits = self._history.listed(distinct, held, at)
-        rows = Rows(self._columns)
+        rows = RowBatch(self._columns)
         # A newer list item takes the place of an older one; a detail stays what was last read.
         unread = [id for id in edits.begun if id not in held or not held[id].is_hydrated]
         for id in unread:
@@ -122,7 +122,7 @@ class Table:
             return Landed(), ()
         distinct: dict[str, Found] = {each.record.id: each for each in records}
         held = held_rows(self._connection, self._stream.resource, distinct)
-        rows = Rows(self._columns)
+        rows = RowBatch(self._columns)
         new, same = 0, []
         for id, each in distinct.items():
             before = held.get(id)
@@ -148,7 +148,7 @@ class Table:
         """Replace the parts that details hold: the fields of content types (API 2.6)."""
         parts = [f for f in self._stream.resource.detail_fields if f.kind is Kind.PARTS]
         for declared in parts:
-            rows = Rows(part_columns())
+            rows = RowBatch(part_columns())
             for each in records:
                 own = self._own(run_id, seen_at=each.served_at, hydrated_at=each.served_at)
                 own["_content_type_id"] = each.record.id
@@ -253,7 +253,7 @@ class Table:
         self._connection.execute(statement, dict(parameters or {}))
 
 
-def _events(rows: Rows) -> tuple[Event, ...]:
+def _events(rows: RowBatch) -> tuple[Event, ...]:
     return tuple(Event(oddity.kind, oddity.detail) for oddity in rows.oddities)
 
 

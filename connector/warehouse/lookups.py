@@ -1,4 +1,4 @@
-"""What the checks of a spreadsheet ask of the landing, answered from the work file.
+"""Lookups of a spreadsheet's checks in the landing, answered from the work file.
 
 The file is opened for a question and kept open from one to the next for a moment only, so that a
 pull or a status may have it in between. Values are written into the statements, and results are
@@ -8,7 +8,6 @@ taken as Arrow: a table that is lent to DuckDB, as a parameter, would make it im
 from __future__ import annotations
 
 import json
-import time
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -28,14 +27,12 @@ from connector.catalog.value import Kind, read_datetime
 from connector.warehouse.duckdb_file import (
     from_microseconds,
     literal,
-    naming_errors,
-    opened,
     quoted,
     to_microseconds,
 )
 from connector.warehouse.runs import PROVEN_AT
 from connector.warehouse.schema import PARTS_TABLE
-from connector.warehouse.warehouse import HELD_SECONDS, Warehouse
+from connector.warehouse.warehouse import Warehouse
 
 IDS_MAX = 20
 """As many ids as are returned of records that all have the same values."""
@@ -45,9 +42,7 @@ _ROWS_AT_ONCE = 5_000
 
 @dataclass(frozen=True, slots=True)
 class LandedRecord:
-    """What is landed of one record: the answer that showed it last, whether that was a detail,
-    and whether the record is known to be gone.
-    """
+    """A landed record: the last answer, `is_whole` if that was a detail."""
 
     record: Mapping[str, Any]
     is_whole: bool
@@ -62,23 +57,22 @@ class WarehouseLookups:
     """
 
     def __init__(self, warehouse: Warehouse, fold: Callable[[str], str]) -> None:
-        self._path, self._fold = warehouse.work, fold
+        # One of its own: how long it is kept open is nobody else's affair.
+        self._warehouse, self._fold = Warehouse(warehouse.folder), fold
         self._open = ExitStack()
-        self._connection: duckdb.DuckDBPyConnection | None = None
-        self._opened_at = 0.0
         self._held: dict[str, bool] = {}
-        self._indexes: dict[tuple[str, tuple[str, ...], str | None], _Index] = {}
+        self._indexes: dict[tuple[str, tuple[str, ...], str | None], _ValueIndex] = {}
 
     def __enter__(self) -> Self:
+        self._open.enter_context(self._warehouse.keeping())
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.release()
+        self._open.close()
 
     def release(self) -> None:
         """Close the file, if it is open; the next question opens it again."""
-        self._open.close()
-        self._connection = None
+        self._warehouse.release()
 
     def ids(
         self,
@@ -87,11 +81,11 @@ class WarehouseLookups:
         values: Sequence[tuple[Any, ...]],
         parent: str | None = None,
     ) -> Sequence[tuple[str, ...]]:
-        """For each tuple of values, the ids of the live records whose `fields` have them, at most
-        `IDS_MAX`, as they were when these fields were first asked for.
+        """For each tuple of values, ids of the live records whose `fields` have them.
 
-        Values are as a body has them. `parent` is the slug or id of a content type. Raises
-        `UnknownName` for a resource or a field that is not there.
+        They are at most `IDS_MAX`, as of when these fields were first asked for. Values are as a
+        body has them; `parent` is the slug or id of a content type. Raises `UnknownName` for a
+        resource or a field that is not there.
         """
         index = self._index(resource, tuple(fields), parent)
         self._let_go()
@@ -124,9 +118,7 @@ class WarehouseLookups:
         return self._held[resource]
 
     def proven_at(self, resource: str) -> datetime | None:
-        """The moment up to which the resource is proven: the least of its streams. None while one
-        of them is not.
-        """
+        """The moment up to which the resource is proven; None where it is not."""
         with self._reading() as connection:
             ((moment,),) = connection.execute(
                 f"SELECT {PROVEN_AT} FROM sync.bookmarks WHERE resource = {literal(resource)}"
@@ -134,9 +126,7 @@ class WarehouseLookups:
         return from_microseconds(moment)
 
     def content_fields(self, content_type: str) -> tuple[ContentTypeField, ...] | None:
-        """The fields of the content type of that slug or id, in their order; None where none is
-        landed.
-        """
+        """The fields of the content type of that slug or id; None if none is landed."""
         ids = _type_ids(content_type)
         with self._reading() as connection:
             types = connection.execute(ids).fetchall()
@@ -149,7 +139,7 @@ class WarehouseLookups:
             return None
         return tuple(ContentTypeField(json.loads(record)) for (record,) in rows)
 
-    def _index(self, resource: str, names: tuple[str, ...], parent: str | None) -> _Index:
+    def _index(self, resource: str, names: tuple[str, ...], parent: str | None) -> _ValueIndex:
         known = self._indexes.get((resource, names, parent))
         if known is not None:
             return known
@@ -158,7 +148,7 @@ class WarehouseLookups:
         held = ["_deleted_at IS NULL", *(f"{quoted(field.name)} IS NOT NULL" for field in fields)]
         if parent is not None:
             held.append(f"_content_type_id IN ({_type_ids(parent)})")
-        made = _Index(fields, self._fold)
+        made = _ValueIndex(fields, self._fold)
         columns = ", ".join(map(_as_text, fields))
         with self._reading() as connection:
             found = connection.execute(
@@ -172,22 +162,14 @@ class WarehouseLookups:
 
     def _let_go(self) -> None:
         """Close the file if it was open for long enough: what is indexed needs it no more."""
-        if self._connection is not None and time.monotonic() - self._opened_at > HELD_SECONDS:
-            self.release()
+        if self._warehouse.is_held_long:
+            self._warehouse.release()
 
     @contextmanager
     def _reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
         self._let_go()
-        if self._connection is None:
-            self._connection = self._open.enter_context(opened(self._path))
-            self._opened_at = time.monotonic()
-        try:
-            with naming_errors(self._path):
-                yield self._connection
-        except BaseException:
-            # A connection that failed may not be fit for another statement.
-            self.release()
-            raise
+        with self._warehouse.reading() as connection:
+            yield connection
 
 
 def _type_ids(content_type: str) -> str:
@@ -199,7 +181,7 @@ def _type_ids(content_type: str) -> str:
     )
 
 
-class _Index:
+class _ValueIndex:
     """Ids by the values of some fields: sorted digests, in flat arrays.
 
     A million records take some 60 MB. Two values with one digest of 64 bits would be taken for

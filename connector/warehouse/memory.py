@@ -43,7 +43,7 @@ def is_small(path: Path) -> bool:
 
 @contextmanager
 def sparing(path: Path) -> Iterator[None]:
-    """Give back what is freed while the file is open, and afterwards, unless it is small."""
+    """Give back what is freed while a large file is open, and afterwards."""
     if is_small(path):
         yield
         return
@@ -57,8 +57,9 @@ def sparing(path: Path) -> Iterator[None]:
 
 
 def keep_freed(milliseconds: int) -> bool:
-    """Let DuckDB's allocator keep freed pages for so long. Whether it does: builds of DuckDB
-    without jemalloc use the C library's.
+    """Let DuckDB's allocator keep freed pages for so long; returns whether it does.
+
+    Builds of DuckDB without jemalloc use the C library's.
     """
     if _control is None:
         return False
@@ -77,7 +78,7 @@ def keep_freed(milliseconds: int) -> bool:
 
 
 def _find_control() -> ctypes._NamedFuncPointer | None:
-    """The function by which jemalloc is told what to do, of the library that DuckDB is."""
+    """The function of DuckDB's library that tells jemalloc what to do."""
     with suppress(OSError, KeyError, AttributeError, TypeError):
         library = ctypes.CDLL(sys.modules[duckdb.DuckDBPyConnection.__module__].__file__)
         found: ctypes._NamedFuncPointer = library.duckdb_je_mallctl

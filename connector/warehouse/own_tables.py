@@ -1,4 +1,4 @@
-"""The connector's own tables: `sync` and `push`, as they are declared and as rows are read of them.
+"""The connector's own tables, `sync` and `push`: declarations, and their rows.
 
 Each table is declared once: its columns with their types, and what they mean to analysts. A new
 column is one line here, and `schema.migrate` adds it to files that were made before.
@@ -308,18 +308,24 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
 
 def column_types(table: str) -> dict[str, str]:
     """The types of a table's columns, by name."""
-    named = (each.split(" ") for each in OWN_TABLES[table][1])
-    return {name: type for name, type, *_ in named}
+    return _types(OWN_TABLES[table][1])
+
+
+def _types(texts: Mapping[str, str]) -> dict[str, str]:
+    return {name: type for name, type, *_ in (each.split(" ") for each in texts)}
 
 
 class RowsOf(Generic[T]):
-    """The rows of one table as values of a dataclass, whose fields are columns of it."""
+    """The rows of one table as values of a dataclass, whose fields are columns of it.
 
-    def __init__(self, kind: type[T], table: str) -> None:
+    `texts` are the table's columns, as in `OWN_TABLES`, for a table that is not there.
+    """
+
+    def __init__(self, kind: type[T], table: str, texts: Mapping[str, str] | None = None) -> None:
         self._kind, self._table = kind, table
-        types = column_types(table)
+        self._all = _types(OWN_TABLES[table][1] if texts is None else texts)
         fields: tuple[str, ...] = tuple(kind.__dataclass_fields__)  # type: ignore[attr-defined]
-        self._types = {name: types[name] for name in fields}
+        self._types = {name: self._all[name] for name in fields}
 
     @property
     def selected(self) -> str:
@@ -336,11 +342,10 @@ class RowsOf(Generic[T]):
 
     def insert(self, connection: duckdb.DuckDBPyConnection, value: T, **more: object) -> None:
         """Insert the value as a row; `more` are columns that are no fields of it."""
-        types = column_types(self._table)
         values = {**more, **{name: getattr(value, name) for name in self._types}}
         connection.execute(
             f"INSERT INTO {self._table} ({', '.join(map(quoted, values))}) "
-            f"VALUES ({', '.join(f'?::{types[name]}' for name in values)})",
+            f"VALUES ({', '.join(f'?::{self._all[name]}' for name in values)})",
             [_written(each) for each in values.values()],
         )
 

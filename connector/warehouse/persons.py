@@ -1,4 +1,4 @@
-"""Persons in the work file: the rows that tell of them, and what remains of those rows.
+"""Persons in the work file: rows that tell of them, and what remains of these.
 
 Functions over an open connection; whoever calls them holds the transaction. A row stays where it
 is, with its ids, states, dates and sources, so that counts stay as they were; fields that tell of
@@ -32,8 +32,8 @@ from connector.suppression.person import (
     without_groups,
 )
 from connector.warehouse.duckdb_file import from_microseconds, literal, quoted
+from connector.warehouse.published_file import asking
 from connector.warehouse.queries import staged
-from connector.warehouse.query import asking
 from connector.warehouse.rows import as_json
 
 _SCHEMAS = ("landing", "history")
@@ -45,9 +45,7 @@ _KEYS = ("run_id", "resource", "id")
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """A version of a record in which somebody was looked for and found, and the groups of its
-    fields that tell of them.
-    """
+    """A version of a record, and the groups of its fields that tell of somebody."""
 
     resource: str
     record: Mapping[str, Any]
@@ -63,10 +61,8 @@ class Erasing:
 
 
 @dataclass(slots=True)
-class Taken:
-    """What the tables hold of somebody: how many rows of each, and the texts that are not of their
-    own records.
-    """
+class PersonRows:
+    """Rows of each table that hold somebody, and texts of others that name them."""
 
     rows: Counter[str] = field(default_factory=Counter)
     mentions: set[Mention] = field(default_factory=set)
@@ -83,8 +79,9 @@ def met(connection: duckdb.DuckDBPyConnection, person: Person) -> Iterator[Met]:
 def alike(
     connection: duckdb.DuckDBPyConnection, person: Person
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every version of every record in which one of the person's marks may be, with its resource:
-    a first look, to be looked at again. Deleted records are among them.
+    """Versions of records in which one of the person's marks may be.
+
+    It is a first look, to be looked at again. Deleted records are among them.
     """
 
     def where(resource: Declaration) -> Iterator[str]:
@@ -113,8 +110,9 @@ def every_version(
 def marked(
     connection: duckdb.DuckDBPyConnection, mark: str, before: datetime
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Live records with the mark in a text whose details were last read before that moment, but for
-    what remains of people themselves, each with its resource.
+    """Live records with the mark in a text, last read before that moment.
+
+    What remains of people themselves is left out.
     """
     for resource in CATALOG.values():
         is_person = any(group.is_whole for group in owners_of(resource.name))
@@ -173,11 +171,9 @@ def _names(texts: Iterable[str | None], types: Iterable[str], person: Person) ->
 
 def take_out(
     connection: duckdb.DuckDBPyConnection, person: Person, erasing: Erasing | None
-) -> Taken:
-    """Take the person out of every table; what there was of them. Without `erasing` nothing is
-    written.
-    """
-    found = Taken()
+) -> PersonRows:
+    """Take the person out of every table; without `erasing` nothing is written."""
+    found = PersonRows()
     for resource in CATALOG.values():
         where = [*_known_by(resource, person), *_named_in("_record", person)]
         for schema in _SCHEMAS:
@@ -213,7 +209,7 @@ def _versions(
 def _rows(
     connection: duckdb.DuckDBPyConnection, schema: str, resource: Declaration, where: Iterable[str]
 ) -> list[tuple[int, dict[str, Any]]]:
-    """The rows that any of the conditions selects, each by its number, with its record."""
+    """Rows that any of the conditions selects: their numbers and records."""
     conditions = " OR ".join(where)
     if not conditions:
         return []
@@ -245,13 +241,13 @@ def _known_by(resource: Declaration, person: Person) -> Iterator[str]:
 
 
 def _named_in(column: str, person: Person) -> Iterator[str]:
-    """Conditions under which a text may name the person: a first look, to be looked at again."""
+    """Conditions under which a text may name the person: a first look."""
     for each in person.needles:
         yield f"contains(lower(CAST({quoted(column)} AS VARCHAR)), {literal(each)})"
 
 
 def _called(resource: Declaration, person: Person) -> Iterator[str]:
-    """Conditions under which somebody may have one of the person's names, of parts or not."""
+    """Conditions under which somebody may have one of the person's names."""
     for parts in {parts for group in owners_of(resource.name) for parts in group.names}:
         name = f"lower(concat_ws(' ', {', '.join(map(quoted, parts))}))"
         name = f"regexp_replace(trim({name}), '[\\s\\p{{Z}}]+', ' ', 'g')"
@@ -265,7 +261,7 @@ def _columns(
     left: Mapping[str, Any],
     groups: tuple[Owner, ...],
 ) -> dict[str, Any]:
-    """The columns of a row that change: null for what is gone, else the text as it is now."""
+    """The columns of a row that change: null for what is gone, else the text."""
     gone = {name for group in groups for name in group.fields}
     changed: dict[str, Any] = {"_record": as_json(left)}
     for each in resource.detail_fields:
@@ -323,7 +319,7 @@ def _scrub(
     table: str,
     columns: list[tuple[str, str]],
     person: Person,
-    found: Taken,
+    found: PersonRows,
     *,
     writes: bool,
 ) -> None:
@@ -392,8 +388,9 @@ def overdue(
     cutoff: datetime,
     conditions: Sequence[tuple[str, tuple[str, ...]]],
 ) -> Overdue:
-    """The records of a resource that were not erased before, fulfil the conditions, and whose
-    `field` lies at `cutoff` or before it.
+    """Records that fulfil the conditions, and whose `field` is not after `cutoff`.
+
+    Those that were erased before are left out.
     """
     placed = " OR ".join(f"coalesce({each}, FALSE)" for each in _PLACED)
     is_placed = placed if resource == "candidates" else "FALSE"

@@ -29,9 +29,7 @@ _QUEUED = "SELECT id FROM sync.queue WHERE resource = $resource AND parent = $pa
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A row that is there, as far as a new answer is concerned. `is_listed_since` says that lists
-    alone have shown the record's open version.
-    """
+    """A landed row, as a new answer needs it; lists may have shown it since."""
 
     record: str
     is_hydrated: bool
@@ -84,7 +82,7 @@ def held_rows(
     return held
 
 
-class Looks:
+class StreamQueries:
     """One stream's rows, to be asked about, over an open connection."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, stream: Stream) -> None:
@@ -234,9 +232,7 @@ class Looks:
 
 
 def _differs(answer: Resource, landed: str) -> bool:
-    """Whether an answer shows another value than the landed record; a list item, where both show
-    one.
-    """
+    """Whether an answer shows another value than the landed record."""
     record = json.loads(landed)
     if not answer.is_item:
         return bool(differing(record, json.loads(as_json(answer.raw))))

@@ -1,5 +1,4 @@
-"""Answers as rows: one Arrow table per batch, typed by the declaration, with what was odd about
-them.
+"""Answers as rows: one Arrow table per batch, typed by the declaration.
 
 Nothing that the API sent is lost here: what a column cannot hold stays in `_record`, and is told
 once.
@@ -36,14 +35,14 @@ _HALF_PAIR = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Oddity:
-    """Something in an answer that the declaration does not foresee; holds no personal data."""
+    """Something undeclared in an answer; it holds no personal data."""
 
     kind: str
     detail: str
 
 
 @dataclass(slots=True)
-class Rows:
+class RowBatch:
     """A batch of rows to stage: column names to values, all of one length."""
 
     columns: tuple[Column, ...]
@@ -54,7 +53,7 @@ class Rows:
         self.values = {column.name: [] for column in self.columns}
 
     def add(self, record: Record, own: Mapping[str, Any]) -> None:
-        """Add one record; `own` are the connector's columns, of which `_record` is made here."""
+        """Add a record; `own` are the connector's columns, `_record` apart."""
         for column in self.columns:
             if column.name == "_record":
                 value: Any = as_json(record.raw)
@@ -89,15 +88,13 @@ class Rows:
 
 
 def as_json(value: Any) -> str:
-    """JSON as received: same keys, same order, same characters, but for half surrogate pairs."""
+    """JSON as received: same keys, order and characters, but for half pairs."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return storable(text)
 
 
 def storable(text: str) -> str:
-    """The text with half surrogate pairs replaced: JSON may have them, and UTF-8 has no form for
-    them, so no column can hold one.
-    """
+    """The text with half surrogate pairs replaced: no column can hold one."""
     return _HALF_PAIR.sub("\ufffd", text)
 
 
@@ -125,7 +122,7 @@ _SCALARS = (str, int, float, bool, type(None))
 
 
 def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
-    """Names of the fields, documented or not, whose JSON differs, in the order of `after`."""
+    """Names of fields whose JSON differs, in the order of `after`."""
     names = (*after, *(name for name in before if name not in after))
     return tuple(name for name in names if not _is_same(before, after, name))
 
@@ -133,7 +130,7 @@ def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str,
 def listed_differing(
     declaration: Declaration, item: Mapping[str, Any], record: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    """Names of the listed fields in which a list item shows another value than the record."""
+    """Names of listed fields that a list item shows otherwise than the record."""
     return tuple(
         field.name
         for field in declaration.item_fields
@@ -151,7 +148,7 @@ def can_list(field: Field, value: Any) -> bool:
 
 
 def meaning(field: Field, value: Any) -> Any:
-    """What the value says, whatever its form; None where it cannot be read as its type."""
+    """What the value says, whatever its form; None where it cannot be read."""
     read = field.read(value)[0]
     # The landed side of a comparison went through a column, which holds no half pairs.
     return storable(read) if isinstance(read, str) else read

@@ -1,4 +1,4 @@
-"""Records of runs: what each one did with each resource, what it cost, and the month's requests.
+"""Records of runs and publications: what each did, and what it cost.
 
 Functions over an open connection; whoever calls them holds the transaction. Nothing is counted
 here but events: the figures come from the run itself.
@@ -17,7 +17,7 @@ from connector.engine.quota import Use, period_of
 from connector.errors import WarehouseError
 from connector.warehouse.duckdb_file import from_microseconds, opened, transaction
 from connector.warehouse.own_tables import RowsOf
-from connector.warehouse.query import query
+from connector.warehouse.published_file import query
 from connector.warehouse.schema import migrate
 
 
@@ -42,8 +42,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class ResourceRun:
-    """What one run did with one resource: requests by kind, rows by fate, bookmarks before and
-    after.
+    """What one run did with one resource: requests by kind, rows by fate.
 
     `proven` is whether the landing equals the API up to the new bookmark; `message` says why not.
     `sweeps` and `scrubs` are those of the `requests` that looked for deletions, and that read
@@ -131,7 +130,7 @@ def last_runs(connection: duckdb.DuckDBPyConnection, count: int) -> tuple[Run, .
 def last_resource_runs(
     connection: duckdb.DuckDBPyConnection, resource: str | None = None
 ) -> dict[str, tuple[str, ResourceRun]]:
-    """Of every resource, or of one, the latest run that touched it, and what it did with it."""
+    """By resource, the latest run that touched it, and what it did with it."""
     rows = connection.execute(
         f"SELECT run_id, {_RESOURCE_RUNS.selected} FROM sync.run_resources "
         "JOIN (SELECT run_id, started_at FROM sync.runs) USING (run_id) "
@@ -182,12 +181,10 @@ def write_quota(
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """One attempt to publish. `outcome` is published, refused or failed, interrupted where the
-    process was ended, and None while it is under way.
+    """One attempt to publish; `outcome` is None while it is under way.
 
     `true_of` is the moment that the data is true of. `failed_checks` are those that block and, of
-    a published file, those that only warn. `bytes` are the file's, and not known within the file
-    itself.
+    a published file, those that only warn. `bytes` are not known within the file itself.
     """
 
     publication: str
@@ -219,10 +216,10 @@ _OPEN = "(outcome IS NULL OR (outcome = 'published' AND bytes IS NULL))"
 
 
 def name_cut_off(connection: duckdb.DuckDBPyConnection, published: Path) -> None:
-    """Name how publications ended that nobody lived to record: what the published file itself
-    shows was published, and any other was interrupted.
+    """Name how publications ended that nobody lived to record.
 
-    One that nothing can refuse is called published before it is; its bytes are known after.
+    What the published file itself shows was published, and any other was interrupted. One that
+    nothing can refuse is called published before it is; its bytes are known after.
     """
     found = connection.execute(f"SELECT publication FROM sync.publications WHERE {_OPEN}")
     open_ones = {name for (name,) in found.fetchall()}
@@ -259,8 +256,10 @@ def published_in(path: Path) -> Publication | None:
 
 
 def true_of(connection: duckdb.DuckDBPyConnection) -> datetime | None:
-    """The moment that the data is true of, which the models take for "now": the newest that a
-    resource is proven up to; before the first proof, when the last run was.
+    """The moment that the data is true of, which the models take for "now".
+
+    It is the newest up to which a resource is proven; before the first proof, when the last run
+    was.
     """
     ((moment,),) = connection.execute(
         "SELECT epoch_us(coalesce((SELECT max(proven_at) FROM sync.bookmarks), "
@@ -281,9 +280,7 @@ ROWS_KEPT = 1_000
 
 @dataclass(frozen=True, slots=True)
 class SharedPublication:
-    """One attempt. `outcome` is published, unchanged (the lakehouse had it all) or failed;
-    `publication` is that of the file, `snapshot` the lakehouse's after it.
-    """
+    """One attempt to publish to the lakehouse; `snapshot` is the lakehouse's."""
 
     started_at: datetime
     ended_at: datetime
@@ -301,7 +298,10 @@ _SHARED = RowsOf(SharedPublication, "sync.lakehouse")
 
 
 def write_shared(work: Path, row: SharedPublication) -> None:
-    """Write the attempt down in the work file, and forget the oldest. Raises a `WarehouseError`."""
+    """Record the attempt in the work file, and forget the oldest.
+
+    Raises a `WarehouseError`.
+    """
     with opened(work) as connection:
         migrate(connection, str(work))
         with transaction(connection):
@@ -333,11 +333,11 @@ PUBLICATIONS_READ = 10
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """`runs` and `publications` are the latest, newest first; `first_run_at` is when the first of
-    all runs began. `scrubs` are the requests of each run that only looked again. `resources` are
-    what the latest run that touched a resource did with it, with that run's id; `proven_at` is up
-    to when each resource is proven, None where it is not. `shared` is the latest attempt to bring
-    what was published to the lakehouse.
+    """Health of an account: its latest runs and publications, newest first.
+
+    `scrubs` are the requests of each run that only looked again. `resources` are what the latest
+    run that touched a resource did with it, with that run's id; `proven_at` is None where a
+    resource is not proven. `shared` is the latest attempt to publish to the lakehouse.
     """
 
     runs: tuple[Run, ...]

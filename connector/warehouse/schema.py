@@ -201,7 +201,7 @@ def migrate(connection: duckdb.DuckDBPyConnection, path: str) -> None:
 
 
 def is_migrated(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Whether all migrations are applied, told at once; `migrate` looks at every column as well."""
+    """Whether the last migration is applied; `migrate` looks at columns as well."""
     return last_migration(connection) == SCHEMA_VERSION
 
 
@@ -219,7 +219,7 @@ def _bring_up(
     table: TableDeclaration,
     held: Mapping[str, str | None] | None,
 ) -> None:
-    """Make the table, or add the columns that a newer declaration brings, with all comments."""
+    """Make the table, or add the columns that it lacks, with all comments."""
     name = f"{table.schema}.{quoted(table.name)}"
     statements = [f"CREATE SCHEMA IF NOT EXISTS {table.schema}"]
     if held is None:
@@ -236,7 +236,7 @@ def _bring_up(
 
 
 def _widen_intervals(connection: duckdb.DuckDBPyConnection, table: str) -> None:
-    """Give the versions of a file that had no `_began_before` their intervals, as they are now.
+    """Give versions that have no `_began_before` their intervals.
 
     They were observed since a list had shown a part of them, ended as late as a list had shown
     the record, and at a second, not within it.

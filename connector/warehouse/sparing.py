@@ -1,5 +1,4 @@
-"""Looking and committing with little memory: rows that lie all over a large file would else bring
-most of it along.
+"""Commits and queries with little memory, of rows all over a large file.
 
 DuckDB keeps what it reads as far as its limit allows, so the limit is what is set: for a whole
 batch, and less while one statement looks for rows. Only for a file that nobody else in this process
@@ -40,16 +39,15 @@ _sparing: ContextVar[int | None] = ContextVar("sparing", default=None)
 
 
 def let_go(connection: duckdb.DuckDBPyConnection) -> None:
-    """Give back the memory of what was read from the file and is kept for whoever reads it next:
-    DuckDB keeps all of it until the file is closed. What an open transaction needs stays.
-    """
+    """Give back the memory of what was read; what a transaction needs stays."""
     with _limited(connection, _KEPT_BYTES):
         pass
 
 
 def sparingly(connection: duckdb.DuckDBPyConnection, work: Callable[[], T]) -> T:
-    """What `work` gives, done in a transaction and with little memory for what it reads. Where that
-    is not enough it is rolled back and done with more, and at last with all there is.
+    """What `work` gives, done in a transaction with little memory.
+
+    Where that is not enough it is rolled back and done with more, and at last with all there is.
     """
     for count in SPARING:
         # The commit itself has all there is: one that fails must not have been carried out.
@@ -65,8 +63,9 @@ def sparingly(connection: duckdb.DuckDBPyConnection, work: Callable[[], T]) -> T
 
 @contextmanager
 def narrowly(connection: duckdb.DuckDBPyConnection, *tables: str) -> Iterator[bool]:
-    """Keep little of what the statements inside read of these tables, beside what DuckDB has to
-    keep, in an attempt of `sparingly`; elsewhere this does nothing. Tells whether it does.
+    """Keep little of what the statements inside read, in an attempt of `sparingly`.
+
+    Elsewhere this does nothing. Yields whether it does.
     """
     count = _sparing.get()
     if count is None:
@@ -97,9 +96,7 @@ def _limit(count: float) -> str:
 def _limited(
     connection: duckdb.DuckDBPyConnection, count: int, *, spares: bool = False
 ) -> Iterator[None]:
-    """Keep no more bytes than this in memory, if that can be; with `spares`, fewer where `narrowly`
-    asks for it.
-    """
+    """Keep no more bytes than this in memory, if that can be."""
     # In a session of its own: a limit that cannot be kept would end the transaction.
     with connection.cursor() as session:
         ((folder,),) = session.execute("SELECT current_setting('temp_directory')").fetchall()
@@ -121,8 +118,9 @@ def _limited(
 
 @cache
 def _memory_limit() -> str:
-    """How much DuckDB may take of this machine's memory, as it says itself. It rounds, so that it
-    is asked once: a limit that is read and set again is less each time.
+    """DuckDB's own limit of this machine's memory, asked for once.
+
+    DuckDB rounds: a limit that is read and set again is less each time.
     """
     with duckdb.connect() as fresh:
         ((limit,),) = fresh.execute("SELECT current_setting('memory_limit')").fetchall()

@@ -1,4 +1,4 @@
-"""What the connector remembers beside the rows: bookmarks, events, and where each resource stands.
+"""State beside the rows: bookmarks, events, and where each resource stands.
 
 Functions over an open connection; whoever calls them holds the transaction.
 """
@@ -28,7 +28,7 @@ _ONCE = frozenset({"unknown_field", "unknown_value", "unreadable_value", "unsort
 
 @dataclass(frozen=True, slots=True)
 class StreamState:
-    """Where a resource stands: rows, queue, the oldest bookmark among its streams, its last run.
+    """State of a resource: rows, queue, the oldest bookmark, its last run.
 
     `is_listing` says that the list of a first load is still being read. `lateness_seconds` is the
     greatest of its streams' (None: never pulled); `oldest_read_at` is when the live row was read
@@ -62,7 +62,7 @@ def read_bookmark(connection: duckdb.DuckDBPyConnection, stream: Stream) -> Book
 def write_bookmark(
     connection: duckdb.DuckDBPyConnection, stream: Stream, bookmark: Bookmark, run_id: str
 ) -> None:
-    """Replace the stream's bookmark. A bookmark never moves back: that is asserted here."""
+    """Replace the stream's bookmark, which never moves back."""
     resource, parent = stream.resource.name, stream.parent or ""
     replaced = connection.execute(
         "DELETE FROM sync.bookmarks WHERE resource = ? AND parent = ? "
@@ -101,7 +101,7 @@ def write_events(
 
 
 def write_notice(connection: duckdb.DuckDBPyConnection, event: Event, at: datetime) -> None:
-    """Append an event that is about no resource, once, and that the next pull is to report."""
+    """Append once an event about no resource, for the next pull to report."""
     moment = iso(at)
     connection.execute(
         "INSERT INTO sync.events (kind, detail, seen_at) SELECT $1, $2, $3::TIMESTAMPTZ "
@@ -111,7 +111,7 @@ def write_notice(connection: duckdb.DuckDBPyConnection, event: Event, at: dateti
 
 
 def take_notices(connection: duckdb.DuckDBPyConnection, run_id: str) -> tuple[str, ...]:
-    """The details of the notices that no pull has reported, which are the run's from here on."""
+    """Details of the notices that no pull has reported; the run does now."""
     rows = connection.execute(
         "SELECT detail FROM sync.events WHERE resource IS NULL AND run_id IS NULL ORDER BY seen_at"
     ).fetchall()
@@ -125,7 +125,7 @@ def take_notices(connection: duckdb.DuckDBPyConnection, run_id: str) -> tuple[st
 def standing(
     connection: duckdb.DuckDBPyConnection, resource: str, *, tells_last: bool = True
 ) -> StreamState:
-    """Where a resource stands, over all its streams; with its last run, if that is wanted."""
+    """State of a resource, over all its streams; with its last run, if wanted."""
     live, listed_only, deleted, oldest_read_at = connection.execute(
         "SELECT count(*) FILTER (_deleted_at IS NULL), "
         "count(*) FILTER (_deleted_at IS NULL AND _hydrated_at IS NULL), "
@@ -169,9 +169,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class PushChanges:
-    """A part of what changed in the journal since it was copied last. A row that changed comes with
-    all of its problems.
-    """
+    """Changes of the journal since it was copied; a row has all of its problems."""
 
     batches: Rows = ()
     rows: Rows = ()
@@ -196,7 +194,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
 
 
 def last_copied(connection: duckdb.DuckDBPyConnection) -> int:
-    """The number of the latest change of the journal that was copied; 0 where none was.
+    """The number of the latest change of the journal that was copied, or 0.
 
     Changes are copied as of one moment, so that all before it were copied as well.
     """
@@ -212,9 +210,10 @@ def last_copied(connection: duckdb.DuckDBPyConnection) -> int:
 def write_pushes(
     connection: duckdb.DuckDBPyConnection, copied: int, parts: Iterable[PushChanges]
 ) -> bool:
-    """Put everything that changed since the change `copied` in the place of what was copied of the
-    same things. False, and nothing is written, where somebody else has copied meanwhile, and
-    perhaps something later.
+    """Replace what was copied by everything that changed since `copied`.
+
+    False, and nothing is written, where somebody else has copied meanwhile, and perhaps something
+    later.
     """
     if last_copied(connection) != copied:
         return False

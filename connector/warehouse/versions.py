@@ -73,7 +73,7 @@ class Version:
         """The end of the second in which it was first seen."""
         return self.observed_from + SECOND
 
-    def is_before(self, sighting: Sighting) -> bool:
+    def is_before(self, sighting: Observation) -> bool:
         """Whether a sighting's date lies after the last answer that showed the version. A date in
         the sighting's own future is wrong, and tells nothing.
         """
@@ -82,7 +82,7 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class Observation:
     """An answer that showed a record at the moment `at`; `updated_at` where it said so."""
 
     at: datetime
@@ -101,7 +101,7 @@ class Ending:
     by: str
 
 
-def first(sighting: Sighting, created_at: datetime | None) -> Version:
+def first(sighting: Observation, created_at: datetime | None) -> Version:
     """The first version of a record that was created at `created_at`, as it says itself."""
     if created_at is not None and created_at >= sighting.at + SECOND:
         created_at = sighting.at
@@ -110,7 +110,7 @@ def first(sighting: Sighting, created_at: datetime | None) -> Version:
 
 def following(
     before: Version,
-    sighting: Sighting,
+    sighting: Observation,
     changed: Iterable[str],
     listed_at: datetime | None,
 ) -> Version:
@@ -123,7 +123,7 @@ def following(
     return replace(version, valid_from=max(version.valid_from, before.valid_from))
 
 
-def again(before: Version, sighting: Sighting, changed: Iterable[str]) -> Version:
+def again(before: Version, sighting: Observation, changed: Iterable[str]) -> Version:
     """The version with which a deleted record is there again."""
     assert before.ended_at is not None, "only what ended can be there again"
     at = max(sighting.at, before.ended_at)
@@ -134,7 +134,7 @@ def again(before: Version, sighting: Sighting, changed: Iterable[str]) -> Versio
     return version
 
 
-def completed(listed: Version, sighting: Sighting, changed: Iterable[str]) -> Version:
+def completed(listed: Version, sighting: Observation, changed: Iterable[str]) -> Version:
     """A version that was seen in lists alone, as the first detail that agrees with it shows it:
     observed since that detail, because lists do not show all of it.
     """
@@ -166,7 +166,7 @@ def deleted(last: Version, at: datetime) -> Ending:
 
 def _begun(
     number: int,
-    sighting: Sighting,
+    sighting: Observation,
     at: datetime,
     began_after: datetime | None,
     changed: tuple[str, ...] | None,
@@ -211,7 +211,7 @@ _DATE = "updated_at"
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RecordState:
     """A record as it stands before an answer: its last version, what its landed row shows, whether
     a detail showed that, and when a list or a detail last showed the record.
     """
@@ -242,10 +242,10 @@ class Edits:
     confirmed: dict[str, datetime] = field(default_factory=dict)
     stale: set[str] = field(default_factory=set)
 
-    def list(self, item: Resource, at: datetime, before: Standing | None) -> None:
+    def list(self, item: Resource, at: datetime, before: RecordState | None) -> None:
         """A list showed the record at that moment; `before` is None if nothing had."""
         updated_at = item.updated_at if self.declaration.lists_cursor else None
-        sighting = Sighting(at, updated_at, False)
+        sighting = Observation(at, updated_at, False)
         if before is None:
             self.begun[item.id] = first(sighting, item.created_at), item
             return
@@ -270,9 +270,9 @@ class Edits:
             return False
         return bool(meaning(field, raw[name]) != meaning(field, shown[name]))
 
-    def read(self, record: Resource, at: datetime, before: Standing | None) -> None:
+    def read(self, record: Resource, at: datetime, before: RecordState | None) -> None:
         """A detail showed the record at that moment, otherwise than it stands."""
-        sighting = Sighting(at, record.updated_at, True)
+        sighting = Observation(at, record.updated_at, True)
         if before is None:
             self.begun[record.id] = first(sighting, record.created_at), record
             return
@@ -293,7 +293,7 @@ class Edits:
                 self.moved[record.id] = version
 
     def _changed(
-        self, shown: Mapping[str, Any], raw: Mapping[str, Any], before: Standing
+        self, shown: Mapping[str, Any], raw: Mapping[str, Any], before: RecordState
     ) -> tuple[tuple[str, ...], bool]:
         """The fields in which a detail differs from what was last known, and whether a list would
         have shown one of them.
@@ -324,7 +324,7 @@ class Edits:
         shown: Mapping[str, Any],
         raw: Mapping[str, Any],
         last: Version,
-        sighting: Sighting,
+        sighting: Observation,
     ) -> bool:
         """Whether a detail shows another version than the last one, which lists alone had shown.
 

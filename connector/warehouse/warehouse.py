@@ -31,12 +31,11 @@ from connector.engine.commands import Commit, Event
 from connector.engine.quota import Use
 from connector.warehouse import runs, state
 from connector.warehouse import state as pushes
+from connector.warehouse.compaction import Compaction
 from connector.warehouse.duckdb_file import make_folder, naming_errors, opened, quoted, transaction
-from connector.warehouse.landing import Landed, Table, asked_without_erased, without_erased
-from connector.warehouse.loose import Loose
-from connector.warehouse.making import is_missing, make
+from connector.warehouse.landing import Landed, LandingTable, asked_without_erased, without_erased
 from connector.warehouse.memory import is_small
-from connector.warehouse.queries import Looks
+from connector.warehouse.queries import StreamQueries
 from connector.warehouse.runs import (
     Health,
     Publication,
@@ -50,6 +49,7 @@ from connector.warehouse.runs import (
 from connector.warehouse.schema import is_migrated, migrate
 from connector.warehouse.sparing import let_go, sparingly
 from connector.warehouse.state import PushChanges, StreamState
+from connector.warehouse.work_file import is_missing, make
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -84,7 +84,7 @@ class Warehouse:
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._opened_at = 0.0
         self._keeps = False
-        self._loose = Loose()
+        self._compaction = Compaction()
         self._is_tidy = True
         """Whether no earlier process can have left anything that is to be joined."""
         self._has_changed = False
@@ -110,22 +110,23 @@ class Warehouse:
         return await loop.run_in_executor(self._thread, partial(work, *args, **options))
 
     def prepare(self) -> None:
-        """Make the folder, the work file and its tables, or bring them up to this version. What a
-        work file had that was lost is taken back from the published one; raises `WorkLost`, besides
-        other `WarehouseError`s, where it cannot be.
+        """Make the folder and the work file, or bring its tables up to this version.
+
+        What a lost work file had is taken back from the published one. Raises `WorkLost` where it
+        cannot be, and other `WarehouseError`s.
         """
         make_folder(self.folder)
         self._is_tidy = not self.exists
         if self._is_tidy:
             self._is_tidy = not self.published.exists()
             make(self.work, self.published)
-        with self._reading() as connection:
+        with self.reading() as connection:
             migrate(connection, str(self.work))
 
     # -- runs -------------------------------------------------------------------------------------
 
     def begin(self, run: Run) -> None:
-        """Record that a run has begun; earlier runs that never ended are named as interrupted."""
+        """Record that a run has begun; earlier ones that never ended are interrupted."""
         with self._writing() as connection:
             runs.name_interrupted(connection)
             runs.write_run(connection, run)
@@ -136,7 +137,7 @@ class Warehouse:
             runs.write_run(connection, run)
 
     def end_resource(self, run_id: str, done: ResourceRun) -> ResourceRun:
-        """Record what a run did with one resource, and return it with its anomalies counted."""
+        """Record what a run did with one resource; returns it with its anomalies."""
         with self._tidying() as tidies, self._writing(tidies=tidies) as connection:
             anomalies = runs.count_anomalies(connection, run_id, done.resource)
             done = replace(done, anomalies=anomalies)
@@ -144,9 +145,7 @@ class Warehouse:
         return done
 
     def notices(self, run_id: str, more: Sequence[tuple[Event, datetime]]) -> tuple[str, ...]:
-        """What a person should hear of the files, and no pull has reported yet, `more` among it;
-        from here on the run has.
-        """
+        """What a person should hear of the files, `more` among it, each once."""
         with self._writing() as connection:
             for event, at in more:
                 state.write_notice(connection, event, at)
@@ -163,14 +162,15 @@ class Warehouse:
             runs.write_quota(connection, read(since), since, billing_day)
 
     def pushes_copied(self) -> int:
-        """Up to which of its changes the journal of pushes was copied; 0 where it never was."""
-        with self._reading() as connection:
+        """The last change of the journal that was copied; 0 where none was."""
+        with self.reading() as connection:
             return pushes.last_copied(connection)
 
     def copy_pushes(self, copied: int, parts: Iterable[PushChanges]) -> bool:
-        """Copy what has changed in the journal since the change `copied` for analysts, in one
-        transaction. False where another process has copied meanwhile: then nothing is written, and
-        the changes are to be read again.
+        """Copy changes of the journal since `copied` for analysts, in one transaction.
+
+        False where another process has copied meanwhile: then nothing is written, and the changes
+        are to be read again.
         """
         changed = (part for part in parts if not part.is_nothing)
         first = next(changed, None)
@@ -181,14 +181,12 @@ class Warehouse:
 
     def runs(self, count: int) -> tuple[Run, ...]:
         """The latest runs, newest first."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             return runs.last_runs(connection, count)
 
     def health(self) -> Health:
-        """What there is to know of how runs and publications have gone lately. A file of an earlier
-        version is brought up to this one.
-        """
-        with self._reading() as connection:
+        """Health of runs and publications; brings an older file up to this version."""
+        with self.reading() as connection:
             if not is_migrated(connection):
                 migrate(connection, str(self.work))
             return read_health(connection)
@@ -197,13 +195,13 @@ class Warehouse:
 
     def bookmark(self, stream: Stream) -> Bookmark:
         """The stream's bookmark; a fresh one where it was never loaded."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             return state.read_bookmark(connection, stream)
 
     def live_ids(self, stream: Stream) -> tuple[str, ...]:
         """Ids of the live landed records of a stream, in order of creation."""
-        with self._reading() as connection:
-            return Looks(connection, stream).live_ids()
+        with self.reading() as connection:
+            return StreamQueries(connection, stream).live_ids()
 
     def commit(self, stream: Stream, what: Commit, run_id: str, at: datetime) -> Landed:
         """Carry out a commit in one transaction, bookmark and all; tells the rows' fates.
@@ -212,18 +210,18 @@ class Warehouse:
         """
         if what == Commit():
             return Landed()
-        if self._loose.is_long:
+        if self._compaction.is_long:
             # Nothing takes more memory, so that it has an opening of its own, and no other thread
             # looks into it.
             with self._lock:
                 self.release()
-                with self._reading() as connection:
-                    self._loose.put_together(connection)
+                with self.reading() as connection:
+                    self._compaction.put_together(connection)
                 self.release()
-        with self._tidying() as tidies, self._reading(tidies=tidies) as connection:
+        with self._tidying() as tidies, self.reading(tidies=tidies) as connection:
             land = partial(self._land, connection, stream, what, run_id, at)
             fates, inserted = self._sparingly(connection, land)
-            self._loose.added(+inserted)
+            self._compaction.added(+inserted)
         self._has_changed |= fates != Landed(unchanged=fates.unchanged)
         return fates
 
@@ -235,11 +233,9 @@ class Warehouse:
         run_id: str,
         at: datetime,
     ) -> tuple[Landed, Counter[str]]:
-        """Carry out a commit in an open transaction; tells the rows' fates, and how many rows were
-        put into each table.
-        """
+        """Carry out a commit; returns the rows' fates, and the rows put into each table."""
         what = without_erased(connection, stream, what, self.folder)
-        table = Table(connection, stream)
+        table = LandingTable(connection, stream)
         fates, events = table.land(what, run_id, at)
         state.write_events(connection, stream, events, run_id, at)
         if what.bookmark is not None:
@@ -248,25 +244,26 @@ class Warehouse:
         return fates, table.inserted
 
     def look(self, stream: Stream, wanted: commands.Query[Any]) -> Any:
-        """Answer what an engine asks of the stream's rows, as `engine/commands.py` describes it."""
-        with self._reading() as connection:
-            looks, asked = Looks(connection, stream), asked_without_erased(wanted, self.folder)
-            return self._sparingly(connection, lambda: looks.answer(asked), keeps=True)
+        """Answer a question of an engine, as `engine/commands.py` describes it."""
+        with self.reading() as connection:
+            queries = StreamQueries(connection, stream)
+            asked = asked_without_erased(wanted, self.folder)
+            return self._sparingly(connection, lambda: queries.answer(asked), keeps=True)
 
     def standing_of(self, resource: str) -> StreamState:
         """Where one resource stands, but for its last run, which is not looked for."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             return state.standing(connection, resource, tells_last=False)
 
     def standing(self) -> tuple[StreamState, ...]:
         """Where every resource stands, in the API's order."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             return tuple(state.standing(connection, name) for name in CATALOG)
 
     def count_by(self, resource: Declaration, field: str) -> dict[Any, int]:
-        """How many live landed records have each value of a field, the most frequent first."""
+        """Live landed records by the value of a field, the most frequent first."""
         name = quoted(resource.field(field).name)
-        with self._reading() as connection:
+        with self.reading() as connection:
             counts = connection.execute(
                 f"SELECT {name}, count(*) FROM landing.{quoted(resource.name)} "
                 "WHERE _deleted_at IS NULL GROUP BY 1 ORDER BY 2 DESC, 1"
@@ -274,8 +271,8 @@ class Warehouse:
         return dict(counts)
 
     def named(self, resource: str, name: str) -> tuple[str, ...]:
-        """The ids of the live landed records of a resource that the slug or the id `name` means."""
-        with self._reading() as connection:
+        """Ids of the live landed records that the slug or the id `name` means."""
+        with self.reading() as connection:
             found = connection.execute(
                 f"SELECT id FROM landing.{quoted(resource)} "
                 "WHERE (slug = $1 OR id = $1) AND _deleted_at IS NULL",
@@ -287,17 +284,17 @@ class Warehouse:
 
     def publications(self, count: int) -> tuple[Publication, ...]:
         """The latest attempts to publish, newest first."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             return last_publications(connection, count)
 
     def shared(self) -> SharedPublication | None:
         """The latest attempt to bring what was published to the lakehouse."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             return last_shared(connection)
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
-        """Keep the file open from one call to the next, until `release`: opening is what costs.
+        """Keep the file open until `release`: opening is what costs.
 
         Whoever keeps it calls `release` in every wait for something else than the disk that is
         longer than a moment, and in any wait at all once it `is_held_long`.
@@ -314,22 +311,21 @@ class Warehouse:
         with self._lock:
             self._open.close()
             if self._connection is not None:
-                self._loose.closed()
+                self._compaction.closed()
             self._connection = None
 
     @property
     def is_held_long(self) -> bool:
-        """Whether the file is open, and was for longer than others should wait for it, or for more
-        rows than should be kept in memory until it is closed.
-        """
+        """Whether the file was open for longer, or for more rows, than it should be."""
         if self._connection is None:
             return False
-        return time.monotonic() - self._opened_at > HELD_SECONDS or self._loose.has_many_fresh
+        return time.monotonic() - self._opened_at > HELD_SECONDS or self._compaction.has_many_fresh
 
     @contextmanager
     def _tidying(self) -> Iterator[bool]:
-        """Whether the commit inside is to tidy the file, once, and then in an opening of its own:
-        it takes time and memory, and a pull that finds nothing new should not take them.
+        """Whether the commit inside is to tidy the file, in an opening of its own.
+
+        That takes time and memory, which a pull that finds nothing new should not take.
         """
         if self._is_tidy or not self._has_changed:
             yield False
@@ -338,14 +334,15 @@ class Warehouse:
             self.release()
             yield True
             self.release()
-            self._loose.joined()
+            self._compaction.joined()
             self._is_tidy = True
 
     def _sparingly(
         self, connection: duckdb.DuckDBPyConnection, work: Callable[[], T], *, keeps: bool = False
     ) -> T:
-        """What `work` gives, done in a transaction and with as little memory as the file's size
-        asks for; what it read is let go of, unless the next look at it `keeps` it.
+        """What `work` gives, done in a transaction with as little memory as needed.
+
+        What it read is let go of, unless the next look `keeps` it.
         """
         if is_small(self.work):
             with transaction(connection):
@@ -357,7 +354,8 @@ class Warehouse:
         return done
 
     @contextmanager
-    def _reading(self, *, tidies: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+    def reading(self, *, tidies: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection to the work file, opened for this unless it is kept open."""
         with self._lock:
             if self._connection is None:
                 self._connection = self._open.enter_context(opened(self.work, tidies=tidies))
@@ -374,5 +372,5 @@ class Warehouse:
 
     @contextmanager
     def _writing(self, *, tidies: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
-        with self._reading(tidies=tidies) as connection, transaction(connection):
+        with self.reading(tidies=tidies) as connection, transaction(connection):
             yield connection

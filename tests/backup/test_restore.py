@@ -16,7 +16,7 @@ from connector.privacy.erase import erase
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from tests.backup.yesterday import COUNTS, Agency
-from tests.erasure.office import traces
+from tests.privacy.office import traces
 from tests.pull.landed import differences, published, rows
 
 EMAIL, NAME = "Olwen.Zz@mail.example", "Zzyzxworth"

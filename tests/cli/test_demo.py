@@ -16,7 +16,7 @@ import pytest
 
 from connector.cli.demo import COUNTS, MARKER, QUESTIONS, make_folder, serving_twin
 from connector.errors import SettingsError
-from connector.warehouse.query import query
+from connector.warehouse.published_file import query
 from tests.cli.calling import ROOT, call, start
 
 END_SECONDS_MAX = 20

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from connector.sandbox.server import Sandbox
-from connector.warehouse.query import query
+from connector.warehouse.published_file import query
 from tests.cli.calling import KEY, call, variables
 from tests.publishing.agency import LONG, Agency
 

@@ -14,7 +14,7 @@ from connector.catalog import CATALOG
 from connector.sandbox.faults import HtmlPage
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
-from connector.warehouse.query import query
+from connector.warehouse.published_file import query
 from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import COUNTS, KEY, call, start, variables
 

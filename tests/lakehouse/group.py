@@ -10,8 +10,8 @@ from typing import Any
 
 import duckdb
 
-from connector.lakehouse import attaching
-from connector.lakehouse.attaching import Place, reading
+from connector.lakehouse import connect
+from connector.lakehouse.connect import LakehouseAccount, reading
 from connector.publishing.publication import Published, publish
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.duckdb_file import opened
@@ -69,15 +69,15 @@ class Group:
     @contextmanager
     def lake(self, account: str = "reader") -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection that reads the lake, as the connector's own."""
-        with reading(Place.asked_of(self.settings(account))) as connection:
+        with reading(LakehouseAccount.required(self.settings(account))) as connection:
             yield connection
 
     @contextmanager
     def intruding(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection that may write to the lake, and has no lock."""
-        place = Place.asked_of(self.settings("intruder"))
-        with attaching._loaded(place) as connection:
-            attaching._attach(connection, place, reads_only=False)
+        place = LakehouseAccount.required(self.settings("intruder"))
+        with connect._loaded(place) as connection:
+            connect.attach(connection, place, reads_only=False)
             yield connection
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:

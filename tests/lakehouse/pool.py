@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import duckdb
 
-from connector.lakehouse import attaching
+from connector.lakehouse import connect
 
-_extended = attaching.extended
+_extended = connect.extended
 
 
 class Pool:
@@ -28,7 +28,12 @@ class Pool:
         found = free.pop() if free else _extended(extensions)
         try:
             with found.cursor() as connection:
-                yield connection
+                try:
+                    yield connection
+                finally:
+                    for name in (connect.LAKE, "published"):
+                        with suppress(duckdb.Error):
+                            connection.execute(f"DETACH DATABASE IF EXISTS {name}")
         finally:
             free.append(found)
 

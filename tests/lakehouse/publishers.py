@@ -54,13 +54,12 @@ def serve() -> None:
 
 def _live(turn: Sequence[Mapping[str, str]]) -> None:
     """Publish each account, local file and lake, and end with 0 if all of it was done."""
-    from connector.lakehouse import attaching  # noqa: PLC0415
-    from connector.lakehouse import manifest as book  # noqa: PLC0415
+    from connector.lakehouse import connect, manifest  # noqa: PLC0415
     from connector.publishing.publication import publish  # noqa: PLC0415
     from connector.settings.model import load_settings  # noqa: PLC0415
     from tests.lakehouse.pool import Pool  # noqa: PLC0415
 
-    attaching.extended = Pool().extended  # type: ignore[assignment]
+    connect.extended = Pool().extended  # type: ignore[assignment]
     status = 70
     # DuckDB shows how far a long statement is, where it takes this for somebody's session.
     os.dup2(2, 1)
@@ -71,7 +70,7 @@ def _live(turn: Sequence[Mapping[str, str]]) -> None:
     try:
         for environ in turn:
             if DIES in environ:
-                setattr(book, "write_parts", die)  # noqa: B010 # it is no such function
+                setattr(manifest, "write_parts", die)  # noqa: B010 # it is no such function
             given = {name: value for name, value in environ.items() if name != DIES}
             done = publish(load_settings({}, given, ROOT))
             if done.shared is None or done.shared.outcome != "published":

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from connector.lakehouse.forget import look_for
-from connector.lakehouse.lake_status import standing
+from connector.lakehouse.lake_status import read_status
 from connector.privacy.erase import erase
 from connector.privacy.whereis import whereis
 from connector.publishing.publication import publish
 from connector.settings.model import Settings
 from connector.suppression.person import Person
-from tests.erasure.office import EMAIL, LAST, NOW, TRACES, Office, office, settings_of
 from tests.lakehouse.group import Group
 from tests.lakehouse.server import Server
+from tests.privacy.office import EMAIL, LAST, NOW, TRACES, Office, office, settings_of
 
 OTHER = "bystander@mail.example"
 
@@ -76,7 +76,7 @@ def test_nothing_of_a_person_is_left(group: Group, tmp_path: Path) -> None:
     assert 0 == erase(settings, None).unended
     assert [] == list(held(group.server, group))
     assert not orphan.exists()
-    assert 1 == len(standing(settings).snapshots)
+    assert 1 == len(read_status(settings).snapshots)
     assert not look_for(settings, Person(texts=frozenset((LAST.lower(),)))).rows
     assert [("c9", OTHER)] == group.rows(
         "SELECT id, email FROM lake.landing.candidates WHERE account = 'globex'"

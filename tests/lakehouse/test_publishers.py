@@ -12,11 +12,11 @@ import duckdb
 import pytest
 
 from connector.errors import LakehouseBusy
-from connector.lakehouse import manifest as book
-from connector.lakehouse import share as sending_room
-from connector.lakehouse.attaching import Place, alone, changing
-from connector.lakehouse.maintenance import GRACE, maintain
-from connector.lakehouse.share import send
+from connector.lakehouse import manifest
+from connector.lakehouse import publish as publish_room
+from connector.lakehouse.connect import LakehouseAccount, alone, changing
+from connector.lakehouse.lake_status import GRACE, maintain
+from connector.lakehouse.publish import publish_to_lakehouse
 from connector.publishing.publication import publish
 from connector.settings.model import Settings
 from tests.lakehouse.group import Group
@@ -111,7 +111,7 @@ def test_a_publisher_that_is_killed_leaves_the_lake_as_it_was(
     orphans = group.files() - files
     assert orphans
 
-    assert "published" == send(group.settings("acme"), wait_seconds=5).outcome
+    assert "published" == publish_to_lakehouse(group.settings("acme"), wait_seconds=5).outcome
     assert [("acme", 5, 5, ["after"])] == group.rows(PER_ACCOUNT.format(table="jobs"))
     maintain(group.settings("acme"), 30, applies=True, grace=-GRACE)
     assert set() == orphans & group.files()
@@ -123,10 +123,13 @@ def test_who_waits_too_long_is_told(group: Group) -> None:
     publish(group.settings("acme"), shares=False)
     settings = group.settings("acme")
 
-    with alone(Place.asked_of(settings)), pytest.raises(LakehouseBusy, match="held by others"):
-        send(settings, wait_seconds=0.05)
+    with (
+        alone(LakehouseAccount.required(settings)),
+        pytest.raises(LakehouseBusy, match="held by others"),
+    ):
+        publish_to_lakehouse(settings, wait_seconds=0.05)
 
-    assert "published" == send(settings, wait_seconds=0.05).outcome
+    assert "published" == publish_to_lakehouse(settings, wait_seconds=0.05).outcome
 
 
 class Intruder:
@@ -134,7 +137,7 @@ class Intruder:
 
     def __init__(self, group: Group, times: int) -> None:
         self._group, self.left = group, times
-        self._write = book.write_parts
+        self._write = manifest.write_parts
 
     def __call__(self, connection: duckdb.DuckDBPyConnection, *arguments: Any) -> None:
         """Come between, as often as was said."""
@@ -151,11 +154,11 @@ def crowded(group: Group, monkeypatch: pytest.MonkeyPatch) -> Settings:
     """An account that has something to change in a table that somebody else changes as well."""
     fill(group, "acme", 30, "before")
     group.publish("acme")
-    with changing(Place.asked_of(group.settings("acme"))) as (_, lake):
+    with changing(LakehouseAccount.required(group.settings("acme"))) as (_, lake):
         lake.execute("INSERT INTO lake.landing.jobs BY NAME SELECT 'other' AS account")
     group.change("acme", "DELETE FROM landing.jobs WHERE id = '7'")
     publish(group.settings("acme"), shares=False)
-    monkeypatch.setattr(sending_room, "_RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(publish_room, "_RETRY_SECONDS", 0.0)
     return group.settings("acme")
 
 
@@ -167,16 +170,16 @@ def test_a_conflict_is_tried_again_and_not_for_ever(
     is so each time, the publisher gives up after so many attempts, and nothing of it is there.
     """
     intruder = Intruder(group, times)
-    monkeypatch.setattr(book, "write_parts", intruder)
-    monkeypatch.setattr(sending_room, "ATTEMPTS_MAX", attempts)
+    monkeypatch.setattr(manifest, "write_parts", intruder)
+    monkeypatch.setattr(publish_room, "ATTEMPTS_MAX", attempts)
     count = "SELECT count(*) FROM lake.landing.jobs WHERE account = 'acme'"
 
     if times < attempts:
-        assert "published" == send(crowded).outcome
+        assert "published" == publish_to_lakehouse(crowded).outcome
         assert [(29,)] == group.rows(count)
     else:
         with pytest.raises(LakehouseBusy, match=f"each of {attempts} times"):
-            send(crowded)
+            publish_to_lakehouse(crowded)
         assert [(30,)] == group.rows(count)
     assert max(0, times - attempts) == intruder.left
     assert [(1,)] == group.rows("SELECT count(*) FROM lake.landing.jobs WHERE account = 'other'")

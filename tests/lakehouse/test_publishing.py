@@ -11,8 +11,8 @@ import duckdb
 import pytest
 
 from connector.errors import LakehouseDiffers, LakehouseError
-from connector.lakehouse.attaching import Place, changing
-from connector.lakehouse.share import send
+from connector.lakehouse.connect import LakehouseAccount, changing
+from connector.lakehouse.publish import publish_to_lakehouse
 from connector.lakehouse.tables import SCHEMAS
 from connector.publishing.publication import publish
 from connector.warehouse.duckdb_file import opened
@@ -106,11 +106,11 @@ def test_the_same_file_twice_changes_nothing(group: Group) -> None:
     group.publish("acme")
     before = group.snapshot(), group.files()
 
-    again = send(group.settings("acme"))
+    again = publish_to_lakehouse(group.settings("acme"))
 
     assert ("unchanged", 0, 0) == (again.outcome, again.inserted, again.removed)
     assert before == (group.snapshot(), group.files())
-    assert ("published", 2, 2) == _told(send(group.settings("acme"), anew=True))
+    assert ("published", 2, 2) == _told(publish_to_lakehouse(group.settings("acme"), anew=True))
 
 
 def _told(sent: object) -> tuple[object, ...]:
@@ -157,7 +157,7 @@ def test_an_older_file_never_takes_the_place_of_a_newer(group: Group) -> None:
 
     assert ("unchanged", 0, 0) == _told(done.shared)
     assert [(1,)] == group.rows("SELECT count(*) FROM lake.landing.jobs")
-    assert "published" == send(group.settings("acme"), anew=True).outcome
+    assert "published" == publish_to_lakehouse(group.settings("acme"), anew=True).outcome
 
 
 def test_two_accounts_of_one_name_do_not_overwrite_each_other(group: Group) -> None:
@@ -214,20 +214,20 @@ def test_new_columns_come_and_types_must_agree(group: Group) -> None:
         group.publish(account)
     settings, file = group.settings("acme"), group.file("acme")
     alter(file, "ALTER TABLE landing.jobs ADD COLUMN grade INTEGER DEFAULT 3")
-    send(settings)
+    publish_to_lakehouse(settings)
     jobs = "SELECT account, grade FROM lake.landing.jobs ORDER BY 1"
     assert [("acme", 3), ("globex", None)] == group.rows(jobs)
 
     alter(file, "ALTER TABLE landing.jobs ALTER grade TYPE BIGINT")
     alter(file, "UPDATE landing.jobs SET grade = 5000000000")
-    send(settings)
+    publish_to_lakehouse(settings)
     assert [("acme", 5_000_000_000), ("globex", None)] == group.rows(jobs)
 
     alter(file, "ALTER TABLE landing.jobs ALTER grade TYPE VARCHAR")
     with pytest.raises(
         LakehouseDiffers, match=r"landing\.jobs\.grade is BIGINT .* VARCHAR"
     ) as told:
-        send(settings)
+        publish_to_lakehouse(settings)
     assert "publish --all" in told.value.action
     assert [("acme", 5_000_000_000), ("globex", None)] == group.rows(jobs)
 
@@ -239,10 +239,10 @@ def test_a_table_that_was_dropped_is_filled_again_by_every_account(group: Group)
     for account in ("acme", "globex"):
         group.land(account, "jobs", JOBS[0])
         group.publish(account)
-    with changing(Place.asked_of(group.settings("acme"))) as (_, lake):
+    with changing(LakehouseAccount.required(group.settings("acme"))) as (_, lake):
         lake.execute("DROP TABLE lake.landing.jobs")
 
-    sent = [send(group.settings(account)) for account in ("acme", "globex")]
+    sent = [publish_to_lakehouse(group.settings(account)) for account in ("acme", "globex")]
 
     assert [("published", 1, 0)] * 2 == [_told(each) for each in sent]
     assert [("acme",), ("globex",)] == group.rows(

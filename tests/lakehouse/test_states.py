@@ -11,9 +11,8 @@ import duckdb
 from click.testing import CliRunner
 
 from connector.cli import main
-from connector.lakehouse.lake_status import standing
-from connector.lakehouse.maintenance import GRACE, maintain, snapshots
-from connector.lakehouse.share import send
+from connector.lakehouse.lake_status import GRACE, maintain, read_status, snapshots
+from connector.lakehouse.publish import publish_to_lakehouse
 from tests.lakehouse.group import Group
 
 TITLES = "SELECT id, title FROM lake.landing.jobs {at} WHERE account = 'acme' ORDER BY id"
@@ -65,7 +64,7 @@ def test_earlier_states_can_be_asked_for_until_they_expire(group: Group) -> None
 
     kept_from = moments[numbers[1]] + timedelta(microseconds=1)
     preview = maintain(settings, 1, now=kept_from + timedelta(days=1))
-    assert len(moments) == len(standing(settings).snapshots)
+    assert len(moments) == len(read_status(settings).snapshots)
     assert (2, len(moments) - 2) == (preview.kept, preview.expired)
 
     files = group.files()
@@ -87,7 +86,7 @@ def test_earlier_states_can_be_asked_for_until_they_expire(group: Group) -> None
     with group.lake() as lake:
         assert 1 == len(snapshots(lake))
         assert "third" == title_at(lake, "")
-    assert "unchanged" == send(settings).outcome
+    assert "unchanged" == publish_to_lakehouse(settings).outcome
 
 
 def test_files_stay_while_somebody_may_be_reading_them(group: Group) -> None:

@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from connector.errors import SettingsError
-from connector.lakehouse.attaching import ENDPOINT, URL_STYLE, url_style
-from connector.lakehouse.maintenance import maintain
-from connector.lakehouse.share import send
+from connector.lakehouse.connect import ENDPOINT, URL_STYLE, url_style
+from connector.lakehouse.lake_status import maintain
+from connector.lakehouse.publish import publish_to_lakehouse
 from connector.privacy.erase import erase
 from connector.publishing.publication import publish
-from tests.erasure.office import EMAIL, NOW, TRACES, office
 from tests.lakehouse.group import Group
 from tests.lakehouse.server import Server
 from tests.lakehouse.storage import SECRET, Storage, storing
 from tests.lakehouse.test_erasing import sharing
 from tests.lakehouse.test_states import AT_ONCE, publish_three, title_at
+from tests.privacy.office import EMAIL, NOW, TRACES, office
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_a_lake_in_object_storage_is_as_one_in_a_folder(stored: Stored) -> None:
     numbers = publish_three(stored.group)
     settings = stored.group.settings("acme")
     before = stored.objects()
-    assert "unchanged" == send(settings).outcome
+    assert "unchanged" == publish_to_lakehouse(settings).outcome
     assert before == stored.objects()
     assert before
     assert all(name.startswith("lake/of/agencies/") for name in before)
@@ -119,7 +119,7 @@ def test_a_bucket_that_is_not_there_keeps_nothing_back(stored: Stored) -> None:
 
     stored.storage.make(stored.bucket)
 
-    assert "published" == send(stored.group.settings("acme")).outcome
+    assert "published" == publish_to_lakehouse(stored.group.settings("acme")).outcome
     assert [("j1",)] == stored.group.rows("SELECT id FROM lake.landing.jobs")
 
 

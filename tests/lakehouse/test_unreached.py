@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from connector.cli import main
 from connector.errors import LakehouseError, LakehouseOffline, SettingsError
-from connector.lakehouse.share import send
+from connector.lakehouse.publish import publish_to_lakehouse
 from connector.operations.alert_check import due
 from connector.operations.doctor import examine
 from connector.publishing.publication import publish
@@ -75,7 +75,7 @@ def test_a_lake_whose_files_are_elsewhere_is_refused(group: Group) -> None:
     elsewhere = group.folder / "elsewhere"
 
     with pytest.raises(LakehouseError, match=r"are not at .*elsewhere") as told:
-        send(group.settings("acme", CONNECTOR_LAKEHOUSE_DATA=str(elsewhere)))
+        publish_to_lakehouse(group.settings("acme", CONNECTOR_LAKEHOUSE_DATA=str(elsewhere)))
 
     assert "CONNECTOR_LAKEHOUSE_DATA" in told.value.action
     assert [] == list(elsewhere.rglob("*"))
@@ -111,7 +111,7 @@ def test_nothing_is_needed_of_who_has_no_lake(
 
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(LakehouseError, match="psycopg") as told:
-        send(settings)
+        publish_to_lakehouse(settings)
     assert "extra 'lakehouse'" in told.value.action
 
 

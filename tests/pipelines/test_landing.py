@@ -9,7 +9,7 @@ import dagster as dg
 
 from connector import CATALOG, Warehouse, columns
 from connector.sandbox.server import Sandbox
-from connector.warehouse.query import query
+from connector.warehouse.published_file import query
 from pipelines.landing import CHECK, KEYS
 from tests.pipelines.running import COUNTS, KEY, account, landing, run
 

@@ -9,7 +9,7 @@ import pytest
 
 from connector import CATALOG, Warehouse
 from connector.sandbox.server import Sandbox
-from connector.warehouse.query import query
+from connector.warehouse.published_file import query
 from pipelines import models
 from pipelines.definitions import definitions
 from pipelines.jobs import pull_job

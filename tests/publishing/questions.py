@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from connector.cli.demo import COUNTS
-from connector.warehouse.query import query
+from connector.warehouse.published_file import query
 from tests.publishing.demonstration import publish_agency
 
 PAGE = Path(__file__).parents[2] / "docs" / "QUESTIONS.md"

@@ -14,7 +14,7 @@ import pytest
 from connector.report.key_figures import QUESTIONS
 from connector.report.page import SECTIONS, ReportPage, as_json
 from connector.report.published import read_contract
-from connector.warehouse.query import query
+from connector.warehouse.published_file import query
 from tests.report.conftest import MARKUP, Change, render
 from tests.report.document import Document
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from connector.engine.bookmark import Stream
 from connector.engine.commands import Commit, Found
-from connector.warehouse.versions import SECOND, Edits, Ending, Standing, Version
+from connector.warehouse.versions import SECOND, Edits, Ending, RecordState, Version
 from connector.warehouse.warehouse import Warehouse
 from tests.pull.landed import rows
 from tests.simulation.twin import Server, Twin
@@ -92,14 +92,14 @@ class Remembered:
             self._landed[id] = _Row(found.record.raw, True, found.served_at)
         self._carry_out(edits)
 
-    def _standing(self, id: str) -> Standing:
+    def _standing(self, id: str) -> RecordState:
         kept, row = self.chains[id][-1], self._landed[id]
         last = replace(
             kept.version,
             ended_at=kept.ending.valid_to if kept.ending else None,
             shown=None if kept.version.is_whole else kept.shown,
         )
-        return Standing(last, row.raw, row.is_hydrated, row.seen_at)
+        return RecordState(last, row.raw, row.is_hydrated, row.seen_at)
 
     def _extend(self, id: str, at: datetime) -> None:
         kept = self.chains[id][-1]
@@ -123,7 +123,7 @@ class Remembered:
             self.chains.setdefault(id, []).append(Kept(version, record.raw))
 
 
-def _is_same(before: Standing, found: Found) -> bool:
+def _is_same(before: RecordState, found: Found) -> bool:
     is_whole = before.last.is_whole and before.last.ended_at is None
     return is_whole and bool(before.landed == found.record.raw)
 

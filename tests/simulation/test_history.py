@@ -59,7 +59,7 @@ def rows_of_two_versions(patch: pytest.MonkeyPatch) -> None:
     def listed(self: edits.Edits, item: Resource, *rest: object) -> None:
         whole(self, item, *rest)  # type: ignore[arg-type]
         before = rest[-1]
-        if item.id in self.begun and isinstance(before, edits.Standing):
+        if item.id in self.begun and isinstance(before, edits.RecordState):
             begun, record = self.begun[item.id]
             mixed = self.declaration.record({**before.shown, **record.raw})
             self.begun[item.id] = begun, mixed

@@ -15,9 +15,9 @@ from connector.catalog.job import Job
 from connector.engine.bookmark import Stream
 from connector.engine.commands import Commit, Found
 from connector.errors import WarehouseBusy
-from connector.warehouse import loose
+from connector.warehouse import compaction
+from connector.warehouse.compaction import ROWS_ENOUGH, Compaction
 from connector.warehouse.duckdb_file import BLOCK_BYTES, opened
-from connector.warehouse.loose import ROWS_ENOUGH, Loose
 from connector.warehouse.runs import Run
 from connector.warehouse.warehouse import Warehouse
 from tests.alerts.agency import DONE
@@ -59,7 +59,7 @@ def test_small_commits_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.Monkey
     """However many small commits there were, and in however many processes, the rows lie together
     in a few row groups of a bounded size, and each row is there once.
     """
-    monkeypatch.setattr(loose, "PIECES_MAX", 8)
+    monkeypatch.setattr(compaction, "PIECES_MAX", 8)
     made = []
     for process in range(2):
         warehouse = Warehouse(tmp_path)
@@ -142,9 +142,9 @@ def test_a_checkpoint_while_rows_are_put_together_leaves_none_behind(
     """Where DuckDB writes a checkpoint after each slice, all pieces are put together all the same,
     as many as there are slices, and each row is there once, as it was.
     """
-    monkeypatch.setattr(loose, "SLICE_ROWS", 100)
-    path, rows_each, pieces = tmp_path / "work.duckdb", 25, loose.PIECES_MAX
-    ends = Loose()
+    monkeypatch.setattr(compaction, "SLICE_ROWS", 100)
+    path, rows_each, pieces = tmp_path / "work.duckdb", 25, compaction.PIECES_MAX
+    ends = Compaction()
     with opened(path) as connection:
         connection.execute("CREATE TABLE t (id VARCHAR, text VARCHAR)")
         connection.execute("INSERT INTO t SELECT 'first', '' FROM range(1_000)")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from connector.suppression.identifiers import make_key
-from tests.erasure.office import EMAIL, TRACES, call, office
+from tests.privacy.office import EMAIL, TRACES, call, office
 
 
 def test_commands_show_nothing_of_the_person(tmp_path: Path) -> None:

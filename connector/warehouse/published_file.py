@@ -1,8 +1,4 @@
-"""Questions to a published file: read-only, and the file is let go of before the answer is used.
-
-The file is opened for the one question and closed, and can never be changed here. What is asked
-is the caller's affair.
-"""
+"""Queries of a published file: read-only, and closed before the answer is used."""
 
 from __future__ import annotations
 
@@ -22,7 +18,7 @@ _SCHEMAS_FIRST = ("marts", "staging", "seeds", "landing", "history", "sync", "pu
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class QueryResult:
     """What a query returned: the names of its columns, and its rows."""
 
     columns: tuple[str, ...]
@@ -36,15 +32,16 @@ def _reading(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-def query(path: Path, sql: str) -> Answer:
-    """Ask the file. Raises a `WarehouseError` for a file that is not there or cannot be read."""
+def query(path: Path, sql: str) -> QueryResult:
+    """Result of one query. Raises a `WarehouseError` if the file cannot be read."""
     with _reading(path) as connection:
         return _answer(connection, sql)
 
 
 @contextmanager
-def asking(path: Path) -> Iterator[Callable[[str], Answer]]:
-    """Ask the file many things, all as of one moment: what is published meanwhile is not seen.
+def asking(path: Path) -> Iterator[Callable[[str], QueryResult]]:
+    """Queries of the file, all as of one moment: later publications are not seen.
+
     Raises a `WarehouseError` for a file that is not there or cannot be read.
     """
     with _reading(path) as connection:
@@ -52,16 +49,18 @@ def asking(path: Path) -> Iterator[Callable[[str], Answer]]:
 
 
 def tables(path: Path) -> tuple[str, ...]:
-    """Every table and view of the file as `schema.table`, those for analysts first. Raises a
-    `WarehouseError`.
+    """Tables and views of the file as `schema.table`, those for analysts first.
+
+    Raises a `WarehouseError`.
     """
     with _reading(path) as connection:
         return _tables(connection)
 
 
 def read_table(path: Path, table: str) -> pa.Table:
-    """A table or view of the file, whole. Raises `UnknownName` with the nearest name for one that
-    is not there, and a `WarehouseError`.
+    """A table or view of the file, whole.
+
+    Raises `UnknownName` for one that is not there, and a `WarehouseError`.
     """
     with _reading(path) as connection:
         known = _tables(connection)
@@ -71,8 +70,9 @@ def read_table(path: Path, table: str) -> pa.Table:
 
 
 def write_parquet(path: Path, targets: Mapping[str, Path]) -> None:
-    """Write tables of the file, named as `tables` names them, each to a Parquet file, all of them
-    as of one moment. Raises `DiskFull` or another `WarehouseError`.
+    """Write tables of the file to Parquet files, all as of one moment.
+
+    Raises `DiskFull` or another `WarehouseError`.
     """
     with _reading(path) as connection:
         for table, target in targets.items():
@@ -82,10 +82,10 @@ def write_parquet(path: Path, targets: Mapping[str, Path]) -> None:
             )
 
 
-def _answer(connection: duckdb.DuckDBPyConnection, sql: str) -> Answer:
+def _answer(connection: duckdb.DuckDBPyConnection, sql: str) -> QueryResult:
     cursor = connection.execute(sql)
     columns = tuple(str(each[0]) for each in cursor.description or ())
-    return Answer(columns, tuple(cursor.fetchall()))
+    return QueryResult(columns, tuple(cursor.fetchall()))
 
 
 def _tables(connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from connector.ledger.migrations import RELISTED
 from connector.sandbox.server import Sandbox
 from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import Called, call, variables
-from tests.erasure.office import traces
+from tests.privacy.office import traces
 
 EMAIL, NAME, OTHER = "olwen.zz@mail.example", "Zzyzxworth", "gwen.qq@mail.example"
 COUNTS = {"jobs": 1, "candidates": 3}

@@ -12,7 +12,7 @@ from connector.errors import ConnectorError, Misused, SettingsError, UnknownName
 from connector.privacy.retention import read_rules, retain
 from connector.settings.layers import Setting
 from connector.settings.model import load_settings
-from tests.erasure.office import EMAIL, NOW, Office, office, traces
+from tests.privacy.office import EMAIL, NOW, Office, office, traces
 
 MARCH = datetime(2026, 3, 31, 12, 0, tzinfo=UTC)
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from connector.privacy.erase import Erased, erase
-from connector.privacy.receipt import Found
+from connector.privacy.receipt import Whereabouts
 from connector.privacy.whereis import whereis
 from connector.publishing.publication import publish
 from connector.report.page import REPORT_FILE
-from connector.warehouse.query import asking, tables
-from tests.erasure.office import EMAIL, NOW, TABLE, TRACES, WORKBOOK, office, traces
+from connector.warehouse.published_file import asking, tables
+from tests.privacy.office import EMAIL, NOW, TABLE, TRACES, WORKBOOK, office, traces
 
 
 class Before:
@@ -29,7 +29,7 @@ class Before:
         self.figures = figures(self.office.warehouse.published)
         self.preview: Erased = erase(self.office.settings, f" {EMAIL.upper()} ")
         assert self.preview.found is not None
-        self.found: Found = self.preview.found
+        self.found: Whereabouts = self.preview.found
         self.still_held = list(traces(self.office.folder))
         self.erased: Erased = erase(self.office.settings, EMAIL, applies=True, now=lambda: NOW)
 

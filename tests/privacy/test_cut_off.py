@@ -19,7 +19,7 @@ from connector.ledger.lease import Owner
 from connector.ledger.ledger import Ledger
 from connector.privacy.erase import erase
 from connector.pulls.run_context import PULL_LEASE
-from tests.erasure.office import EMAIL, NOW, TRACES, Office, call, office, traces
+from tests.privacy.office import EMAIL, NOW, TRACES, Office, call, office, traces
 from tests.publishing.demonstration import AT
 
 KILL = """

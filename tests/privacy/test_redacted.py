@@ -23,8 +23,8 @@ from connector.pushes.push import Manner, PushReport, push
 from connector.sandbox.server import Sandbox
 from connector.spreadsheet.mapping_file import SavedMap, load_map
 from connector.warehouse.warehouse import Warehouse
-from tests.erasure.office import land
 from tests.faults.patience import Time
+from tests.privacy.office import land
 from tests.push.pushing import codes, create, outcomes, update, writes
 from tests.push.test_undo import Undoer, found
 

@@ -9,7 +9,7 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.errors import Misused
-from connector.privacy.finding import seed_of
+from connector.privacy.known_person import seed_of
 from connector.spreadsheet.persons import empty_rows, rows_about
 from connector.suppression.identifiers import (
     KEY_FILE,

@@ -16,7 +16,7 @@ import pytest
 
 from connector.errors import Misused
 from connector.privacy.erase import Erased, erase
-from tests.erasure.agencies import Agency, rows
+from tests.privacy.agencies import Agency, rows
 
 MARK = "[erased]"
 SEEDS = range(6)

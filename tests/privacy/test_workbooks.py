@@ -18,7 +18,7 @@ from connector.privacy.erase import erase
 from connector.privacy.folder_files import InFiles, clean, search
 from connector.spreadsheet.persons import look, replace_parts
 from connector.suppression.person import Person
-from tests.erasure.office import EMAIL, NOW, office, traces
+from tests.privacy.office import EMAIL, NOW, office, traces
 
 NAME = "Olwen Zzyzxworth"
 TOLD = (NAME, EMAIL)

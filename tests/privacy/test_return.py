@@ -19,7 +19,7 @@ from connector.pushes.push import Manner, PushReport, push
 from connector.sandbox.draw import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
 from connector.warehouse.duckdb_file import opened
-from tests.erasure.office import traces
+from tests.privacy.office import traces
 from tests.pull.landed import pulled, settings_of
 
 COUNTS = {

@@ -1,4 +1,4 @@
-"""Loose rows: what small commits leave at the end of a table, and how it is put together.
+"""Compaction of loose rows: those that small commits leave at the end of a table.
 
 The rows that are added while the file is open lie in a row group of their own from when it is
 closed, a *piece*, and with every row group each look and each checkpoint costs more. DuckDB would
@@ -47,8 +47,8 @@ class _Tail:
         return self.pieces > 1 and (self.rows >= ROWS_ENOUGH or self.pieces >= PIECES_MAX)
 
 
-class Loose:
-    """The loose rows that one process has added to the tables of a file."""
+class Compaction:
+    """Compaction of the loose rows that one process has added to the tables of a file."""
 
     def __init__(self) -> None:
         self._tails: defaultdict[str, _Tail] = defaultdict(_Tail)
@@ -62,15 +62,14 @@ class Loose:
 
     @property
     def has_many_fresh(self) -> bool:
-        """Whether as many were added to a table since the file was opened as one opening takes."""
+        """Whether one opening of the file has added as many rows as it may."""
         return max(self._fresh.values(), default=0) >= FRESH_ROWS_MAX
 
     def put_together(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Write the loose rows of one table that has many once more, together, in transactions of
-        its own. No row is lost, added or changed by it.
+        """Write the loose rows of one table that has many once more, together.
 
-        To be called before anything is added to a file that was just opened: what is added stands
-        behind them.
+        It is done in transactions of its own, and before anything is added to a file that was just
+        opened: what is added stands behind them. No row is lost, added or changed by it.
         """
         for name, tail in self._tails.items():
             if tail.is_long:

@@ -1,0 +1,325 @@
+"""The work file as a whole: made, copied for a publication, written anew, put in place.
+
+Copy, sync, atomic rename, sync of the folder. A reader that holds the old file keeps reading it,
+one that opens now sees the new one, and a crash leaves one or the other. Neither ever waits for
+the other.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import duckdb
+
+from connector.catalog import CATALOG
+from connector.engine.commands import Event
+from connector.errors import WorkLost
+from connector.suppression.listed import Noticing, Suppressed
+from connector.suppression.person import Person, reduced
+from connector.system.atomic_files import create, sync_folder
+from connector.warehouse.duckdb_file import (
+    LOG_ENDINGS,
+    ROW_GROUP_ROWS,
+    STORAGE_VERSION,
+    literal,
+    log_of,
+    move_logs,
+    naming_errors,
+    opened,
+    quoted,
+    transaction,
+)
+from connector.warehouse.persons import Erasing, every_version, take_out
+from connector.warehouse.published_file import query
+from connector.warehouse.runs import (
+    Publication,
+    name_cut_off,
+    published_in,
+    true_of,
+    write_publication,
+)
+from connector.warehouse.schema import is_migrated, last_migration, migrate
+from connector.warehouse.state import write_notice
+
+_BUFFER_BYTES = 4 * 1024 * 1024
+_NOT_HERE = (errno.EINVAL, errno.EXDEV, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM)
+
+
+def copy_work(work: Path, draft: Path, publication: Publication, published: Path) -> Publication:
+    """Record that the publication begins, and copy the work file to `draft`.
+
+    The work file is held for as long as the copy takes, so that no other process writes to it
+    meanwhile. `published` is the file that analysts have until then. Returns the publication with
+    the moment that it is true of. Raises `DiskFull` or another `WarehouseError`.
+    """
+    with opened(work) as connection:
+        if not is_migrated(connection):
+            migrate(connection, str(work))
+        publication = replace(publication, true_of=true_of(connection))
+        with transaction(connection):
+            name_cut_off(connection, published)
+            write_publication(connection, publication)
+        # After a checkpoint everything is in the one file, and nothing in a log beside it.
+        connection.execute("CHECKPOINT")
+        with naming_errors(draft):
+            copy_file(work, draft)
+    return publication
+
+
+def copy_whole(work: Path, target: Path) -> int:
+    """Copy the work file to `target`; returns the number of its last migration.
+
+    The work file is held for as long as the copy takes. Raises `DiskFull` or another
+    `WarehouseError`.
+    """
+    with opened(work) as connection:
+        last = last_migration(connection)
+        connection.execute("CHECKPOINT")
+        with naming_errors(target):
+            copy_file(work, target)
+    return last
+
+
+def record(file: Path, publication: Publication) -> None:
+    """Write down in the file how the publication stands. Raises a `WarehouseError`."""
+    with opened(file) as connection, transaction(connection):
+        write_publication(connection, publication)
+
+
+def put_in_place(draft: Path, target: Path) -> int:
+    """Make the draft the published file, whole and lasting; returns its bytes.
+
+    Raises `DiskFull` or another `WarehouseError`.
+    """
+    with naming_errors(target):
+        # Closing makes a checkpoint, but for a disk that is full: then the log has the rest.
+        if log_of(draft).exists():
+            with opened(draft) as connection:
+                connection.execute("CHECKPOINT")
+        with draft.open("rb") as written:
+            os.fsync(written.fileno())
+            size = os.fstat(written.fileno()).st_size
+        draft.replace(target)
+        sync_folder(target.parent)
+    return size
+
+
+def remove(draft: Path) -> None:
+    """Take the draft away with everything beside it, if it is there."""
+    with naming_errors(draft):
+        for ending in ("", *LOG_ENDINGS):
+            draft.with_name(draft.name + ending).unlink(missing_ok=True)
+        shutil.rmtree(draft.with_name(draft.name + ".tmp"), ignore_errors=True)
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copy a file that nobody writes to; `target` is new. Raises an `OSError`."""
+    # What a crash has left was removed: a link in its place would not be followed.
+    with source.open("rb") as read, create(target) as write:
+        if not _copy_in_kernel(read.fileno(), write.fileno()):
+            shutil.copyfileobj(read, write, _BUFFER_BYTES)
+
+
+def _copy_in_kernel(read: int, write: int) -> bool:
+    """Copy without bringing the bytes up here, five times as fast where it works.
+
+    False, and nothing is copied, where it does not.
+    """
+    copy = getattr(os, "copy_file_range", None)
+    if copy is None:
+        return False
+    left = os.fstat(read).st_size
+    copied = 0
+    while left:
+        try:
+            count = copy(read, write, left)
+        except OSError as error:
+            if copied or error.errno not in _NOT_HERE:
+                raise
+            return False
+        if not count:
+            return False
+        copied, left = copied + count, left - count
+    return True
+
+
+# -- Compacting ------------------------------------------------------------------------------------
+# Writing the work file anew, so that bytes of what was deleted are nowhere in it.
+#
+# DuckDB marks deleted rows and reuses their blocks later: until then their bytes stay. A fresh file
+# is written beside the old one and takes its place by a rename, while the old one is held: no other
+# process writes to it meanwhile, and a crash leaves one file or the other, each whole.
+
+
+FRESH_ENDING = ".compacting"
+"""What the fresh file is called until it is whole, behind the name of the old one."""
+
+
+def compact(path: Path) -> None:
+    """Write the file anew; if that fails, it is as it was.
+
+    Raises `WarehouseBusy`, `DiskFull` or another `WarehouseError`.
+    """
+    fresh = path.with_name(path.name + FRESH_ENDING)
+    remove(fresh)
+    with opened(path) as connection, naming_errors(path):
+        # Nothing is left in the log, which would be taken for the fresh file's.
+        connection.execute("CHECKPOINT")
+        ((name,),) = connection.execute("SELECT current_database()").fetchall()
+        connection.execute(
+            f"ATTACH {literal(str(fresh))} AS fresh "
+            f"(STORAGE_VERSION '{STORAGE_VERSION}', ROW_GROUP_SIZE {ROW_GROUP_ROWS})"
+        )
+        fresh.chmod(0o600)
+        connection.execute(f'COPY FROM DATABASE "{name}" TO fresh')
+        connection.execute("CHECKPOINT fresh")
+        connection.execute("DETACH fresh")
+        with fresh.open("rb") as written:
+            os.fsync(written.fileno())
+        fresh.replace(path)
+        sync_folder(path.parent)
+
+
+# -- Making ----------------------------------------------------------------------------------------
+# It is made under another name and takes its own once its tables are in it and on the disk. So a
+# disk that fills up meanwhile leaves nothing that a later run would have to open.
+#
+# A work file that is gone beside a published one was lost: its history is in no other place, and
+# the next publication would drop it there as well. So everything that the connector itself writes
+# is taken back from the published file, bookmarks too. They are valid there: each commit writes
+# rows, queue and bookmark in one transaction, and the published file is the work file as it was
+# after one of its commits. Its bookmark says of its own rows that every change before is in them,
+# however old the file is; the next pull reads what has changed since, and finds deletions by its
+# counts. Where columns or schemas were left out of the published file nothing is taken back.
+
+MAKING_ENDING = ".making"
+"""What the file is called until it is whole, behind its own name."""
+
+TAKEN_BACK = "work_taken_back"
+"""The kind of the event that says that the work file was lost."""
+
+_OWN_SCHEMAS = ("landing", "history", "sync", "push")
+_HEADERS_BYTES = 3 * 4096
+"""DuckDB writes three headers of one page each before anything else."""
+_MARK_AT, _MARK = 8, b"DUCK"
+
+
+def is_missing(work: Path) -> bool:
+    """Whether there is no work file, or only the beginning of one on a full disk."""
+    with naming_errors(work):
+        if not work.exists():
+            return True
+        if work.stat().st_size >= _HEADERS_BYTES:
+            return False
+        with work.open("rb") as file:
+            begun = file.read(_MARK_AT + len(_MARK))
+        return not begun or begun[_MARK_AT:] == _MARK
+
+
+def make(work: Path, published: Path) -> None:
+    """Make the work file, with all that the published file has of its tables.
+
+    Does nothing where another process has made it meanwhile. Raises `WorkLost` where the published
+    file cannot give back what was lost, `DiskFull`, `NotAWarehouse` or another `WarehouseError`;
+    there is then no work file.
+    """
+    with _alone(work.parent):
+        if not is_missing(work):
+            return
+        fresh = work.with_name(work.name + MAKING_ENDING)
+        remove(fresh)
+        try:
+            if published.exists():
+                _take_back(published, fresh)
+            with opened(fresh) as connection:
+                migrate(connection, str(fresh))
+            now = datetime.now(UTC)
+            # The log of a file that is gone would be taken for the new one's.
+            move_logs(work, now)
+            put_in_place(fresh, work)
+        except BaseException:
+            remove(fresh)
+            raise
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock, which the system takes back from a process that dies."""
+    with naming_errors(folder):
+        handle = os.open(folder, os.O_RDONLY)
+    try:
+        with naming_errors(folder):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _take_back(published: Path, fresh: Path) -> None:
+    """Make `fresh` of the published file, without whoever was erased since."""
+    true_of = _check_whole(published)
+    with naming_errors(fresh):
+        copy_file(published, fresh)
+    now = datetime.now(UTC)
+    with opened(fresh) as connection:
+        with transaction(connection):
+            for schema in _foreign_schemas(connection):
+                connection.execute(f"DROP SCHEMA {quoted(schema)} CASCADE")
+        erased = _returned(connection, published.parent)
+        with transaction(connection):
+            if erased is not None:
+                take_out(connection, erased, Erasing(TAKEN_BACK, now))
+            detail = (
+                f"the work file was gone: landing, history and bookmarks were taken back from"
+                f" {published.name}, which is true of {true_of}"
+            )
+            write_notice(connection, Event(TAKEN_BACK, detail), now)
+    if erased is not None:
+        compact(fresh)
+
+
+def _check_whole(published: Path) -> str:
+    """The moment that the published file is true of. Raises `WorkLost`."""
+    row = published_in(published)
+    if row is None:
+        why = "does not say how it was published"
+    elif row.personal != "keep":
+        why = f"was published with publish_personal = {row.personal}"
+    elif missing := _missing_schemas(published):
+        why = f"was published without {', '.join(missing)}"
+    else:
+        return "no moment yet" if row.true_of is None else f"{row.true_of:%Y-%m-%d %H:%M:%S}Z"
+    raise WorkLost(f"the work file is gone, and {published} cannot give its history back: it {why}")
+
+
+def _missing_schemas(published: Path) -> list[str]:
+    found = query(published, "SELECT schema_name FROM duckdb_schemas()").rows
+    return [each for each in _OWN_SCHEMAS if (each,) not in found]
+
+
+def _foreign_schemas(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    own = ", ".join(map(literal, (*_OWN_SCHEMAS, "main")))
+    rows = connection.execute(
+        "SELECT schema_name FROM duckdb_schemas() WHERE database_name = current_database() "
+        f"AND NOT internal AND schema_name NOT IN ({own})"
+    ).fetchall()
+    return [name for (name,) in rows]
+
+
+def _returned(connection: duckdb.DuckDBPyConnection, folder: Path) -> Person | None:
+    """Everybody on the list of erased people whom the file still has, as one person."""
+    suppressed = Suppressed.of(folder)
+    if suppressed is None:
+        return None
+    noticing = Noticing(suppressed)
+    for resource, record in every_version(connection):
+        reduced(CATALOG[resource], record, noticing)
+    return noticing.as_person() if noticing.met else None

@@ -1,7 +1,8 @@
-"""The envelopes of successes (API 4): lists, records, writes and deletes, read strictly.
+"""What an answer stands for: an error (API 7), or a list, a record, a write or a delete (API 4).
 
-What is not the API's own shape raises by name. For a write, even an unreadable success has
-happened, so it raises `InDoubt`.
+Envelopes are read strictly: what is not the API's own shape raises by name. Whether to repeat a
+request is the caller's to decide; whether a write that failed can have been applied is decided
+here. Even an unreadable success of a write has happened, so it raises `InDoubt`.
 """
 
 from __future__ import annotations
@@ -31,13 +32,6 @@ from connector.errors_api import (
     UnreadableAnswer,
     ValidationFailed,
 )
-
-# -- Refusal ---------------------------------------------------------------------------------------
-# From a status to an error: what an answer other than a success stands for (API 7).
-#
-# Whether to repeat a request is the caller's to decide; whether a write that failed can have been
-# applied is decided here.
-
 
 WORDS_CHARACTERS_MAX = 500
 """As much is kept of one message of the API."""
@@ -145,8 +139,7 @@ def _target(answer: Answer) -> str:
     return printable[:TARGET_CHARACTERS_MAX] or "nowhere"
 
 
-# -- Envelope --------------------------------------------------------------------------------------
-#
+# -- Successes ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ shows less than he asks for: after a refusal of ours, a third of the limit more.
 there, no more of ours are under way at once than the whole limit needs, sent evenly: a surge
 refuses all that it meets. All this is forgotten some minutes after it was last seen.
 
-Pure, and part of `pace`: it reads no headers and decides nothing.
+Pure, and part of the rate limiter: it reads no headers and decides nothing.
 """
 
 from __future__ import annotations
@@ -21,18 +21,6 @@ import math
 from array import array
 from bisect import bisect_right
 from collections import deque
-
-# -- Gate ------------------------------------------------------------------------------------------
-# The gate that a 429 closes, for all requests of a key at once (API 7.2, 8.4).
-#
-# It stays closed until the reset that the server told, or ever longer where it told none or was
-# refused again after it; chance only lengthens that. Behind it the requests in flight start at one
-# and grow by one with each answer. Two 429s with a whole window between them and nothing but
-# refusals in between are no longer the minute's: the month is spent (API 8.2), and the gate stays
-# shut.
-#
-# Pure, and part of `pace`: it knows no headers and no window, and lets nobody through itself.
-
 
 WINDOW_SECONDS = 60.0
 """A window of the limit "per minute" (API 8.2)."""
@@ -50,15 +38,19 @@ RAMP_MAX = 32
 """Requests in flight from which a 429 is forgotten."""
 
 
-class Gate:
-    """Closed until `opens_at`; `in_flight_max` requests may be under way at once behind it.
+class Backoff:
+    """How a 429 holds back all requests of a key at once (API 7.2, 8.4).
 
-    `is_month_spent` says that `opens_at` is the month's reset, or for ever where that is unknown;
-    `month_resets_at` is the same moment as the server told it.
+    Nothing leaves before `ends_at`: the reset that the server told, or ever longer where it told
+    none or refused again after it; chance only lengthens that. After it the requests in flight,
+    `in_flight_max`, start at one and grow by one with each answer. Two 429s with a whole window
+    between them and nothing but refusals in between are no longer the minute's: the month is spent
+    (API 8.2). Then `is_month_spent`, and `ends_at` is the month's reset, or never where that is
+    unknown; `month_resets_at` is the same moment as the server told it.
     """
 
     def __init__(self) -> None:
-        self.opens_at = -math.inf
+        self.ends_at = -math.inf
         self.in_flight_max = RAMP_MAX
         self.is_month_spent = False
         self.month_resets_at: float | None = None
@@ -70,9 +62,9 @@ class Gate:
         """Whether so many in flight are as many as a recent 429 allows."""
         return self.in_flight_max < RAMP_MAX and in_flight >= self.in_flight_max
 
-    def stop(self, opens_at: float, month_resets_at: float | None) -> None:
+    def stop(self, ends_at: float, month_resets_at: float | None) -> None:
         """The month is spent."""
-        self.opens_at, self.in_flight_max = opens_at, 1
+        self.ends_at, self.in_flight_max = ends_at, 1
         self.is_month_spent, self.month_resets_at = True, month_resets_at
 
     def reopen(self) -> None:
@@ -80,7 +72,7 @@ class Gate:
         self.is_month_spent, self.month_resets_at = False, None
         self._first_at, self._refusals = None, 0
 
-    def close(
+    def refuse(
         self,
         now: float,
         sent_at: float,
@@ -106,7 +98,7 @@ class Gate:
         self._refusals += not is_echo
         closed = self._backoff_seconds(seconds, freed_seconds) + jitter * JITTER_SECONDS_MAX
         assert closed > 0, closed
-        self.opens_at = max(self.opens_at, now + closed)
+        self.ends_at = max(self.ends_at, now + closed)
 
     def _backoff_seconds(self, told: float | None, freed_seconds: float) -> float:
         if told is None:
@@ -127,14 +119,7 @@ def _doubled(times: int) -> float:
     return min(BACKOFF_SECONDS_MIN * 2.0 ** min(times, 2), WINDOW_SECONDS)
 
 
-# -- Usage -----------------------------------------------------------------------------------------
-# Our own requests of the last minute: where nobody else uses the key, `Limit` less those is left.
-#
-# That is certain whether the server's minute jumps or slides. Everything of ours that may have been
-# counted is taken to be.
-#
-# Pure, and part of `pace`: it reads no headers and decides nothing.
-
+# -- Our own requests of the last minute -------------------------------------------------------
 
 SLACK_SECONDS = 0.05
 """By how much the server's minute may be longer than ours."""
@@ -152,6 +137,9 @@ JUMP_MIN = 10
 
 class Usage:
     """What we have used of the key; `now` never goes back from one call to the next.
+
+    Where nobody else uses the key, `Limit` less those is left, whether the server's minute jumps or
+    slides: everything of ours that may have been counted is taken to be.
 
     `sent` counts every request that was let go. `jumps` says that the server was seen to forget
     ours all at once, so that its minute does not slide; it may do so unseen.
@@ -223,9 +211,7 @@ class Usage:
         return self._ended[-1] + WINDOW_SECONDS + SLACK_SECONDS if self._ended else -math.inf
 
 
-# -- Others ----------------------------------------------------------------------------------------
-#
-
+# -- Other clients of the key --------------------------------------------------------------------
 
 ALONE_SECONDS = 300.0
 """How long others must not have shown themselves before the key is taken to be ours alone."""
@@ -285,7 +271,7 @@ class Peak:
         return max(self._before, self._largest)
 
 
-class Others:
+class OtherClients:
     """What is known of others beside `ours`; `now` never goes back from one call to the next."""
 
     def __init__(self, ours: Usage) -> None:

@@ -10,9 +10,9 @@ is never more than what is really left, whatever the order in which answers arri
 "ended untold" if no answer came, or none with figures of this window: it may have been counted
 behind the back of the lowest figure, until an answer to a later request settles it. Where nobody
 else uses the key, `Limit` less ours of the last 60 seconds is left as well, and the larger counts
-(`usage.py`).
+(`Usage`).
 
-Where others use it too (`others.py`), the smaller of two counts is sent: what is left beside as
+Where others use it too (`OtherClients`), the smaller of two counts is sent: what is left beside as
 many as they may take at once, and what a minute leaves beside as many as they lately took in one.
 So they are not starved, and what they ask for can be seen. After a silence one request looks
 first, since a place that was free may be taken. Where the minute may slide, places become free one
@@ -26,7 +26,7 @@ nothing is assumed about its kind: a fixed window shows a full count after its r
 what has left it. (Rejected: only to keep any minute of ours below `Limit`. It suits both kinds,
 but wastes up to a minute at the start and is blind to others.)
 
-A 429 closes one gate for everybody (`gate.py`). A reset too far away to be the minute's, or 429s
+A 429 holds everybody back (`Backoff`). A reset too far away to be the minute's, or 429s
 and nothing else for longer than a window, mean that the month is spent (API 8.2).
 
 Pure: `now` is in seconds of the caller's monotonic clock, chance is an argument. This module sends
@@ -40,12 +40,13 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Literal
 
-from connector.client.other_clients import RESOLUTION_SECONDS, WINDOW_SECONDS, Gate, Others, Usage
-
-# -- Window ----------------------------------------------------------------------------------------
-# What the server told of the window that is open, for `pace`.
-#
-# Pure, and part of `pace`: it reads no headers and decides nothing.
+from connector.client.other_clients import (
+    RESOLUTION_SECONDS,
+    WINDOW_SECONDS,
+    Backoff,
+    OtherClients,
+    Usage,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +94,6 @@ class Window:
             self.remaining = remaining
             if end.at >= self.ends_at:
                 self.ends_at, self.reset = end.at, end.reset
-
-
-# -- Pace ------------------------------------------------------------------------------------------
-#
 
 
 RESET_SECONDS_MAX = 120.0
@@ -179,9 +176,9 @@ class Pace:
         assert reserve >= 0, reserve
         self._mode, self._reserve = mode, reserve
         self._window = Window(opened_at=-math.inf)
-        self._gate = Gate()
+        self._backoff = Backoff()
         self._usage = Usage()
-        self._others = Others(self._usage)
+        self._others = OtherClients(self._usage)
         self._limit: int | None = None
         self._in_flight = 0
         self._untold: deque[float] = deque(maxlen=UNTOLD_KEPT_MAX)
@@ -204,10 +201,10 @@ class Pace:
 
     def ask(self, now: float) -> Go | Wait | Spent:
         """Whether one more request may leave now. `Go` counts it as sent."""
-        if self._gate.is_month_spent:
-            if now < self._gate.opens_at:
-                return Spent(self._gate.month_resets_at)
-            self._gate.reopen()
+        if self._backoff.is_month_spent:
+            if now < self._backoff.ends_at:
+                return Spent(self._backoff.month_resets_at)
+            self._backoff.reopen()
         if now >= self._window.ends_at:
             self._open(now)
         free = self._free(now)
@@ -225,7 +222,7 @@ class Pace:
     ) -> None:
         """An answer other than a 429 arrived; `server_now` is its `Date` as a Unix time."""
         sent_at = self._end(now, ticket)
-        self._gate.admit(sent_at)
+        self._backoff.admit(sent_at)
         window = self._window
         if sent_at < window.opened_at:
             # Its figures are of another window, yet it may have been counted in this one.
@@ -258,25 +255,25 @@ class Pace:
         """A 429 arrived; `jitter` in [0, 1) is the caller's draw."""
         assert 0 <= jitter < 1, jitter
         sent_at = self._land(now, ticket)
-        window, gate = self._window, self._gate
+        window, backoff = self._window, self._backoff
         seconds = _seconds_to_reset(now - sent_at, rate, server_now)
         if seconds is not None and seconds > RESET_SECONDS_MAX:
             is_timestamp = rate.reset is not None and rate.reset >= TIMESTAMP_MIN
             told_at = rate.reset if is_timestamp else server_now and server_now + seconds
-            gate.stop(now + seconds, told_at)
+            backoff.stop(now + seconds, told_at)
         elif sent_at >= window.opened_at:
             self._others.suspect(now, sent_at, self._told() or 0, self._limit, self._in_flight)
-            if seconds is None and now >= gate.opens_at and now < window.ends_at < math.inf:
+            if seconds is None and now >= backoff.ends_at and now < window.ends_at < math.inf:
                 # Headers on successes only: what they told of the window's end still holds.
                 seconds = window.ends_at - now
             # A window that is spent holds some of ours, and is over a minute after them.
             freed_seconds = self._usage.freed_at(now, 1) - now
-            gate.close(now, sent_at, seconds, freed_seconds, jitter)
+            backoff.refuse(now, sent_at, seconds, freed_seconds, jitter)
         else:
             # Refused in an earlier window, which says nothing about this one.
             return
         window.is_told, window.remaining, window.reset = True, 0, None
-        window.ends_at = gate.opens_at
+        window.ends_at = backoff.ends_at
 
     def lost(self, now: float, ticket: Ticket) -> None:
         """No answer came; the request may still have been counted."""
@@ -303,7 +300,7 @@ class Pace:
         return sent_at
 
     def _open(self, now: float) -> None:
-        is_retry = self._window.ends_at == self._gate.opens_at
+        is_retry = self._window.ends_at == self._backoff.ends_at
         self._window = Window(now, self._window.remaining, is_retry=is_retry)
         self._others.open()
 
@@ -367,8 +364,8 @@ class Pace:
 
     def _hindrance(self, now: float, free: int | None) -> Wait | None:
         """Why no request may leave at the moment, if one may not."""
-        if now < self._gate.opens_at:
-            return _wait(self._gate.opens_at - now, "backoff")
+        if now < self._backoff.ends_at:
+            return _wait(self._backoff.ends_at - now, "backoff")
         if free is None or free < 1:
             wait = self._wait_for_end(now) if self._window.is_told else self._wait_for_probe(now)
             if wait is not None:
@@ -379,7 +376,7 @@ class Pace:
             return Wait(None, "ramp")
         if self._mode == "spread" and now < self._next_at:
             return _wait(self._next_at - now, "spread")
-        return Wait(None, "ramp") if self._gate.is_full(self._in_flight) else None
+        return Wait(None, "ramp") if self._backoff.is_full(self._in_flight) else None
 
     def _wait_for_end(self, now: float) -> Wait:
         """Nothing is left: until the window's end, or until ours leave room."""

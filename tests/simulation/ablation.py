@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from connector.client.other_clients import Others
+from connector.client.other_clients import OtherClients
 from connector.engine import bookmark as bookmarks
 from connector.engine import pull as pulls
 from connector.engine import scrub, walk
@@ -204,7 +204,7 @@ def tombstones_without_evidence(patch: pytest.MonkeyPatch) -> None:
 
 def other_users_of_the_key_are_ignored(patch: pytest.MonkeyPatch) -> None:
     """The pace takes the whole limit for its own, whoever else is seen to use the key."""
-    changed(patch, Others, "is_seen", ("now < self._seen_at + ALONE_SECONDS", "False"))
+    changed(patch, OtherClients, "is_seen", ("now < self._seen_at + ALONE_SECONDS", "False"))
 
 
 SHOWN_IN: Mapping[str, str] = {

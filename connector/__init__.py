@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from connector.operations.findings import proof_of as proof_of
     from connector.publishing.dictionary import Shown as Shown
     from connector.publishing.dictionary import inventory_of as inventory_of
+    from connector.publishing.exports import read as read
     from connector.publishing.folder import load_project as load_project
-    from connector.publishing.frames import read as read
     from connector.publishing.project import Building as Building
     from connector.publishing.project import Built as Built
     from connector.publishing.project import Checked as Checked

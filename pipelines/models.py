@@ -69,7 +69,7 @@ def spec_of(project: Project, name: str) -> dg.AssetSpec:
     return dg.AssetSpec(
         key_of(project, name),
         deps=list(dict.fromkeys(deps)),
-        description=project.seeds[name].sentence if model is None else model.about,
+        description=project.node(name).about,
         group_name=project.node(name).schema,
         kinds={"csv"} if model is None else {"sql", "duckdb"},
         skippable=True,

@@ -7,6 +7,7 @@ Parses, calls, prints. What a model is, how it is built, and how a file reaches 
 from __future__ import annotations
 
 import webbrowser
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -21,12 +22,12 @@ from connector.cli.terminal import Terminal
 from connector.engine.quota import shown
 from connector.errors import ConnectorError, NothingPublished, count_noun
 from connector.publishing.build import check
-from connector.publishing.checks import Unmapped, Written, checks_about, unmapped, write_copies
 from connector.publishing.dictionary import Shown, inventory_of
-from connector.publishing.parquet import Exported, export
+from connector.publishing.exports import Exported, export
 from connector.publishing.project import Checked, ModelBuilt
 from connector.publishing.publication import Published, project_of
 from connector.publishing.publication import publish as run_publish
+from connector.publishing.seeds import SeedCopy, UnmappedValues, unmapped, write_copies
 from connector.report.page import REPORT_FILE, as_json, write_report
 from connector.settings.layers import SEEDS_FOLDER, Setting
 from connector.settings.model import SCHEMAS, Settings, Treatment
@@ -127,10 +128,10 @@ def list_models(session: Session, *, select: tuple[str, ...]) -> int:
     names = project.selected(select)
     found = [each for each in inventory_of(project) if each.name in names]
     terminal.print_object({"models": [_model_json(each) for each in found]})
+    tests = Counter(check.about for check in project.checks)
     rows = [
-        (each.name, each.schema, each.kind, len(each.columns), tests, each.grain)
+        (each.name, each.schema, each.kind, len(each.columns), tests[each.name], each.grain)
         for each in found
-        for tests in [len(checks_about(project, each.name))]
     ]
     terminal.print_table(LISTED, rows)
     seeds = count_noun(len(project.seeds), "seed")
@@ -222,7 +223,7 @@ def show_seeds(session: Session, *, seeds: tuple[str, ...], writes: bool) -> int
     settings, terminal = session.load(), session.terminal
     project = project_of(settings)
     found = unmapped(_published(settings), project)
-    written: tuple[Written, ...] = ()
+    written: tuple[SeedCopy, ...] = ()
     if writes:
         written = write_copies(settings.folder / SEEDS_FOLDER, found, project, seeds)
     terminal.print_object(
@@ -248,7 +249,7 @@ def show_seeds(session: Session, *, seeds: tuple[str, ...], writes: bool) -> int
     return 0
 
 
-def _say_written(terminal: Terminal, written: Written) -> None:
+def _say_written(terminal: Terminal, written: SeedCopy) -> None:
     rows = count_noun(len(written.appended), "row")
     verb = f"is new, with {rows} to fill in" if written.is_new else f"got {rows} to fill in"
     if not written.is_new and not written.appended:
@@ -262,7 +263,7 @@ def _say_written(terminal: Terminal, written: Written) -> None:
         )
 
 
-def _say_unwritten(terminal: Terminal, found: Sequence[Unmapped]) -> None:
+def _say_unwritten(terminal: Terminal, found: Sequence[UnmappedValues]) -> None:
     if any(each.values for each in found):
         terminal.say("Run it with --write for files with a row to fill in for each of these.")
     else:

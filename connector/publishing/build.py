@@ -6,66 +6,29 @@ Each model is built in a transaction of its own: what fails leaves what stood be
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
 
-from connector.publishing.checks import Check, checks_of, run_checks
+from connector.catalog import CATALOG
 from connector.publishing.folder import CONTENT_VIEWS
 from connector.publishing.lineage import Shapes, check_columns, column_texts, read_shapes
 from connector.publishing.project import (
     Building,
     Built,
+    Check,
     Checked,
-    Materialized,
+    GenericTest,
     Model,
     ModelBuilt,
     Project,
-    Seed,
     naming_line,
 )
-from connector.publishing.seeds import make_content_views, make_table
+from connector.publishing.seeds import make_table
 from connector.warehouse.duckdb_file import literal, naming_errors, opened, quoted, transaction
-
-# -- Comments --------------------------------------------------------------------------------------
-# Comments on what was built, from the texts of the schema files, written in one batch.
-
-
-Texts = Mapping[str, Mapping[str, str]]
-"""The text of each column, by its table."""
-
-
-def write_comments(
-    connection: duckdb.DuckDBPyConnection,
-    project: Project,
-    names: Iterable[str],
-    texts: Texts,
-    shapes: Shapes,
-) -> int:
-    """Comment the tables and views and their columns, and return how many comments there are."""
-    statements = [each for name in names for each in _statements(project, name, texts, shapes)]
-    if statements:
-        connection.execute(";\n".join(statements))
-    return len(statements)
-
-
-def _statements(project: Project, name: str, texts: Texts, shapes: Shapes) -> Iterator[str]:
-    node = project.node(name)
-    is_seed = name in project.seeds
-    about = project.seeds[name].sentence if is_seed else project.models[name].about
-    is_view = not is_seed and project.models[name].materialized == "view"
-    yield f"COMMENT ON {'VIEW' if is_view else 'TABLE'} {node.table} IS {literal(about)}"
-    for column in shapes[node.table]:
-        text = texts.get(node.table, {}).get(column.name)
-        if text:
-            yield f"COMMENT ON COLUMN {node.table}.{quoted(column.name)} IS {literal(text)}"
-
-
-# -- Build -----------------------------------------------------------------------------------------
-#
-
+from connector.warehouse.schema import columns as landed_columns
 
 _EARLIER = "earlier"
 
@@ -93,19 +56,16 @@ def build(
     names = project.order if carry_from else selected
     with opened(file) as connection, _attached(connection, carry_from) as earlier:
         if watch is not None:
-            watch.planned(len(names), len(checks_of(project, names)))
+            watch.planned(len(names), len(project.checks_of(names)))
         work = _Building(connection, project, selected, earlier, watch)
         built = tuple(work.build(name) for name in names)
-        if CONTENT_VIEWS in names:
-            make_content_views(connection, project)
+        if CONTENT_VIEWS in names and project.makes_content_views:
+            _make_content_views(connection, project)
         shapes = read_shapes(connection)
         check_columns(project, shapes)
-        texts = column_texts(project, shapes)
-        with transaction(connection):
-            write_comments(connection, project, names, texts, shapes)
-        carried = frozenset(each.name for each in built if each.is_carried)
-        checks = _comparable(project, names, carried)
-        checked = tuple(run_checks(connection, project, checks, shapes, watch))
+        _write_comments(connection, project, names, shapes)
+        checks = _comparable(project, names, {each.table for each in built if each.is_carried})
+        checked = tuple(_run_checks(connection, project, checks, shapes, watch))
         connection.execute("CHECKPOINT")
     return Built(built, checked)
 
@@ -113,19 +73,19 @@ def build(
 def check(
     file: Path, project: Project, *, select: Sequence[str] = (), watch: Building | None = None
 ) -> tuple[Checked, ...]:
-    """Run the tests and audits of what `select` means in a file that was built, and change
-    nothing in it.
+    """Run the tests and audits of what `select` means in a file that was built.
 
-    Raises a `ModelError` for a check that cannot be run, and a `WarehouseError`.
+    Nothing in it is changed. Raises a `ModelError` for a check that cannot be run, and a
+    `WarehouseError`.
     """
-    checks = checks_of(project, project.selected(select))
+    checks = project.checks_of(project.selected(select))
     if watch is not None:
         watch.planned(0, len(checks))
     with naming_errors(file), duckdb.connect(str(file), read_only=True) as connection:
         connection.execute("SET TimeZone = 'UTC'")
         shapes = read_shapes(connection)
         check_columns(project, shapes)
-        return tuple(run_checks(connection, project, checks, shapes, watch))
+        return tuple(_run_checks(connection, project, checks, shapes, watch))
 
 
 @contextmanager
@@ -142,19 +102,21 @@ def _attached(connection: duckdb.DuckDBPyConnection, path: Path | None) -> Itera
 
 
 def _comparable(
-    project: Project, names: Collection[str], carried: frozenset[str]
+    project: Project, names: Collection[str], carried: Collection[str]
 ) -> tuple[Check, ...]:
     """The checks whose tables are all there and of one moment: all copied, or none."""
+    absent = {each.table for each in project.nodes if each.name not in names}
+    own = {each.table for each in project.nodes}
     return tuple(
         each
-        for each in checks_of(project, names)
-        if (read := project.reads(each)) <= set(names)
-        if not read & carried or read <= carried
+        for each in project.checks_of(names)
+        if not each.reads & absent
+        if len({table in carried for table in each.reads & own}) <= 1
     )
 
 
 class _Building:
-    """One build under way; `earlier` are the columns of the tables that may be copied."""
+    """Build under way; `earlier` are the columns of the tables that may be copied."""
 
     def __init__(
         self,
@@ -166,7 +128,11 @@ class _Building:
     ) -> None:
         self._connection, self._project = connection, project
         self._selected, self._earlier, self._watch = frozenset(selected), earlier, watch
-        self._kinds = _kinds(connection)
+        found = connection.execute(
+            "SELECT table_schema || '.' || table_name, table_type FROM information_schema.tables "
+            "WHERE table_catalog = current_database()"
+        ).fetchall()
+        self._kinds = {name: "view" if kind == "VIEW" else "table" for name, kind in found}
 
     def build(self, name: str) -> ModelBuilt:
         """Build one seed or model, or copy it."""
@@ -174,22 +140,18 @@ class _Building:
             self._watch.building(name)
         began = time.monotonic()
         node = self._project.node(name)
+        rows: int | None
         is_carried = False
         with transaction(self._connection):
             self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(node.schema)}")
-            if isinstance(node, Seed):
-                rows: int | None = make_table(self._connection, node)
+            if isinstance(node, Model):
+                with naming_line(node.path, f"{name} cannot be built"):
+                    is_carried = self._may_copy(node)
+                    rows = self._make(node, is_carried=is_carried)
             else:
-                is_carried = self._may_copy(node)
-                rows = self._make(node, is_carried)
-        done = ModelBuilt(
-            name=name,
-            schema=node.schema,
-            kind="seed" if isinstance(node, Seed) else node.materialized,
-            rows=rows,
-            seconds=time.monotonic() - began,
-            is_carried=is_carried,
-        )
+                rows = make_table(self._connection, node)
+        seconds = time.monotonic() - began
+        done = ModelBuilt(name, node.schema, node.kind, rows, seconds, is_carried)
         if self._watch is not None:
             self._watch.built(done)
         return done
@@ -197,38 +159,174 @@ class _Building:
     def _may_copy(self, model: Model) -> bool:
         """Whether the model was not asked for, and the earlier file has it as it would be made."""
         there = self._earlier.get(model.table)
-        if there is None or model.name in self._selected or model.materialized == "view":
+        if there is None or model.name in self._selected or model.kind == "view":
             return False
-        with naming_line(model.path, f"{model.name} cannot be built"):
-            made = self._connection.execute(f"DESCRIBE {self._sql(model)}").fetchall()
+        sql = self._project.sql(model.template)
+        made = self._connection.execute(f"DESCRIBE {sql}").fetchall()
         return [(each[0], each[1]) for each in made] == [(c.name, c.type) for c in there]
 
-    def _make(self, model: Model, is_carried: bool) -> int | None:
-        kind = model.materialized.upper()
-        made = f"FROM {_EARLIER}.{model.table}" if is_carried else self._sql(model)
-        with naming_line(model.path, f"{model.name} cannot be built"):
-            self._drop_other_kind(model)
-            self._connection.execute(f"CREATE OR REPLACE {kind} {model.table} AS {made}")
-        if model.materialized == "view":
+    def _make(self, model: Model, *, is_carried: bool) -> int | None:
+        """Make the table or view; the rows of a table."""
+        there = self._kinds.get(model.table, model.kind)
+        if there != model.kind:
+            # A view does not replace a table, nor a table a view.
+            self._connection.execute(f"DROP {there} {model.table}")
+        sql = self._project.sql(model.template)
+        made = f"FROM {_EARLIER}.{model.table}" if is_carried else sql
+        self._connection.execute(f"CREATE OR REPLACE {model.kind} {model.table} AS {made}")
+        if model.kind == "view":
             return None
         found = self._connection.execute(f"SELECT count(*) FROM {model.table}").fetchone()
         assert found is not None
         return int(found[0])
 
-    def _sql(self, model: Model) -> str:
-        return self._project.sql(model.template)
 
-    def _drop_other_kind(self, model: Model) -> None:
-        """Drop a view where a table will be, or the other way round: neither replaces the other."""
-        there = self._kinds.get(model.table)
-        if there not in (None, model.materialized):
-            self._connection.execute(f"DROP {there} {model.table}")
+def _write_comments(
+    connection: duckdb.DuckDBPyConnection, project: Project, names: Iterable[str], shapes: Shapes
+) -> None:
+    """Comment the tables and views and their columns, all at once."""
+    texts = column_texts(project, shapes)
+    statements = []
+    for node in (project.node(name) for name in names):
+        kind = "VIEW" if node.kind == "view" else "TABLE"
+        statements.append(f"COMMENT ON {kind} {node.table} IS {literal(node.about)}")
+        statements += [
+            f"COMMENT ON COLUMN {node.table}.{quoted(column.name)} IS {literal(text)}"
+            for column in shapes[node.table]
+            if (text := texts[node.table].get(column.name))
+        ]
+    with transaction(connection):
+        connection.execute(";\n".join(statements))
 
 
-def _kinds(connection: duckdb.DuckDBPyConnection) -> dict[str, Materialized]:
-    """What stands in the file already, by `schema.table`."""
-    found = connection.execute(
-        "SELECT table_schema || '.' || table_name, table_type FROM information_schema.tables "
-        "WHERE table_catalog = current_database()"
+# -- Checks ----------------------------------------------------------------------------------------
+# Each is a query that finds the rows that are wrong. Examples of what was found are values of `id`
+# and `..._id` columns alone: no result holds anything personal.
+
+EXAMPLES_MAX = 5
+"""Rows of each failed check that are named."""
+
+
+def _run_checks(
+    connection: duckdb.DuckDBPyConnection,
+    project: Project,
+    checks: Iterable[Check],
+    shapes: Shapes,
+    watch: Building | None,
+) -> Iterator[Checked]:
+    """Run the checks, one after another. Raises `ModelFailed` for one that cannot be run."""
+    for check in checks:
+        with naming_line(check.path, f"{check.name} cannot be run"):
+            if isinstance(check, GenericTest):
+                sql = _wrong_rows(check, shapes)
+            else:
+                sql = project.sql(check.template)
+            failing, examples = _found(connection, sql)
+        done = Checked(
+            name=check.name,
+            model=check.about,
+            column=check.column,
+            kind=check.kind,
+            severity=check.severity,
+            failing=failing,
+            examples=examples,
+            about=check.sentence,
+        )
+        if watch is not None:
+            watch.checked(done)
+        yield done
+
+
+def _wrong_rows(test: GenericTest, shapes: Shapes) -> str:
+    """The query for the rows that the test finds wrong, with their ids."""
+    if test.kind == "unique":
+        column = quoted(test.column)
+        return (
+            f"SELECT {column} FROM {test.table} WHERE {column} IS NOT NULL "
+            f"GROUP BY 1 HAVING count(*) > 1"
+        )
+    column = f"checked.{quoted(test.column)}"
+    if test.kind == "not_null":
+        wrong = f"{column} IS NULL"
+    elif test.kind == "accepted_values":
+        values = [literal(v) if test.quotes_values else v for v in test.values]
+        wrong = f"{column} NOT IN ({', '.join(values)})"
+    else:
+        wrong = (
+            f"{column} IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {test.to} AS other "
+            f"WHERE other.{quoted(test.field or 'id')} = {column})"
+        )
+    keys = [quoted(each.name) for each in shapes.get(test.table, ()) if _is_id(each.name)]
+    return f"SELECT {', '.join(keys) or '1'} FROM {test.table} AS checked WHERE {wrong}"
+
+
+def _found(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[int, tuple[str, ...]]:
+    """How many rows the query finds, and the ids of a few, the smallest first."""
+    # An audit's text begins on its first line, so that an error names the file's.
+    cursor = connection.execute(
+        f"SELECT count(*) OVER () AS failing, found.* FROM ({sql}\n) AS found "
+        f"ORDER BY ALL LIMIT {EXAMPLES_MAX}"
+    )
+    names = [str(each[0]) for each in cursor.description or ()]
+    rows = cursor.fetchall()
+    place = next((n for n, name in enumerate(names) if n and _is_id(name)), None)
+    shown = [str(row[place]) for row in rows if place is not None and row[place] is not None]
+    return int(rows[0][0]) if rows else 0, tuple(dict.fromkeys(shown))
+
+
+def _is_id(name: str) -> bool:
+    return name == "id" or name.endswith("_id")
+
+
+# -- Content ---------------------------------------------------------------------------------------
+# One typed view per content type: the statements are rows of the model `content_views`.
+#
+# dbt makes the same views with a macro that runs the same statements (`macros/content_views.sql`).
+
+_PASSED_ON = frozenset(
+    ("id", "title", "slug", "status", "published_at", "created_at", "updated_at")
+)
+"""The columns of every such view that are those of the items."""
+
+
+def _make_content_views(connection: duckdb.DuckDBPyConnection, project: Project) -> None:
+    """Make the views anew, with comments; the view of a content type that is gone goes as well."""
+    model = project.models[CONTENT_VIEWS]
+    with (
+        naming_line(model.path, "the views of content types cannot be made"),
+        transaction(connection),
+    ):
+        connection.execute("CREATE SCHEMA IF NOT EXISTS marts")
+        there = connection.execute(
+            "SELECT view_name FROM duckdb_views() WHERE database_name = current_database() "
+            "AND schema_name = 'marts' AND starts_with(view_name, 'content_')"
+        ).fetchall()
+        for (name,) in there:
+            if name not in project.models:
+                connection.execute(f"DROP VIEW marts.{quoted(name)}")
+        made = connection.execute(
+            f"SELECT view_name, type_name, statement FROM {model.table} ORDER BY view_name"
+        ).fetchall()
+        for name, type_name, statement in made:
+            connection.execute(statement)
+            _comment_view(connection, name, type_name or "", model.schema)
+
+
+def _comment_view(
+    connection: duckdb.DuckDBPyConnection, view: str, type_name: str, schema: str
+) -> None:
+    """Comment the view and the columns of its fields with the names that people gave them."""
+    table = f"marts.{quoted(view)}"
+    fields = connection.execute(
+        f"SELECT c.column_name, c.field_name, c.help_text FROM {schema}.content_columns AS c "
+        f"JOIN {schema}.content_names AS n USING (content_type_id) WHERE n.view_name = ?",
+        [view],
     ).fetchall()
-    return {name: "view" if kind == "VIEW" else "table" for name, kind in found}
+    about = f"Live content items of the type {type_name}, with a typed column for each field."
+    statements = [f"COMMENT ON VIEW {table} IS {literal(about)}"]
+    items = landed_columns(CATALOG["content_items"])
+    passed_on = [(each.name, each.comment, None) for each in items if each.name in _PASSED_ON]
+    for column, field_name, help_text in (*passed_on, *fields):
+        text = ": ".join(each for each in (field_name, help_text) if each)
+        statements.append(f"COMMENT ON COLUMN {table}.{quoted(column)} IS {literal(text)}")
+    connection.execute(";".join(statements))

@@ -7,133 +7,34 @@ are made, models and seeds in their schema files. A test holds the page equal to
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from connector.catalog import CATALOG
 from connector.publishing.folder import load_project
 from connector.publishing.lineage import (
-    Described,
     Lineage,
     Named,
-    Shapes,
     check_columns,
     column_texts,
     describe,
     empty_warehouse,
     lineage,
 )
-from connector.publishing.project import Kind, Project
+from connector.publishing.project import Described, Kind, Model, Project
 from connector.warehouse.schema import HISTORY_COLUMNS, PARTS_TABLE
 
-COMMAND = "make generate"
-"""How the page is written anew."""
-_ORIGINS_MAX = 4
-"""How many columns are named that one is made of; the rest are counted."""
-
-_SCHEMAS = {
-    "marts": "What recruiting analysts ask for: one table per model, with its contract. Tables"
-    " whose names begin with `dim_` say what facts are about, `fct_` have one row per fact, `sum_`"
-    " one per group.",
-    "staging": "The landed records that are not deleted, with guessable names: views.",
-    "seeds": "What the API does not know: csv files that you own, in the folder `seeds` of the data"
-    " folder.",
-    "landing": "The API's records, as last seen: one row per `id`, deleted ones included.",
-    "history": "Every observed version of every record, with the interval in which it became true.",
-    "sync": "What every run did and what it cost, and up to where the copy is proven.",
-    "push": "What was carried back from spreadsheets, row by row.",
-}
-_HEAD = f"""# Data
-
-Every table and column of the file for analysts, `recruitment.duckdb`. Written by
-`{COMMAND}`; not to be edited. [How to open the file, and ten
-questions with their SQL](QUESTIONS.md) say how to begin. The same texts are in the file itself, as
-comments: `select * from duckdb_columns()`. All moments are in UTC. Besides these tables, `marts`
-has one view for each content type, `content_` and its slug, with a column for each of its fields.
-"""
-
-
-def text() -> str:
-    """The page, whole."""
-    project = load_project(seeds=None)
-    shapes = describe(project)
-    texts = column_texts(project, shapes)
-    traced = lineage(project, shapes)
-    with empty_warehouse() as connection:
-        comments = dict(
-            connection.execute(
-                "SELECT schema_name || '.' || table_name, comment FROM duckdb_tables()"
-            ).fetchall()
-        )
-    parts = [_HEAD, *_contents(shapes)]
-    for schema, about in _SCHEMAS.items():
-        parts.append(f"\n## {schema}\n\n{about}\n")
-        for table in _tables(shapes, schema):
-            parts.append(f"\n### {table}\n\n{_about(project, table, comments)}\n\n")
-            parts += _rows(shapes[table], table, texts[table], traced)
-    return "".join(parts)
-
-
-def _contents(shapes: Shapes) -> Iterator[str]:
-    yield "\n| Schema | Tables |\n|---|---|\n"
-    for schema in _SCHEMAS:
-        named = (f"[{t.split('.')[1]}](#{t.replace('.', '')})" for t in _tables(shapes, schema))
-        yield f"| [{schema}](#{schema}) | {', '.join(named)} |\n"
-
-
-def _tables(shapes: Shapes, schema: str) -> list[str]:
-    return [table for table in shapes if table.split(".")[0] == schema]
-
-
-def _about(project: Project, table: str, comments: Mapping[str, str]) -> str:
-    schema, name = table.split(".")
-    if schema in ("landing", "history"):
-        if name == PARTS_TABLE:
-            return "The fields of each content type."
-        about = CATALOG[name].about
-        if schema == "landing":
-            return f"{about} As `{CATALOG[name].path or name}` of the API serves them."
-        return f"Versions of `landing.{name}`: the same documented columns, and these."
-    if name in project.models and project.models[name].table == table:
-        model = project.models[name]
-        return "  \n".join(model.about.strip().splitlines())
-    if name in project.seeds:
-        return project.seeds[name].sentence
-    return comments[table]
-
-
-def _rows(
-    columns: Sequence[Described], table: str, texts: dict[str, str], traced: Lineage
-) -> Iterator[str]:
-    schema = table.split(".", maxsplit=1)[0]
-    is_model = schema in ("staging", "marts")
-    own = {each.name for each in HISTORY_COLUMNS}
-    yield "| Column | Type | Meaning | Made of |\n" if is_model else "| Column | Type | Meaning |\n"
-    yield "|---|---|---|---|\n" if is_model else "|---|---|---|\n"
-    for each in columns:
-        if schema == "history" and each.name not in own:
-            continue
-        meaning = " ".join(texts.get(each.name, "").split()).replace("|", "\\|")
-        made_of = f" {_made_of(traced, table, each.name)} |" if is_model else ""
-        yield f"| `{each.name}` | {each.type} | {meaning} |{made_of}\n"
-
-
-def _made_of(traced: Lineage, table: str, column: str) -> str:
-    """The source columns that a column is made of in the end, the first few by name."""
-    origins = [f"`{'.'.join(each)}`" for each in traced.origins(table, column)]
-    named, more = origins[:_ORIGINS_MAX], len(origins) - _ORIGINS_MAX
-    return ", ".join(named) + (f" and {more} more" if more > 0 else "")
-
-
 # -- Inventory -------------------------------------------------------------------------------------
-# Everything that catalogs, documents and commands show of a project, found without any data.
+# Everything that catalogs and commands show of a project, found without any data.
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnShown:
-    """A column: its type, its text (empty where it has none), the columns that it is made of
-    directly, and those of source tables and seeds that it is made of in the end.
+    """Column: its type, its text (empty where it has none), and what it is made of.
+
+    `parents` are the columns that it is made of directly, `origins` those of source tables and
+    seeds that it is made of in the end.
     """
 
     name: str
@@ -145,7 +46,7 @@ class ColumnShown:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A seed or model: what its rows are, and what it is made of. A seed has no grain."""
+    """Seed or model: what its rows are, and what it is made of. A seed has no grain."""
 
     name: str
     schema: str
@@ -173,30 +74,119 @@ def inventory_of(project: Project) -> tuple[Shown, ...]:
     check_columns(project, shapes)
     texts = column_texts(project, shapes)
     traced = lineage(project, shapes)
-    shown = []
-    for name in project.order:
-        node, model = project.node(name), project.models.get(name)
-        columns = tuple(
-            ColumnShown(
-                name=each.name,
-                type=each.type,
-                about=texts[node.table].get(each.name, ""),
-                parents=traced.parents(node.table, each.name),
-                origins=traced.origins(node.table, each.name),
-            )
-            for each in shapes[node.table]
+    return tuple(
+        Shown(
+            name=node.name,
+            schema=node.schema,
+            kind=node.kind,
+            grain=node.grain,
+            about=node.about,
+            file=node.path,
+            made_of=project.parents[node.name],
+            sources=project.sources_of(node) if isinstance(node, Model) else (),
+            columns=tuple(
+                ColumnShown(
+                    name=each.name,
+                    type=each.type,
+                    about=texts[node.table].get(each.name, ""),
+                    parents=traced.parents(node.table, each.name),
+                    origins=traced.origins(node.table, each.name),
+                )
+                for each in shapes[node.table]
+            ),
         )
-        shown.append(
-            Shown(
-                name=name,
-                schema=node.schema,
-                kind="seed" if model is None else model.materialized,
-                grain="" if model is None else model.grain,
-                about=project.seeds[name].sentence if model is None else model.about,
-                file=node.path,
-                made_of=project.parents[name],
-                sources=() if model is None else project.sources_of(model),
-                columns=columns,
-            )
+        for node in project.nodes
+    )
+
+
+# -- Page ------------------------------------------------------------------------------------------
+
+COMMAND = "make generate"
+"""How the page is written anew."""
+
+_ORIGINS_MAX = 4
+"""How many columns are named that one is made of; the rest are counted."""
+
+_SCHEMAS = {
+    "marts": "What recruiting analysts ask for: one table per model, with its contract. Tables"
+    " whose names begin with `dim_` say what facts are about, `fct_` have one row per fact, `sum_`"
+    " one per group.",
+    "staging": "The landed records that are not deleted, with guessable names: views.",
+    "seeds": "What the API does not know: csv files that you own, in the folder `seeds` of the data"
+    " folder.",
+    "landing": "The API's records, as last seen: one row per `id`, deleted ones included.",
+    "history": "Every observed version of every record, with the interval in which it became true.",
+    "sync": "What every run did and what it cost, and up to where the copy is proven.",
+    "push": "What was carried back from spreadsheets, row by row.",
+}
+_HEAD = f"""# Data
+
+Every table and column of the file for analysts, `recruitment.duckdb`. Written by
+`{COMMAND}`; not to be edited. [How to open the file, and ten
+questions with their SQL](QUESTIONS.md) say how to begin. The same texts are in the file itself, as
+comments: `select * from duckdb_columns()`. All moments are in UTC. Besides these tables, `marts`
+has one view for each content type, `content_` and its slug, with a column for each of its fields.
+"""
+
+
+def text() -> str:
+    """The page, whole."""
+    project = load_project()
+    shapes = describe(project)
+    texts = column_texts(project, shapes)
+    traced = lineage(project, shapes)
+    with empty_warehouse() as connection:
+        comments = dict(
+            connection.execute(
+                "SELECT schema_name || '.' || table_name, comment FROM duckdb_tables()"
+            ).fetchall()
         )
-    return tuple(shown)
+    for node in project.nodes:
+        # Each part of a model's contract stands on a line of its own.
+        end = "  \n" if isinstance(node, Model) else "\n"
+        comments[node.table] = end.join(node.about.strip().splitlines())
+    tables = {s: [each for each in shapes if each.split(".")[0] == s] for s in _SCHEMAS}
+    parts = [_HEAD, "\n| Schema | Tables |\n|---|---|\n"]
+    for schema, named in tables.items():
+        links = (f"[{t.split('.')[1]}](#{t.replace('.', '')})" for t in named)
+        parts.append(f"| [{schema}](#{schema}) | {', '.join(links)} |\n")
+    for schema, about in _SCHEMAS.items():
+        parts.append(f"\n## {schema}\n\n{about}\n")
+        for table in tables[schema]:
+            parts.append(f"\n### {table}\n\n{_about(table, comments)}\n\n")
+            parts += _rows(shapes[table], table, texts[table], traced)
+    return "".join(parts)
+
+
+def _about(table: str, comments: Mapping[str, str]) -> str:
+    schema, name = table.split(".")
+    if schema not in ("landing", "history"):
+        return comments[table]
+    if name == PARTS_TABLE:
+        return "The fields of each content type."
+    if schema == "landing":
+        return f"{CATALOG[name].about} As `{CATALOG[name].path or name}` of the API serves them."
+    return f"Versions of `landing.{name}`: the same documented columns, and these."
+
+
+def _rows(
+    columns: tuple[Described, ...], table: str, texts: Mapping[str, str], traced: Lineage
+) -> Iterator[str]:
+    schema = table.split(".", maxsplit=1)[0]
+    is_model = schema in ("staging", "marts")
+    own = {each.name for each in HISTORY_COLUMNS}
+    yield "| Column | Type | Meaning | Made of |\n" if is_model else "| Column | Type | Meaning |\n"
+    yield "|---|---|---|---|\n" if is_model else "|---|---|---|\n"
+    for each in columns:
+        if schema == "history" and each.name not in own:
+            continue
+        meaning = " ".join(texts.get(each.name, "").split()).replace("|", "\\|")
+        made_of = f" {_made_of(traced, table, each.name)} |" if is_model else ""
+        yield f"| `{each.name}` | {each.type} | {meaning} |{made_of}\n"
+
+
+def _made_of(traced: Lineage, table: str, column: str) -> str:
+    """The source columns that a column is made of in the end, the first few by name."""
+    origins = [f"`{'.'.join(each)}`" for each in traced.origins(table, column)]
+    named, more = origins[:_ORIGINS_MAX], len(origins) - _ORIGINS_MAX
+    return ", ".join(named) + (f" and {more} more" if more > 0 else "")

@@ -1,93 +1,348 @@
 """Reads a project folder: `dbt_project.yml`, the schema files, models, audits and seeds.
 
 What dbt would do and this does not is refused where it stands, so that both make the same of the
-same folder.
+same folder. What the files may say is what the classes below declare.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.resources import files
+from itertools import takewhile
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from connector.errors import ModelInvalid, ModelsCircular, ModelTwice, ReferenceUnknown
-from connector.publishing import graph
+import yaml
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
+
+from connector.errors import ModelInvalid, ModelTwice, ReferenceUnknown
 from connector.publishing.project import (
     Audit,
     Call,
+    CheckKind,
+    Described,
     GenericTest,
-    Materialized,
     Model,
-    Place,
     Project,
     Seed,
     Severity,
+    SourceTable,
     Template,
     read_template,
 )
-from connector.publishing.properties import Asked, Lined, Properties, Said, read_header, read_yaml
 
-# -- Project file ----------------------------------------------------------------------------------
-# Reads `dbt_project.yml`: where things are, and what is configured for all of them.
+if TYPE_CHECKING:
+    from yaml import SafeLoader as _SafeLoader
+else:
+    # The parser in C is ten times as fast, and not in every build of the library.
+    _SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+# -- YAML ------------------------------------------------------------------------------------------
+
+_LINE = "__line__"
+"""The key under which every mapping of a file has the line on which it begins."""
 
 
-_ON_RUN_END = "{{ make_content_views() }}"
-_WITHOUT_EFFECT = ("name", "version", "config-version", "profile", "flags", "macro-paths")
-_READ = ("model-paths", "seed-paths", "test-paths", "models", "seeds", "on-run-end")
+class _Loader(_SafeLoader):
+    """Loader of plain YAML values, with the line of each mapping and no key twice."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectSettings:
-    """What `dbt_project.yml` says that matters here."""
+def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[str, Any]:
+    found: dict[str, Any] = {_LINE: node.start_mark.line + 1}
+    for key_node, value in node.value:
+        key = loader.construct_object(key_node)
+        if not isinstance(key, str) or key in found:
+            told = f"the key {key!r} is there twice, or no text"
+            raise yaml.constructor.ConstructorError(None, None, told, key_node.start_mark)
+        found[key] = loader.construct_object(value, deep=True)
+    return found
+
+
+_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+
+
+class _Entry(BaseModel):
+    """Mapping of a file; a key that is not known is refused, with those that are.
+
+    One that is passed over would make dbt build something else.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    line: int = Field(alias="__line__")
+    meta: Any = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keys_are_known(cls, entry: Any) -> Any:
+        known = [each.alias or name for name, each in cls.model_fields.items()]
+        for key in entry if isinstance(entry, dict) else ():
+            if key not in known:
+                allowed = ", ".join(name for name in known if name != _LINE)
+                raise ValueError(f"{key!r} is not understood here; use one of: {allowed}")
+        return entry
+
+
+EntryT = TypeVar("EntryT", bound=_Entry)
+
+
+def read_yaml(path: Path, form: type[EntryT]) -> EntryT:
+    """The one mapping of a YAML file. Raises `ModelInvalid` with the line of what is wrong."""
+    try:
+        found = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506 # plain values
+        return form.model_validate(found)
+    except ValidationError as error:
+        raise _invalid(path, found, error) from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        line = None if mark is None else mark.line + 1
+        raise ModelInvalid(f"is no YAML: {error.problem}", path=path, line=line) from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ModelInvalid(f"cannot be read: {type(error).__name__}", path=path) from None
+
+
+def _invalid(path: Path, found: Any, error: ValidationError) -> ModelInvalid:
+    """The first error, with the line of the innermost mapping that it is in."""
+    first = error.errors()[0]
+    line = 1
+    for step in first["loc"]:
+        line = found.get(_LINE, line) if isinstance(found, dict) else line
+        try:
+            found = found[step]
+        except (KeyError, IndexError, TypeError):
+            break
+    line = found.get(_LINE, line) if isinstance(found, dict) else line
+    keys = ".".join(str(step) for step in first["loc"])
+    told = first.get("ctx", {}).get("error") or f"{first['msg']}, and not {_shown(first['input'])}"
+    return ModelInvalid(f"{keys}: {told}" if keys else told, path=path, line=line)
+
+
+def _shown(value: Any) -> str:
+    return "a mapping or list" if isinstance(value, dict | list) else repr(value)
+
+
+def _lines(text: str) -> str:
+    return "\n".join(" ".join(line.split()) for line in text.strip().split("\n"))
+
+
+def _plain(value: Any) -> Any:
+    # YAML reads true as a boolean; SQL and dbt write it in small letters.
+    return str(value).lower() if isinstance(value, bool | int | float) else value
+
+
+def _without_line(value: Any) -> Any:
+    return {k: v for k, v in value.items() if k != _LINE} if isinstance(value, dict) else value
+
+
+_OneLine = Annotated[str, AfterValidator(lambda text: " ".join(text.split()))]
+_Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
+_Paths = tuple[str, ...]
+
+# -- What files may say ----------------------------------------------------------------------------
+
+
+class _SeedSettings(_Entry):
+    schema_name: str | None = Field(None, alias="+schema")
+
+
+class _ModelSettings(_SeedSettings):
+    materialized: Literal["view", "table"] = Field("view", alias="+materialized")
+
+
+class ProjectSettings(_Entry):
+    """Settings of `dbt_project.yml`: where things are, and what holds for all of them."""
 
     name: str
-    model_folders: tuple[str, ...]
-    seed_folders: tuple[str, ...]
-    audit_folders: tuple[str, ...]
-    materialized: str
-    model_schema: str | None
-    seed_schema: str | None
-    makes_content_views: bool
+    model_folders: _Paths = Field(alias="model-paths")
+    seed_folders: _Paths = Field(alias="seed-paths")
+    audit_folders: _Paths = Field(alias="test-paths")
+    models: Annotated[dict[str, _ModelSettings], BeforeValidator(_without_line)] = {}
+    seeds: Annotated[dict[str, _SeedSettings], BeforeValidator(_without_line)] = {}
+    at_end: Literal["{{ make_content_views() }}"] | None = Field(None, alias="on-run-end")
+    # These are dbt's alone, and change nothing that is built.
+    version: Any = None
+    config_version: Any = Field(None, alias="config-version")
+    profile: Any = None
+    flags: Any = None
+    macro_folders: Any = Field(None, alias="macro-paths")
+
+    @model_validator(mode="after")
+    def _configures_itself(self) -> ProjectSettings:
+        for name in (*self.models, *self.seeds):
+            if name != self.name:
+                raise ValueError(f"{name!r} is configured, and the project is {self.name!r}")
+        return self
+
+    @property
+    def for_models(self) -> _ModelSettings:
+        """What is configured for all models."""
+        return self.models.get(self.name) or _ModelSettings.model_validate({_LINE: 1})
+
+    @property
+    def for_seeds(self) -> _SeedSettings:
+        """What is configured for all seeds."""
+        return self.seeds.get(self.name) or _SeedSettings.model_validate({_LINE: 1})
 
 
-def read_settings(path: Path) -> ProjectSettings:
-    """Read the file. Raises `ModelInvalid` for a key that is not understood: one that is passed
-    over would make dbt build something else.
+_ARGUMENTS: Mapping[CheckKind, set[str]] = {
+    "unique": set(),
+    "not_null": set(),
+    "accepted_values": {"values"},
+    "relationships": {"to", "field"},
+}
+"""The tests that a schema file may ask of a column, and the arguments of each."""
+
+
+class _TestEntry(_Entry):
+    kind: Literal["unique", "not_null", "accepted_values", "relationships"]
+    name: _OneLine | None = None
+    severity: Severity = "error"
+    values: tuple[Annotated[str, BeforeValidator(_plain)], ...] = ()
+    quote: bool = True
+    to: _OneLine | None = None
+    field: _OneLine | None = None
+
+    @model_validator(mode="after")
+    def _arguments_are_those_of_the_kind(self) -> _TestEntry:
+        given = self.model_fields_set & {"values", "quote", "to", "field"}
+        wanted = _ARGUMENTS[self.kind]
+        if given - ({"quote"} if "values" in wanted else set()) != wanted:
+            told = " and ".join(sorted(wanted)) or "no argument"
+            raise ValueError(f"the test {self.kind} takes {told}")
+        return self
+
+
+def _flat(test: Any, line: int) -> Any:
+    """What is said of a test as one mapping, wherever dbt lets it stand."""
+    if isinstance(test, str):
+        return {_LINE: line, "kind": test}
+    kinds = [*_without_line(test)] if isinstance(test, dict) else []
+    if len(kinds) != 1:
+        raise ValueError(f"{test!r} is no test; write '- unique' or '- unique: {{...}}'")
+    flat = {_LINE: test[_LINE], "kind": kinds[0]}
+    said = test[kinds[0]] or {}
+    for part in (said, said.get("arguments", {}), said.get("config", {})):
+        flat |= {k: v for k, v in part.items() if k not in (_LINE, "arguments", "config")}
+    return flat
+
+
+class _ColumnEntry(_Entry):
+    name: _OneLine
+    description: _OneLine = ""
+    data_tests: tuple[_TestEntry, ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _tests_are_flat(cls, entry: Any) -> Any:
+        if not isinstance(entry, dict):
+            return entry
+        # The newer and the older word of dbt's for the same.
+        tests = [*(entry.get("data_tests") or ()), *(entry.get("tests") or ())]
+        others = {key: value for key, value in entry.items() if key != "tests"}
+        return {**others, "data_tests": [_flat(each, entry[_LINE]) for each in tests]}
+
+
+class _TableEntry(_Entry):
+    name: _Name
+    description: Annotated[str, AfterValidator(_lines)] = ""
+    columns: tuple[_ColumnEntry, ...] = ()
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """The text of each column that is listed; some may be empty."""
+        return {each.name: each.description for each in self.columns}
+
+
+class _SeedConfig(_Entry):
+    column_types: Annotated[dict[str, str], BeforeValidator(_without_line)] = {}
+
+
+class _SeedEntry(_TableEntry):
+    config: _SeedConfig
+
+    @model_validator(mode="after")
+    def _every_column_has_its_type(self) -> _SeedEntry:
+        types, columns = self.config.column_types, self.texts
+        if untyped := [name for name in columns if name not in types]:
+            raise ValueError(f"no column_types for {', '.join(untyped)} of the seed {self.name}")
+        if unlisted := [name for name in types if name not in columns]:
+            raise ValueError(f"{', '.join(unlisted)} has a type and is not among the columns")
+        return self
+
+
+class _SourceEntry(_Entry):
+    name: _OneLine
+    schema_name: _OneLine = Field("", alias="schema")
+    description: str = ""
+    tables: tuple[_TableEntry, ...]
+
+
+class SchemaFile(_Entry):
+    """Schema file: what stands beside models and seeds, in dbt's form."""
+
+    version: Any = None
+    models: tuple[_TableEntry, ...] = ()
+    seeds: tuple[_SeedEntry, ...] = ()
+    sources: tuple[_SourceEntry, ...] = ()
+
+
+# -- Header ----------------------------------------------------------------------------------------
+# The comment that opens a model or an audit: its name, its grain, one sentence.
+#
+#     -- model: fct_placements
+#     -- grain: one row per placement (a contract or permanent booking that is not cancelled)
+#     -- Every placement with its fee, from the first source of it that is known.
+#
+# An audit has no grain. The sentence may run over several lines; notes may follow after an empty
+# comment line, for readers of the file alone.
+
+_FORMS = {
+    "model": "'-- model: NAME', '-- grain: one row per ...' and a sentence, each on a line",
+    "audit": "'-- audit: NAME' and a sentence",
+}
+
+
+def read_header(text: str, path: Path, word: Literal["model", "audit"]) -> tuple[str, str, str]:
+    """The name, grain and sentence of the opening comment.
+
+    Raises `ModelInvalid` with the line that is not as it must be.
     """
-    top = read_yaml(path)
-    top.allow("the project file", *_WITHOUT_EFFECT, *_READ)
-    name = top.text("name")
-    models, seeds = _configured(top, "models", name), _configured(top, "seeds", name)
-    at_end = top.get("on-run-end")
-    if at_end not in (None, _ON_RUN_END):
-        raise top.refuse("on-run-end is not understood", f"Write '{_ON_RUN_END}', or nothing.")
-    return ProjectSettings(
-        name=name,
-        model_folders=top.texts("model-paths"),
-        seed_folders=top.texts("seed-paths"),
-        audit_folders=top.texts("test-paths"),
-        materialized=models.text("+materialized", default="view"),
-        model_schema=models.get("+schema"),
-        seed_schema=seeds.get("+schema"),
-        makes_content_views=at_end is not None,
-    )
+    comment = takewhile(lambda line: line.startswith("--"), text.split("\n"))
+    lines = [line[2:].strip() for line in comment]
+    labels = ("model", "grain") if word == "model" else ("audit",)
+    values = []
+    for number, label in enumerate(labels):
+        found, _, value = lines[number].partition(":") if number < len(lines) else ("", "", "")
+        if found != label or not value.strip():
+            raise _wrong(path, number + 1, f"the header must have '-- {label}: ...' here", word)
+        values.append(value.strip())
+    if values[0] != path.stem or not re.fullmatch(r"[a-z][a-z0-9_]{0,62}", values[0]):
+        told = f"the header names {values[0]!r}, and not the file, of a-z, 0-9 and '_'"
+        raise _wrong(path, 1, told, word)
+    sentence = " ".join(takewhile(bool, lines[len(labels) :]))
+    if not sentence.endswith("."):
+        told = "the header has no sentence with a full stop that says what the rows are"
+        raise _wrong(path, len(labels) + 1, told, word)
+    return values[0], values[1] if word == "model" else "", sentence
 
 
-def _configured(top: Lined, key: str, name: str) -> Lined:
-    """What the project file configures for all models or seeds of this project."""
-    outer = top.mapping(key)
-    outer.allow(key, name)
-    inner = outer.mapping(name)
-    inner.allow(f"{key} of {name}", "+schema", *(("+materialized",) if key == "models" else ()))
-    return inner
+def _wrong(path: Path, line: int, problem: str, word: str) -> ModelInvalid:
+    action = f"Begin the file with {_FORMS[word]}."
+    return ModelInvalid(problem, path=path, line=line, action=action)
 
 
 # -- Folder ----------------------------------------------------------------------------------------
-#
 
-
-PROJECT_FILE = "dbt_project.yml"
 FOLDER_NAME = "dbt_like_sql"
 CONTENT_VIEWS = "content_views"
 """The model whose rows are the statements of the content types' views."""
@@ -102,10 +357,10 @@ def shipped_folder() -> Path:
 
 
 def load_project(folder: Path | None = None, *, seeds: Path | None = None) -> Project:
-    """Read the project folder (None: the shipped one). A csv file in `seeds`, the user's folder,
-    wins over the project's own of the same name.
+    """Read the project folder (None: the shipped one).
 
-    Raises a `ModelError` that names the file, and the line where there is one.
+    A csv file in `seeds`, the user's folder, wins over the project's own of the same name. Raises a
+    `ModelError` that names the file, and the line where there is one.
     """
     return _Reader(folder or shipped_folder(), seeds).project()
 
@@ -114,154 +369,163 @@ class _Reader:
     """Reads one folder, once."""
 
     def __init__(self, folder: Path, users_seeds: Path | None) -> None:
-        self.folder, self.users_seeds = folder, users_seeds
-        self.settings = read_settings(folder / PROJECT_FILE)
-        self.said = Said()
-        read = (*self.settings.model_folders, *self.settings.seed_folders)
-        for name in dict.fromkeys((*read, *self.settings.audit_folders)):
-            for path in (*self._files(name, "yml"), *self._files(name, "yaml")):
-                self.said.read(path)
+        self._folder, self._users_seeds = folder, users_seeds
+        self._settings = settings = read_yaml(folder / "dbt_project.yml", ProjectSettings)
+        self._models: dict[str, tuple[Path, _TableEntry]] = {}
+        self._seeds: dict[str, tuple[Path, _SeedEntry]] = {}
+        self._sources: dict[str, tuple[Path, _TableEntry]] = {}
+        self._source_tables: dict[str, SourceTable] = {}
+        folders = (*settings.model_folders, *settings.seed_folders, *settings.audit_folders)
+        for path in (*self._files(folders, "yml"), *self._files(folders, "yaml")):
+            self._read(path)
+
+    def _read(self, path: Path) -> None:
+        """Read one schema file. Raises `ModelInvalid` or `ModelTwice`."""
+        read = read_yaml(path, SchemaFile)
+        for model in read.models:
+            _enter(self._models, model.name, path, model)
+        for seed in read.seeds:
+            _enter(self._seeds, seed.name, path, seed)
+        for source in read.sources:
+            for table in source.tables:
+                name = f"{source.name}.{table.name}"
+                _enter(self._sources, name, path, table)
+                schema = source.schema_name or source.name
+                self._source_tables[name] = SourceTable(f"{schema}.{table.name}", table.texts)
 
     def project(self) -> Project:
         """The whole of it, with every reference looked up."""
-        seeds = {each.name: each for each in self._seeds()}
+        seeds = {each.name: each for each in self._read_seeds()}
         models: dict[str, Model] = {}
-        for model in self._models():
+        for model in self._read_models():
             other = models.get(model.name) or seeds.get(model.name)
             if other is not None:
                 raise ModelTwice(f"{model.name} is also {other.path}", path=model.path)
             models[model.name] = model
-            self._keep_free(model)
-        self._refuse_the_undeclared(models, seeds)
-        sources = {key: source for key, (source, _) in self.said.sources.items()}
-        project = Project(
-            name=self.settings.name,
-            folder=self.folder,
-            models=models,
-            seeds=seeds,
-            sources=sources,
-            tests=(),
-            audits=tuple(self._audits()),
-            parents={},
-            makes_content_views=self.settings.makes_content_views,
-        )
-        for template in (
-            *(each.template for each in models.values()),
-            *(each.template for each in project.audits),
+        for what, declared, there in (
+            ("model", self._models, models),
+            ("seed", self._seeds, seeds),
         ):
-            _check_calls(project, template)
-        project = replace(project, parents=_ordered(project))
+            for name, (path, entry) in declared.items():
+                if name not in there:
+                    raise ReferenceUnknown(what, name, tuple(there), path=path, line=entry.line)
+        makes_views = self._settings.at_end is not None
+        project = Project(models, seeds, self._source_tables, makes_views)
+        for each in models.values():
+            _check_calls(project, each.template.path, each.template.calls)
+        assert project.parents is not None, "models that form a ring are refused"
+        project = replace(project, audits=tuple(self._read_audits(project)))
         return replace(project, tests=tuple(self._tests(project)))
 
-    def _keep_free(self, model: Model) -> None:
-        """Refuse a name that a content type's view might need."""
-        if self.settings.makes_content_views and model.table.startswith(CONTENT_VIEW):
-            raise ModelInvalid(
-                f"{model.table} begins as the views of content types do",
-                path=model.path,
-                line=1,
-                action=f"Give it a name that does not begin with {CONTENT_VIEW}.",
-            )
+    def _files(self, folders: tuple[str, ...], suffix: str) -> Iterator[Path]:
+        for folder in dict.fromkeys(folders):
+            yield from sorted((self._folder / folder).glob(f"**/*.{suffix}"))
 
-    def _files(self, folder: str, suffix: str) -> list[Path]:
-        return sorted((self.folder / folder).glob(f"**/*.{suffix}"))
-
-    def _models(self) -> Iterator[Model]:
-        for folder in self.settings.model_folders:
-            for path in self._files(folder, "sql"):
+    def _read_models(self) -> Iterator[Model]:
+        defaults = self._settings.for_models
+        for folder in self._settings.model_folders:
+            for path in self._files((folder,), "sql"):
                 template = _template(path)
-                header = read_header(template.text, path, "model")
-                said = self.said.models.get(header.name)
-                yield Model(
-                    name=header.name,
-                    schema=self.settings.model_schema or folder,
-                    materialized=_materialized(template, self.settings.materialized),
-                    grain=header.grain,
-                    sentence=header.sentence,
+                name, grain, sentence = read_header(template.text, path, "model")
+                declared = self._models.get(name)
+                kind = template.option("materialized", defaults.materialized)
+                model = Model(
+                    name=name,
+                    schema=defaults.schema_name or folder,
+                    kind="view" if kind == "view" else "table",
+                    grain=grain,
+                    sentence=sentence,
                     template=template,
-                    path=path,
-                    description=said.description if said else "",
-                    columns=said.columns if said else {},
-                    place=said.place if said else None,
+                    description=declared[1].description if declared else "",
+                    texts=declared[1].texts if declared else {},
+                    declared=(declared[0], declared[1].line) if declared else None,
                 )
+                if self._settings.at_end and model.table.startswith(CONTENT_VIEW):
+                    raise ModelInvalid(
+                        f"{model.table} begins as the views of content types do",
+                        path=path,
+                        line=1,
+                        action=f"Give it a name that does not begin with {CONTENT_VIEW}.",
+                    )
+                yield model
 
-    def _seeds(self) -> Iterator[Seed]:
-        own = {
-            path.stem: path
-            for folder in self.settings.seed_folders
-            for path in self._files(folder, "csv")
-        }
-        for name, shipped in own.items():
-            said = self.said.seeds.get(name)
-            untyped = [c.name for c in said.columns.values() if c.type is None] if said else [name]
-            if said is None or untyped:
-                problem = f"no column_types for {', '.join(untyped)} of the seed {name}"
+    def _read_seeds(self) -> Iterator[Seed]:
+        for shipped in self._files(self._settings.seed_folders, "csv"):
+            if shipped.stem not in self._seeds:
                 raise ModelInvalid(
-                    problem,
-                    path=said.place.path if said else shipped,
-                    line=said.place.line if said else None,
+                    f"no column_types for {shipped.stem}",
+                    path=shipped,
                     action="Declare the seed in seeds.yml: each column with its description, and "
                     "its type under config: column_types.",
                 )
-            users = self.users_seeds / shipped.name if self.users_seeds else None
-            is_users = users is not None and users.exists()
+            _, entry = self._seeds[shipped.stem]
+            types = entry.config.column_types
+            users = self._users_seeds / shipped.name if self._users_seeds else shipped
+            is_users = users != shipped and users.exists()
             yield Seed(
-                name=name,
-                schema=self.settings.seed_schema or shipped.parent.name,
-                sentence=said.description,
-                columns=tuple(said.columns.values()),
-                path=users if is_users and users is not None else shipped,
+                name=shipped.stem,
+                schema=self._settings.for_seeds.schema_name or shipped.parent.name,
+                about=entry.description,
+                columns=tuple(Described(n, types[n], text) for n, text in entry.texts.items()),
+                path=users if is_users else shipped,
                 is_users=is_users,
-                place=said.place,
             )
 
-    def _audits(self) -> Iterator[Audit]:
+    def _read_audits(self, project: Project) -> Iterator[Audit]:
         seen: dict[str, Path] = {}
-        for folder in self.settings.audit_folders:
-            for path in self._files(folder, "sql"):
-                template = _template(path)
-                header = read_header(template.text, path, "audit")
-                if header.name in seen:
-                    raise ModelTwice(f"{header.name} is also {seen[header.name]}", path=path)
-                seen[header.name] = path
-                severity: Severity = (
-                    "warn" if template.options.get("severity") == "warn" else "error"
-                )
-                first = (*template.refs, *template.sources)[:1]
-                about = ".".join(first[0].arguments) if first else ""
-                yield Audit(header.name, header.sentence, template, severity, path, about)
-
-    def _refuse_the_undeclared(
-        self, models: Mapping[str, Model], seeds: Mapping[str, Seed]
-    ) -> None:
-        kinds: tuple[tuple[str, Mapping[str, Properties], Mapping[str, object]], ...] = (
-            ("model", self.said.models, models),
-            ("seed", self.said.seeds, seeds),
-        )
-        for what, said, there in kinds:
-            for name, each in said.items():
-                if name not in there:
-                    place = each.place
-                    raise ReferenceUnknown(
-                        what, name, tuple(there), path=place.path, line=place.line
-                    )
+        for path in self._files(self._settings.audit_folders, "sql"):
+            template = _template(path)
+            name, _, sentence = read_header(template.text, path, "audit")
+            if name in seen:
+                raise ModelTwice(f"{name} is also {seen[name]}", path=path)
+            seen[name] = path
+            _check_calls(project, path, template.calls)
+            severity: Severity = "warn" if template.option("severity", "") == "warn" else "error"
+            calls = [each for each in template.calls if each.word != "config"]
+            about = (*template.names("ref"), *template.names("source"), "")[0]
+            reads = frozenset(project.table_of(each) for each in calls)
+            yield Audit(name, sentence, template, severity, about, reads)
 
     def _tests(self, project: Project) -> Iterator[GenericTest]:
         tested = [
-            *((p, project.models[n].table, n) for n, p in self.said.models.items()),
-            *((p, project.seeds[n].table, n) for n, p in self.said.seeds.items()),
-            *((p, source.table, source.table) for source, p in self.said.sources.values()),
+            *((project.models[name].table, name, *each) for name, each in self._models.items()),
+            *((project.seeds[name].table, name, *each) for name, each in self._seeds.items()),
+            *((t := project.sources[n].table, t, *each) for n, each in self._sources.items()),
         ]
-        names: dict[str, Place] = {audit.name: Place(audit.path, 1) for audit in project.audits}
-        for said, table, about in tested:
-            for asked in said.tests:
-                made = _test(project, asked, table, about)
-                if made.name in names:
-                    first = names[made.name]
-                    told = f"the test {made.name} is also in {first.path}:{first.line}"
-                    raise ModelTwice(told, path=asked.place.path, line=asked.place.line)
-                names[made.name] = asked.place
-                yield made
+        places = {audit.name: f"{audit.path}:1" for audit in project.audits}
+        for table, about, path, entry in tested:
+            for column in entry.columns:
+                for test in column.data_tests:
+                    name = test.name or f"{test.kind}_{about.replace('.', '_')}_{column.name}"
+                    if name in places:
+                        told = f"the test {name} is also in {places[name]}"
+                        raise ModelTwice(told, path=path, line=test.line)
+                    places[name] = f"{path}:{test.line}"
+                    yield GenericTest(
+                        name=name,
+                        kind=test.kind,
+                        about=about,
+                        table=table,
+                        column=column.name,
+                        severity=test.severity,
+                        path=path,
+                        line=test.line,
+                        values=test.values,
+                        quotes_values=test.quote,
+                        to=_other_side(project, path, test),
+                        field=test.field,
+                    )
+
+
+def _enter(into: dict[str, Any], name: str, path: Path, entry: _TableEntry) -> None:
+    if name in into:
+        first, other = into[name]
+        told = f"{name} is declared here and in {first}:{other.line}"
+        raise ModelTwice(told, path=path, line=entry.line)
+    if len(entry.texts) < len(entry.columns):
+        told = f"a column of {name} is declared twice"
+        raise ModelTwice(told, path=path, line=entry.line)
+    into[name] = path, entry
 
 
 def _template(path: Path) -> Template:
@@ -277,71 +541,22 @@ def _template(path: Path) -> Template:
     return template
 
 
-def _materialized(template: Template, default: str) -> Materialized:
-    return "view" if template.options.get("materialized", default) == "view" else "table"
-
-
-def _check_calls(project: Project, template: Template) -> None:
+def _check_calls(project: Project, path: Path, calls: tuple[Call, ...]) -> None:
     """Raise `ReferenceUnknown` for a ref or source that names nothing."""
     nodes = (*project.models, *project.seeds)
-    for each in template.calls:
-        name = ".".join(each.arguments)
-        if each.word == "ref" and name not in nodes:
-            raise _unknown(template, each, "model or seed", name, nodes)
-        if each.word == "source" and name not in project.sources:
-            raise _unknown(template, each, "source", name, tuple(project.sources))
+    for each in calls:
+        if each.word == "ref" and each.name not in nodes:
+            raise ReferenceUnknown("model or seed", each.name, nodes, path=path, line=each.line)
+        if each.word == "source" and each.name not in project.sources:
+            known = tuple(project.sources)
+            raise ReferenceUnknown("source", each.name, known, path=path, line=each.line)
 
 
-def _unknown(
-    template: Template, call: Call, what: str, name: str, allowed: tuple[str, ...]
-) -> ReferenceUnknown:
-    return ReferenceUnknown(
-        what, name, allowed, path=template.path, line=call.line, column=call.column
-    )
-
-
-def _ordered(project: Project) -> dict[str, tuple[str, ...]]:
-    """Every seed and model in building order, with what it is made of."""
-    parents: dict[str, tuple[str, ...]] = dict.fromkeys(project.seeds, ())
-    for model in project.models.values():
-        made_of = (each.arguments[0] for each in model.template.refs)
-        parents[model.name] = tuple(dict.fromkeys(made_of))
-    try:
-        names = graph.order(parents)
-    except ModelsCircular as error:
-        raise ModelsCircular(error.ring, path=project.models[error.ring[0]].path) from None
-    return {name: parents[name] for name in names}
-
-
-def _test(project: Project, asked: Asked, table: str, about: str) -> GenericTest:
-    """The test, with the other side of a relationship looked up."""
-    given = asked.arguments
-    to = field = None
-    if asked.kind == "relationships":
-        to, field = _other_side(project, given), given.text("field")
-    values = given.texts("values") if asked.kind == "accepted_values" else ()
-    return GenericTest(
-        name=asked.name or f"{asked.kind}_{about.replace('.', '_')}_{asked.column}",
-        kind=asked.kind,
-        about=about,
-        table=table,
-        column=asked.column,
-        severity=asked.severity,
-        place=asked.place,
-        values=values,
-        quotes_values=bool(given.get("quote", True)),
-        to=to,
-        field=field,
-    )
-
-
-def _other_side(project: Project, given: Lined) -> str:
+def _other_side(project: Project, path: Path, test: _TestEntry) -> str | None:
     """The table that a relationship leads to: `to: ref('x')` or `to: source('s', 't')`."""
-    text = given.text("to")
-    braced = read_template(f"{{{{ {text} }}}}", given.path)
-    call = replace(braced.calls[0], line=given.line, column=1)
-    if call.word == "config":
-        raise given.refuse("'to' must be a ref or a source", "Write to: ref('model').")
-    template = replace(braced, calls=(call,))
-    _check_calls(project, template)
-    return project.sql(template)
+    if test.to is None:
+        return None
+    (call,) = read_template(f"{{{{ {test.to} }}}}", path).calls
+    call = replace(call, line=test.line)
+    _check_calls(project, path, (call,))
+    return project.table_of(call)

@@ -1,30 +1,28 @@
-"""What a project folder declares, as plain values: models, seeds, sources, columns, tests, audits.
+"""What a project folder declares, and what a build makes of it: plain values.
 
 Nothing here reads a file or knows a database.
 """
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Literal, Protocol
 
 import duckdb
+from jinja2 import Environment, TemplateSyntaxError, nodes
 
-from connector.errors import ModelFailed, ModelInvalid
-from connector.publishing import graph
+from connector.errors import ModelFailed, ModelInvalid, ModelsCircular, UnknownName
 
 # -- Result ----------------------------------------------------------------------------------------
-# What a build did: each model with its rows and seconds, each test and audit with what it found.
-#
 # A check's examples are ids and values of key columns alone, since results reach logs, reports and
 # Dagster, and nothing personal may.
-
 
 Kind = Literal["seed", "view", "table"]
 Severity = Literal["error", "warn"]
@@ -113,155 +111,137 @@ class Building(Protocol):
         """A test or an audit has ended."""
 
 
-# -- Rendering -------------------------------------------------------------------------------------
-# What stands in double braces: ref, source and config, and nothing else of Jinja.
+# -- Template --------------------------------------------------------------------------------------
+# Of Jinja, three words may stand in double braces, and nothing else:
 #
 #     select id, status from {{ source('landing', 'jobs') }}
 #     select job_id from {{ ref('stg_jobs') }}
 #     {{ config(materialized='view') }}        {{ config(severity='warn') }} in an audit
-#
-# A rendered text has as many lines as the file, so that a line of one is the same line of the
-# other. Names are rendered as `schema.table`, without the catalog: a view survives the file's new
-# name.
 
+_JINJA = Environment(keep_trailing_newline=True)  # noqa: S701 # it parses, and renders no page
+_NAMES = {"ref": 1, "source": 2, "config": 0}
+"""How many names each word takes."""
 
-ALLOWED = (
-    "{{ ref('model') }}, {{ source('schema', 'table') }} and "
-    "{{ config(materialized='table' or 'view') }}, in an audit {{ config(severity='error' or "
-    "'warn') }}"
-)
-CONFIGURED: Mapping[str, tuple[str, ...]] = {
+_OPTIONS: Mapping[str, tuple[str, ...]] = {
     "materialized": ("table", "view"),
     "severity": ("error", "warn"),
 }
 """What a file may configure, and the values allowed."""
 
-_BRACE = re.compile(r"\{\{|\{%|\{#|\}\}|%\}|#\}")
-_CALL = re.compile(r"\{\{-?\s*(ref|source|config)\s*\(([^{}]*?)\)\s*-?\}\}", re.DOTALL)
-_CALL_ARGUMENTS = {"ref": 1, "source": 2, "config": 0}
-
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One use of the braces: which word, its arguments, and the place from 1."""
+    """Use of the braces: the word, the names that it is given, and its line, from 1.
+
+    `name` is what a ref or source means: a seed or model, or the source's schema and table.
+    """
 
     word: str
-    arguments: tuple[str, ...]
-    options: tuple[tuple[str, str], ...]
-    start: int
-    end: int
+    name: str
+    options: Mapping[str, str]
     line: int
-    column: int
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A file's text with the calls that it holds."""
+    """Text of a file, in parts with their lines: plain SQL, or what stands in braces."""
 
     text: str
     path: Path
-    calls: tuple[Call, ...]
+    parts: tuple[tuple[int, str | Call], ...]
 
     @property
-    def refs(self) -> tuple[Call, ...]:
-        """The calls of `ref`, in order."""
-        return tuple(each for each in self.calls if each.word == "ref")
+    def calls(self) -> tuple[Call, ...]:
+        """The uses of the braces, in order."""
+        return tuple(part for _, part in self.parts if isinstance(part, Call))
 
-    @property
-    def sources(self) -> tuple[Call, ...]:
-        """The calls of `source`, in order."""
-        return tuple(each for each in self.calls if each.word == "source")
+    def names(self, word: str) -> tuple[str, ...]:
+        """What the file refers to by this word, each once, in order."""
+        return tuple(dict.fromkeys(each.name for each in self.calls if each.word == word))
 
-    @property
-    def options(self) -> dict[str, str]:
-        """What the file configures."""
-        return {k: v for each in self.calls for k, v in each.options}
+    def option(self, name: str, default: str) -> str:
+        """What the file configures under that name."""
+        return next((c.options[name] for c in self.calls if name in c.options), default)
 
-    def render(self, name: Callable[[Call], str]) -> str:
-        """The text with each ref and source replaced by its table; lines stay where they are."""
-        parts, at = [], 0
-        for each in self.calls:
-            replaced = "" if each.word == "config" else name(each)
-            lines = self.text.count("\n", each.start, each.end)
-            parts += [self.text[at : each.start], replaced, "\n" * lines]
-            at = each.end
-        return "".join((*parts, self.text[at:]))
+    def render(self, table: Callable[[Call], str]) -> str:
+        """The text with a table in the place of each ref and source.
+
+        A line of it is the same line of the file, so that DuckDB's errors name the file's line.
+        """
+        text = ""
+        for line, part in self.parts:
+            text += "\n" * (line - 1 - text.count("\n"))
+            if isinstance(part, str):
+                text += part
+            elif part.word != "config":
+                text += table(part)
+        return text
 
 
 def read_template(text: str, path: Path) -> Template:
-    """Find what stands in braces. Raises `ModelInvalid` with the place of anything not allowed."""
-    calls, at = [], 0
-    while found := _BRACE.search(text, at):
-        call = _CALL.match(text, found.start())
-        if call is None:
-            raise _refused(text, path, found.start(), "this is not understood")
-        calls.append(_call(text, path, call))
-        at = call.end()
-    return Template(text, path, tuple(calls))
-
-
-def _call(text: str, path: Path, found: re.Match[str]) -> Call:
-    word, inside = found.group(1), found.group(2)
+    """Find what stands in braces. Raises `ModelInvalid` with the line of anything not allowed."""
     try:
-        tree = ast.parse(f"{word}({inside})", mode="eval").body
-        assert isinstance(tree, ast.Call)
-        arguments = tuple(_text(each) for each in tree.args)
-        options = tuple((each.arg or "**", _text(each.value)) for each in tree.keywords)
-    except (SyntaxError, ValueError):
-        raise _refused(text, path, found.start(), f"{word}() takes plain texts") from None
-    if len(arguments) != _CALL_ARGUMENTS[word] or (options and word != "config"):
-        problem = f"{word}() takes {_CALL_ARGUMENTS[word]} name(s) and nothing else"
-        raise _refused(text, path, found.start(), problem)
-    for name, value in options:
-        if value not in CONFIGURED.get(name, ()):
-            raise _refused(text, path, found.start(), f"config({name}={value!r}) is not understood")
-    line, column = _line_and_column(text, found.start())
-    return Call(word, arguments, options, found.start(), found.end(), line, column)
+        for line, token, _ in _JINJA.lex(text):
+            if token in ("block_begin", "comment_begin", "raw_begin"):
+                raise _refused(text, path, line)
+        found = [node for each in _JINJA.parse(text).find_all(nodes.Output) for node in each.nodes]
+    except TemplateSyntaxError as error:
+        raise _refused(text, path, error.lineno) from None
+    parts: list[tuple[int, str | Call]] = []
+    for node in found:
+        part = node.data if isinstance(node, nodes.TemplateData) else _read_call(node)
+        if part is None:
+            raise _refused(text, path, node.lineno)
+        parts.append((node.lineno, part))
+    return Template(text, path, tuple(parts))
 
 
-def _text(node: ast.expr) -> str:
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return node.value
-    raise ValueError(ast.dump(node))
+def _read_call(node: nodes.Expr) -> Call | None:
+    """The call, if it is one of the three words with plain texts."""
+    if not (isinstance(node, nodes.Call) and isinstance(node.node, nodes.Name)):
+        return None
+    word, count = node.node.name, _NAMES.get(node.node.name)
+    names = [each.value for each in node.args if isinstance(each, nodes.Const)]
+    options = {k.key: k.value.value for k in node.kwargs if isinstance(k.value, nodes.Const)}
+    is_plain = len(node.args) == len(names) and len(node.kwargs) == len(options)
+    is_allowed = all(value in _OPTIONS.get(key, ()) for key, value in options.items())
+    if node.dyn_args or node.dyn_kwargs or not (is_plain and is_allowed) or count != len(names):
+        return None
+    if any(not isinstance(each, str) for each in names) or (options and word != "config"):
+        return None
+    return Call(word, ".".join(names), options, node.lineno)
 
 
-def _line_and_column(text: str, at: int) -> tuple[int, int]:
-    return text.count("\n", 0, at) + 1, at - (text.rfind("\n", 0, at) + 1) + 1
-
-
-def _refused(text: str, path: Path, at: int, problem: str) -> ModelInvalid:
-    line, column = _line_and_column(text, at)
-    shown = text[at:].split("\n", 1)[0][:40]
+def _refused(text: str, path: Path, line: int) -> ModelInvalid:
     return ModelInvalid(
-        f"{shown!r}: {problem}",
+        f"what stands in braces is not understood: {text.splitlines()[line - 1].strip()[:80]}",
         path=path,
         line=line,
-        column=column,
-        action=f"Write plain SQL with {ALLOWED}.",
+        action="Write plain SQL with {{ ref('model') }}, {{ source('schema', 'table') }} and "
+        "{{ config(materialized='table' or 'view') }}, in an audit {{ config(severity='error' or "
+        "'warn') }}.",
     )
 
 
 # -- Declared --------------------------------------------------------------------------------------
-#
-
-
-Materialized = Literal["table", "view"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where something is written: a file and a line of it, from 1."""
+class Described:
+    """Column of a table or view: its type, and its text where a file or source has one."""
 
-    path: Path
-    line: int
+    name: str
+    type: str
+    comment: str
 
 
 @dataclass(frozen=True, slots=True)
 class GenericTest:
-    """One of the four tests that a schema file may ask of a column.
+    """Test that a schema file asks of a column: one of four.
 
-    `values` are those of `accepted_values`; `to` and `field` the other side of `relationships`,
-    `to` as a table with its schema. `about` names the model, seed or source table tested.
+    `about` names the model, seed or source table tested, `table` is that with its schema. `values`
+    are those of `accepted_values`; `to` (with its schema) and `field` the other side of
+    `relationships`.
     """
 
     name: str
@@ -270,7 +250,8 @@ class GenericTest:
     table: str
     column: str
     severity: Severity
-    place: Place
+    path: Path
+    line: int
     values: tuple[str, ...] = ()
     quotes_values: bool = True
     to: str | None = None
@@ -288,51 +269,63 @@ class GenericTest:
             return f"{column} is one of: {', '.join(self.values)}."
         return f"Every {column} is a {self.field} of {self.to}."
 
+    @property
+    def reads(self) -> frozenset[str]:
+        """The tables that it reads."""
+        return frozenset((self.table, self.to or self.table))
+
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """A query that must return nothing; `about` is the model that it refers to first, or the source
-    table where it refers to none.
+    """Query that must return nothing.
+
+    `about` is the model that it refers to first, or the source table where it refers to none.
     """
 
     name: str
     sentence: str
     template: Template
     severity: Severity
-    path: Path
-    about: str = ""
+    about: str
+    reads: frozenset[str]
+    kind: CheckKind = "audit"
+    column: None = None
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.template.path
 
 
-@dataclass(frozen=True, slots=True)
-class Documented:
-    """A column with its description, which is empty where the schema file gives none."""
-
-    name: str
-    description: str
-    type: str | None = None
+Check = GenericTest | Audit
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """One SQL file: `sentence` and `grain` are of its header, `description` of its schema file,
-    and `columns` those that the schema file lists.
+    """SQL file: `sentence` and `grain` are of its header, `description` of its schema file.
+
+    `texts` are those of the columns that the schema file lists, `declared` the place where it does.
     """
 
     name: str
     schema: str
-    materialized: Materialized
+    kind: Literal["view", "table"]
     grain: str
     sentence: str
     template: Template
-    path: Path
     description: str = ""
-    columns: Mapping[str, Documented] = field(default_factory=dict)
-    place: Place | None = None
+    texts: Mapping[str, str] = field(default_factory=dict)
+    declared: tuple[Path, int] | None = None
 
     @property
     def table(self) -> str:
         """The name with its schema, as a query has it."""
         return f"{self.schema}.{self.name}"
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.template.path
 
     @property
     def about(self) -> str:
@@ -342,65 +335,74 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """A csv file that people own, with its columns as declared; `is_users` says whose file."""
+    """Csv file that people own, with its columns as declared; `is_users` says whose file."""
 
     name: str
     schema: str
-    sentence: str
-    columns: tuple[Documented, ...]
+    about: str
+    columns: tuple[Described, ...]
     path: Path
     is_users: bool
-    place: Place
+    kind: Literal["seed"] = "seed"
+    grain: str = ""
 
     @property
     def table(self) -> str:
         """The name with its schema, as a query has it."""
         return f"{self.schema}.{self.name}"
 
+    @property
+    def texts(self) -> dict[str, str]:
+        """The texts of its columns."""
+        return {each.name: each.comment for each in self.columns}
+
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """A table that something else made: the landing, the history, the runs."""
+class SourceTable:
+    """Table that something else made: the landing, the history, the runs."""
 
-    name: str
-    schema: str
-    table_name: str
-    sentence: str
-    columns: Mapping[str, Documented]
-    place: Place
-
-    @property
-    def table(self) -> str:
-        """The name with its schema, as a query has it."""
-        return f"{self.schema}.{self.table_name}"
+    table: str
+    texts: Mapping[str, str]
 
 
 # -- Project ---------------------------------------------------------------------------------------
-# A project as read: its models, seeds, sources, tests and audits, and how they hang together.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Project:
     """Everything that a project folder declares; all references in it are known to be good.
 
-    `parents` has every seed and model in building order, with the seeds and models that each is
-    made of. `makes_content_views` says whether each content type gets a typed view.
+    `sources` are named as `source()` names them, with a point. `makes_content_views` says whether
+    each content type gets a typed view.
     """
 
-    name: str
-    folder: Path
     models: Mapping[str, Model]
     seeds: Mapping[str, Seed]
-    sources: Mapping[str, Source]
-    tests: tuple[GenericTest, ...]
-    audits: tuple[Audit, ...]
-    parents: Mapping[str, tuple[str, ...]]
+    sources: Mapping[str, SourceTable]
     makes_content_views: bool
+    tests: tuple[GenericTest, ...] = ()
+    audits: tuple[Audit, ...] = ()
 
     @property
-    def checks(self) -> tuple[GenericTest | Audit, ...]:
+    def checks(self) -> tuple[Check, ...]:
         """All tests and audits, in the order of their files."""
         return *self.tests, *self.audits
+
+    @cached_property
+    def parents(self) -> dict[str, tuple[str, ...]]:
+        """Every seed and model in building order, with the seeds and models it is made of.
+
+        Raises `ModelsCircular` with the whole ring.
+        """
+        made_of: dict[str, tuple[str, ...]] = dict.fromkeys(self.seeds, ())
+        made_of |= {name: each.template.names("ref") for name, each in self.models.items()}
+        try:
+            order = tuple(TopologicalSorter(made_of).static_order())
+        except CycleError as error:
+            # The ring as found begins and ends with the same model, each made of the one before.
+            ring = error.args[1][:0:-1]
+            raise ModelsCircular(ring, path=self.models[ring[0]].path) from None
+        return {name: made_of[name] for name in order}
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -408,64 +410,88 @@ class Project:
         return tuple(self.parents)
 
     def selected(self, select: Sequence[str] = ()) -> tuple[str, ...]:
-        """The seeds and models that `select` means, in building order; all of them where it is
-        empty. Raises `UnknownName` with the nearest name.
+        """The seeds and models that `select` means, in building order; all where it is empty.
 
         A word is a name or a folder's: `marts`, `fct_jobs`, `+fct_jobs` with all that it is made
-        of, `stg_jobs+` with all that is made of it.
+        of, `stg_jobs+` with all that is made of it. Raises `UnknownName` with the nearest name.
         """
-        chosen = graph.select(select, self.folders, self.parents)
+        children: dict[str, list[str]] = {name: [] for name in self.parents}
+        for name, made_of in self.parents.items():
+            for each in made_of:
+                children[each].append(name)
+        chosen = set() if select else set(self.parents)
+        for word in select:
+            bare = word.removeprefix("+").removesuffix("+")
+            names = {n for n in self.parents if bare in (n, self.node(n).schema)}
+            if not names:
+                folders = {self.node(name).schema for name in self.parents}
+                raise UnknownName("model, seed or folder", bare, (*self.parents, *folders))
+            chosen |= names
+            if word.startswith("+"):
+                chosen |= _reached(names, self.parents)
+            if word.endswith("+"):
+                chosen |= _reached(names, children)
         return tuple(name for name in self.parents if name in chosen)
-
-    @property
-    def folders(self) -> dict[str, str]:
-        """The folder of each seed and model, by which a selection may name it."""
-        return {
-            name: self.seeds[name].schema if name in self.seeds else self.models[name].schema
-            for name in self.parents
-        }
 
     def node(self, name: str) -> Model | Seed:
         """The model or seed of that name, which must be one."""
         return self.seeds[name] if name in self.seeds else self.models[name]
 
+    @property
+    def nodes(self) -> tuple[Model | Seed, ...]:
+        """The seeds and models in building order."""
+        return tuple(self.node(name) for name in self.parents)
+
     def sql(self, template: Template) -> str:
         """A model's or audit's text as DuckDB takes it, line for line that of the file."""
-        return template.render(self._table)
+        return template.render(self.table_of)
 
-    def _table(self, call: Call) -> str:
-        if call.word == "ref":
-            return self.node(call.arguments[0]).table
-        return self.sources[".".join(call.arguments)].table
+    def table_of(self, call: Call) -> str:
+        """The table that a ref or source means, as `schema.table`.
+
+        It has no catalog, so that a view survives the file's new name.
+        """
+        return self.node(call.name).table if call.word == "ref" else self.sources[call.name].table
 
     def sources_of(self, model: Model) -> tuple[str, ...]:
         """The source tables that a model reads itself, as `schema.table`."""
-        read = (self.sources[".".join(each.arguments)].table for each in model.template.sources)
-        return tuple(dict.fromkeys(read))
+        return tuple(self.sources[name].table for name in model.template.names("source"))
 
-    def reads(self, check: GenericTest | Audit) -> frozenset[str]:
-        """The seeds and models that a check reads; none for one on source tables alone."""
-        if isinstance(check, Audit):
-            return frozenset(each.arguments[0] for each in check.template.refs)
-        names = (each.rpartition(".")[2] for each in (check.table, check.to) if each is not None)
-        tables = (check.table, check.to)
-        return frozenset(n for n in names if n in self.parents and self.node(n).table in tables)
+    def checks_of(self, names: Iterable[str]) -> tuple[Check, ...]:
+        """The tests and audits of these seeds and models: those that read one of them.
 
-    def sources_read(self, check: GenericTest | Audit) -> frozenset[str]:
-        """The source tables that a check reads, as `schema.table`."""
-        if isinstance(check, Audit):
-            read = (".".join(each.arguments) for each in check.template.sources)
-            return frozenset(self.sources[each].table for each in read)
-        tables = {each.table for each in self.sources.values()}
-        return frozenset(each for each in (check.table, check.to) if each and each in tables)
+        Those of the source tables that they read, and of nothing else, are among them.
+        """
+        wanted = [self.node(name) for name in names]
+        own = {each.table for each in self.nodes}
+        tables = {each.table for each in wanted}
+        sources = {t for m in wanted if isinstance(m, Model) for t in self.sources_of(m)}
+        return tuple(
+            check
+            for check in self.checks
+            if check.reads & tables or (not check.reads & own and check.reads & sources)
+        )
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Tells two projects of different content apart: what is derived from it may be kept."""
-        parts = [f"{m.table} {m.materialized} {self.sql(m.template)}" for m in self.models.values()]
-        parts += [f"{s.table} {s.columns}" for s in self.seeds.values()]
-        parts += [f"{m.table} {m.columns}" for m in self.models.values()]
+        parts = [
+            f"{m.table} {m.kind} {m.texts} {self.sql(m.template)}" for m in self.models.values()
+        ]
+        parts += [f"{each.table} {each.columns}" for each in self.seeds.values()]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _reached(names: Iterable[str], steps: Mapping[str, Sequence[str]]) -> set[str]:
+    """The names, and everything that any number of steps leads to."""
+    found: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += steps[name]
+    return found
 
 
 # -- Statement -------------------------------------------------------------------------------------

@@ -8,26 +8,25 @@ others, and is passed over. Empty cells are null.
 from __future__ import annotations
 
 import csv
+import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
 
-from connector.catalog import CATALOG
-from connector.errors import SeedInvalid
-from connector.publishing.folder import CONTENT_VIEWS
+from connector.errors import MartsMissing, SeedInvalid, UnknownName, naming
 from connector.publishing.project import Project, Seed, naming_line
-from connector.warehouse.duckdb_file import literal, quoted, transaction
-from connector.warehouse.schema import Column, columns
+from connector.system.atomic_files import replacing
+from connector.warehouse.duckdb_file import make_folder, naming_errors, quoted
 
 DELIMITERS = (",", ";", "\t")
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """A seed's file as read: each row with its line, in the order of the declared columns."""
+class SeedRows:
+    """Rows of a seed's file, each with its line, in the order of the declared columns."""
 
     delimiter: str
     rows: tuple[tuple[int, tuple[str | None, ...]], ...]
@@ -42,7 +41,7 @@ class Rows:
         )
 
 
-def read_rows(seed: Seed) -> Rows:
+def read_rows(seed: Seed) -> SeedRows:
     """Read a seed's file. Raises `SeedInvalid` with the line of what is wrong, and no value."""
     try:
         text = seed.path.read_text(encoding="utf-8-sig")
@@ -55,7 +54,7 @@ def read_rows(seed: Seed) -> Rows:
         raise SeedInvalid(f"cannot be read: {error.strerror}", path=seed.path) from None
     wanted = [each.name for each in seed.columns]
     delimiter = _delimiter(text, wanted, seed.path)
-    return Rows(delimiter, tuple(_rows(text, delimiter, len(wanted), seed.path)))
+    return SeedRows(delimiter, tuple(_rows(text, delimiter, len(wanted), seed.path)))
 
 
 def _delimiter(text: str, wanted: Sequence[str], path: Path) -> str:
@@ -121,75 +120,111 @@ def make_table(connection: duckdb.DuckDBPyConnection, seed: Seed) -> int:
     return len(rows)
 
 
-def make_empty_table(connection: duckdb.DuckDBPyConnection, seed: Seed) -> None:
-    """Make the seed's table anew, with its columns and no rows."""
-    defined = ", ".join(f"{quoted(each.name)} {each.type}" for each in seed.columns)
-    connection.execute(f"CREATE OR REPLACE TABLE {seed.table} ({defined})")
-
-
-# -- Content ---------------------------------------------------------------------------------------
-# One typed view per content type: the statements are rows of the model `content_views`.
+# -- Unmapped --------------------------------------------------------------------------------------
+# Values in the data that no row of a seed names, and copies of the seeds to name them in.
 #
-# dbt makes the same views with a macro that runs the same statements (`macros/content_views.sql`).
+# Which values are missing is the affair of audits, one for each seed that maps something; here they
+# become rows that wait to be filled in. A person's file is only ever appended to.
 
 
-_SCHEMA = "marts"
-_PREFIX = "content_"
-_PASSED_ON = frozenset(
-    ("id", "title", "slug", "status", "published_at", "created_at", "updated_at")
-)
+AUDITS: Mapping[str, str] = {
+    "people": "unmapped_people",
+    "lead_statuses": "unmapped_lead_statuses",
+    "source_groups": "unmapped_sources",
+    "exchange_rates": "unmapped_currencies",
+}
+"""The audit that finds what each seed does not name; the first column of its rows is the value."""
+
+# A spreadsheet program would take these for the beginning of a formula and carry it out.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def make_content_views(connection: duckdb.DuckDBPyConnection, project: Project) -> tuple[str, ...]:
-    """Make the views anew, with comments, and return their names; none where the project asks for
-    none. A view whose content type is gone goes as well.
+@dataclass(frozen=True, slots=True)
+class UnmappedValues:
+    """Values in the data that no row of a seed names."""
+
+    seed: Seed
+    audit: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SeedCopy:
+    """Copy of a seed that a person owns: made now or found there, and the values appended to it.
+
+    `left_out` are values that a spreadsheet program would take for a formula.
     """
-    if not project.makes_content_views:
-        return ()
-    model = project.models[CONTENT_VIEWS]
-    with (
-        naming_line(model.path, "the views of content types cannot be made"),
-        transaction(connection),
-    ):
-        _drop_views(connection, project)
-        made = connection.execute(
-            f"SELECT view_name, type_name, statement FROM {model.table} ORDER BY view_name"
-        ).fetchall()
-        for name, type_name, statement in made:
-            connection.execute(statement)
-            _comment(connection, name, type_name or "", model.schema)
-    return tuple(str(name) for name, _, _ in made)
+
+    path: Path
+    is_new: bool
+    appended: tuple[str, ...]
+    left_out: tuple[str, ...]
 
 
-def _drop_views(connection: duckdb.DuckDBPyConnection, project: Project) -> None:
-    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_SCHEMA}")
-    there = connection.execute(
-        "SELECT view_name FROM duckdb_views() WHERE database_name = current_database() "
-        "AND schema_name = ? AND starts_with(view_name, ?)",
-        [_SCHEMA, _PREFIX],
-    ).fetchall()
-    for (name,) in there:
-        if name not in project.models:
-            connection.execute(f"DROP VIEW {_SCHEMA}.{quoted(name)}")
+def unmapped(file: Path, project: Project) -> tuple[UnmappedValues, ...]:
+    """What each seed does not name, of the data in a file that was built.
+
+    Raises `MartsMissing` where the file has no marts, or another `WarehouseError`.
+    """
+    audits = {each.name: each for each in project.audits}
+    found = []
+    with naming_errors(file), duckdb.connect(str(file), read_only=True) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        if not connection.execute("FROM duckdb_tables() WHERE schema_name = 'marts'").fetchone():
+            raise MartsMissing(f"{file} has no marts, and they say what the seeds do not name")
+        for name, audit_name in AUDITS.items():
+            if name in project.seeds and audit_name in audits:
+                audit = audits[audit_name]
+                with naming_line(audit.path, f"{audit_name} cannot be run"):
+                    rows = connection.execute(project.sql(audit.template)).fetchall()
+                values = sorted({str(row[0]) for row in rows if row[0] is not None})
+                found.append(UnmappedValues(project.seeds[name], audit_name, tuple(values)))
+    return tuple(found)
 
 
-def _comment(connection: duckdb.DuckDBPyConnection, view: str, type_name: str, schema: str) -> None:
-    """Comment the view and the columns of its fields with the names that people gave them."""
-    table = f"{_SCHEMA}.{quoted(view)}"
-    fields = connection.execute(
-        f"SELECT c.column_name, c.field_name, c.help_text FROM {schema}.content_columns AS c "
-        f"JOIN {schema}.content_names AS n USING (content_type_id) WHERE n.view_name = ?",
-        [view],
-    ).fetchall()
-    about = f"Live content items of the type {type_name}, with a typed column for each field."
-    statements = [f"COMMENT ON VIEW {table} IS {literal(about)}"]
-    passed_on = [(each.name, each.comment, None) for each in _items_columns()]
-    for column, field_name, help_text in (*passed_on, *fields):
-        text = ": ".join(each for each in (field_name, help_text) if each)
-        statements.append(f"COMMENT ON COLUMN {table}.{quoted(column)} IS {literal(text)}")
-    connection.execute(";".join(statements))
+def write_copies(
+    folder: Path, found: Collection[UnmappedValues], project: Project, asked: Collection[str] = ()
+) -> tuple[SeedCopy, ...]:
+    """Write copies of seeds into a person's folder, with unmapped values as rows to fill in.
+
+    Without `asked` (names of seeds), those that leave something unmapped. A file that is there
+    keeps every byte of it, and gets what it does not name yet. Raises `UnknownName`, `SeedInvalid`
+    and `WarehouseError`.
+    """
+    missing = {each.seed.name: each.values for each in found}
+    for name in asked:
+        if name not in project.seeds:
+            raise UnknownName("seed", name, project.seeds)
+    names = asked or [name for name, values in missing.items() if values]
+    make_folder(folder)
+    return tuple(_write(folder, project.seeds[n], missing.get(n, ())) for n in sorted(set(names)))
 
 
-def _items_columns() -> tuple[Column, ...]:
-    """The columns of every such view that are those of the items."""
-    return tuple(each for each in columns(CATALOG["content_items"]) if each.name in _PASSED_ON)
+def _write(folder: Path, seed: Seed, missing: Collection[str]) -> SeedCopy:
+    path = folder / f"{seed.name}.csv"
+    is_new = not path.exists()
+    read = read_rows(seed)
+    # Rows that wait to be filled in name nothing yet, and need not be written twice.
+    named = {cells[0] for _, cells in read.rows}
+    left_out = tuple(value for value in missing if value.startswith(_FORMULA))
+    appended = tuple(value for value in missing if value not in named and value not in left_out)
+    try:
+        held = seed.path.read_bytes()
+        if appended or is_new:
+            # Whole or not at all: a person's work must not be lost half-way.
+            with replacing(path) as file:
+                file.write(held + _lines(held, seed, appended, read.delimiter))
+    except OSError as error:
+        raise naming(path, error) from error
+    return SeedCopy(path, is_new, appended, left_out)
+
+
+def _lines(held: bytes, seed: Seed, values: Collection[str], delimiter: str) -> bytes:
+    """The rows to append, each with its first cell alone, in the file's own manner."""
+    end = "\r\n" if b"\r\n" in held else "\n"
+    text = io.StringIO()
+    writer = csv.writer(text, delimiter=delimiter, lineterminator=end)
+    for value in values:
+        writer.writerow([value, *("" for _ in seed.columns[1:])])
+    begun = "" if not values or held.endswith(b"\n") else end
+    return f"{begun}{text.getvalue()}".encode()

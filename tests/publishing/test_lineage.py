@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from connector.publishing.lineage import Described, Lineage, Shapes
+from connector.publishing.lineage import Lineage, Shapes
+from connector.publishing.project import Described
 from tests.publishing.small import FCT_JOBS, Small
 
 JOB_COLUMNS = ("id", "title", "status", "assigned_to")

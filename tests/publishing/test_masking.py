@@ -12,7 +12,7 @@ import pytest
 from connector.catalog import CATALOG
 from connector.publishing.folder import load_project
 from connector.publishing.lineage import describe
-from connector.publishing.personal import Column, is_personal, origins_of
+from connector.publishing.mask import FileColumn, is_personal, origins_of
 from tests.publishing.agency import Agency, tables_of
 
 KEY = "planted-hash-key-77aa"
@@ -205,7 +205,7 @@ def test_columns_are_judged_by_what_they_are_made_of(
     """
     origins = {} if made_of is None else {table: {name: made_of}}
 
-    assert expected == is_personal(Column(table, name, type), origins)
+    assert expected == is_personal(FileColumn(table, name, type), origins)
 
 
 def test_marts_that_are_shipped_name_people_in_one_place(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_marts_that_are_shipped_name_people_in_one_place(tmp_path: Path) -> None
         for model in project.models.values()
         if model.schema == "marts"
         for each in shapes[model.table]
-        if is_personal(Column(model.table, each.name, each.type), origins)
+        if is_personal(FileColumn(model.table, each.name, each.type), origins)
     }
 
     who = ("full_name", "first_name", "last_name", "email", "phone", "mobile", "city", "country")

@@ -11,7 +11,7 @@ import pytest
 
 import connector
 from connector.errors import Misused, NothingPublished, UnknownName
-from connector.publishing.parquet import MANIFEST, export
+from connector.publishing.exports import MANIFEST, export
 from tests.publishing.agency import Agency
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from connector.errors import SeedInvalid
 from connector.publishing.build import build
-from connector.publishing.checks import Unmapped, write_copies
+from connector.publishing.seeds import UnmappedValues, write_copies
 from tests.publishing.small import Small
 
 ROWS = "SELECT id, name, since::VARCHAR FROM seeds.people ORDER BY id"
@@ -78,9 +78,9 @@ def test_a_fault_is_told_with_its_line_and_no_value(small: Small, own: Path, nam
     assert not [each for each in ("Ada", "Grace", "1.2.24") if each in str(caught.value)]
 
 
-def missing(small: Small, own: Path, *values: str) -> list[Unmapped]:
+def missing(small: Small, own: Path, *values: str) -> list[UnmappedValues]:
     """The values as unmapped ones of the seed."""
-    return [Unmapped(small.project(seeds=own).seeds["people"], "unmapped_people", values)]
+    return [UnmappedValues(small.project(seeds=own).seeds["people"], "unmapped_people", values)]
 
 
 def test_a_copy_is_the_shipped_file_with_rows_to_fill_in(small: Small, own: Path) -> None:

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 import pytest
 
 from connector.catalog import CATALOG
-from connector.publishing.checks import AUDITS
 from connector.publishing.dictionary import Shown, inventory_of
 from connector.publishing.folder import load_project, shipped_folder
 from connector.publishing.lineage import describe, undescribed
 from connector.publishing.project import Project
+from connector.publishing.seeds import AUDITS
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def test_staging_is_views_and_marts_are_tables(project: Project) -> None:
     wanted = {"staging": "view", "marts": "table"}
 
     assert [] == [
-        each.table for each in project.models.values() if wanted[each.schema] != each.materialized
+        each.table for each in project.models.values() if wanted[each.schema] != each.kind
     ]
 
 

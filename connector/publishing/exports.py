@@ -1,8 +1,4 @@
-"""Schemas of the published file as Parquet: one file for each table, the whole folder at once.
-
-The folder is made beside its place and then takes it, so that nobody finds half of it. One that no
-export made is never replaced.
-"""
+"""Tables of the published file for other programs: pandas dataframes, and Parquet in folders."""
 
 from __future__ import annotations
 
@@ -16,12 +12,65 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from connector.errors import Misused, NothingPublished, UnknownName
+from connector.settings.model import load_settings
 from connector.system.atomic_files import sync_folder
 from connector.warehouse.duckdb_file import naming_errors
-from connector.warehouse.published_file import tables, write_parquet
+from connector.warehouse.published_file import read_table, tables, write_parquet
 from connector.warehouse.runs import Publication, published_in
+from connector.warehouse.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# -- Dataframes ------------------------------------------------------------------------------------
+# The file is read whole and closed before the frame is returned, so that no notebook that stays
+# open keeps an old file on the disk.
+
+
+def read(table: str, *, account: str | None = None) -> pd.DataFrame:
+    """A table of the published file, `SCHEMA.TABLE`, as a dataframe; of the unnamed account, or of
+    the one that is named. Settings are read from the environment and the project file.
+
+    Timestamps are in UTC and say so, days are `datetime64`, whole numbers, texts and truth values
+    are of the types of pandas that can be missing, and amounts are floating point, since pandas
+    counts with no other.
+
+    Raises `UnknownName` with the nearest name for a table that is not there, `SettingsError`, and
+    `NothingPublished`.
+    """
+    # Its import takes a while, and nothing else here needs it.
+    import pandas as pd  # noqa: PLC0415
+
+    types = {
+        pa.string(): pd.StringDtype(),
+        pa.large_string(): pd.StringDtype(),
+        pa.bool_(): pd.BooleanDtype(),
+        pa.int8(): pd.Int8Dtype(),
+        pa.int16(): pd.Int16Dtype(),
+        pa.int32(): pd.Int32Dtype(),
+        pa.int64(): pd.Int64Dtype(),
+    }
+    path = Warehouse(load_settings({"account": account}, os.environ, Path.cwd()).folder).published
+    if not path.exists():
+        raise NothingPublished(f"{path} is not there: nothing was published yet")
+    found = read_table(path, table)
+    for place, column in enumerate(found.schema):
+        if pa.types.is_decimal(column.type):
+            amounts = found.column(place).cast(pa.float64())
+            found = found.set_column(place, column.name, amounts)
+    frame: Any = found.to_pandas(types_mapper=types.get, date_as_object=False)
+    assert isinstance(frame, pd.DataFrame)
+    return frame
+
+
+# -- Parquet ---------------------------------------------------------------------------------------
+# One file for each table, and the whole folder at once: it is made beside its place and then takes
+# it, so that nobody finds half of it. A folder that no export made is never replaced.
 
 MANIFEST = "publication.json"
 """The file by which an export's folder is known; it says what the export is of."""

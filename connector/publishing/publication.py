@@ -3,7 +3,7 @@ have.
 
 The work file is held for the copy alone. A crash at any point leaves the old file or the new one:
 until the rename nothing of the draft is seen, and a draft that was left is overwritten. Two
-publishers take turns (`lock.py`), so that the later one publishes what is the later state.
+publishers take turns, so that the later one publishes what is the later state.
 """
 
 from __future__ import annotations
@@ -36,9 +36,8 @@ from connector.warehouse.work_file import copy_work, put_in_place, record, remov
 # -- Lock ------------------------------------------------------------------------------------------
 # One publisher at a time: a lock that the system takes back from a process that dies.
 #
-# *Instead of* a lease of the ledger: nothing is sent while the file is published, so that nobody
+# *Instead of* a lease of the ledger: no request is sent while the file is published, so that nobody
 # needs to know beforehand, and a publisher that was killed is out of the way at once.
-
 
 LOCK_FILE = "publishing.lock"
 
@@ -58,34 +57,31 @@ def alone(folder: Path, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
     path = folder / LOCK_FILE
     with naming_errors(path):
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        _wait(path, handle, wait_seconds)
-        yield
-    finally:
-        os.close(handle)
-
-
-def _wait(path: Path, handle: int, wait_seconds: float) -> None:
     until = time.monotonic() + wait_seconds
-    while True:
-        try:
-            # Bound to this opening of the file and to no process, so that threads wait as well.
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+    try:
+        while not _locked(handle):
             if time.monotonic() >= until:
                 raise WarehouseBusy(
                     f"{path} has been held by another process that publishes for"
                     f" {wait_seconds:.0f} s",
                     action="Wait until it has ended, or end it, then run 'connector publish'.",
-                ) from None
+                )
             time.sleep(_RETRY_SECONDS)
-        else:
-            return
+        yield
+    finally:
+        os.close(handle)
+
+
+def _locked(handle: int) -> bool:
+    try:
+        # Bound to this opening of the file and to no process, so that threads wait as well.
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 # -- Publishing ------------------------------------------------------------------------------------
-#
-
 
 _DRAFT, _MASKED = ".publishing", ".masking"
 

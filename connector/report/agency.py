@@ -16,10 +16,10 @@ from connector.report.figure import (
     lacking,
     money,
     of,
-    over,
     plain,
+    tabled_figure,
 )
-from connector.report.published import PublishedFile, Row, months, split, total
+from connector.report.published import PublishedFile, Row, months, total
 
 _DRAWN_MAX = 12
 
@@ -98,9 +98,9 @@ def _forecast(published: PublishedFile) -> Drawing | None:
     told = "have no fee that is known, and count as nothing here."
     return Drawing(
         f"From this month on: {amounts}." if amounts else "No fee is known from this month on.",
-        (table,),
         _by_currency(rows),
         lacking(missing, placements, "placements", told),
+        (table,),
     )
 
 
@@ -170,8 +170,8 @@ def _ending(published: PublishedFile) -> Drawing | None:
         f"Ending within 14 days: {count_noun(total(rows, 'in_14'), 'contract')}; "
         f"within 30: {total(rows, 'in_30'):,}; within 90: {total(rows, 'in_90'):,}; "
         f"of {total(rows, 'contracts'):,} that have not ended.",
-        (table, *_soon(published)),
         (charts.stacked(rows, "band", parts, unit="contracts"),),
+        tables=(table, *_soon(published)),
     )
 
 
@@ -225,7 +225,7 @@ ACTIVITY_NEEDS = {
 """The columns that `recent` reads."""
 
 
-@figure(
+@tabled_figure(
     "sources",
     "Sources of candidates",
     {
@@ -233,9 +233,6 @@ ACTIVITY_NEEDS = {
         "candidates_placed interview_rate hire_rate placements reporting_fee "
         "placements_with_reporting_fee reporting_currency"
     },
-    empty="No candidates have landed yet.",
-)
-@over(
     "SELECT source_group, sum(candidates) AS candidates, "
     "sum(candidates_interviewed) AS candidates_interviewed, "
     "sum(candidates_placed) AS candidates_placed, sum(placements) AS placements, "
@@ -244,7 +241,21 @@ ACTIVITY_NEEDS = {
     "sum(placements_with_reporting_fee) AS placements_with_reporting_fee, "
     "sum(reporting_fee) AS reporting_fee, max(reporting_currency) AS reporting_currency "
     "FROM marts.sum_source_effectiveness AS s GROUP BY source_group "
-    "ORDER BY candidates_placed DESC, candidates DESC, source_group"
+    "ORDER BY candidates_placed DESC, candidates DESC, source_group",
+    caption="Candidates by the group of their source",
+    headings={
+        "source_group": "Source group",
+        "candidates": "Candidates",
+        "candidates_interviewed": "Interviewed",
+        "interview_rate": "Of all",
+        "candidates_placed": "Placed",
+        "hire_rate": "Of all",
+        "placements": "Placements",
+        "placements_with_reporting_fee": "With a fee",
+        "reporting_fee": "Fees, converted",
+        "reporting_currency": "To",
+    },
+    empty="No candidates have landed yet.",
 )
 def _sources(rows: list[Row]) -> Drawing | None:
     everybody = int(total(rows, "candidates"))
@@ -252,23 +263,6 @@ def _sources(rows: list[Row]) -> Drawing | None:
         return None
     unmapped = int(total([r for r in rows if r["source_group"] == _UNKNOWN], "candidates"))
     shown = [row for row in rows if row["candidates"]]
-    table = FigureTable(
-        "Candidates by the group of their source",
-        "sum_source_effectiveness",
-        {
-            "source_group": "Source group",
-            "candidates": "Candidates",
-            "candidates_interviewed": "Interviewed",
-            "interview_rate": "Of all",
-            "candidates_placed": "Placed",
-            "hire_rate": "Of all",
-            "placements": "Placements",
-            "placements_with_reporting_fee": "With a fee",
-            "reporting_fee": "Fees, converted",
-            "reporting_currency": "To",
-        },
-        rows,
-    )
     chart = charts.bars(
         shown[:_DRAWN_MAX],
         "source_group",
@@ -277,9 +271,7 @@ def _sources(rows: list[Row]) -> Drawing | None:
         text=lambda row: f"{count(row['candidates_placed'])} of {count(row['candidates'])}",
     )
     told = "name a source that the seed source_groups does not know."
-    return Drawing(
-        _best(shown), (table,), (chart,), lacking(unmapped, everybody, "candidates", told)
-    )
+    return Drawing(_best(shown), (chart,), lacking(unmapped, everybody, "candidates", told))
 
 
 def _best(rows: Sequence[Row]) -> str:
@@ -292,7 +284,7 @@ def _best(rows: Sequence[Row]) -> str:
     return f"{best['source_group']} brought the most who were placed: {placed}."
 
 
-@figure(
+@tabled_figure(
     "leads",
     "Leads and their conversion",
     {
@@ -300,30 +292,25 @@ def _best(rows: Sequence[Row]) -> str:
         "converted_with_date p50_days_to_convert",
         "fct_lead_conversion": "",
     },
+    "SELECT * REPLACE (if(dimension = 'all', 'All', member) AS member) "
+    "FROM marts.sum_lead_conversion AS l WHERE dimension = 'all' "
+    "OR (dimension = 'source_group' AND leads > 0) "
+    "ORDER BY dimension = 'all', leads DESC, l.member",
+    caption="Leads by the group of their source",
+    headings={
+        "member": "Source group",
+        "leads": "Leads",
+        "converted": "Converted",
+        "lost": "Lost",
+        "conversion_rate": "Converted of all",
+        "p50_days_to_convert": "Median days",
+    },
     empty="No leads have landed yet.",
 )
-@over(
-    "FROM marts.sum_lead_conversion WHERE dimension IN ('all', 'source_group') "
-    "ORDER BY leads DESC, member"
-)
 def _leads(rows: list[Row]) -> Drawing | None:
-    whole, groups = split(rows, "leads")
-    if whole is None:
+    *groups, whole = rows
+    if not whole["leads"]:
         return None
-    groups = [row for row in groups if row["leads"]]
-    table = FigureTable(
-        "Leads by the group of their source",
-        "sum_lead_conversion",
-        {
-            "member": "Source group",
-            "leads": "Leads",
-            "converted": "Converted",
-            "lost": "Lost",
-            "conversion_rate": "Converted of all",
-            "p50_days_to_convert": "Median days",
-        },
-        [*groups, {**whole, "member": "All"}],
-    )
     chart = charts.bars(
         groups[:_DRAWN_MAX],
         "member",
@@ -334,26 +321,31 @@ def _leads(rows: list[Row]) -> Drawing | None:
     undated = whole["converted"] - whole["converted_with_date"]
     return Drawing(
         f"At the least {of(whole['converted'], whole['leads'], 'lead')} are converted.",
-        (table,),
         (chart,) if groups else (),
         (f"{of(undated, whole['converted'])} conversions have no date.",) if undated else (),
     )
 
 
-@figure(
+@tabled_figure(
     "lead_statuses",
     "Leads by status",
     {
         "sum_lead_conversion": "dimension member leads converted lost conversion_rate",
         "fct_lead_conversion": "",
     },
-    empty="No leads have landed yet.",
-)
-@over(
     "SELECT member, sum(leads)::BIGINT AS leads, sum(converted)::BIGINT AS converted, "
     "sum(lost)::BIGINT AS lost, sum(s.converted) / nullif(sum(s.leads), 0) AS conversion_rate "
     "FROM marts.sum_lead_conversion AS s WHERE dimension = 'lead_status' "
-    "GROUP BY member ORDER BY leads DESC, member"
+    "GROUP BY member ORDER BY leads DESC, member",
+    caption="Leads by their status",
+    headings={
+        "member": "Status",
+        "leads": "Leads",
+        "converted": "Converted",
+        "lost": "Lost",
+        "conversion_rate": "Converted of all",
+    },
+    empty="No leads have landed yet.",
 )
 def _lead_statuses(rows: list[Row]) -> Drawing | None:
     everything = int(total(rows, "leads"))
@@ -362,22 +354,9 @@ def _lead_statuses(rows: list[Row]) -> Drawing | None:
     known = [row for row in rows if row["member"] != _UNKNOWN]
     unknown = everything - int(total(known, "leads"))
     most = (known or rows)[0]
-    table = FigureTable(
-        "Leads by their status",
-        "sum_lead_conversion",
-        {
-            "member": "Status",
-            "leads": "Leads",
-            "converted": "Converted",
-            "lost": "Lost",
-            "conversion_rate": "Converted of all",
-        },
-        rows,
-    )
     told = f"{of(unknown, everything, 'lead')} have a status that the seed lead_statuses does not"
     return Drawing(
         f"{most['member']} is the status of {of(most['leads'], everything, 'lead')}.",
-        (table,),
         (charts.bars(rows[:_DRAWN_MAX], "member", "leads", unit="leads"),),
         (f"{told} know.",) if unknown else (),
     )
@@ -430,9 +409,9 @@ def _consultants(published: PublishedFile) -> Drawing | None:
     return Drawing(
         f"{count_noun(placements, 'placement')} in twelve months, by "
         f"{count_noun(len(rows), 'consultant')} with any activity.",
-        (table,),
         (charts.bars(rows[:_DRAWN_MAX], "consultant_name", "placements", unit="placements"),),
         lacking(missing, placements, "the placements", "have no fee that can be converted."),
+        (table,),
     )
 
 
@@ -464,11 +443,11 @@ def _by_month(published: PublishedFile) -> Drawing | None:
     return Drawing(
         f"So far this month: {count_noun(held, 'interview')} held, "
         f"{count_noun(placed, 'placement')}.",
-        (table,),
         tuple(
             charts.uprights(shown, "month", column, unit=plain(column), across="month")
             for column in ("interviews_held", "placements")
         ),
+        tables=(table,),
     )
 
 
@@ -484,39 +463,33 @@ PEOPLE = Section(
 # -- Content ---------------------------------------------------------------------------------------
 
 
-@figure(
+@tabled_figure(
     "content_items",
     "Content items by type",
     {
         "sum_content_items": "content_type_id content_type_name is_active items items_published "
         "items_draft last_published_at last_updated_at"
     },
-    empty="No content types have landed yet.",
-)
-@over(
     "SELECT * REPLACE ((last_published_at AT TIME ZONE 'UTC')::DATE AS last_published_at, "
     "(last_updated_at AT TIME ZONE 'UTC')::DATE AS last_updated_at) "
-    "FROM marts.sum_content_items ORDER BY items DESC, content_type_name, content_type_id"
+    "FROM marts.sum_content_items ORDER BY items DESC, content_type_name, content_type_id",
+    caption="Content items by their type",
+    headings={
+        "content_type_name": "Type",
+        "is_active": "In use",
+        "items": "Items",
+        "items_published": "Published",
+        "items_draft": "Drafts",
+        "last_published_at": "Last published",
+        "last_updated_at": "Last changed",
+    },
+    empty="No content types have landed yet.",
 )
 def _content_items(rows: list[Row]) -> Drawing:
     items, shown = int(total(rows, "items")), int(total(rows, "items_published"))
-    table = FigureTable(
-        "Content items by their type",
-        "sum_content_items",
-        {
-            "content_type_name": "Type",
-            "is_active": "In use",
-            "items": "Items",
-            "items_published": "Published",
-            "items_draft": "Drafts",
-            "last_published_at": "Last published",
-            "last_updated_at": "Last changed",
-        },
-        rows,
-    )
     if not items:
         types = count_noun(len(rows), "content type")
-        return Drawing(f"{types} and no content item yet.", (table,))
+        return Drawing(f"{types} and no content item yet.")
     chart = charts.bars(
         rows[:_DRAWN_MAX],
         "content_type_name",
@@ -524,7 +497,7 @@ def _content_items(rows: list[Row]) -> Drawing:
         unit="content items",
         text=lambda row: f"{count(row['items_published'])} of {count(row['items'])}",
     )
-    return Drawing(f"{of(shown, items, 'content item')} are published.", (table,), (chart,))
+    return Drawing(f"{of(shown, items, 'content item')} are published.", (chart,))
 
 
 CONTENT = Section(

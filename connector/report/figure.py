@@ -7,7 +7,7 @@ published file (`Drawing`). Its definition is not here: the file's own comments 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -173,12 +173,12 @@ the first mart's.
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Drawing of a figure: the sentence that it comes to, tables, charts, and what they lack."""
+    """Drawing of a figure: the sentence that it comes to, charts, what they lack, and tables."""
 
     finding: str
-    tables: tuple[FigureTable, ...]
     charts: tuple[Chart, ...] = ()
     coverage: tuple[str, ...] = ()
+    tables: tuple[FigureTable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,11 +204,33 @@ def figure(
     return lambda draw: Figure(key, title, needs, draw, empty, is_wide)
 
 
-def over(
+def tabled_figure(
+    key: str,
+    title: str,
+    needs: Needs,
     sql: str,
-) -> Callable[[Callable[[list[Row]], Drawing | None]], Callable[[PublishedFile], Drawing | None]]:
-    """Let the function below draw the rows of a query; nothing is drawn where there are none."""
-    return lambda draw: lambda published: draw(rows) if (rows := published.rows(sql)) else None
+    *,
+    caption: str,
+    headings: Mapping[str, str],
+    empty: str,
+    is_open: bool = False,
+    is_wide: bool = False,
+) -> Callable[[Callable[[list[Row]], Drawing | None]], Figure]:
+    """Make a figure of a query, whose rows are its table; the function below draws them.
+
+    There is nothing to show where there are no rows, or where the function returns None.
+    """
+
+    def declare(draw: Callable[[list[Row]], Drawing | None]) -> Figure:
+        def drawn(published: PublishedFile) -> Drawing | None:
+            rows = published.rows(sql)
+            drawing = draw(rows) if rows else None
+            table = FigureTable(caption, next(iter(needs)), headings, rows, is_open)
+            return drawing and replace(drawing, tables=(table,))
+
+        return Figure(key, title, needs, drawn, empty, is_wide)
+
+    return declare
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,12 @@ from connector.errors import count_noun
 from connector.report import charts
 from connector.report.figure import (
     Drawing,
-    FigureTable,
     Section,
     age,
-    figure,
     moment,
     of,
-    over,
     share,
+    tabled_figure,
 )
 from connector.report.published import PublishedFile, Row, total
 from connector.warehouse.duckdb_file import from_microseconds
@@ -60,41 +58,35 @@ def facts(published: PublishedFile, written_at: datetime) -> list[tuple[str, str
     return found
 
 
-@figure(
+@tabled_figure(
     "resources",
     "What is landed, and how far it is proven",
     {
         "mirror_health": "resource live listed_only deleted pending proven_at last_outcome "
         "anomalies scrub_age_days"
     },
+    "SELECT * REPLACE (replace(resource, '_', ' ') AS resource) "
+    "FROM marts.mirror_health AS m ORDER BY m.resource",
+    caption="The copy of each resource",
+    headings={
+        "resource": "Resource",
+        "live": "Live",
+        "listed_only": "Only listed",
+        "deleted": "Deleted",
+        "pending": "Waiting",
+        "proven_at": "Proven up to",
+        "scrub_age_days": "Oldest reading, days",
+        "last_outcome": "Last run",
+        "anomalies": "Anomalies",
+    },
+    is_open=True,
     empty="Nothing has landed yet.",
     is_wide=True,
-)
-@over(
-    "SELECT * REPLACE (replace(resource, '_', ' ') AS resource) "
-    "FROM marts.mirror_health AS m ORDER BY m.resource"
 )
 def _resources(rows: list[Row]) -> Drawing | None:
     live, waiting = total(rows, "live"), total(rows, "pending")
     if not live and not total(rows, "deleted"):
         return None
-    table = FigureTable(
-        "The copy of each resource",
-        "mirror_health",
-        {
-            "resource": "Resource",
-            "live": "Live",
-            "listed_only": "Only listed",
-            "deleted": "Deleted",
-            "pending": "Waiting",
-            "proven_at": "Proven up to",
-            "scrub_age_days": "Oldest reading, days",
-            "last_outcome": "Last run",
-            "anomalies": "Anomalies",
-        },
-        rows,
-        is_open=True,
-    )
     told = [f"{count_noun(waiting, 'record')} wait to be read."] if waiting else []
     unproven = [row["resource"] for row in rows if row["proven_at"] is None]
     if unproven:
@@ -103,34 +95,27 @@ def _resources(rows: list[Row]) -> Drawing | None:
         told.append(f"{of(listed, live, 'record')} were only listed so far.")
     return Drawing(
         f"{count_noun(live, 'record')} of {count_noun(len(rows), 'resource')} are landed.",
-        (table,),
         coverage=tuple(told),
     )
 
 
-@figure(
+@tabled_figure(
     "coverage",
     "Coverage",
     {"sum_coverage": "question about covered total missing coverage"},
+    "SELECT * REPLACE (replace(question, '_', ' ') AS question) FROM marts.sum_coverage AS c "
+    "WHERE total > 0 ORDER BY coverage, c.question",
+    caption="How much of what the figures rest on is there",
+    headings={
+        "about": "Question",
+        "covered": "Have it",
+        "total": "Of",
+        "missing": "Missing",
+        "coverage": "Coverage",
+    },
     empty="Nothing has landed that could be covered.",
 )
-@over(
-    "SELECT * REPLACE (replace(question, '_', ' ') AS question) FROM marts.sum_coverage AS c "
-    "WHERE total > 0 ORDER BY coverage, c.question"
-)
 def _coverage(rows: list[Row]) -> Drawing:
-    table = FigureTable(
-        "How much of what the figures rest on is there",
-        "sum_coverage",
-        {
-            "about": "Question",
-            "covered": "Have it",
-            "total": "Of",
-            "missing": "Missing",
-            "coverage": "Coverage",
-        },
-        rows,
-    )
     chart = charts.bars(
         rows,
         "question",
@@ -142,35 +127,28 @@ def _coverage(rows: list[Row]) -> Drawing:
     )
     least = rows[0]
     finding = f"Thinnest, with {of(least['covered'], least['total'])}: {least['about']}"
-    return Drawing(finding, (table,), (chart,))
+    return Drawing(finding, (chart,))
 
 
-@figure(
+@tabled_figure(
     "cost",
     "What it cost",
     {"mirror_health": "resource requests_last_run requests_this_month"},
-    empty="No request was spent yet.",
-)
-@over(
     "SELECT replace(resource, '_', ' ') AS resource, requests_last_run, requests_this_month, "
     "coalesce(requests_this_month, 0) AS requests FROM marts.mirror_health AS m "
-    "WHERE requests > 0 OR requests_last_run > 0 ORDER BY m.requests_this_month DESC, m.resource"
+    "WHERE requests > 0 OR requests_last_run > 0 ORDER BY m.requests_this_month DESC, m.resource",
+    caption="Requests by resource",
+    headings={
+        "resource": "Resource",
+        "requests_last_run": "Last run",
+        "requests_this_month": "This billing month",
+    },
+    empty="No request was spent yet.",
 )
 def _cost(rows: list[Row]) -> Drawing:
-    table = FigureTable(
-        "Requests by resource",
-        "mirror_health",
-        {
-            "resource": "Resource",
-            "requests_last_run": "Last run",
-            "requests_this_month": "This billing month",
-        },
-        rows,
-    )
     month, last = total(rows, "requests"), total(rows, "requests_last_run")
     return Drawing(
         f"{count_noun(month, 'request')} in this billing month; the last runs took {last:,}.",
-        (table,),
         (charts.bars(rows, "resource", "requests", unit="requests this month"),),
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
 
 from connector.errors import count_noun
 from connector.report import charts
@@ -18,10 +17,10 @@ from connector.report.figure import (
     figure,
     lacking,
     of,
-    over,
     plain,
+    tabled_figure,
 )
-from connector.report.published import PublishedFile, Row, split, total
+from connector.report.published import PublishedFile, Row, total
 
 # -- Candidates ------------------------------------------------------------------------------------
 
@@ -31,71 +30,58 @@ _DECIDED_MIN = 5
 _MONTHS = 12
 
 
-@figure(
+@tabled_figure(
     "stages",
     "Where candidates stand",
     {"fct_pipeline_candidates": "stage stage_order is_active days_in_stage is_hydrated"},
-    empty="No candidates have landed yet.",
-)
-@over(
     "SELECT replace(stage, '_', ' ') AS stage, count(*) AS candidates, "
     "count(*) FILTER (is_active) AS active, count(*) FILTER (NOT is_hydrated) AS listed, "
     "quantile_cont(days_in_stage, 0.5) AS days_in_stage FROM marts.fct_pipeline_candidates AS c "
-    "GROUP BY c.stage, stage_order ORDER BY stage_order NULLS LAST, candidates DESC"
+    "GROUP BY c.stage, stage_order ORDER BY stage_order NULLS LAST, candidates DESC",
+    caption="Candidates by stage",
+    headings={
+        "stage": "Stage",
+        "candidates": "Candidates",
+        "days_in_stage": "Median days in it so far",
+    },
+    empty="No candidates have landed yet.",
 )
 def _stages(rows: list[Row]) -> Drawing:
     active, everybody = total(rows, "active"), total(rows, "candidates")
-    table = FigureTable(
-        "Candidates by stage",
-        "fct_pipeline_candidates",
-        {
-            "stage": "Stage",
-            "candidates": "Candidates",
-            "days_in_stage": "Median days in it so far",
-        },
-        rows,
-    )
     told = "were only listed so far: their source and consultant are not known yet."
     return Drawing(
         f"{of(active, everybody, 'candidate')} are active: in an open stage, or paused.",
-        (table,),
         (charts.bars(rows, "stage", "candidates", unit="candidates by stage"),),
         lacking(total(rows, "listed"), everybody, "candidates", told),
     )
 
 
-@figure(
+@tabled_figure(
     "funnel",
     "How far candidates went",
     {
         "sum_stage_conversion": "dimension stage stage_order entered advanced arrived lost "
         "in_progress deleted decided conversion_rate decided_rate passed_unseen"
     },
-    empty="No candidate was seen in a stage of the pipeline yet.",
-)
-@over(
     "SELECT * REPLACE (replace(stage, '_', ' ') AS stage), advanced + arrived AS further "
-    "FROM marts.sum_stage_conversion WHERE dimension = 'all' ORDER BY stage_order"
+    "FROM marts.sum_stage_conversion WHERE dimension = 'all' ORDER BY stage_order",
+    caption="From each stage further on",
+    headings={
+        "stage": "Stage",
+        "entered": "Seen in it",
+        "advanced": "Went further",
+        "arrived": "At the end",
+        "in_progress": "Not decided",
+        "lost": "Lost",
+        "deleted": "Deleted",
+        "conversion_rate": "Of all",
+        "decided_rate": "Of decided",
+    },
+    empty="No candidate was seen in a stage of the pipeline yet.",
 )
 def _funnel(rows: list[Row]) -> Drawing | None:
     if not total(rows, "entered"):
         return None
-    table = FigureTable(
-        "From each stage further on",
-        "sum_stage_conversion",
-        {
-            "stage": "Stage",
-            "entered": "Seen in it",
-            "advanced": "Went further",
-            "arrived": "At the end",
-            "in_progress": "Not decided",
-            "lost": "Lost",
-            "deleted": "Deleted",
-            "conversion_rate": "Of all",
-            "decided_rate": "Of decided",
-        },
-        rows,
-    )
     parts = {
         "further": "went further, or is at the end",
         "lost": "lost",
@@ -109,7 +95,6 @@ def _funnel(rows: list[Row]) -> Drawing | None:
     )
     return Drawing(
         _narrowest(rows),
-        (table,),
         (charts.stacked(rows, "stage", parts, unit="candidates seen in the stage"),),
         (passed,) if unseen else (),
     )
@@ -128,39 +113,35 @@ def _narrowest(rows: Sequence[Row]) -> str:
     )
 
 
-@figure(
+@tabled_figure(
     "offers",
     "Offers and what became of them",
     {
         "sum_offer_acceptance": "dimension member offers accepted declined pending dropped decided "
         "acceptance_rate accepted_unseen"
     },
+    "SELECT * REPLACE (if(dimension = 'all', 'All months', member) AS member), "
+    "strftime(try_cast(o.member || '-01' AS DATE), '%b %y') AS month "
+    "FROM marts.sum_offer_acceptance AS o WHERE dimension IN ('all', 'month') "
+    f"QUALIFY row_number() OVER (PARTITION BY dimension ORDER BY o.member DESC) <= {_MONTHS} "
+    "ORDER BY dimension = 'all', o.member",
+    caption="Offers by the month in which they were made",
+    headings={
+        "member": "Month",
+        "offers": "Offers",
+        "accepted": "Accepted",
+        "declined": "Declined",
+        "pending": "Pending",
+        "dropped": "Dropped",
+        "acceptance_rate": "Accepted of decided",
+    },
     empty="No offer was seen yet.",
     is_wide=True,
 )
-@over("FROM marts.sum_offer_acceptance WHERE dimension IN ('all', 'month') ORDER BY member")
 def _offers(rows: list[Row]) -> Drawing | None:
-    whole, by_month = split(rows, "offers")
-    if whole is None:
+    *months, whole = rows
+    if not whole["offers"]:
         return None
-    months = [
-        {**row, "month": f"{date.fromisoformat(row['member'] + '-01'):%b %y}"}
-        for row in by_month[-_MONTHS:]
-    ]
-    table = FigureTable(
-        "Offers by the month in which they were made",
-        "sum_offer_acceptance",
-        {
-            "member": "Month",
-            "offers": "Offers",
-            "accepted": "Accepted",
-            "declined": "Declined",
-            "pending": "Pending",
-            "dropped": "Dropped",
-            "acceptance_rate": "Accepted of decided",
-        },
-        [*months, {**whole, "member": "All months"}],
-    )
     parts = {"accepted": "accepted", "declined": "declined", "pending": "pending"}
     drawn = [charts.stacked(months, "month", parts, unit="offers", is_upright=True)]
     decided = "No offer is decided yet"
@@ -169,7 +150,6 @@ def _offers(rows: list[Row]) -> Drawing | None:
     unseen = whole["accepted_unseen"]
     return Drawing(
         f"{decided}; pending: {whole['pending']:,}.",
-        (table,),
         tuple(drawn if months else ()),
         (f"Acceptances without an offer that was seen: {count(unseen)} more.",) if unseen else (),
     )
@@ -189,7 +169,7 @@ CANDIDATES = Section(
 _ROWS_MAX = 10
 
 
-@figure(
+@tabled_figure(
     "met",
     "From interview to placement",
     {
@@ -197,41 +177,35 @@ _ROWS_MAX = 10
         "interviewed_again placed_after_interview interview_to_placement_rate",
         "fct_job_funnel": "",
     },
+    "SELECT * REPLACE (if(dimension = 'all', 'All', member) AS member) "
+    "FROM marts.sum_job_funnel AS f WHERE dimension IN ('all', 'consultant') "
+    "ORDER BY dimension = 'all', interviewed DESC, placements DESC, f.member",
+    caption="From interview to placement, by the job's consultant",
+    headings={
+        "member": "Consultant",
+        "jobs": "Jobs",
+        "jobs_with_interview": "With interview",
+        "interviewed": "Interviewed",
+        "interviewed_again": "Again",
+        "placed_after_interview": "Placed after it",
+        "placements": "Placements",
+        "interview_to_placement_rate": "Interview to placement",
+    },
     empty="No jobs have landed yet.",
 )
-@over(
-    "FROM marts.sum_job_funnel WHERE dimension IN ('all', 'consultant') "
-    "ORDER BY interviewed DESC, placements DESC, member"
-)
 def _met(rows: list[Row]) -> Drawing | None:
-    whole, consultants = split(rows, "jobs")
-    if whole is None:
+    whole = rows[-1]
+    if not whole["jobs"]:
         return None
     steps = [
         {"step": "interviewed", "pairs": whole["interviewed"]},
         {"step": "interviewed again", "pairs": whole["interviewed_again"]},
         {"step": "placed after it", "pairs": whole["placed_after_interview"]},
     ]
-    table = FigureTable(
-        "From interview to placement, by the job's consultant",
-        "sum_job_funnel",
-        {
-            "member": "Consultant",
-            "jobs": "Jobs",
-            "jobs_with_interview": "With interview",
-            "interviewed": "Interviewed",
-            "interviewed_again": "Again",
-            "placed_after_interview": "Placed after it",
-            "placements": "Placements",
-            "interview_to_placement_rate": "Interview to placement",
-        },
-        [*consultants, {**whole, "member": "All"}],
-    )
     direct = whole["placed"] - whole["placed_after_interview"]
     return Drawing(
         f"{of(whole['jobs_with_interview'], whole['jobs'], 'job')} had an interview; "
         f"{of(whole['placed_after_interview'], whole['interviewed'])} interviewed were placed.",
-        (table,),
         (charts.bars(steps, "step", "pairs", unit="candidates, once for each job"),),
         lacking(direct, whole["placed"], "those placed", "had no interview that is on record."),
     )
@@ -287,46 +261,39 @@ def _ageing(published: PublishedFile) -> Drawing | None:
     parts = {"listed": "published", "held": "on hold"}
     return Drawing(
         f"{of(without, jobs, 'open job')} have nothing booked on them.",
-        (by_age, by_job),
         (charts.stacked(rows, "age_band", parts, unit="open jobs, by days"),),
+        tables=(by_age, by_job),
     )
 
 
-@figure(
+@tabled_figure(
     "worth",
     "What open jobs may still earn",
     {
         "fct_pipeline_jobs": "currency positions_open expected_fee pipeline_value reporting_value "
         "reporting_currency"
     },
-    empty="No job is open.",
-)
-@over(
     "SELECT currency, count(*) AS jobs, sum(positions_open) AS positions_open, "
     "count(pipeline_value) AS expected_fee, sum(pipeline_value) AS pipeline_value, "
     "sum(reporting_value) AS reporting_value, max(reporting_currency) AS reporting_currency "
-    "FROM marts.fct_pipeline_jobs GROUP BY currency ORDER BY jobs DESC, currency"
+    "FROM marts.fct_pipeline_jobs GROUP BY currency ORDER BY jobs DESC, currency",
+    caption="What open jobs may still earn, by currency",
+    headings={
+        "currency": "Currency",
+        "jobs": "Open jobs",
+        "positions_open": "Positions open",
+        "expected_fee": "With a known fee",
+        "pipeline_value": "Fees",
+        "reporting_value": "Converted",
+        "reporting_currency": "To",
+    },
+    is_open=True,
+    empty="No job is open.",
 )
 def _worth(rows: list[Row]) -> Drawing:
-    table = FigureTable(
-        "What open jobs may still earn, by currency",
-        "fct_pipeline_jobs",
-        {
-            "currency": "Currency",
-            "jobs": "Open jobs",
-            "positions_open": "Positions open",
-            "expected_fee": "With a known fee",
-            "pipeline_value": "Fees",
-            "reporting_value": "Converted",
-            "reporting_currency": "To",
-        },
-        rows,
-        is_open=True,
-    )
     jobs, unvalued = total(rows, "jobs"), total(rows, "jobs") - total(rows, "expected_fee")
     return Drawing(
         f"Positions open: {count(total(rows, 'positions_open'))}, on {count_noun(jobs, 'job')}.",
-        (table,),
         coverage=lacking(unvalued, jobs, "open jobs", "have no known fee."),
     )
 
@@ -340,8 +307,10 @@ def _worth(rows: list[Row]) -> Drawing:
     },
     empty="No job was filled, closed or cancelled yet.",
 )
-@over("FROM marts.sum_client_fill_rate ORDER BY decided_jobs DESC, jobs DESC, company_name")
-def _clients(rows: list[Row]) -> Drawing | None:
+def _clients(published: PublishedFile) -> Drawing | None:
+    rows = published.rows(
+        "FROM marts.sum_client_fill_rate ORDER BY decided_jobs DESC, jobs DESC, company_name"
+    )
     filled, decided = total(rows, "filled_jobs"), total(rows, "decided_jobs")
     if not decided:
         return None
@@ -372,9 +341,9 @@ def _clients(rows: list[Row]) -> Drawing | None:
     return Drawing(
         f"{of(filled, decided, 'decided job')} were filled, over "
         f"{count_noun(len(rows), 'client')}.",
-        (table,),
         (chart,),
         (f"The platform's own counters show {count_noun(more, 'job')} more.",) if more else (),
+        (table,),
     )
 
 
@@ -402,7 +371,7 @@ _QUANTILES = {
 }
 
 
-@figure(
+@tabled_figure(
     "time-in-stage",
     "Time in stage",
     {
@@ -410,27 +379,21 @@ _QUANTILES = {
         f"current_p50_days {' '.join(_QUANTILES)}",
         "fct_time_in_stage": "",
     },
+    "SELECT * REPLACE (replace(stage, '_', ' ') AS stage) FROM marts.sum_time_in_stage AS s "
+    "ORDER BY stage_order NULLS LAST, s.stage",
+    caption="Days in each stage",
+    headings={
+        "stage": "Stage",
+        "measured_visits": "Measured",
+        **_QUANTILES,
+        "current_visits": "In it now",
+        "current_p50_days": "Median so far",
+    },
     empty="No candidate was seen in any stage yet.",
     is_wide=True,
 )
-@over(
-    "SELECT * REPLACE (replace(stage, '_', ' ') AS stage) FROM marts.sum_time_in_stage AS s "
-    "ORDER BY stage_order NULLS LAST, s.stage"
-)
 def _in_stages(rows: list[Row]) -> Drawing:
     measured = [row for row in rows if row["measured_visits"]]
-    table = FigureTable(
-        "Days in each stage",
-        "sum_time_in_stage",
-        {
-            "stage": "Stage",
-            "measured_visits": "Measured",
-            **_QUANTILES,
-            "current_visits": "In it now",
-            "current_p50_days": "Median so far",
-        },
-        rows,
-    )
     finding = "No stay in a stage was seen from its beginning to its end yet."
     if measured:
         slowest = max(measured, key=lambda row: row["p50_days"])
@@ -442,7 +405,6 @@ def _in_stages(rows: list[Row]) -> Drawing:
     told = "are not measured, since nobody saw them begin, or they ended with a deletion."
     return Drawing(
         finding,
-        (table,),
         (charts.ranges(measured, "stage", unit="stays in a stage"),) if measured else (),
         lacking(ended - total(rows, "measured_visits"), ended, "stays that are over", told),
     )
@@ -473,15 +435,15 @@ class _TimeTo:
         rows = published.rows(
             f"FROM marts.sum_time_to_{self.verb} ORDER BY {self.whole} DESC, member"
         )
-        whole, parts = split(rows, self.whole)
-        if whole is None:
+        whole = next((row for row in rows if row["dimension"] == "all"), None)
+        if whole is None or not whole[self.whole]:
             return None
-        table = self._members(whole, parts)
+        table = self._members(whole, rows)
         number, measured = whole[self.whole], whole["measured"]
         coverage = lacking(number - measured, number, self.about, "are not measured.")
         if not measured:
             finding = f"None of {number:,} {self.about} is measured."
-            return Drawing(finding, (table,), coverage=coverage)
+            return Drawing(finding, coverage=coverage, tables=(table,))
         bands = self._bands(published, float(whole["p90_days"]))
         banded = FigureTable(
             f"{self.about.capitalize()} by days",
@@ -493,19 +455,19 @@ class _TimeTo:
         return Drawing(
             f"Half of {self.about} took at most {days(whole['p50_days'])} days to {self.verb}, "
             f"nine tenths at most {days(whole['p90_days'])}: {of(measured, number)} are measured.",
-            (banded, table),
             (charts.uprights(bands, "begins", "number", unit=self.about, across=across),),
             coverage,
+            (banded, table),
         )
 
-    def _members(self, whole: Row, parts: list[Row]) -> FigureTable:
+    def _members(self, whole: Row, rows: list[Row]) -> FigureTable:
         """The distribution of everything, by the dimension, and of the busiest consultants."""
         shown = [
             {**row, "member": plain(str(row["member"]))}
-            for row in parts
+            for row in rows
             if row["dimension"] == self.dimension
         ]
-        consultants = [row for row in parts if row["dimension"] == "consultant"][:_MEMBERS_MAX]
+        consultants = [row for row in rows if row["dimension"] == "consultant"][:_MEMBERS_MAX]
         return FigureTable(
             f"{self.about.capitalize()}: days by {plain(self.dimension)} and consultant",
             f"sum_time_to_{self.verb}",

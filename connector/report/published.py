@@ -136,12 +136,6 @@ def total(rows: Sequence[Row], column: str) -> Any:
     return sum(row[column] for row in rows if row[column] is not None)
 
 
-def split(rows: Sequence[Row], column: str) -> tuple[Row | None, list[Row]]:
-    """The row of the dimension `all`, if it counts anything in the column, and the other rows."""
-    whole = next((row for row in rows if row["dimension"] == "all" and row[column]), None)
-    return whole, [row for row in rows if row["dimension"] != "all"]
-
-
 def months(begins: date, ends: date) -> list[date]:
     """The first day of every month from the one of `begins` to the one of `ends`."""
     places = range(begins.year * 12 + begins.month - 1, ends.year * 12 + ends.month)

@@ -21,9 +21,9 @@ from connector.ledger.journal import Journal
 from connector.ledger.ledger import Ledger, terms_of
 from connector.settings.model import Settings
 from connector.spreadsheet.check import BATCH_ROWS, CheckedRow, check
-from connector.spreadsheet.claimed_keys import ClaimedKeys, comparable
 from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap
+from connector.spreadsheet.matching import ClaimedKeys, comparable
 from connector.spreadsheet.problems import COLUMN_MISSING, Problem
 from connector.spreadsheet.report import TOLD_MAX, RowResult, Summary
 from connector.spreadsheet.table import Spreadsheet, open_table

@@ -32,14 +32,14 @@ Decimal = Literal[".", ","]
 """The sign before the fraction of a number."""
 
 ColumnPolicy = Literal["overwrite", "fill", "never"]
-"""What a column may do to a record that exists: write over what is there, fill only what is
-empty, or nothing. A record that is created takes the column's value in any case.
+"""Policy of a column for records that exist: write over what is there, fill only what is empty,
+or nothing. A record that is created takes the column's value in any case.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class CellOptions:
-    """How the cells of a column are written, where a person declared it.
+    """Form of a column's cells, as a person declared it.
 
     `date_format` as `DD/MM/YYYY`; `decimal` is the sign before a fraction; `timezone` is that of
     times without one; `whole_numbers` says that numbers typed in a text column are as they should
@@ -59,7 +59,7 @@ AS_WRITTEN = CellOptions()
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """How a column's cells are read, texts and those that a spreadsheet program typed."""
+    """Readers of a column's cells: of texts, and of those that a spreadsheet program typed."""
 
     text: ReadText
     typed: ReadTyped
@@ -334,7 +334,6 @@ _TRUTHS: Mapping[str, bool] = {
 
 
 def _read_bool(text: str) -> bool:
-    """A truth value, in any letter case."""
     value = _TRUTHS.get(text.lower())
     if value is None:
         raise _no_truth()

@@ -15,9 +15,16 @@ from typing import Any, Literal
 
 from connector.catalog.field import AcceptedWhen, AtLeastOneOf, Input, RequiredWhen
 from connector.engine.push_states import RowOutcome, Task
-from connector.spreadsheet.claimed_keys import ClaimedKeys, comparable
 from connector.spreadsheet.mapping import ColumnMap
-from connector.spreadsheet.matching import Comparison, Difference, Finder, References, listed
+from connector.spreadsheet.matching import (
+    ClaimedKeys,
+    Comparison,
+    Difference,
+    Finder,
+    References,
+    comparable,
+    listed,
+)
 from connector.spreadsheet.problems import (
     COLUMN_MISSING,
     DUPLICATES,
@@ -208,7 +215,7 @@ class _Checking:
     # -- duplicates -------------------------------------------------------------------------------
 
     def _keys(self, draft: RowDraft, values: Mapping[str, Any]) -> list[str]:
-        """What this row's new record claims for itself among the file's."""
+        """The keys that this row's new record claims among the file's."""
         identity, match = draft.identity, self._target.match
         keys = []
         if identity:
@@ -304,7 +311,7 @@ def _refuse_erased(resource: str, drafts: Sequence[RowDraft], suppressed: Suppre
         texts = (str(cell) for cell in draft.row.cells if isinstance(cell, str | int) and cell)
         if suppressed.met_in(resource, values) or any(map(suppressed.named_in, texts)):
             draft.problems = (problem_of("person_erased"),)
-            # Nothing more is to be said of it, as if its cells could not be told apart.
+            # No other problem is reported, as for a row whose cells cannot be matched to columns.
             draft.is_misshapen = True
 
 
@@ -314,7 +321,7 @@ def _refuse_erased(resource: str, drafts: Sequence[RowDraft], suppressed: Suppre
 
 
 class OperationRules:
-    """What one operation takes, for the columns of one file."""
+    """Rules of one operation, for the columns of one file."""
 
     def __init__(
         self, target: PushTarget, columns: ColumnMap, operation: Literal["create", "update"]

@@ -1,4 +1,4 @@
-"""The columns of a table: letters, headings that tell them apart, and those that a report adds."""
+"""Columns of a table: letters, headings that differ, and those that a report adds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from connector.errors import HeadingsRefused
 from connector.spreadsheet.texts import unmark
 
 REPORT_HEADINGS = ("_row", "_outcome", "_code", "_problem", "_fix", "_id")
-"""What a report has behind the input's own columns, in this order."""
+"""Headings of a report behind the input's own columns, in this order."""
 
 _SHOWN_CHARACTERS = 60
 _LISTED_PAIRS = 5
@@ -30,7 +30,7 @@ class Columns:
 
     @property
     def count(self) -> int:
-        """How many columns of the file have a heading, a report's own six among them."""
+        """Number of columns that have a heading, a report's own six among them."""
         return len(self.headings) + (len(REPORT_HEADINGS) if self.is_report else 0)
 
 
@@ -153,61 +153,50 @@ def plain(heading: str) -> str:
 # themselves; those that are certain enough to be used stand with the fields, in the catalog.
 
 
+_WHOLE_NAME = "a whole name cannot be split without guessing: give each part a column of its own"
+_ANY = "it can be any of them"
+_EITHER = "it can be either"
+_OFTEN = "it is often called so"
+_IN_DAYS = "that field is in days, and people give weeks or months"
+_WITH_TIME = "a time may be needed as well"
+_AN_ID = "that field is an id: map names to ids"
+_NO_FILES = "files cannot be sent: the API takes none"
+_RATES = ("expected_day_rate", "current_day_rate", "day_rate_min", "day_rate_max")
+_SALARIES = ("expected_salary", "current_salary", "salary_min", "salary_max", "annual_salary")
+_TYPES = ("employment_type", "booking_type", "customer_type", "contract_type")
+_STARTS = ("start_datetime", "start_date", "available_from")
+_ENDS = ("end_datetime", "contract_end_date")
+_OWNERS = ("assigned_to", "account_manager_id")
+
 HINTS: Mapping[str, tuple[tuple[str, ...], str]] = {
-    "name": (
-        ("first_name", "last_name", "company_name"),
-        "a whole name cannot be split without guessing: give each part a column of its own",
-    ),
-    "fullname": (
-        ("first_name", "last_name"),
-        "a whole name cannot be split without guessing: give each part a column of its own",
-    ),
-    "company": (("current_company", "limited_company_name"), "it can be either"),
-    "salary": (
-        ("expected_salary", "current_salary", "salary_min", "salary_max", "annual_salary"),
-        "it can be any of them",
-    ),
-    "rate": (
-        ("expected_day_rate", "current_day_rate", "day_rate_min", "day_rate_max", "day_rate"),
-        "it can be any of them",
-    ),
-    "dayrate": (
-        ("expected_day_rate", "current_day_rate", "day_rate_min", "day_rate_max"),
-        "it can be any of them",
-    ),
-    "currency": (("salary_currency", "rate_currency"), "it can be either"),
-    "notice": (("notice_period_days",), "that field is in days, and people give weeks or months"),
-    "noticeperiod": (
-        ("notice_period_days",),
-        "that field is in days, and people give weeks or months",
-    ),
-    "experience": (
-        ("years_of_experience", "experience_level"),
-        "it can be years or a text",
-    ),
-    "type": (
-        ("employment_type", "booking_type", "customer_type", "contract_type"),
-        "it is often called so",
-    ),
-    "contract": (("employment_type", "contract_type"), "it is often called so"),
-    "contracttype": (("employment_type",), "it is often called so"),
-    "jobtype": (("employment_type",), "it is often called so"),
-    "date": (("start_datetime", "start_date", "available_from"), "it can be any of them"),
-    "start": (("start_datetime", "start_date", "available_from"), "it can be any of them"),
-    "startdate": (("start_datetime", "available_from"), "a time may be needed as well"),
-    "end": (("end_datetime", "contract_end_date"), "it can be any of them"),
-    "enddate": (("end_datetime", "contract_end_date"), "a time may be needed as well"),
+    "name": (("first_name", "last_name", "company_name"), _WHOLE_NAME),
+    "fullname": (("first_name", "last_name"), _WHOLE_NAME),
+    "company": (("current_company", "limited_company_name"), _EITHER),
+    "salary": (_SALARIES, _ANY),
+    "rate": ((*_RATES, "day_rate"), _ANY),
+    "dayrate": (_RATES, _ANY),
+    "currency": (("salary_currency", "rate_currency"), _EITHER),
+    "notice": (("notice_period_days",), _IN_DAYS),
+    "noticeperiod": (("notice_period_days",), _IN_DAYS),
+    "experience": (("years_of_experience", "experience_level"), "it can be years or a text"),
+    "type": (_TYPES, _OFTEN),
+    "contract": (("employment_type", "contract_type"), _OFTEN),
+    "contracttype": (("employment_type",), _OFTEN),
+    "jobtype": (("employment_type",), _OFTEN),
+    "date": (_STARTS, _ANY),
+    "start": (_STARTS, _ANY),
+    "startdate": (("start_datetime", "available_from"), _WITH_TIME),
+    "end": (_ENDS, _ANY),
+    "enddate": (_ENDS, _WITH_TIME),
     "available": (("available_from",), "that field is a date"),
     "availability": (("available_from",), "that field is a date"),
     "contact": (("contact_name", "primary_contact_name"), "it can be a name or an address"),
-    "job": (("job_reference_code", "job_title", "current_job_title"), "it can be any of them"),
-    "role": (("current_job_title", "title"), "it is often called so"),
-    "owner": (("assigned_to", "account_manager_id"), "that field is an id: map names to ids"),
-    "recruiter": (("assigned_to", "account_manager_id"), "that field is an id: map names to ids"),
-    "consultant": (("assigned_to", "account_manager_id"), "that field is an id: map names to ids"),
+    "job": (("job_reference_code", "job_title", "current_job_title"), _ANY),
+    "role": (("current_job_title", "title"), _OFTEN),
+    **dict.fromkeys(("owner", "recruiter", "consultant"), (_OWNERS, _AN_ID)),
     "state": (("status", "county", "state_province"), "it can be a place or a status"),
-    "url": (("website", "network_url", "portfolio_url"), "it can be any of them"),
-    "cv": ((), "files cannot be sent: the API takes none"),
-    "resume": ((), "files cannot be sent: the API takes none"),
+    "url": (("website", "network_url", "portfolio_url"), _ANY),
+    "cv": ((), _NO_FILES),
+    "resume": ((), _NO_FILES),
 }
 """By a plain heading, the columns that it may stand for and why it is not used by itself."""

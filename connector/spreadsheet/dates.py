@@ -1,6 +1,6 @@
 """Dates and moments in cells: ISO 8601, or in the form that was declared for the column.
 
-`03/04/2025` is two dates, so it is neither until a person says which. A moment needs its time
+`03/04/2025` is two dates, so it is neither until a person declares which. A moment needs its time
 zone: written behind it, or declared.
 """
 

@@ -2,8 +2,8 @@
 
 The delimiter is not sniffed from a sample: each of four is tried on the whole file, and must give
 the headings' width on every row. What stands between quotes may hold line breaks and delimiters,
-and a quote in it is doubled. A row is numbered as a spreadsheet shows it; an error also tells the
-line, which differs behind a cell with line breaks.
+and a quote in it is doubled. A row is numbered as a spreadsheet shows it; an error also names
+the line, which differs behind a cell with line breaks.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _codec_given(source: SourceFile, given: str, marked: str | None) -> str:
     if not known[name].startswith(marked.removesuffix("-sig")):
         raise EncodingUnknown(
             source.path,
-            f"it begins with the mark of {marked.removesuffix('-sig')}, and {given!r} was said",
+            f"it begins with the mark of {marked.removesuffix('-sig')}, and {given!r} was given",
         )
     return marked
 
@@ -278,7 +278,7 @@ _NAMES = {character: name for name, character in DELIMITERS.items()}
 
 @dataclass(frozen=True, slots=True)
 class DelimiterFit:
-    """How a file's rows look under one delimiter.
+    """Fit of one delimiter to a file's rows.
 
     `first_row` has the cells of the first row, `rows` counts the others that are not blank, and
     `fitting` those of them that are as wide as the first, give or take empty cells at its end.
@@ -297,7 +297,7 @@ class DelimiterFit:
 
     @property
     def full_width(self) -> int:
-        """How many cells a row has that fits, an empty one behind the last delimiter included."""
+        """Width of a row that fits, an empty cell behind the last delimiter included."""
         return len(self.first_row) + self.is_ended
 
     def __str__(self) -> str:
@@ -380,7 +380,7 @@ def _only_one(source: SourceFile, fits: list[DelimiterFit]) -> DelimiterFit:
 
 
 def _fit(source: SourceFile, encoded: TextEncoding, delimiter: str) -> DelimiterFit:
-    """Read the whole file once with this delimiter, and count."""
+    """The fit of this delimiter, after reading the whole file once with it."""
     reading = records(source, encoded, delimiter)
     _, first = next(reading, (1, []))
     headed, rows, fitting, ended, filled = _last_filled(first), 0, 0, 0, 0
@@ -410,7 +410,7 @@ def _fit(source: SourceFile, encoded: TextEncoding, delimiter: str) -> Delimiter
 
 
 def _last_filled(cells: list[str]) -> int:
-    """How many cells there are up to the last that is not empty."""
+    """The number of cells up to the last that is not empty."""
     width = len(cells)
     while width and not cells[width - 1]:
         width -= 1

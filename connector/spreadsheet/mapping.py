@@ -20,7 +20,7 @@ from connector.spreadsheet.problems import Unreadable
 from connector.spreadsheet.target_columns import PushTarget, TargetColumn
 
 How = Literal["name", "alias", "given"]
-"""How a column found its field: by the field's name, by a known other name, or as was decided."""
+"""Way in which a column found its field: by name, by a known other name, or as was decided."""
 
 _SUGGESTIONS_MAX = 3
 _ALIKE_MIN = 0.8

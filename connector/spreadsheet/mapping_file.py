@@ -1,36 +1,37 @@
-"""A mapping as a file, to be kept, shared and given: which column is which field, and how it is
-written. TOML, so that people can read and change it.
+"""Mapping file: which column is which field, and how its cells are written.
+
+It is TOML, so that people can read, change and share it.
 """
 
 from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
-from zoneinfo import ZoneInfo
 
 from connector.catalog import CATALOG
 from connector.catalog.value import MARK, is_redacted
 from connector.errors import Misused, naming
 from connector.spreadsheet.cells import AS_WRITTEN, CellOptions, ColumnPolicy, Decimal
 from connector.spreadsheet.dates import FORMAT_ALLOWED, DateFormat
+from connector.spreadsheet.texts import is_timezone
 
-_MANNER = tuple(each.name for each in fields(CellOptions))
 _FILE_WIDE = ("date_format", "decimal", "timezone")
 _TOP = ("resource", *_FILE_WIDE, "ignored", "constants", "columns")
 _BYTES_MAX = 1_000_000
+_QUOTED = "a text in quotes"
 
 
 @dataclass(frozen=True, slots=True)
 class SavedMap:
-    """What a person decided about a file's columns.
+    """Decisions of a person about a file's columns.
 
-    `columns` maps a heading to a column's name (as `column` of a slot) and the options of its
-    cells; `constants` a column's name to a text that every row has. `options` is that of columns
-    that are not named; its `values` and `policy` are not used.
+    `columns` maps a heading to a target column's name and the options of its
+    cells; `constants` a column's name to a text that every row has. `options` are those of columns
+    that are not named; their `values` and `policy` are not used.
     """
 
     resource: str
@@ -89,28 +90,26 @@ def _lines(saved: SavedMap) -> Iterator[str]:
         yield from (f"{_key(name)} = {_text(text)}" for name, text in saved.constants.items())
     yield "\n[columns]"
     for heading, (column, options) in saved.columns.items():
-        written = _options(options, saved.options)
-        if written:
-            yield f"{_key(heading)} = {{ field = {_text(column)}, {', '.join(written)} }}"
-        else:
-            yield f"{_key(heading)} = {_text(column)}"
+        written = ", ".join(_written(options, saved.options))
+        field_name = _text(column)
+        yield f"{_key(heading)} = " + (
+            f"{{ field = {field_name}, {written} }}" if written else field_name
+        )
 
 
-def _options(options: CellOptions, usual: CellOptions) -> list[str]:
-    written = []
-    for name in _MANNER:
+def _written(options: CellOptions, usual: CellOptions) -> Iterator[str]:
+    for name in _OPTIONS:
         value = getattr(options, name)
-        expected = getattr(usual, name) if name in _FILE_WIDE else getattr(AS_WRITTEN, name)
+        expected = getattr(usual if name in _FILE_WIDE else AS_WRITTEN, name)
         if value == expected:
             continue
         if isinstance(value, bool):
-            written.append(f"{name} = {str(value).lower()}")
+            yield f"{name} = {str(value).lower()}"
         elif isinstance(value, Mapping):
             pairs = ", ".join(f"{_key(cell)} = {_text(text)}" for cell, text in value.items())
-            written.append(f"{name} = {{ {pairs} }}")
+            yield f"{name} = {{ {pairs} }}"
         else:
-            written.append(f"{name} = {_text(value or '')}")
-    return written
+            yield f"{name} = {_text(value or '')}"
 
 
 def _text(text: str) -> str:
@@ -122,6 +121,34 @@ def _key(name: str) -> str:
     return name if name.isascii() and name.replace("_", "").isalnum() else _text(name)
 
 
+# -- Reading ---------------------------------------------------------------------------------------
+
+
+def _is_date_format(value: Any) -> bool:
+    try:
+        DateFormat(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+_OPTIONS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "date_format": (_is_date_format, FORMAT_ALLOWED),
+    "decimal": (lambda value: value in get_args(Decimal), "'.', ','"),
+    "timezone": (
+        lambda value: isinstance(value, str) and is_timezone(value),
+        "the name of a time zone, as Europe/London",
+    ),
+    "whole_numbers": (lambda value: isinstance(value, bool), "true or false"),
+    "values": (lambda value: isinstance(value, dict), "a table"),
+    "policy": (
+        lambda value: value in get_args(ColumnPolicy),
+        ", ".join(map(repr, get_args(ColumnPolicy))),
+    ),
+}
+"""By option of a column, in their order: whether a value is right, and what is allowed."""
+
+
 class _Reading:
     """A document under way to a mapping; knows the file's name for its errors."""
 
@@ -129,7 +156,7 @@ class _Reading:
         self._path = path
 
     def saved(self, document: dict[str, Any]) -> SavedMap:
-        self._names("", document, _TOP)
+        self._check_names("", document, _TOP)
         for key, value in document.items():
             if is_redacted(value):
                 raise Misused(
@@ -137,19 +164,18 @@ class _Reading:
                     " erasure removed and is never sent",
                     action="Write the whole value or heading, or take the line out.",
                 )
-        resource = self._string("resource", document.get("resource"), tuple(CATALOG))
-        usual = self._manner("", {k: v for k, v in document.items() if k in _FILE_WIDE}, AS_WRITTEN)
+        resource = document.get("resource")
+        if resource not in tuple(CATALOG):
+            raise self._wrong("resource", resource, ", ".join(map(repr, CATALOG)))
+        usual = self._options("", {n: document[n] for n in _FILE_WIDE if n in document}, AS_WRITTEN)
         ignored = document.get("ignored", [])
         if not isinstance(ignored, list) or not all(isinstance(each, str) for each in ignored):
             raise self._wrong("ignored", ignored, "a list of headings")
-        constants = self._table("constants", document.get("constants", {}))
+        columns = self._table("columns", document.get("columns", {}))
         return SavedMap(
             resource,
-            {
-                heading: self._column(f"columns.{heading}", given, usual)
-                for heading, given in self._table("columns", document.get("columns", {})).items()
-            },
-            {name: self._constant(f"constants.{name}", v) for name, v in constants.items()},
+            {name: self._column(f"columns.{name}", each, usual) for name, each in columns.items()},
+            self._texts("constants", document.get("constants", {})),
             tuple(ignored),
             usual,
         )
@@ -158,60 +184,36 @@ class _Reading:
         if isinstance(given, str):
             return given, usual
         table = self._table(key, given)
-        self._names(f"{key}.", table, ("field", *_MANNER))
-        column = self._string(f"{key}.field", table.get("field"))
-        return column, self._manner(f"{key}.", table, usual)
+        self._check_names(f"{key}.", table, ("field", *_OPTIONS))
+        column = table.pop("field", None)
+        if not isinstance(column, str):
+            raise self._wrong(f"{key}.field", column, _QUOTED)
+        return column, self._options(f"{key}.", table, usual)
 
-    def _manner(self, before: str, table: Mapping[str, Any], usual: CellOptions) -> CellOptions:
-        given = {**{name: getattr(usual, name) for name in _FILE_WIDE}, **table}
-        date_format, zone, decimal = (given[n] for n in ("date_format", "timezone", "decimal"))
-        if date_format is not None:
-            self._date_format(f"{before}date_format", date_format)
-        if zone is not None:
-            self._timezone(f"{before}timezone", zone)
-        if decimal is not None:
-            self._string(f"{before}decimal", decimal, get_args(Decimal))
-        whole = given.get("whole_numbers", False)
-        if not isinstance(whole, bool):
-            raise self._wrong(f"{before}whole_numbers", whole, "true or false")
-        values = self._table(f"{before}values", given.get("values", {}))
-        policy: Any = self._string(
-            f"{before}policy", given.get("policy", "overwrite"), get_args(ColumnPolicy)
-        )
-        texts = {c: self._constant(f"{before}values.{c}", v) for c, v in values.items()}
-        return CellOptions(date_format, decimal, zone, whole, texts, policy)
+    def _options(self, before: str, table: dict[str, Any], usual: CellOptions) -> CellOptions:
+        for name, value in table.items():
+            is_right, allowed = _OPTIONS[name]
+            if not is_right(value):
+                raise self._wrong(f"{before}{name}", value, allowed)
+        texts = self._texts(f"{before}values", table.get("values", {}))
+        file_wide = {name: getattr(usual, name) for name in _FILE_WIDE}
+        return CellOptions(**{**file_wide, **table, "values": texts})
 
-    def _date_format(self, key: str, value: Any) -> None:
-        try:
-            DateFormat(self._string(key, value))
-        except ValueError:
-            raise self._wrong(key, value, FORMAT_ALLOWED) from None
-
-    def _timezone(self, key: str, value: Any) -> None:
-        try:
-            ZoneInfo(self._string(key, value))
-        # The library answers names of folders and odd characters with errors of its own.
-        except (KeyError, ValueError, OSError):
-            raise self._wrong(key, value, "the name of a time zone, as Europe/London") from None
-
-    def _constant(self, key: str, value: Any) -> str:
-        if isinstance(value, bool):
-            return str(value).lower()
-        if isinstance(value, int | float):
-            return str(value)
-        return self._string(key, value)
-
-    def _string(self, key: str, value: Any, allowed: tuple[str, ...] = ()) -> str:
-        if not isinstance(value, str) or (allowed and value not in allowed):
-            raise self._wrong(key, value, ", ".join(map(repr, allowed)) or "a text in quotes")
-        return value
+    def _texts(self, key: str, value: Any) -> dict[str, str]:
+        """A table of texts; numbers and truth values are taken as they are written."""
+        texts = {}
+        for name, each in self._table(key, value).items():
+            if not isinstance(each, str | bool | int | float):
+                raise self._wrong(f"{key}.{name}", each, _QUOTED)
+            texts[name] = str(each).lower() if isinstance(each, bool) else str(each)
+        return texts
 
     def _table(self, key: str, value: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise self._wrong(key, value, "a table")
         return value
 
-    def _names(self, before: str, table: Mapping[str, Any], allowed: tuple[str, ...]) -> None:
+    def _check_names(self, before: str, table: Mapping[str, Any], allowed: tuple[str, ...]) -> None:
         for name in table:
             if name not in allowed:
                 raise Misused(

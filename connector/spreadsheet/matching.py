@@ -1,11 +1,12 @@
-"""Records of rows: found by id or by fields, referred to, and compared, a batch of rows at a time.
+"""Records of rows: found by id or by fields, referred to, compared, and claimed by one row each.
 
 Nothing found and several found are problems; which of several is meant is never chosen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -208,10 +209,10 @@ class Finder:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What an update would change: wanted and landed values by the keys of target columns.
+    """Changes that an update would make: wanted and landed values by the keys of target columns.
 
     A field that answers never show is wanted without a `base`. `unread` is the first key whose
-    landed value is not known, so that the difference cannot be told.
+    landed value is not known, so that the difference is not known.
     """
 
     wanted: dict[str, Any] = field(default_factory=dict)
@@ -235,7 +236,7 @@ class Comparison:
             self._columns[column.key] = column, "overwrite"
 
     def difference(self, values: Mapping[str, Any], landed: LandedState) -> Difference:
-        """Which of the row's values the record does not have already, by what is landed."""
+        """Those of the row's values that the record does not have already, by what is landed."""
         wanted: dict[str, Any] = {}
         base: dict[str, Any] = {}
         unread = None
@@ -256,7 +257,7 @@ class Comparison:
 
 
 def _landed_value(column: TargetColumn, landed: LandedState) -> tuple[Any, bool]:
-    """What is landed under the column's key, and whether that is known."""
+    """The landed value under the column's key, and whether it is known."""
     record = landed.record
     if column.is_content:
         content = record.get(CONTENT_PREFIX.removesuffix("."))
@@ -276,3 +277,87 @@ def _is_alike(column: TargetColumn, now: Any, wanted: Any) -> bool:
 
 def _is_empty(value: Any) -> bool:
     return value is None or value in ("", [])
+
+
+# -- Claimed keys ----------------------------------------------------------------------------------
+# Digests in flat arrays, for files of any length: a million keys take 25 MB. The digest is Python's
+# own, of 64 bits and keyed anew in each process: two keys with one digest would be taken for one,
+# among a million once in some thirty million files.
+
+
+def comparable(values: Iterable[object]) -> str:
+    """Values as one text that is the same for values that mean the same."""
+    return "\x1f".join([folded(each) for each in values])
+
+
+_PARTS = 64
+_PART_BITS = 6
+_PLACES_FIRST = 1 << 7
+
+
+class ClaimedKeys:
+    """Keys with the number of the row that had each first.
+
+    They are dealt to parts by their digests, since a part is there twice while it grows.
+    """
+
+    def __init__(self) -> None:
+        self._parts = [_Part() for _ in range(_PARTS)]
+
+    def claim(self, key: str, row: int) -> int | None:
+        """The row that had the key first; None where this one has it, now or already."""
+        digest = _digest(key)
+        held = self._parts[digest & (_PARTS - 1)].claim(digest, row)
+        return held if held != row else None
+
+    def first(self, key: str) -> int | None:
+        """The row that has the key; None where none has claimed it."""
+        digest = _digest(key)
+        part = self._parts[digest & (_PARTS - 1)]
+        place = part.place_of(digest)
+        return part.rows[place] if part.digests[place] else None
+
+
+class _Part:
+    """A hash table of one part's keys, of which half the places are free, at least."""
+
+    __slots__ = ("count", "digests", "rows")
+
+    def __init__(self) -> None:
+        self.digests = array("q", bytes(8 * _PLACES_FIRST))
+        self.rows = array("I", bytes(4 * _PLACES_FIRST))
+        self.count = 0
+
+    def place_of(self, digest: int) -> int:
+        """Where the digest is, or would be."""
+        digests = self.digests
+        mask = len(digests) - 1
+        place = (digest >> _PART_BITS) & mask
+        while (held := digests[place]) and held != digest:
+            place = (place + 1) & mask
+        return place
+
+    def claim(self, digest: int, row: int) -> int:
+        """The row that has the digest: the first that claimed it."""
+        place = self.place_of(digest)
+        if self.digests[place]:
+            return self.rows[place]
+        self.digests[place], self.rows[place] = digest, row
+        self.count += 1
+        if self.count * 2 >= len(self.digests):
+            self._grow()
+        return row
+
+    def _grow(self) -> None:
+        before = zip(self.digests, self.rows, strict=True)
+        size = len(self.digests) * 2
+        self.digests, self.rows = array("q", bytes(8 * size)), array("I", bytes(4 * size))
+        for digest, row in before:
+            if digest:
+                place = self.place_of(digest)
+                self.digests[place], self.rows[place] = digest, row
+
+
+def _digest(key: str) -> int:
+    """The key's digest; never 0, which marks a free place."""
+    return hash(key) or 1

@@ -45,7 +45,7 @@ class PersonSearch(Naming, Protocol):
 
 
 _KEPT = frozenset(("_row", "_outcome", "_code", "_id"))
-"""Columns in which a report says what became of a row: an id alone tells of nobody."""
+"""Columns in which a report says what became of a row: an id alone names nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,6 @@ def _kept(lines: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _left(line: Sequence[str], kept: Sequence[int], who: PersonSearch) -> list[str]:
-    """What remains of a row."""
     is_about = who.is_in_row(line)
     return [
         each if index in kept else "" if is_about else who.without(each)
@@ -138,7 +137,7 @@ def _in_workbook(path: Path, who: PersonSearch, *, writes: bool) -> InTable:
 
 
 def _without_rows(content: bytes, who: PersonSearch, *, writes: bool) -> tuple[int, bytes]:
-    """How many rows are about the person, and the workbook; if that `writes`, without them."""
+    """The number of rows about the person, and the workbook; if that `writes`, without them."""
     try:
         workbook = load_workbook(io.BytesIO(content), read_only=not writes)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:

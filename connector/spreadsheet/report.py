@@ -47,9 +47,10 @@ from connector.system import atomic_files
 
 @dataclass(frozen=True, slots=True)
 class RowResult:
-    """How one row ended, or would: `code` says why, and `record_id` is the id of its record,
-    where known. `changes` are a foreseen update's fields, each with its text as it is and as it
-    would be.
+    """Result of one row, reached or foreseen.
+
+    `code` says why, and `record_id` is the id of its record, where known. `changes` are a foreseen
+    update's fields, each with its text as it is and as it would be.
     """
 
     number: int
@@ -85,7 +86,7 @@ class Summary:
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return self.counts.total()
 
     def add(self, result: RowResult) -> None:
@@ -124,7 +125,7 @@ def _in_one_line(problem: Problem) -> str:
 
 
 def _stand_in(row: SheetRow, index: int, width: int) -> str | None:
-    """What stands in a report for a cell that is not there, or has nothing to show."""
+    """The text that stands for a cell that is not there, or has nothing to show."""
     if index >= len(row.cells) - row.missing:
         return MISSING
     kind, formula = row.flaws.get(index, ("", ""))

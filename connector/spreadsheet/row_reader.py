@@ -27,8 +27,8 @@ class RowDraft:
 
     `values` are JSON values by the keys of target columns; null empties a field. `failed` are the
     keys whose cells could not be read, so that they are not called missing as well. `identity` is
-    the natural key of a row that makes a record. `is_misshapen` says that the row's cells cannot be
-    told apart by column, so that nothing more is to be said of them.
+    the natural key of a row that makes a record. `is_misshapen` says that the row's cells cannot
+    be matched to columns, so that no other problem is reported.
     """
 
     row: SheetRow
@@ -101,7 +101,7 @@ class RowReader:
         return draft
 
     def _take_form(self, draft: RowDraft) -> bool:
-        """Take over the problems of the row's form; True where nothing else can be said of it.
+        """Take over the problems of the row's form; True where it is misshapen.
 
         A problem with the cell of a column that fills nothing does no harm.
         """

@@ -104,7 +104,7 @@ def _unreadable(path: Path, error: OSError) -> SpreadsheetError:
 # -- Container -------------------------------------------------------------------------------------
 # A workbook's zip is measured before anything in it is read.
 #
-# Whoever made a zip chose the sizes that it declares. So every member is inflated once, in pieces
+# The maker of a zip chose the sizes that it declares. So every member is inflated once, in pieces
 # that are thrown away, and the first that grows beyond its declared size, or beyond all reason,
 # ends it. XML is looked into only as far as its root element, to see that it declares no entities;
 # all of this takes some kilobytes of memory, whatever the file.

@@ -22,7 +22,7 @@ from connector.errors import Misused, UnknownName
 
 
 class LandedState(Protocol):
-    """What is landed of one record."""
+    """Landed state of one record."""
 
     @property
     def record(self) -> Mapping[str, Any]:
@@ -58,7 +58,7 @@ class Lookups(Protocol):
         """
 
     def landed(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedState]:
-        """What is landed under these ids, deleted records among them."""
+        """The landed state of these ids' records, deleted ones among them."""
 
     def holds(self, resource: str) -> bool:
         """Whether any record of the resource was ever landed."""
@@ -106,12 +106,12 @@ _CONTENT_KINDS: dict[str, tuple[Kind, Format | None]] = {
     "url": (Kind.STRING, "url"),
     "email": (Kind.STRING, "email"),
 }
-"""What each `field_type` holds; those left out hold text (API 2.6)."""
+"""Kind and form of each `field_type`; those left out hold text (API 2.6)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """How a record of another resource is named: by its field `by`, None for its id."""
+    """Way to name a record of another resource: by its field `by`, None for its id."""
 
     resource: str
     by: str | None = None
@@ -165,7 +165,7 @@ class TargetColumn:
         return tuple(value for value in known if value in wanted)
 
 
-# The last word of a name tells telephone numbers and codes from other texts.
+# The last word of a name distinguishes telephone numbers and codes from other texts.
 _KEEPING_WORDS = frozenset(("phone", "mobile", "code", "postcode", "number"))
 
 
@@ -285,7 +285,7 @@ _MATCHABLE = (Kind.STRING, Kind.UUID, Kind.INTEGER, Kind.DATE, Kind.DATETIME)
 
 @dataclass(frozen=True, slots=True)
 class PushTarget:
-    """What a file is pushed to: which resource, in which mode, and how rows find their records.
+    """Target of a file's push: resource, mode, and the way in which rows find their records.
 
     `match` are the fields by which a row finds its record, empty where a column `id` does.
     `clear` is the text that empties a field. `parent` is the content type's slug or id, as given,

@@ -15,35 +15,21 @@ from connector.spreadsheet.report import RowResult, write_report
 from connector.spreadsheet.table import Spreadsheet, open_table
 from tests.spreadsheet.files.made import MAIN, text_file
 
-HOSTILE = (
-    *("=1+1", "+44 20 7946 0000", "-5", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "=cmd|' /C calc'!A0"),
-    *(
-        " =1",
-        "\u00a0=1",
-        "\u200b=1",
-        "\uff1d1",
-        "\uff0b1",
-        "'=1",
-        "''=1",
-        "' =1",
-        "'\t1",
-        "'",
-        "''",
-        "'x",
-    ),
-    *(
-        "(missing)",
-        "(empty)",
-        "'(missing)",
-        "(not calculated) =1",
-        "#N/A",
-        "#REF!",
-        "TRUE",
-        "00123",
-        "1e5",
-    ),
-    *('"', '""', ";", ",", "|", "a\r\nb", "x_x0041_", "_x005F_", "\x01", "\ufeff", " ", "\u200f-1"),
-)
+_RUNNING = [
+    "=1+1",
+    "+44 20 7946 0000",
+    "-5",
+    "@SUM(A1)",
+    "\t=1",
+    "\r=1",
+    "\n=1",
+    "=cmd|' /C calc'!A0",
+]
+_RUNNING += [" =1", "\u00a0=1", "\u200b=1", "\uff1d1", "\uff0b1", "'=1", "''=1", "' =1", "'\t1"]
+_OURS = ["(missing)", "(empty)", "'(missing)", "(not calculated) =1"]
+_TAKEN = ["'", "''", "'x", "#N/A", "#REF!", "TRUE", "00123", "1e5", '"', '""', ";", ",", "|"]
+_LOST = ["a\r\nb", "x_x0041_", "_x005F_", "\x01", "\ufeff", " ", "\u200f-1"]
+HOSTILE = (*_RUNNING, *_OURS, *_TAKEN, *_LOST)
 """Cells that some program would run, take for something else, or lose."""
 
 

@@ -11,7 +11,8 @@ import struct
 import tracemalloc
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -26,8 +27,8 @@ from tests.spreadsheet.files.made import (
     relation,
     relations,
     sheet_xml,
+    text_file,
     text_row,
-    workbook_file,
     zipped,
 )
 
@@ -66,8 +67,90 @@ def inflated(monkeypatch: pytest.MonkeyPatch) -> Iterator[Inflated]:
     assert peak < 64 * MEBIBYTE
 
 
-def refusal(path: Path, error: type[ConnectorError] = UnsafeWorkbook) -> str:
+def bomb(size: int, declared: int) -> bytes:
+    """A workbook whose sheet is so many blanks, packed a thousandfold; it may declare less."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    packed = packer.compress(b" " * size) + packer.flush()
+    made = io.BytesIO(zipped({name: xml for name, xml in GOOD.items() if name != SHEET}))
+    with zipfile.ZipFile(made, "a", zipfile.ZIP_DEFLATED) as archive:
+        # The packed bytes go in as they are, and the list of members is told their real meaning.
+        archive.writestr(zipfile.ZipInfo(SHEET), packed)
+        member = archive.getinfo(SHEET)
+        member.compress_type, member.file_size = zipfile.ZIP_DEFLATED, declared
+    assert len(made.getvalue()) * 500 < size
+    return made.getvalue()
+
+
+def many_members() -> bytes:
+    """Members that are each within bounds, and too large together."""
+    made = io.BytesIO(zipped(GOOD))
+    with zipfile.ZipFile(made, "a", zipfile.ZIP_DEFLATED) as archive:
+        for each in range(33):
+            archive.writestr(f"xl/media/{each}.bin", b"")
+            archive.getinfo(f"xl/media/{each}.bin").file_size = 8 * MEBIBYTE
+    return made.getvalue()
+
+
+def countless_members() -> bytes:
+    """A list of members whose size alone fills the memory."""
+    directory = b"\0" * (3 * MEBIBYTE)
+    end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 65535, 65535, len(directory), 4, 0)
+    return b"PK\x03\x04" + directory + end
+
+
+def encrypted_member() -> bytes:
+    """A zip that is encrypted itself."""
+    content = bytearray(zipped(GOOD))
+    content[content.rindex(SHEET.encode()) - 46 + 8] |= 1
+    return bytes(content)
+
+
+def sheet(*rows: str, claim: str = "") -> bytes:
+    """A workbook with these rows below two good ones."""
+    return zipped(parts({"People": sheet_xml(*ROWS, *rows, claim=claim)}))
+
+
+def linked(kind: str, part: str = "xl/externalLinks/_rels/e1.xml.rels") -> bytes:
+    """A workbook with a relationship to something outside itself."""
+    target = relation("r9", kind, "mailto:ann@example.com", is_outside=True)
+    return zipped({**GOOD, part: relations(target)})
+
+
+CORNER = '<row r="1048576"><c r="XFD1048576">{}</c></row>'
+TWO_SIDES = '<row r="3"><c r="ZZZ3"><v>1</v></c></row><row r="9999"><c r="A9999"><v>1</v></c></row>'
+BEYOND = '<row r="9999999"><c r="A9999999"><v>1</v></c></row>'
+TWICE = "lists more parts than any workbook has, or one twice"
+OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+UNSAFE: dict[str, tuple[Callable[[], bytes], str, int | None]] = {
+    "bomb": (lambda: bomb(32 * MEBIBYTE, 32 * MEBIBYTE), "would grow", 0),
+    "bomb that lies": (
+        lambda: bomb(32 * MEBIBYTE, 1000),
+        "grows beyond the 1,000 bytes that it declares",
+        MEBIBYTE,
+    ),
+    "together": (many_members, "has more than 268,435,456 bytes when inflated", 0),
+    "list": (countless_members, "lists more parts than any workbook has", 0),
+    "name in another case": (lambda: zipped({**GOOD, SHEET.upper(): "<a/>"}), TWICE, 0),
+    "other slash": (lambda: zipped({**GOOD, SHEET.replace("/", "\\"): "<a/>"}), TWICE, 0),
+    "claim": (
+        lambda: sheet(claim="A1:XFD1000000"),
+        "sheet 'People': the sheet says that it reaches to XFD1000000",
+        None,
+    ),
+    "corner": (lambda: sheet(CORNER.format("<v>1</v>")), "the table reaches to XFD1048576", None),
+    "two sides": (lambda: sheet(TWO_SIDES), "the table reaches to A9999", None),
+    "beyond": (lambda: sheet(BEYOND), "the table reaches to A9999999", None),
+    **{
+        kind: (partial(linked, kind), f"takes values from outside itself ({kind})", None)
+        for kind in ("externalLinkPath", "oleObject", "image")
+    },
+}
+"""By name: the workbook, what is said of it, and how many bytes may be inflated before."""
+
+
+def refusal(folder: Path, content: bytes, error: type[ConnectorError] = UnsafeWorkbook) -> str:
     """What is said of the workbook, which must be refused."""
+    path = text_file(folder, content, "rows.xlsx")
     with pytest.raises(error) as refused:
         open_table(path)
     assert path.name in str(refused.value)
@@ -75,105 +158,16 @@ def refusal(path: Path, error: type[ConnectorError] = UnsafeWorkbook) -> str:
     return str(refused.value)
 
 
-def bomb(folder: Path, size: int, *, declared: int | None = None) -> Path:
-    """A workbook whose sheet is so many blanks, packed a thousandfold; it may declare less."""
-    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
-    piece = b" " * MEBIBYTE
-    packed = b"".join([*(packer.compress(piece) for _ in range(size // MEBIBYTE)), packer.flush()])
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in GOOD.items():
-            if name != SHEET:
-                archive.writestr(name, content)
-        # The packed bytes go in as they are, and the list of members is told their real meaning.
-        archive.writestr(zipfile.ZipInfo(SHEET), packed)
-        member = archive.getinfo(SHEET)
-        member.compress_type = zipfile.ZIP_DEFLATED
-        member.file_size = size if declared is None else declared
-    path = folder / "bomb.xlsx"
-    path.write_bytes(made.getvalue())
-    return path
-
-
-def test_39_a_bomb_is_refused_by_its_word(tmp_path: Path, inflated: Inflated) -> None:
-    """A thousandfold growth that is declared is refused before a byte is inflated."""
-    path = bomb(tmp_path, 32 * MEBIBYTE)
-
-    assert path.stat().st_size * 500 < 32 * MEBIBYTE
-    assert "would grow" in refusal(path)
-    assert 0 == inflated.bytes
-
-
-def test_39_a_bomb_that_lies_is_refused_at_its_word(tmp_path: Path, inflated: Inflated) -> None:
-    """A member that declares little is inflated up to that and no further."""
-    path = bomb(tmp_path, 32 * MEBIBYTE, declared=1000)
-
-    assert "grows beyond the 1,000 bytes that it declares" in refusal(path)
-    assert inflated.bytes < MEBIBYTE
-
-
-def test_39_many_members_are_measured_together(tmp_path: Path, inflated: Inflated) -> None:
-    """Members that are each within bounds are refused for what they are together."""
-    path = tmp_path / "many.xlsx"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in GOOD.items():
-            archive.writestr(name, content)
-        for each in range(33):
-            archive.writestr(f"xl/media/{each}.bin", b"")
-            archive.getinfo(f"xl/media/{each}.bin").file_size = 8 * MEBIBYTE
-
-    assert "has more than 268,435,456 bytes when inflated" in refusal(path)
-    assert 0 == inflated.bytes
-
-
-def test_39_a_list_of_countless_members_is_not_read(tmp_path: Path, inflated: Inflated) -> None:
-    """The list's own size is looked at first, and nothing in it."""
-    directory = b"\0" * (3 * MEBIBYTE)
-    end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 65535, 65535, len(directory), 4, 0)
-    path = tmp_path / "list.xlsx"
-    path.write_bytes(b"PK\x03\x04" + directory + end)
-
-    assert "lists more parts than any workbook has" in refusal(path)
-    assert 0 == inflated.bytes
-
-
-@pytest.mark.parametrize("name", [SHEET.upper(), SHEET.replace("/", "\\")])
-def test_39_members_of_one_name_are_refused(tmp_path: Path, inflated: Inflated, name: str) -> None:
-    """Two members that a reader may take for one would be two workbooks in one file."""
-    path = tmp_path / "twice.xlsx"
-    path.write_bytes(zipped({**GOOD, name: sheet_xml(*ROWS)}))
-
-    assert "or one twice" in refusal(path)
-
-
-def test_39_a_claim_of_all_cells_is_refused(tmp_path: Path, inflated: Inflated) -> None:
-    """A sheet that says it has every row and column is refused by its word."""
-    path = workbook_file(tmp_path, *ROWS, claim="A1:XFD1000000")
-
-    assert "sheet 'People': the sheet says that it reaches to XFD1000000" in refusal(path)
-
-
-@pytest.mark.parametrize(
-    "corner",
-    [
-        '<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>',
-        '<row r="3"><c r="ZZZ3"><v>1</v></c></row><row r="9999"><c r="A9999"><v>1</v></c></row>',
-        '<row r="9999999"><c r="A9999999"><v>1</v></c></row>',
-    ],
-    ids=["corner", "two sides", "beyond"],
-)
-def test_39_two_cells_far_apart_are_refused(
-    tmp_path: Path, inflated: Inflated, corner: str
+@pytest.mark.parametrize(("made", "part", "limit"), UNSAFE.values(), ids=UNSAFE)
+def test_39_unsafe_workbooks_are_refused_early(
+    tmp_path: Path, inflated: Inflated, made: Callable[[], bytes], part: str, limit: int | None
 ) -> None:
-    """What lies between two cells is counted as they come, whatever the sheet claims."""
-    assert "the table reaches to " in refusal(workbook_file(tmp_path, *ROWS, corner))
+    """Sizes, places and links are refused as soon as they show, and no value is read."""
+    content = made()
+    inflated.bytes = 0
 
-
-def test_39_styled_cells_without_a_value_reach_nowhere(tmp_path: Path) -> None:
-    """A format far out, which people leave behind, is no reason to refuse."""
-    path = workbook_file(tmp_path, *ROWS, '<row r="1048576"><c r="XFD1048576" s="0"/></row>')
-
-    assert [("1",)] == cells_of(open_table(path))
+    assert part in refusal(tmp_path, content)
+    assert limit is None or inflated.bytes <= limit
 
 
 ENTITIES = '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;">]>'
@@ -181,71 +175,13 @@ FILE = '<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/hostname">]>'
 
 
 @pytest.mark.parametrize("part", [SHEET, "xl/workbook.xml", "_rels/.rels", "docProps/core.xml"])
-@pytest.mark.parametrize("prolog", [ENTITIES, FILE, '<?xml version="1.0"?>\n<!DOCTYPE x>'])
-def test_39_a_document_type_is_refused(
-    tmp_path: Path, inflated: Inflated, part: str, prolog: str
-) -> None:
+def test_39_a_document_type_is_refused(tmp_path: Path, inflated: Inflated, part: str) -> None:
     """No part may declare one, in any encoding, so no entity is ever expanded."""
-    content = prolog + GOOD.get(part, "<a/>")
-    for encoded in (content.encode(), b"\xff\xfe" + content.encode("utf-16-le")):
-        path = tmp_path / "entities.xlsx"
-        path.write_bytes(zipped({**GOOD, part: encoded}))
-        assert f"{part!r} declares a document type" in refusal(path)
-
-
-@pytest.mark.parametrize("kind", ["externalLinkPath", "oleObject", "image"])
-def test_39_links_to_other_files_are_refused(tmp_path: Path, inflated: Inflated, kind: str) -> None:
-    """Values may not come from outside; the relationship is enough, wherever it is."""
-    target = relation("r9", kind, "file:///tmp/other.xlsx", is_outside=True)
-    path = tmp_path / "links.xlsx"
-    path.write_bytes(zipped({**GOOD, "xl/externalLinks/_rels/e1.xml.rels": relations(target)}))
-
-    assert f"takes values from outside itself ({kind})" in refusal(path)
-
-
-def test_39_addresses_that_people_click_are_no_links(tmp_path: Path) -> None:
-    """A spreadsheet program makes a hyperlink of each email address; they change nothing."""
-    mail = relation("r1", "hyperlink", "mailto:ann@example.com", is_outside=True)
-    path = tmp_path / "rows.xlsx"
-    path.write_bytes(zipped({**GOOD, "xl/worksheets/_rels/s1.xml.rels": relations(mail)}))
-
-    assert [("1",)] == cells_of(open_table(path))
-
-
-OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-
-
-@pytest.mark.parametrize(
-    ("content", "part"),
-    [
-        (
-            OLE + b"\0" * 300_000 + "EncryptedPackage".encode("utf-16-le"),
-            "encrypted with a password",
-        ),
-        (OLE + b"\0" * 5_000 + "Workbook".encode("utf-16-le"), "a workbook of the old kind, xls"),
-    ],
-    ids=["encrypted", "xls"],
-)
-def test_39_encrypted_and_old_workbooks(
-    tmp_path: Path, inflated: Inflated, content: bytes, part: str
-) -> None:
-    """Both have the same container, and each has its own advice."""
-    path = tmp_path / "rows.xlsx"
-    path.write_bytes(content)
-
-    assert part in refusal(path, NotASpreadsheet)
-
-
-def test_39_an_encrypted_member_is_refused(tmp_path: Path, inflated: Inflated) -> None:
-    """A zip that is encrypted itself is refused by its list of members."""
-    content = bytearray(zipped(GOOD))
-    place = content.rindex(SHEET.encode()) - 46 + 8
-    content[place] |= 1
-    path = tmp_path / "rows.xlsx"
-    path.write_bytes(bytes(content))
-
-    assert "is encrypted, or packed in an unusual way" in refusal(path, NotASpreadsheet)
-    assert 0 == inflated.bytes
+    for prolog in (ENTITIES, FILE, '<?xml version="1.0"?>\n<!DOCTYPE x>'):
+        content = prolog + GOOD.get(part, "<a/>")
+        for encoded in (content.encode(), b"\xff\xfe" + content.encode("utf-16-le")):
+            made = zipped({**GOOD, part: encoded})
+            assert f"{part!r} declares a document type" in refusal(tmp_path, made)
 
 
 def test_39_texts_without_number_are_refused(
@@ -253,7 +189,32 @@ def test_39_texts_without_number_are_refused(
 ) -> None:
     """Shared texts are counted before anybody keeps them."""
     monkeypatch.setattr(container, "SHARED_TEXTS_MAX", 1000)
-    path = tmp_path / "texts.xlsx"
-    path.write_bytes(zipped({**GOOD, "xl/sharedStrings.xml": f"<sst>{'<si/>' * 1001}</sst>"}))
+    made = zipped({**GOOD, "xl/sharedStrings.xml": f"<sst>{'<si/>' * 1001}</sst>"})
 
-    assert "has too many texts" in refusal(path)
+    assert "has too many texts" in refusal(tmp_path, made)
+
+
+@pytest.mark.parametrize(
+    ("content", "part"),
+    [
+        (OLE + b"\0" * 300_000 + "EncryptedPackage".encode("utf-16-le"), "with a password"),
+        (OLE + b"\0" * 5_000 + "Workbook".encode("utf-16-le"), "a workbook of the old kind, xls"),
+        (encrypted_member(), "is encrypted, or packed in an unusual way"),
+        (zipped({"Index/Document.iwa": b"\0"}), "is a Numbers document"),
+    ],
+    ids=["encrypted", "xls", "member", "numbers"],
+)
+def test_39_encrypted_and_other_workbooks(
+    tmp_path: Path, inflated: Inflated, content: bytes, part: str
+) -> None:
+    """Each is told for what it is, with nothing inflated."""
+    inflated.bytes = 0
+    assert part in refusal(tmp_path, content, NotASpreadsheet)
+    assert 0 == inflated.bytes
+
+
+def test_39_what_is_harmless_is_read(tmp_path: Path) -> None:
+    """A format far out reaches nowhere, and an address that people click is no link."""
+    hyperlink = linked("hyperlink", "xl/worksheets/_rels/s1.xml.rels")
+    for content in (sheet(CORNER.format("")), hyperlink):
+        assert [("1",)] == cells_of(open_table(text_file(tmp_path, content, "rows.xlsx")))

@@ -6,9 +6,8 @@ import pytest
 
 from connector.errors import Misused, UnknownName
 from connector.spreadsheet.cells import CellOptions
-from connector.spreadsheet.claimed_keys import ClaimedKeys
-from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.mapping_file import SavedMap
+from connector.spreadsheet.matching import ClaimedKeys
 from connector.spreadsheet.problems import PROBLEMS, Problem, SheetRow
 from tests.spreadsheet.meaning.sheet import (
     CANDIDATE,
@@ -37,35 +36,30 @@ RELATED = Said(
 
 
 def test_good_row_becomes_a_task() -> None:
-    """A row without problems is to be sent, with its values as a body takes them."""
-    (found,) = checked(table({**CANDIDATE, "rating": "4", "notes": " NA ", "mobile": ""}), aimed())
+    """A row without problems is to be sent, with its values as a body takes them; its mapping says
+    how cells are read.
+    """
+    born, kind = CellOptions(date_format="DD/MM/YYYY"), CellOptions(values={"Perm": "permanent"})
+    decided = {"Born": ("date_of_birth", born), "Kind": ("employment_type", kind)}
+    row = {**CANDIDATE, "rating": "4", "notes": " NA ", "mobile": "", "Born": "03/04/1985"}
+    row |= {"Kind": "perm"}
+    del row["employment_type"]
+    (found,) = checked(table(row), aimed(), saved=SavedMap("candidates", decided))
+    task = found.task
 
     assert found.outcome is None
-    assert found.task is not None
-    assert {**CANDIDATE, "rating": 4, "notes": "NA"} == found.task.fields
-    assert (2, "create", "candidates") == (
-        found.task.number,
-        found.task.operation,
-        found.task.resource,
-    )
-    assert {"email": "zoe@people.example"} == found.task.identity
-    assert ({}, {}, None) == (found.task.afterwards, found.task.base, found.task.record_id)
+    assert task is not None
+    values = {**CANDIDATE, "rating": 4, "notes": "NA", "date_of_birth": "1985-04-03"}
+    assert values == task.fields
+    assert (2, "create", "candidates") == (task.number, task.operation, task.resource)
+    assert {"email": "zoe@people.example"} == task.identity
+    assert ({}, {}, None) == (task.afterwards, task.base, task.record_id)
 
 
 def test_everything_wrong_with_a_row_is_said_at_once() -> None:
     """Unreadable, missing and refused cells are all told; an unreadable one is not missing too."""
-    found = checked(
-        table(
-            {
-                **CANDIDATE,
-                "last_name": "",
-                "email": "anna",
-                "employment_type": "freelance",
-                "rating": "x",
-            }
-        ),
-        aimed(),
-    )
+    wrong = {"last_name": "", "email": "anna", "employment_type": "freelance", "rating": "x"}
+    found = checked(table({**CANDIDATE, **wrong}), aimed())
 
     assert [
         (2, "email", "email_format"),
@@ -290,7 +284,7 @@ def test_rows_are_looked_up_in_batches() -> None:
         ("content_items", "create", {"parent": "x"}, Misused, "no content type 'x'"),
     ],
 )
-def test_aims_that_make_no_sense_are_refused(
+def test_targets_that_make_no_sense_are_refused(
     resource: str, mode: str, options: dict[str, object], error: type[Exception], said: str
 ) -> None:
     """What cannot be done is refused before the file is read, with what is allowed."""
@@ -304,24 +298,4 @@ def test_claims_hold_more_keys_than_they_began_with() -> None:
 
     assert all(claims.claim(f"key {n}", n) is None for n in range(20_000))
     assert list(range(20_000)) == [claims.claim(f"key {n}", 99_999) for n in range(20_000)]
-    assert 20_000 == len(claims)
     assert claims.claim("key 7", 7) is None
-
-
-def test_saved_manner_is_used_for_the_rows() -> None:
-    """A map of values and a date format of the mapping decide how the file's cells are read."""
-    saved = SavedMap(
-        "candidates",
-        {
-            "Kind": ("employment_type", CellOptions(values={"Perm": "permanent"})),
-            "Born": ("date_of_birth", CellOptions(date_format="DD/MM/YYYY")),
-        },
-    )
-    row = {**CANDIDATE, "Kind": "perm", "Born": "03/04/1985"}
-    del row["employment_type"]
-    (found,) = checked(table(row), aimed(), saved=saved)
-
-    assert found.task is not None
-    assert "permanent" == found.task.fields["employment_type"]
-    assert "1985-04-03" == found.task.fields["date_of_birth"]
-    assert () == map_headings(list(row), aimed(), saved=saved).missing

@@ -21,7 +21,7 @@ from typing import TypeVar
 from connector.catalog import CATALOG
 from connector.client.request import create_request
 from connector.engine.push_commands import Move
-from connector.engine.push_plan import Plan, Terms
+from connector.engine.push_plan import Plan, PushPolicy
 from connector.engine.push_states import Task
 from connector.ledger.journal import PUSH_LEASE, Journal
 from connector.ledger.lease import Owner
@@ -43,7 +43,7 @@ def main() -> int:
             now = datetime.now(UTC)
             ledger.take_lease(PUSH_LEASE, Owner.of_this_process("bench", "bench"), now)
             journal = Journal(ledger, "bench")
-            seconds, batch = _timed(lambda: journal.undertake(_plan(PLANNED), Terms()))
+            seconds, batch = _timed(lambda: journal.undertake(_plan(PLANNED), PushPolicy()))
             intents, ends = _transitions(journal, batch)
     figures = {
         "a bare commit": bare,

@@ -22,12 +22,12 @@ from connector.errors import EncodingUnknown, Misused, count_noun
 from connector.ledger.journal import Journal
 from connector.ledger.ledger import Ledger
 from connector.pushes.batch import resolve as run_resolve
-from connector.pushes.batch_report import BatchReport, Decision, Declared
+from connector.pushes.batch_report import BatchReport, Decision, DeclaredRecord
 from connector.pushes.dry_run import ADD_COLUMNS, Preview
+from connector.pushes.dry_run import template as write_template
 from connector.pushes.options import DECIMALS, POLICIES, PUSH_OPTIONS, PushOptions
 from connector.pushes.push import Manner, PushReport, Watches
 from connector.pushes.push import push as run_push
-from connector.pushes.template import template as write_template
 from connector.pushes.undo import undo as run_undo
 from connector.pushes.undo_report import GOOD, UndoneRow, UndoReport
 from connector.settings.model import Settings
@@ -448,7 +448,7 @@ def resolve(
     settings = session.load()
     said: list[Decision] = []
     said += ["look"] if looks else []
-    said += [Declared(record)] if record else []
+    said += [DeclaredRecord(record)] if record else []
     said += ["resend"] if resends else []
     said += ["drop"] if drops else []
     if batch is None or row is None:

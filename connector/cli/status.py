@@ -20,7 +20,7 @@ from connector.cli.terminal import Terminal
 from connector.engine.quota import requests_left, shown
 from connector.errors import ConnectorError, SettingsError, count_noun
 from connector.ledger.lease import Lease
-from connector.ledger.ledger import Ledger, Standing, terms_of
+from connector.ledger.ledger import Ledger, LedgerStatus, terms_of
 from connector.operations.alert_check import AlertCheck, standing_alerts
 from connector.operations.findings import Proof, proof_of
 from connector.pulls.advice import explain
@@ -83,7 +83,7 @@ class AccountStatus:
     published: Publication | None
     publications: tuple[Publication, ...]
     shared: SharedPublication | None
-    standing: Standing | None
+    standing: LedgerStatus | None
     watched: AlertCheck
     now: datetime
 
@@ -203,7 +203,7 @@ def status(session: Session, *, max_age: Age | None, is_for_all: bool) -> int:
     return alerting.judge(terminal, proof, found.watched)
 
 
-def _standing(settings: Settings, now: datetime) -> Standing | None:
+def _standing(settings: Settings, now: datetime) -> LedgerStatus | None:
     with Ledger(settings.folder) as ledger:
         return ledger.standing(terms_of(settings), now) if ledger.exists else None
 
@@ -402,7 +402,7 @@ def _as_json(found: AccountStatus) -> dict[str, object]:
     return told if found.standing is None else told | _month_as_json(found.standing, found.now)
 
 
-def _month_as_json(standing: Standing, now: datetime) -> dict[str, object]:
+def _month_as_json(standing: LedgerStatus, now: datetime) -> dict[str, object]:
     month = standing.month
     return {
         "month": {
@@ -451,7 +451,7 @@ class AccountLine:
 
     proof: Proof
     last: Run | None
-    standing: Standing | None
+    standing: LedgerStatus | None
     watched: AlertCheck
 
     @classmethod

@@ -13,7 +13,7 @@ may as well be those of another row in doubt: nothing is ever sent again beside 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -24,15 +24,15 @@ from connector.catalog.page import Page
 from connector.catalog.resource import Declaration, Resource
 from connector.catalog.value import Kind
 from connector.engine.bookmark import LATENESS_UNTIMED_SECONDS
-from connector.engine.commands import Found, Unread
+from connector.engine.commands import Found, Outcome, Unread
 from connector.engine.push_commands import (
     Attempt,
+    ListNewest,
+    Newest,
+    OfOthers,
+    OpenCreates,
     PushSteps,
-    list_newest,
-    newest,
-    of_others,
-    open_creates,
-    read_one,
+    ReadOne,
 )
 from connector.engine.push_plan import RowProblem, folded
 
@@ -85,8 +85,8 @@ def differing(
 def lacking(
     resource: Declaration, wanted: Mapping[str, Any], detail: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    """The names of the fields that a detail does not hold as wanted; a detail that leaves a field
-    out says that it is empty. Fields that are never shown are not among them.
+    """The names of the fields that a detail does not hold as wanted; a detail that
+    leaves a field out says that it is empty. Fields that are never shown are not among them.
     """
     return tuple(
         name
@@ -98,8 +98,8 @@ def lacking(
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What is left to be done of an update: the body to send, and the fields in which somebody
-    else came between. `is_shown` says whether the answers can show any of the body.
+    """What is left to be done of an update: the body to send, and the fields in which
+    somebody else came between. `is_shown` says whether the answers can show any of the body.
     """
 
     body: Mapping[str, Any]
@@ -202,7 +202,6 @@ def _is_value(value: Any, shown: Any, key: str) -> bool:
 
 
 # -- Lookup ----------------------------------------------------------------------------------------
-#
 
 
 PAGES_MAX = 20
@@ -216,9 +215,9 @@ DETAILS_MAX = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Sought:
-    """What is looked for: the whole of what was sent, its identity, the mark in it (empty: none),
-    and the first attempt whose fate is unknown.
+class SoughtRecord:
+    """What is looked for: the whole of what was sent, its identity, the mark in it
+    (empty: none), and the first attempt whose fate is unknown.
     """
 
     resource: Declaration
@@ -230,9 +229,10 @@ class Sought:
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
-    """What a look found: records that are as sent, ids of those alike, and whether everything that
-    can be the row's was seen. `looked_at` is our own clock before the first list was asked for.
+class LookupResult:
+    """What a look found: records that are as sent, ids of those alike, and whether
+    everything that can be the row's was seen. `looked_at` is our own clock before the first
+    list was asked for.
     """
 
     matches: tuple[Found, ...]
@@ -250,8 +250,8 @@ class _Listed:
     looked_at: datetime
 
 
-def look(sought: Sought) -> PushSteps[Sighting | None]:
-    """Look for the record. None: a list or a detail could not be read, and nothing is known."""
+def look(sought: SoughtRecord) -> PushSteps[LookupResult | None]:
+    """Look for the record; None where a list or a detail could not be read."""
     listed = None
     for _ in range(STARTS_MAX):
         listed, has_shrunk = yield from _listed(sought)
@@ -260,12 +260,12 @@ def look(sought: Sought) -> PushSteps[Sighting | None]:
     if listed is None:
         return None
     ids = tuple(id for id, item in listed.items.items() if _can_be(sought, item))
-    others = yield from of_others(ids)
+    others = yield from _of_others(ids)
     matches: list[Found] = []
     alike: list[str] = []
     candidates = [id for id in ids if id not in others]
     for id in candidates[:DETAILS_MAX]:
-        outcome = yield from read_one(id)
+        outcome: Outcome = yield ReadOne(id)
         if isinstance(outcome, Unread):
             return None
         if not isinstance(outcome, Found):
@@ -278,22 +278,27 @@ def look(sought: Sought) -> PushSteps[Sighting | None]:
     alike += candidates[DETAILS_MAX:]
     matches, contested = yield from _uncontested(sought, matches)
     is_complete = listed.is_complete and not has_shrunk
-    return Sighting(tuple(matches), (*contested, *alike), is_complete, listed.looked_at)
+    return LookupResult(tuple(matches), (*contested, *alike), is_complete, listed.looked_at)
 
 
 def already_there(
     resource: Declaration, identity: Mapping[str, Any]
 ) -> PushSteps[tuple[str, ...] | None]:
-    """The ids of the newest records that have this identity and that neither the landing nor the
-    journal knew. Empty where the list does not show all of the identity. None: the list could not
-    be read.
+    """The ids of the newest records that have this identity and that neither the
+    landing nor the journal knew. Empty where the list does not show all of the identity. None:
+    the list could not be read.
     """
-    page = yield from newest()
+    page: Page[Resource] | Unread = yield Newest()
     if isinstance(page, Unread):
         return None
     ids = tuple(item.id for item in page.items if _identifies(resource, identity, item))
-    others = yield from of_others(ids)
+    others = yield from _of_others(ids)
     return tuple(id for id in ids if id not in others)
+
+
+def _of_others(ids: tuple[str, ...]) -> PushSteps[frozenset[str]]:
+    """Which of the records are certainly not this row's."""
+    return (yield OfOthers(ids)) if ids else frozenset()
 
 
 def _identifies(resource: Declaration, identity: Mapping[str, Any], item: Resource) -> bool:
@@ -309,7 +314,9 @@ def _identifies(resource: Declaration, identity: Mapping[str, Any], item: Resour
     return True
 
 
-def _uncontested(sought: Sought, matches: list[Found]) -> PushSteps[tuple[list[Found], list[str]]]:
+def _uncontested(
+    sought: SoughtRecord, matches: list[Found]
+) -> PushSteps[tuple[list[Found], list[str]]]:
     """The matches that can be nobody else's, and the ids of the others.
 
     A record that has all that this row sent may have come from another row in doubt that sent the
@@ -317,10 +324,10 @@ def _uncontested(sought: Sought, matches: list[Found]) -> PushSteps[tuple[list[F
     """
     if sought.marker or not matches:
         return matches, []
-    rivals = yield from open_creates()
+    rivals: Iterable[Mapping[str, Any]] = yield OpenCreates()
     # Asked once more, and after that: a rival that has its own record by now is none any more, and
     # which record that is must not be missed.
-    others = yield from of_others(tuple(each.record.id for each in matches))
+    others = yield from _of_others(tuple(each.record.id for each in matches))
     matches = [each for each in matches if each.record.id not in others]
     sure = [
         each
@@ -330,14 +337,14 @@ def _uncontested(sought: Sought, matches: list[Found]) -> PushSteps[tuple[list[F
     return sure, [each.record.id for each in matches if each not in sure]
 
 
-def _listed(sought: Sought) -> PushSteps[tuple[_Listed | None, bool]]:
-    """What the list shows above the floor, and whether it became shorter on the way, so that
-    something may have slid past unseen.
+def _listed(sought: SoughtRecord) -> PushSteps[tuple[_Listed | None, bool]]:
+    """What the list shows above the floor, and whether it became shorter on the way,
+    so that something may have slid past unseen.
     """
     listed: _Listed | None = None
     pages: list[Page[Resource]] = []
     while len(pages) < PAGES_MAX:
-        page = yield from list_newest(len(pages) + 1)
+        page: Page[Resource] | Unread = yield ListNewest(len(pages) + 1)
         if isinstance(page, Unread):
             return None, False
         has_shrunk = bool(pages) and page.total < pages[-1].total
@@ -358,8 +365,8 @@ def _listed(sought: Sought) -> PushSteps[tuple[_Listed | None, bool]]:
     return listed, False
 
 
-def _floor(sought: Sought, page: Page[Resource]) -> datetime:
-    """What was created before this, by the server's clock, was there before the first attempt."""
+def _floor(sought: SoughtRecord, page: Page[Resource]) -> datetime:
+    """Time by the server's clock before which no attempt had begun."""
     first, lateness = sought.first, timedelta(seconds=sought.lateness_seconds)
     if page.served_at is None or page.heard_at is None:
         untimed = timedelta(seconds=LATENESS_UNTIMED_SECONDS)
@@ -382,9 +389,9 @@ def _reaches_below(page: Page[Resource], floor: datetime) -> bool:
     return bool(created) and created[-1] < floor
 
 
-def _can_be(sought: Sought, item: Resource) -> bool:
-    """Whether a list item can be the row's, by what it shows of the identity (or, where the row
-    has none, of all that was sent) and of the mark.
+def _can_be(sought: SoughtRecord, item: Resource) -> bool:
+    """Whether a list item can be the row's, by what it shows of the identity (or,
+    where the row has none, of all that was sent) and of the mark.
     """
     told = {**(sought.identity or sought.body), **sought.marker}
     return all(
@@ -398,12 +405,12 @@ def _listed_fields(resource: Declaration) -> tuple[Field, ...]:
     return tuple(field for field in resource.item_fields if field.create.accepted)
 
 
-def _is_match(sought: Sought, detail: Mapping[str, Any]) -> bool:
-    """Whether the record is the row's: by its mark where it has one, else by all that was sent."""
+def _is_match(sought: SoughtRecord, detail: Mapping[str, Any]) -> bool:
+    """Whether the record is the row's, by its mark or by all that was sent."""
     return not lacking(sought.resource, sought.marker or sought.body, detail)
 
 
-def _is_alike(sought: Sought, detail: Mapping[str, Any]) -> bool:
+def _is_alike(sought: SoughtRecord, detail: Mapping[str, Any]) -> bool:
     """Whether the record may be the row's after all, changed on the way or since."""
     told = sought.body if sought.marker else sought.identity
     unmarked = {name: value for name, value in told.items() if name not in sought.marker}

@@ -1,4 +1,5 @@
-"""The push of one row: what to write, what to make of the answer, and what to do after silence.
+"""The push of one row: what to write, what to make of the answer, and what to do
+after silence.
 
     create   intent, send; in doubt: look, wait until no late commit is to be expected, look again;
              then hold the row for a person, or send it once more where that was chosen.
@@ -23,21 +24,29 @@ from typing import Any
 
 from connector.catalog.resource import Declaration, Resource
 from connector.engine.commands import Found, Gone, Outcome, Unread
-from connector.engine.lookup import Sighting, Sought, already_there, altered, compare, look
+from connector.engine.lookup import (
+    LookupResult,
+    SoughtRecord,
+    already_there,
+    altered,
+    compare,
+    look,
+)
 from connector.engine.push_commands import (
     Accepted,
+    Claim,
+    Claimant,
     Declined,
     Move,
     PushSteps,
-    claim,
-    read_one,
-    wait_until,
+    ReadOne,
+    WaitUntil,
 )
-from connector.engine.push_plan import RowProblem, Terms
+from connector.engine.push_plan import PushPolicy, RowProblem
 from connector.engine.push_row import (
     ATTEMPTS_MAX,
-    Row,
-    Standing,
+    PushRow,
+    RowStatus,
     already_there_problem,
     claimed_problem,
     conflict_problems,
@@ -57,7 +66,7 @@ from connector.engine.push_states import Operation, Task
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
-def create(row: Row) -> PushSteps[bool]:
+def create(row: PushRow) -> PushSteps[bool]:
     """Send the create, and record what came of it. Says whether to go on."""
     if not row.is_in_doubt and not (yield from _may_be_sent(row)):
         return False
@@ -81,9 +90,10 @@ def create(row: Row) -> PushSteps[bool]:
     return row.can_repeat
 
 
-def _may_be_sent(row: Row) -> PushSteps[bool]:
-    """Whether nobody else has made the record, as far as the newest records and the shared journal
-    say. A row whose record is there ends here; one of which that could not be read stays planned.
+def _may_be_sent(row: PushRow) -> PushSteps[bool]:
+    """Whether nobody else has made the record, as far as the newest records and the
+    shared journal say. A row whose record is there ends here; one of which that could not be
+    read stays planned.
     """
     if row.task.identity:
         there = yield from already_there(row.resource, row.task.identity)
@@ -94,7 +104,7 @@ def _may_be_sent(row: Row) -> PushSteps[bool]:
             id = there[0] if len(there) == 1 else None
             yield from row.move(Move("repeated", "already_there", problems, record_id=id))
             return False
-    claimant = yield from claim()
+    claimant: Claimant | None = yield Claim()
     if claimant is not None:
         problems = (claimed_problem(claimant),)
         id = claimant.record_id
@@ -102,10 +112,10 @@ def _may_be_sent(row: Row) -> PushSteps[bool]:
     return claimant is None
 
 
-def look_for_it(row: Row) -> PushSteps[bool]:
+def look_for_it(row: PushRow) -> PushSteps[bool]:
     """Look for the record that a create may have made. Says whether to go on."""
     if row.state == "settling":
-        yield from wait_until(row.settled_at)
+        yield WaitUntil(row.settled_at)
     sighting = yield from look(_sought(row))
     if sighting is None:
         return False
@@ -126,12 +136,12 @@ def look_for_it(row: Row) -> PushSteps[bool]:
     return True
 
 
-def body(row: Row) -> dict[str, Any]:
+def body(row: PushRow) -> dict[str, Any]:
     """What is sent to create the row's record."""
     return {**row.task.fields, **row.marker}
 
 
-def _created(row: Row, move: Move, record: Resource) -> PushSteps[None]:
+def _created(row: PushRow, move: Move, record: Resource) -> PushSteps[None]:
     """The record exists: the row is done, or its update follows."""
     if not row.task.afterwards:
         yield from row.applied(move, record)
@@ -145,7 +155,7 @@ def _created(row: Row, move: Move, record: Resource) -> PushSteps[None]:
         row.seen = Found(record, record.served_at or _NEVER)
 
 
-def _absent(row: Row, sighting: Sighting) -> Move:
+def _absent(row: PushRow, sighting: LookupResult) -> Move:
     """It is not there, and no late commit is to be expected any more."""
     if sighting.alike:
         return Move("several", "look_alike", doubtful("look_alike", sighting.alike))
@@ -163,8 +173,8 @@ def _absent(row: Row, sighting: Sighting) -> Move:
     return Move("kept", code, doubtful(code))
 
 
-def _twins(row: Row, id: str) -> PushSteps[tuple[RowProblem, ...]]:
-    """What to tell of a repeat that was accepted: whether an attempt before it made one too."""
+def _twins(row: PushRow, id: str) -> PushSteps[tuple[RowProblem, ...]]:
+    """Problems of an accepted repeat: an attempt before it may have made a twin."""
     sighting = yield from look(_sought(row))
     if sighting is None:
         return doubtful("twins_unknown", (id,))
@@ -172,8 +182,8 @@ def _twins(row: Row, id: str) -> PushSteps[tuple[RowProblem, ...]]:
     return doubtful("created_twice", (id, *ids)) if ids else ()
 
 
-def _sought(row: Row) -> Sought:
-    return Sought(
+def _sought(row: PushRow) -> SoughtRecord:
+    return SoughtRecord(
         row.resource,
         body(row),
         row.task.identity,
@@ -190,10 +200,10 @@ def _sought(row: Row) -> Sought:
 # became of the attempt, and what is still missing is sent again: a PUT may be repeated.
 
 
-def update(row: Row) -> PushSteps[bool]:
+def update(row: PushRow) -> PushSteps[bool]:
     """Compare, and send what is missing. Says whether to go on."""
     found, row.seen = row.seen, None
-    outcome: Outcome = found or (yield from read_one(row.id))
+    outcome: Outcome = found or (yield ReadOne(row.id))
     if isinstance(outcome, Unread):
         return False
     if isinstance(outcome, Gone):
@@ -219,18 +229,18 @@ def update(row: Row) -> PushSteps[bool]:
     return True
 
 
-def gone(row: Row) -> Move:
+def gone(row: PushRow) -> Move:
     """The record is not there: nothing was or will be written to it."""
     return Move("missing", "record_gone", (gone_problem(row.id),))
 
 
-def _gone(row: Row) -> Move:
+def _gone(row: PushRow) -> Move:
     if row.is_begun:
         return replace(gone(row), event="refused_afterwards")
     return gone(row) if row.state == "planned" else replace(gone(row), event="changed_elsewhere")
 
 
-def _send(row: Row, body: Mapping[str, Any], now: Mapping[str, Any]) -> PushSteps[bool]:
+def _send(row: PushRow, body: Mapping[str, Any], now: Mapping[str, Any]) -> PushSteps[bool]:
     answer = yield from row.attempt("update", body, now if row.before is None else None)
     match answer:
         case None:
@@ -247,19 +257,19 @@ def _send(row: Row, body: Mapping[str, Any], now: Mapping[str, Any]) -> PushStep
     return row.can_repeat
 
 
-def _wanted(row: Row) -> Mapping[str, Any]:
+def _wanted(row: PushRow) -> Mapping[str, Any]:
     return row.task.afterwards if row.is_begun else row.task.fields
 
 
-def _has_shown(row: Row) -> bool:
-    """Whether the attempt in doubt wrote something that answers show, so that they tell of it."""
+def _has_shown(row: PushRow) -> bool:
+    """Whether the attempt in doubt wrote something that answers show."""
     if row.state != "unknown" or row.before is None:
         return False
     whole = compare(row.resource, _wanted(row), {}, row.before, overwrite=True)
     return whole.is_shown
 
 
-def _nothing_left(row: Row, record: Resource) -> PushSteps[None]:
+def _nothing_left(row: PushRow, record: Resource) -> PushSteps[None]:
     """The record has all that is wanted: by an attempt of ours, or it had it before."""
     if row.is_begun or row.doubts:
         code = "found_after_doubt" if row.doubts else ""
@@ -279,9 +289,9 @@ CONVERTED_STATUS = "active"
 """The status that a conversion is answered with (API 3.5)."""
 
 
-def convert(row: Row) -> PushSteps[bool]:
+def convert(row: PushRow) -> PushSteps[bool]:
     """Read the lead and convert it. Says whether to go on."""
-    outcome = yield from read_one(row.id)
+    outcome: Outcome = yield ReadOne(row.id)
     if isinstance(outcome, Unread):
         return False
     if isinstance(outcome, Found) and not _is_converted(outcome.record):
@@ -306,11 +316,11 @@ def convert(row: Row) -> PushSteps[bool]:
     return True
 
 
-def look_at_lead(row: Row) -> PushSteps[bool]:
+def look_at_lead(row: PushRow) -> PushSteps[bool]:
     """Whether a conversion in doubt has happened. Says whether to go on."""
     if row.state == "settling":
-        yield from wait_until(row.settled_at)
-    outcome = yield from read_one(row.id)
+        yield WaitUntil(row.settled_at)
+    outcome: Outcome = yield ReadOne(row.id)
     if isinstance(outcome, Unread):
         return False
     if isinstance(outcome, Gone) or _is_converted(outcome.record):
@@ -322,11 +332,11 @@ def look_at_lead(row: Row) -> PushSteps[bool]:
     return True
 
 
-def _found(row: Row) -> Move:
+def _found(row: PushRow) -> Move:
     return Move("found", "found_after_doubt", record_id=row.id)
 
 
-def _declined(row: Row, answer: Declined) -> Move:
+def _declined(row: PushRow, answer: Declined) -> Move:
     if row.is_in_doubt and (answer.is_validation or answer.is_missing):
         # The lead is not as it was: the attempt before this one has converted it.
         reason = answer.message
@@ -342,10 +352,9 @@ def _is_converted(lead: Resource) -> bool:
 
 
 # -- Push ------------------------------------------------------------------------------------------
-#
 
 
-_Act = Callable[[Row], PushSteps[bool]]
+_Act = Callable[[PushRow], PushSteps[bool]]
 
 _CARRIES_OUT: Mapping[Operation, _Act] = {"create": create, "update": update, "convert": convert}
 _CLEARS_UP: Mapping[Operation, _Act] = {
@@ -358,15 +367,16 @@ _CLEARS_UP: Mapping[Operation, _Act] = {
 def push(
     resource: Declaration,
     task: Task,
-    terms: Terms,
+    terms: PushPolicy,
     marker: Mapping[str, str],
-    standing: Standing,
+    standing: RowStatus,
 ) -> PushSteps[bool]:
-    """Bring the row as near to its end as it can come now. `marker` is its mark, or empty.
+    """Bring the row as near to its end as it can come now.
+    `marker` is its mark, or empty.
 
     Ends with whether the row is open: its write may have happened, or has half happened.
     """
-    row = Row(resource, task, terms, marker, standing)
+    row = PushRow(resource, task, terms, marker, standing)
     is_going = True
     while is_going:
         operation: Operation = "update" if row.is_begun else task.operation

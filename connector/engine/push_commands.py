@@ -15,9 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeVar
 
-from connector.catalog.page import Page
 from connector.catalog.resource import Resource
-from connector.engine.commands import Found, Gone, Outcome, Unread
 from connector.engine.push_plan import RowProblem
 from connector.engine.push_states import Operation, RowEvent, Step
 from connector.errors import ConnectorError, Misused, WarehouseError
@@ -37,8 +35,9 @@ Fate = Literal["accepted", "refused", "limited", "unsent", "lost"]
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt as it stands in the journal. `intended_at` is our own clock before a byte left,
-    `sent_after` the server's, as far as it was known. `fate` is None where none was recorded.
+    """One attempt as it stands in the journal. `intended_at` is our own clock before a
+    byte left, `sent_after` the server's, as far as it was known. `fate` is None where none was
+    recorded.
     """
 
     number: int
@@ -53,9 +52,9 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Intend:
-    """Put the attempt on the disk: its number, the exact bytes of its body, and the record as it
-    was `before`, where that is known. Answered with an `Attempt`, or `Unfit` where it cannot be
-    put into a request.
+    """Put the attempt on the disk: its number, the exact bytes of its body, and the
+    record as it was `before`, where that is known. Answered with an `Attempt`, or `Unfit` where
+    it cannot be put into a request.
     """
 
     operation: Operation
@@ -92,22 +91,22 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class ListNewest:
-    """Read a page of the list, last created first. Answered with `Page` or `Unread`."""
+    """A page of the list, last created first: `Page` or `Unread`."""
 
     page: int
 
 
 @dataclass(frozen=True, slots=True)
 class Newest:
-    """Read the first page of the list, last created first, as it was before the run's first create:
-    one request for all rows of a run. Answered with `Page` or `Unread`.
+    """Read the first page of the list, last created first, as it was before the run's
+    first create: one request for all rows of a run. Answered with `Page` or `Unread`.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Claim the create against other folders, where they share a journal. Answered with None where
-    it is this row's, else with the `Claimant` that has it.
+    """Claim the create against other folders, where they share a journal.
+    Answered with None where it is this row's, else with the `Claimant` that has it.
     """
 
 
@@ -120,8 +119,8 @@ class ReadOne:
 
 @dataclass(frozen=True, slots=True)
 class OfOthers:
-    """Which of these records are certainly not this row's: landed before it was sent, or another
-    row's. Answered with their ids.
+    """Which of these records are certainly not this row's: landed before it was sent,
+    or another row's. Answered with their ids.
     """
 
     ids: tuple[str, ...]
@@ -129,8 +128,8 @@ class OfOthers:
 
 @dataclass(frozen=True, slots=True)
 class OpenCreates:
-    """What other creates of the same kind are open, whose records may have come or may yet come.
-    Answered with the fields that each of them has sent.
+    """What other creates of the same kind are open, whose records may have come or may
+    yet come. Answered with the fields that each of them has sent.
     """
 
 
@@ -178,7 +177,8 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Declined:
-    """Refused in the API's own words: nothing was applied, and a repeat would not help.
+    """Refused in the API's own words: nothing was applied, and a repeat would not
+    help.
 
     `is_validation` says that it was a 422, `is_missing` a 404. `errors` are its messages by field.
     """
@@ -210,7 +210,7 @@ Answer = Accepted | Declined | Unsent | Lost
 
 @dataclass(frozen=True, slots=True)
 class Claimant:
-    """Another folder's claim: its machine and path, since when, and the record that it has made."""
+    """Another folder's claim: its machine and path, and the record it made."""
 
     holder: str
     since: datetime
@@ -240,51 +240,3 @@ def answer_of(error: ConnectorError) -> Answer:
             is_missing=isinstance(error, NotFound),
         )
     return Lost(str(error))
-
-
-# -- asking ---------------------------------------------------------------------------------------
-
-
-def list_newest(page: int) -> PushSteps[Page[Resource] | Unread]:
-    """One page of the list, last created first."""
-    seen = yield ListNewest(page)
-    assert isinstance(seen, Page | Unread)
-    return seen
-
-
-def newest() -> PushSteps[Page[Resource] | Unread]:
-    """The page that was listed before the run's first create."""
-    seen = yield Newest()
-    assert isinstance(seen, Page | Unread)
-    return seen
-
-
-def claim() -> PushSteps[Claimant | None]:
-    """The other folder that has claimed the create; None where it is this row's."""
-    claimant = yield Claim()
-    assert claimant is None or isinstance(claimant, Claimant)
-    return claimant
-
-
-def read_one(id: str) -> PushSteps[Outcome]:
-    """The outcome of reading a record."""
-    outcome = yield ReadOne(id)
-    assert isinstance(outcome, Found | Gone | Unread)
-    return outcome
-
-
-def of_others(ids: tuple[str, ...]) -> PushSteps[frozenset[str]]:
-    """The ids that are certainly not this row's."""
-    found = (yield OfOthers(ids)) if ids else ()
-    return frozenset(found)
-
-
-def open_creates() -> PushSteps[tuple[Mapping[str, Any], ...]]:
-    """What other open creates have sent."""
-    found = yield OpenCreates()
-    return tuple(found)
-
-
-def wait_until(moment: datetime) -> PushSteps[None]:
-    """Go on no earlier than that."""
-    yield WaitUntil(moment)

@@ -1,5 +1,5 @@
-"""What a push sets out to do: a file's rows, the terms on which they are written, and by what
-marks a row is known again.
+"""What a push sets out to do: a file's rows, the terms on which they are written,
+and by what marks a row is known again.
 
 Plain values. A plan has every row of the file: those to be written as tasks, the others with the
 verdict that was reached without asking the API.
@@ -20,7 +20,7 @@ from connector.engine.bookmark import LATENESS_SECONDS
 from connector.engine.push_states import Mode, Task
 from connector.errors import Misused
 
-Policy = Literal["hold", "retry-after-settle"]
+DoubtPolicy = Literal["hold", "retry-after-settle"]
 """What becomes of a create that was sent, was not answered and is not found after the settle time:
 it is kept for a person, or sent once more. A repeat can create a second record where the server
 takes longer than that.
@@ -59,8 +59,8 @@ class RowProblem:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A row that is not to be written: what it is called, and why. `record_id` names the record
-    that it is the same as, where there is one.
+    """A row that is not to be written: what it is called, and why.
+    `record_id` names the record that it is the same as, where there is one.
     """
 
     number: int
@@ -71,7 +71,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class PushPolicy:
     """On which terms rows are written.
 
     `overwrite`: even where somebody else changed the field since it was landed. `again`: even what
@@ -81,7 +81,7 @@ class Terms:
     late a record may become visible.
     """
 
-    policy: Policy = "hold"
+    policy: DoubtPolicy = "hold"
     overwrite: bool = False
     again: bool = False
     marker_field: str | None = None
@@ -91,8 +91,8 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All rows of one file for one resource: each number once, as a task or as a verdict. `digest`
-    is of the file's bytes, in hexadecimal.
+    """All rows of one file for one resource: each number once, as a task or as a
+    verdict. `digest` is of the file's bytes, in hexadecimal.
 
     There may be a million of them, which are not in memory: they are read one by one, more than
     once, and are the same each time.
@@ -122,9 +122,9 @@ def settle_seconds(deadline_seconds: float) -> float:
     return max(SETTLE_DEADLINES * deadline_seconds, SETTLE_SECONDS_MIN)
 
 
-def check_marker(resource: Declaration, plan: Plan, terms: Terms) -> None:
-    """Raise `Misused` or `UnknownName` for a marker field that cannot carry a mark: it must be a
-    text that create takes and answers show, and that no row of the file fills.
+def check_marker(resource: Declaration, plan: Plan, terms: PushPolicy) -> None:
+    """Raise `Misused` or `UnknownName` for a marker field that cannot carry a mark: it
+    must be a text that create takes and answers show, and that no row of the file fills.
     """
     if terms.marker_field is None:
         return
@@ -143,7 +143,7 @@ def check_marker(resource: Declaration, plan: Plan, terms: Terms) -> None:
         )
 
 
-def marker_of(terms: Terms, digest: str, number: int) -> Mapping[str, str]:
+def marker_of(terms: PushPolicy, digest: str, number: int) -> Mapping[str, str]:
     """The mark of a row, as a body has it; empty where none is asked for."""
     if terms.marker_field is None:
         return {}
@@ -151,7 +151,8 @@ def marker_of(terms: Terms, digest: str, number: int) -> Mapping[str, str]:
 
 
 def fingerprint(task: Task) -> str:
-    """What makes two rows the same write, whatever file they come from. A marker is no part of it.
+    """What makes two rows the same write, whatever file they come from.
+    A marker is no part of it.
 
     A lead is converted once, so that a conversion is known by its lead alone.
     """
@@ -162,7 +163,8 @@ def fingerprint(task: Task) -> str:
 
 
 def subject(task: Task) -> str | None:
-    """What the row is about: the record it changes, or the identity of the one that it creates.
+    """What the row is about: the record it changes, or the identity of the one that it
+    creates.
 
     Rows about one thing are written one after another. None: nothing identifies it.
     """
@@ -208,7 +210,7 @@ def _digest(value: Any) -> str:
 
 
 class Ordered(Protocol):
-    """A row to be brought further: its key, and what it is about (None: nothing identifies it)."""
+    """A row to be begun: its key, and what it is about (None: unknown)."""
 
     @property
     def key(self) -> tuple[str, int]:
@@ -231,8 +233,9 @@ class Blocked(Generic[W]):
 
 
 class Order(Generic[W]):
-    """The rows of one run, which are taken one by one. `open_about` is what is open in the journal,
-    by the row, and `mine` which rows of those are among the run's.
+    """The rows of one run, which are taken one by one.
+    `open_about` is what is open in the journal, by the row, and `mine` which rows of those are
+    among the run's.
     """
 
     def __init__(
@@ -256,7 +259,7 @@ class Order(Generic[W]):
         return self._is_read and not self._ready and not self._behind
 
     def next(self) -> W | Blocked[W] | None:
-        """The next row that may be begun, or one that may not; None while there is neither."""
+        """The next row that may be begun, or one that may not; None for neither."""
         while (row := self._taken()) is not None:
             if row.subject is None:
                 return row

@@ -28,7 +28,7 @@ from connector.engine.push_commands import (
     Unfit,
     Unsent,
 )
-from connector.engine.push_plan import RowProblem, Terms
+from connector.engine.push_plan import PushPolicy, RowProblem
 from connector.engine.push_states import IN_DOUBT, Operation, State, Task, after
 
 # -- Push told -------------------------------------------------------------------------------------
@@ -52,7 +52,7 @@ DOUBTS: Mapping[str, str] = {
 
 
 def doubtful(code: str, ids: tuple[str, ...] = ()) -> tuple[RowProblem, ...]:
-    """The problem of a row that a person must look at, with the records that it may be."""
+    """Problem of a row in doubt, with the records that it may be."""
     found = ", ".join(ids) or None
     return (RowProblem(code, DOUBTS[code], found=found, fix=_RESOLVE),)
 
@@ -60,7 +60,7 @@ def doubtful(code: str, ids: tuple[str, ...] = ()) -> tuple[RowProblem, ...]:
 def declined_problems(
     resource: Declaration, declined: Declined, sent: Mapping[str, Any]
 ) -> tuple[RowProblem, ...]:
-    """The API's own messages, each beside its field, or beside the row where none is named."""
+    """Problems in the API's own words, each at its field, or at the row."""
     problems = []
     for name, messages in declined.errors.items():
         is_field = name in resource.fields
@@ -86,8 +86,9 @@ def conflict_problems(
     base: Mapping[str, Any],
     now: Mapping[str, Any],
 ) -> tuple[RowProblem, ...]:
-    """A problem for every field that somebody else has changed, with the other value. Where an
-    erasure has redacted the landed value, the other one is not shown: it may name the person.
+    """A problem for every field that somebody else has changed, with the other value.
+    Where an erasure has redacted the landed value, the other one is not shown: it may name the
+    person.
     """
     problems = []
     for name in names:
@@ -148,7 +149,6 @@ def unfit_problem(reason: str) -> RowProblem:
 
 
 # -- Push row --------------------------------------------------------------------------------------
-#
 
 
 ATTEMPTS_MAX = 3
@@ -159,7 +159,7 @@ UNSENT_MAX = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RowStatus:
     """Where a row stands, as the journal remembers it.
 
     `is_begun`: its record is created, and the update after it is not done. `is_in_doubt`: the fate
@@ -176,7 +176,7 @@ class Standing:
     attempts: tuple[Attempt, ...] = ()
 
 
-class Row:
+class PushRow:
     """One row under way. `marker` is its mark, or empty.
 
     `seen` is what was just read of the record, so that it is not read again.
@@ -186,9 +186,9 @@ class Row:
         self,
         resource: Declaration,
         task: Task,
-        terms: Terms,
+        terms: PushPolicy,
         marker: Mapping[str, str],
-        standing: Standing,
+        standing: RowStatus,
     ) -> None:
         self.resource, self.task, self.terms, self.marker = resource, task, terms, marker
         self.state = standing.state
@@ -255,8 +255,9 @@ class Row:
         fields: Mapping[str, Any] | None,
         before: Mapping[str, Any] | None = None,
     ) -> PushSteps[Answer | None]:
-        """Write ahead and send. An answer of the API is the caller's to record; silence and what
-        was not sent are recorded here. None: it was no request, and the row has ended.
+        """Write ahead and send. An answer of the API is the caller's to record; silence
+        and what was not sent are recorded here. None: it was no request, and the row has
+        ended.
         """
         record_id = None if operation == "create" else self.id
         attempt = yield Intend(operation, fields, record_id, before)

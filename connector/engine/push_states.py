@@ -1,4 +1,5 @@
-"""The life of one row of a push, as data: its states, what can befall it, and what it is called.
+"""The life of one row of a push, as data: its states, what can befall it, and what
+it is called.
 
 The table is the only place where a transition is written. The engine and the journal both look
 their next state up in it, so that a transition that it does not have is an assertion and never
@@ -45,7 +46,7 @@ values than were sent. `conflict`: somebody else changed the record since. `held
 unknown, for a person to settle. `not_sent`: the push ended before its turn.
 """
 
-Foreseen = RowOutcome | Operation
+PreviewOutcome = RowOutcome | Operation
 """What would become of a row: the operation that would be sent for it, or its outcome already."""
 
 
@@ -73,7 +74,6 @@ class Task:
 
 
 # -- Push states -----------------------------------------------------------------------------------
-#
 
 
 State = Literal[
@@ -239,7 +239,7 @@ _OUTCOMES: Mapping[State, RowOutcome] = {
 
 
 def after(state: State, event: RowEvent) -> State:
-    """The state that the event leads to. An event that the state does not have is our mistake."""
+    """The state after an event. An event that the state lacks is our mistake."""
     following = TRANSITIONS.get(state, {})
     assert event in following, f"a row that is {state} cannot be {event}"
     return following[event]
@@ -273,14 +273,14 @@ def outcome_of(
 
 
 def outcome_of_follower(followed: RowOutcome) -> RowOutcome:
-    """What a row is called whose write was open in an earlier batch, by that one's outcome."""
+    """Outcome of a row that follows another, by the outcome of that one."""
     is_done = followed in ("created", "updated", "converted")
     return "unchanged" if is_done else followed
 
 
 def diagram() -> str:
-    """The table as a Mermaid state diagram; events that lead from one state to another share an
-    arrow.
+    """The table as a Mermaid state diagram; events that lead from one state to another
+    share an arrow.
     """
     lines = ["stateDiagram-v2", "    [*] --> read"]
     for state, following in TRANSITIONS.items():

@@ -77,8 +77,8 @@ def reversal(deed: Deed, now: Mapping[str, Any]) -> Reversal:
 
 
 def is_as_left(deed: Deed, now: Mapping[str, Any]) -> bool:
-    """Whether nobody has changed the record since the row, but for writes of ours that followed it
-    without a gap and were taken back.
+    """Whether nobody has changed the record since the row, but for writes of ours that
+    followed it without a gap and were taken back.
     """
     stamp, moment = deed.resource.field("updated_at"), now.get("updated_at")
     # A record that was never changed has been changed last when it was made.
@@ -173,7 +173,7 @@ def _of_update(deed: Deed, now: Mapping[str, Any]) -> Reversal:
 def _content(
     declared: Field, written: Any, former: Any, present: Any
 ) -> tuple[dict[str, Any], list[RowProblem]]:
-    """Content values that go back, key by key, and those that somebody else has changed."""
+    """Content values that go back, and those that somebody else has changed."""
     back: dict[str, Any] = {}
     taken: list[RowProblem] = []
     for key, value in _values(written).items():
@@ -209,8 +209,8 @@ def _changed(name: str, written: Any, present: Any, so: str) -> RowProblem:
 
 
 def _is_as_shown(deed: Deed, name: str, present: Any) -> bool:
-    """Whether the field still is as the API made it of what was sent. Of a text that was cut short
-    that is not known.
+    """Whether the field still is as the API made it of what was sent.
+    Of a text that was cut short that is not known.
     """
     shown = deed.shown_as.get(name)
     return shown is not None and len(shown) < SHOWN_CHARACTERS_MAX and as_text(present) == shown
@@ -223,7 +223,7 @@ def _is_older(resource: Declaration, now: Mapping[str, Any], moment: datetime) -
 
 
 def _is_accepted(declared: Field, value: Any) -> bool:
-    """Whether an update takes the value, as far as is declared; the API judges the rest."""
+    """Whether an update takes the value, as far as is declared."""
     allowed = declared.update.values
     return declared.update.accepted and (value is None or allowed is None or value in allowed)
 

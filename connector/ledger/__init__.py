@@ -1,10 +1,7 @@
-"""The ledger: the only room that knows SQLite.
+"""Ledger of an account: the only room that knows SQLite.
 
 `ledger.sqlite` holds what several processes must agree on before a request leaves: how many
-requests were spent, and whose turn it is. Every commit is on the disk before it counts. The file is
-never published, and analysts never read it: they get copies (`sync.quota`).
-
-A file per concern: `file.py` opens it, `migrations.py` has its tables, `requests.py` and
-`leases.py` are functions over an open connection, and `Ledger` holds their transactions. `Purse`
-pays for one run's requests, and `Turn` keeps the run's lease as well.
+requests were spent, who has the lease, and every row that is about to be written. Every commit is
+on the disk before it counts. The file is never published: analysts get copies (`sync.quota`,
+`push`).
 """

@@ -1,4 +1,5 @@
-"""The alerts that stand, and what is to be told of them: kept where a kill loses none.
+"""Alerts that stand, and the messages on them that are to be sent, kept through a
+kill.
 
 A message is written down in the transaction that changes an alert's state, and again when it has
 arrived. A process that is killed between sending and that second writing sends it once more: a
@@ -8,12 +9,14 @@ not decided here.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 from connector.ledger.ledger import Ledger
+from connector.ledger.ledger_records import columns_of, insert, read_records, values_of
 
 Change = Literal["opened", "ended", "test"]
 """What a message tells of an alert."""
@@ -21,7 +24,8 @@ Change = Literal["opened", "ended", "test"]
 
 @dataclass(frozen=True, slots=True)
 class AlertRecord:
-    """An alert that stands: what it is about, since when, what happened and what to do.
+    """An alert that stands: what it is about, since when, what happened and what to
+    do.
 
     `about` is a resource or a job, and empty where it is the account. `since` is when it began as
     far as is known, `opened_at` when it was noticed.
@@ -37,7 +41,7 @@ class AlertRecord:
 
 @dataclass(frozen=True, slots=True)
 class MessageRecord:
-    """A change of an alert's state, `at` a moment, as it is told. `id` is its own for ever."""
+    """A change of an alert's state, `at` a moment, under an `id` of its own."""
 
     id: str
     change: Change
@@ -51,9 +55,9 @@ class MessageRecord:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryRecord:
-    """A message's way to one sink that has not ended: tried `attempts` times in vain, first at
-    `failed_since`, for the `reason` that the last attempt had; not tried by itself before
-    `next_at`.
+    """A message's way to one sink that has not ended: tried `attempts` times in vain,
+    first at `failed_since`, for the `reason` that the last attempt had; not tried by itself
+    before `next_at`.
     """
 
     number: int
@@ -65,24 +69,17 @@ class DeliveryRecord:
     message: MessageRecord
 
 
-_ALERT = tuple(each.name for each in fields(AlertRecord))
-_MESSAGE = tuple(each.name for each in fields(MessageRecord))
-_MOMENTS = frozenset(("since", "opened_at", "at"))
-
-
 class AlertBook:
-    """The alerts in a ledger. Every method raises a `WarehouseError` that names the file."""
+    """Alerts in a ledger. Every method raises a `WarehouseError`."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 
     def standing(self) -> tuple[AlertRecord, ...]:
         """The alerts that stand."""
+        query = f"SELECT {columns_of(AlertRecord)} FROM alerts ORDER BY opened_at, code, about"
         with self._ledger.reading() as connection:
-            rows = connection.execute(
-                f"SELECT {', '.join(_ALERT)} FROM alerts ORDER BY opened_at, code, about"
-            ).fetchall()
-            return tuple(AlertRecord(**_read(_ALERT, row)) for row in rows)
+            return tuple(read_records(connection, AlertRecord, query))
 
     def record(
         self,
@@ -90,42 +87,39 @@ class AlertBook:
         messages: Iterable[MessageRecord],
         sinks: Sequence[str],
     ) -> None:
-        """Put these alerts in the place of those that stood, and write down what is to be told of
-        it, to each sink.
+        """Put these alerts in the place of those that stood, and write down what is to be
+        told of it, to each sink.
         """
-        marks = ", ".join("?" for _ in _ALERT)
         with self._ledger.writing() as connection:
             connection.execute("DELETE FROM alerts")
-            connection.executemany(
-                f"INSERT INTO alerts ({', '.join(_ALERT)}) VALUES ({marks})",
-                [_values(_ALERT, each) for each in standing],
-            )
-            marks = ", ".join("?" for _ in _MESSAGE)
-            for each in messages:
-                number = connection.execute(
-                    f"INSERT INTO alert_messages ({', '.join(_MESSAGE)}) VALUES ({marks})",
-                    _values(_MESSAGE, each),
-                ).lastrowid
-                connection.executemany(
-                    "INSERT INTO alert_deliveries (number, sink, attempts, next_at)"
-                    " VALUES (?, ?, 0, ?)",
-                    [(number, sink, each.at.isoformat()) for sink in sinks],
-                )
+            for alert in standing:
+                insert(connection, "alerts", values_of(alert))
+            for message in messages:
+                number = insert(connection, "alert_messages", values_of(message))
+                way = {"number": number, "attempts": 0, "next_at": message.at}
+                for sink in sinks:
+                    insert(connection, "alert_deliveries", {**way, "sink": sink})
 
     def undelivered(self, sinks: Iterable[str]) -> tuple[DeliveryRecord, ...]:
         """What has not arrived yet at these sinks, in the order in which it happened."""
-        wanted = tuple(sinks)
-        shown = ", ".join(f"told.{name}" for name in _MESSAGE)
         with self._ledger.reading() as connection:
-            rows = connection.execute(
-                "SELECT way.number, way.sink, way.attempts, way.next_at, way.failed_since,"
-                f" way.reason, {shown} FROM alert_deliveries AS way"
-                " JOIN alert_messages AS told USING (number)"
-                f" WHERE way.delivered_at IS NULL AND way.sink IN ({_marks(wanted)})"
-                " ORDER BY way.number, way.sink",
-                wanted,
-            ).fetchall()
-            return tuple(_delivery(row) for row in rows)
+
+            def message(number: int) -> MessageRecord:
+                query = f"SELECT {columns_of(MessageRecord)} FROM alert_messages WHERE number = ?"
+                (found,) = read_records(connection, MessageRecord, query, (number,))
+                return found
+
+            return tuple(
+                read_records(
+                    connection,
+                    DeliveryRecord,
+                    "SELECT number, sink, attempts, next_at, failed_since, reason,"
+                    " number AS message FROM alert_deliveries WHERE delivered_at IS NULL"
+                    " AND sink IN (SELECT value FROM json_each(?)) ORDER BY number, sink",
+                    (json.dumps(list(sinks)),),
+                    {"message": message},
+                )
+            )
 
     def arrived(self, delivery: DeliveryRecord, now: datetime) -> None:
         """Write down that it is delivered: it is never sent again."""
@@ -159,32 +153,3 @@ class AlertBook:
                 f"UPDATE alert_deliveries SET {what} WHERE number = ? AND sink = ?",
                 (*values, delivery.number, delivery.sink),
             )
-
-
-def _delivery(row: tuple[Any, ...]) -> DeliveryRecord:
-    number, sink, attempts, next_at, failed_since, reason = row[:6]
-    return DeliveryRecord(
-        number=number,
-        sink=sink,
-        attempts=attempts,
-        next_at=datetime.fromisoformat(next_at),
-        failed_since=None if failed_since is None else datetime.fromisoformat(failed_since),
-        reason=reason,
-        message=MessageRecord(**_read(_MESSAGE, row[6:])),
-    )
-
-
-def _read(names: Sequence[str], row: Sequence[Any]) -> dict[str, Any]:
-    return {
-        name: datetime.fromisoformat(value) if name in _MOMENTS else value
-        for name, value in zip(names, row, strict=True)
-    }
-
-
-def _values(names: Sequence[str], record: AlertRecord | MessageRecord) -> tuple[object, ...]:
-    values = (getattr(record, name) for name in names)
-    return tuple(each.isoformat() if isinstance(each, datetime) else each for each in values)
-
-
-def _marks(values: Sequence[object]) -> str:
-    return ", ".join("?" for _ in values)

@@ -1,5 +1,5 @@
-"""What is to be erased, and who was: the notes by which an erasure that was cut off goes on, and
-the list of those who must not come back unnoticed.
+"""What is to be erased, and who was: the notes by which an erasure that was cut
+off goes on, and the list of those who must not come back unnoticed.
 
 One method, one transaction. The note of whom an erasure is about is wiped when it has ended, and
 `compact` takes the bytes away as well.
@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from connector.errors import WarehouseBusy
-from connector.ledger import journal_writes as writes
 from connector.ledger.journal_persons import InJournal, reduce_journal
+from connector.ledger.journal_reads import moment
+from connector.ledger.journal_writes import JournalChange
 from connector.ledger.ledger import Ledger
+from connector.ledger.ledger_records import columns_of, insert, read_records, values_of
 from connector.ledger.receipts import Listed, list_receipted, note_release, unlisted
 from connector.suppression.person import Person
 
@@ -29,8 +31,8 @@ _RETRY_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """An erasure that was begun and has not ended: whom it is about, and what was found of them
-    before anything was removed.
+    """An erasure that was begun and has not ended: whom it is about, and what was
+    found of them before anything was removed.
     """
 
     erasure: str
@@ -40,7 +42,7 @@ class Noted:
 
 
 class Erasures:
-    """The erasures of one account. Every method raises a `WarehouseError` that names the file."""
+    """Erasures of one account. Every method raises a `WarehouseError`."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -58,9 +60,9 @@ class Erasures:
         found: Mapping[str, Any],
         at: datetime,
     ) -> None:
-        """Note what is begun, list the persons, each with the hashes of the same place in `tokens`,
-        and take them out of the journal: all of it or nothing. From here on neither a pull nor a
-        push brings them back.
+        """Note what is begun, list the persons, each with the hashes of the same place in
+        `tokens`, and take them out of the journal: all of it or nothing. From here on
+        neither a pull nor a push brings them back.
         """
         with self._ledger.writing() as connection:
             connection.execute("PRAGMA secure_delete = ON")
@@ -88,26 +90,22 @@ class Erasures:
 
     @staticmethod
     def _take_out(connection: sqlite3.Connection, persons: Sequence[Person], at: datetime) -> None:
-        stamp = writes.stamped(connection, at)
+        change = JournalChange(connection, at)
         for person in persons:
-            reduce_journal(connection, person, stamp)
+            reduce_journal(connection, person, change)
 
     def unended(self) -> tuple[Noted, ...]:
         """The erasures that were begun and have not ended, the oldest first."""
+        query = (
+            "SELECT erasure, begun_at, who AS persons, found FROM erasures WHERE ended_at IS NULL"
+            " ORDER BY begun_at, erasure"
+        )
+
+        def persons(who: str) -> tuple[Person, ...]:
+            return tuple(map(Person.from_json, json.loads(who)))
+
         with self._ledger.reading() as connection:
-            rows = connection.execute(
-                "SELECT erasure, begun_at, who, found FROM erasures WHERE ended_at IS NULL"
-                " ORDER BY begun_at, erasure"
-            ).fetchall()
-            return tuple(
-                Noted(
-                    erasure,
-                    datetime.fromisoformat(begun_at),
-                    tuple(map(Person.from_json, json.loads(who))),
-                    json.loads(found),
-                )
-                for erasure, begun_at, who, found in rows
-            )
+            return tuple(read_records(connection, Noted, query, (), {"persons": persons}))
 
     def end(self, erasure: str, at: datetime) -> None:
         """Note that the erasure has ended, and forget whom it was about."""
@@ -130,8 +128,8 @@ class Erasures:
         return ((Listed(kind, token), person) for kind, token, person in rows)
 
     def list_again(self, hashes: Iterable[tuple[Listed, str]], at: datetime) -> int:
-        """Put hashes back on the list, each with the name of its person, where they are not on it;
-        says how many were not.
+        """Put hashes back on the list, each with the name of its person, where they are
+        not on it; says how many were not.
         """
         added = 0
         with self._ledger.writing() as connection:
@@ -144,8 +142,8 @@ class Erasures:
         return added
 
     def list_receipted(self, *others: Path) -> int:
-        """Put back on the list what the receipts of the account's folder, and of `others`, have and
-        it has not; returns how many hashes that were. Raises `ErasuresUnknown`.
+        """Put back on the list what the receipts of the account's folder, and of `others`,
+        have and it has not; returns how many hashes that were. Raises `ErasuresUnknown`.
         """
         with self._ledger.writing() as connection:
             return list_receipted(connection, self._ledger.path.parent, *others)
@@ -156,15 +154,16 @@ class Erasures:
             return len(unlisted(connection, self._ledger.path.parent))
 
     def relisted(self) -> tuple[tuple[datetime, int], ...]:
-        """Each time that the list was found to lack hashes of receipts: when, and how many."""
+        """Times when the list lacked hashes of receipts, and how many hashes."""
         with self._ledger.reading() as connection:
             rows = connection.execute("SELECT at, hashes FROM relisted ORDER BY at").fetchall()
             return tuple((datetime.fromisoformat(at), hashes) for at, hashes in rows)
 
     def release(self, tokens: Iterable[str]) -> int:
-        """Take the persons of these hashes off the list, with all of their hashes; returns how many
-        hashes those were. The release is noted beside the receipts as well, before it counts here:
-        a list that is made again from the receipts does not have these persons.
+        """Take the persons of these hashes off the list, with all of their hashes; returns
+        how many hashes those were. The release is noted beside the receipts as well, before
+        it counts here: a list that is made again from the receipts does not have these
+        persons.
         """
         folder = self._ledger.path.parent
         with self._ledger.writing() as connection:
@@ -224,9 +223,9 @@ class Backup:
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """A time when the folder was restored. `is_ledger_older` says that the ledger is the backup's,
-    which knows nothing of what was pushed, erased or spent since `made_at`; `proven` is up to which
-    server time each resource was proven in what was restored.
+    """A time when the folder was restored. `is_ledger_older` says that the ledger is
+    the backup's, which knows nothing of what was pushed, erased or spent since `made_at`;
+    `proven` is up to which server time each resource was proven in what was restored.
     """
 
     restored_at: datetime
@@ -244,10 +243,8 @@ class Backups:
     def note(self, backup: Backup) -> None:
         """Note that a backup was made; one that is written over counts once."""
         with self._ledger.writing() as connection:
-            connection.execute(
-                "INSERT OR REPLACE INTO backups (made_at, file, bytes) VALUES (?, ?, ?)",
-                (backup.made_at.isoformat(), str(backup.file), backup.bytes),
-            )
+            connection.execute("DELETE FROM backups WHERE file = ?", (str(backup.file),))
+            insert(connection, "backups", values_of(backup))
 
     def forget(self, files: Iterable[Path]) -> None:
         """Forget backups that were removed."""
@@ -256,49 +253,29 @@ class Backups:
 
     def last(self) -> Backup | None:
         """The latest backup that was made; None where none was."""
+        query = "SELECT made_at, file, bytes FROM backups ORDER BY made_at DESC LIMIT 1"
         with self._ledger.reading() as connection:
-            row = connection.execute(
-                "SELECT made_at, file, bytes FROM backups ORDER BY made_at DESC LIMIT 1"
-            ).fetchone()
-            if row is None:
-                return None
-            return Backup(datetime.fromisoformat(row[0]), Path(row[1]), row[2])
+            return next(iter(read_records(connection, Backup, query)), None)
 
     def note_restore(self, restore: Restore) -> None:
         """Note that the folder was restored."""
-        proven = {
-            name: None if each is None else each.isoformat()
-            for name, each in restore.proven.items()
-        }
         with self._ledger.writing() as connection:
-            connection.execute(
-                "INSERT INTO restores (restored_at, made_at, is_ledger_older, proven)"
-                " VALUES (?, ?, ?, ?)",
-                (
-                    restore.restored_at.isoformat(),
-                    restore.made_at.isoformat(),
-                    restore.is_ledger_older,
-                    json.dumps(proven),
-                ),
-            )
+            insert(connection, "restores", values_of(restore))
 
     def last_restore(self, *, is_ledger_older: bool | None = None) -> Restore | None:
-        """The last time that the folder was restored, of all or of those that took the backup's
-        ledger; None where it never was.
+        """The last time that the folder was restored, of all or of those that took the
+        backup's ledger; None where it never was.
         """
-        condition = "" if is_ledger_older is None else "WHERE is_ledger_older = ?"
-        given = () if is_ledger_older is None else (is_ledger_older,)
+        query = (
+            f"SELECT {columns_of(Restore)} FROM restores WHERE is_ledger_older = ?1 OR ?1 IS NULL"
+            " ORDER BY restored_at DESC LIMIT 1"
+        )
         with self._ledger.reading() as connection:
-            row = connection.execute(
-                "SELECT restored_at, made_at, is_ledger_older, proven FROM restores"
-                f" {condition} ORDER BY restored_at DESC LIMIT 1",
-                given,
-            ).fetchone()
-            if row is None:
-                return None
-            proven = {
-                name: None if each is None else datetime.fromisoformat(each)
-                for name, each in json.loads(row[3]).items()
-            }
-            restored_at, made_at = map(datetime.fromisoformat, row[:2])
-            return Restore(restored_at, made_at, bool(row[2]), proven)
+            found = read_records(
+                connection, Restore, query, (is_ledger_older,), {"proven": _proven}
+            )
+        return next(iter(found), None)
+
+
+def _proven(text: str) -> dict[str, datetime | None]:
+    return {name: moment(each) for name, each in json.loads(text).items()}

@@ -1,22 +1,24 @@
-"""What the journal of pushes remembers, read back: batches, rows, attempts, problems, and records
-as they were before.
+"""Journal of pushes, read back: batches, rows, attempts, and records as they were
+before.
 
-Functions over an open connection. A row's outcome is worked out here from what is written down and
-from nothing else, so that a report can be made again at any time.
+Functions over an open connection; nothing here writes. A row's outcome is computed from what is
+written down and from nothing else, so that a report can be made again at any time. A file may have
+a million rows, so that long answers are read in portions, which go by a batch's row numbers: what
+is written between two portions moves no row from one to the other.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
 from connector.engine.push_commands import Attempt
-from connector.engine.push_plan import RowProblem, Terms, unpacked
-from connector.engine.push_row import Standing
+from connector.engine.push_plan import PushPolicy, RowProblem, unpacked
+from connector.engine.push_row import RowStatus
 from connector.engine.push_states import (
     FOR_A_PERSON,
     IN_DOUBT,
@@ -29,19 +31,55 @@ from connector.engine.push_states import (
     outcome_of_follower,
 )
 from connector.ledger.ledger import Ledger
+from connector.ledger.ledger_records import columns_of, read_records
+from connector.ledger.ledger_schema import OPEN
 
 Key = tuple[str, int]
 """A row: its batch, and its number in the file."""
 
+UNFINISHED: tuple[State, ...] = ("planned", "intent", "unknown", "settling")
+"""States of rows at which a push can work."""
+
+REFUSED: tuple[State, ...] = ("rejected", "conflict", "invalid", "not_applied")
+"""States of rows that were not applied, and wait to be corrected."""
+
+ROWS_AT_ONCE = 1_000
+"""Rows of a portion."""
+
+BATCHES_READ = 20
+"""Batches of each resource of which the health of pushes tells."""
+
 PROBLEM_COLUMNS = ("code", "message", "field", '"column"', "received", "found", "allowed", "fix")
 
-_MOMENTS = frozenset(("begun_at", "ended_at", "intended_at", "sent_after", "noted_at"))
+
+def sql_list(values: Iterable[str]) -> str:
+    """Names of our own as a list in SQL."""
+    return ", ".join(f"'{value}'" for value in sorted(values))
+
+
+UNFINISHED_ROWS = f"(task IS NOT NULL AND state IN ({sql_list(UNFINISHED)}))"
+"""The condition for rows that a push can bring further."""
+
+WITHIN = "mine.batch = ? AND mine.number > ? AND mine.number <= ?"
+"""The condition for the rows of a portion."""
+
+_FOLLOWED = """
+    batch <> ? AND (batch, number) IN
+        (SELECT same_batch, same_number FROM push_rows WHERE batch = ? AND state = 'follows')
+"""
+_SINCE = "change > ?"
+_ROWS_SINCE = """
+    (mine.change > ? OR (mine.state = 'follows' AND EXISTS (
+        SELECT 1 FROM push_rows AS followed WHERE followed.batch = mine.same_batch
+        AND followed.number = mine.same_number AND followed.change > ?)))
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchRecord:
-    """One file that was pushed. `outcome`, `error_code` and `message` are those of the last run
-    that worked at it, None while none has ended; `requests` and `seconds` are of all of them.
+    """One file that was pushed. `outcome`, `error_code` and `message` are those of the
+    last run that worked at it, None while none has ended; `requests` and `seconds` are of all
+    of them.
     """
 
     batch: str
@@ -49,7 +87,7 @@ class BatchRecord:
     mode: Mode
     file: str
     digest: str
-    terms: Terms
+    terms: PushPolicy
     run_id: str
     begun_at: datetime
     ended_at: datetime | None
@@ -63,9 +101,9 @@ class BatchRecord:
 
 @dataclass(frozen=True, slots=True)
 class RowRecord:
-    """How one row stands, and what it is called. `code` says more than the outcome does, and is
-    empty where there is no more to say. `record_id` is the record it made or changed, or is the
-    same as. `same` is the row that this one repeats or follows.
+    """Outcome of one row. `code` says more than the outcome does, and is empty where
+    there is no more to say. `record_id` is the record it made or changed, or is the same as.
+    `same` is the row that this one repeats or follows.
     """
 
     batch: str
@@ -115,21 +153,19 @@ class BeforeImage:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """A row that can be brought further: what it undertakes, and how it stands."""
+class PendingRow:
+    """A row that can be brought further: its task, and its state."""
 
     key: Key
     task: Task
-    standing: Standing
+    standing: RowStatus
     subject: str | None
     code: str
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
-    """What is left to be done of a batch: so many rows, and those of them of which a write is open
-    already.
-    """
+class Pending:
+    """Number of rows that a push works at, and those with an open write."""
 
     rows: int
     open: frozenset[Key]
@@ -137,8 +173,8 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """A part of what changed since a number, each thing whole; `last` is the number to ask from
-    next, once all parts are read.
+    """A part of what changed since a number, each thing whole; `last` is the number to
+    ask from next, once all parts are read.
     """
 
     last: int
@@ -148,34 +184,52 @@ class Changes:
     before_images: tuple[BeforeImage, ...] = ()
 
 
+# -- Records ---------------------------------------------------------------------------------------
+# Each function reads those rows of its table, called `mine`, that a condition selects.
+
+
 def batch_records(
     connection: sqlite3.Connection, where: str = "1", parameters: Iterable[Any] = ()
 ) -> tuple[BatchRecord, ...]:
-    """The batches that a condition selects, the latest first."""
-    found = _selected(connection, BatchRecord, "push_batches", where, parameters)
-    records = [
-        BatchRecord(**{**each, "terms": Terms(**json.loads(each["terms"]))}) for each in found
-    ]
-    return tuple(sorted(records, key=lambda each: (each.begun_at, each.batch), reverse=True))
+    """The batches, the latest first."""
+    return tuple(
+        read_records(
+            connection,
+            BatchRecord,
+            f"SELECT {columns_of(BatchRecord)} FROM push_batches WHERE {where}"
+            " ORDER BY begun_at DESC, batch DESC",
+            parameters,
+            {"terms": lambda text: PushPolicy(**json.loads(text))},
+        )
+    )
 
 
 def row_records(
-    connection: sqlite3.Connection, where: str = "1", parameters: Iterable[Any] = ()
+    connection: sqlite3.Connection, where: str, parameters: Iterable[Any] = ()
 ) -> tuple[RowRecord, ...]:
-    """The rows that a condition selects, by batch and number, with their problems."""
+    """The rows with their problems; a row that follows has the other's."""
     given = tuple(parameters)
+    problems: dict[Key, list[RowProblem]] = {}
+    for batch, number, *told in connection.execute(
+        f"SELECT mine.batch, mine.number, {', '.join(f'told.{name}' for name in PROBLEM_COLUMNS)}"
+        " FROM push_rows AS mine JOIN push_problems AS told"
+        " ON told.batch = CASE mine.state WHEN 'follows' THEN mine.same_batch ELSE mine.batch END"
+        " AND told.number = CASE mine.state WHEN 'follows' THEN mine.same_number"
+        f" ELSE mine.number END WHERE {where} ORDER BY told.batch, told.number, told.place",
+        given,
+    ):
+        problems.setdefault((batch, number), []).append(RowProblem(*told))
     rows = connection.execute(
         "SELECT mine.batch, mine.number, mine.operation, mine.state, mine.code, mine.is_begun,"
         " mine.is_in_doubt, mine.record_id, mine.updated_at, mine.same_batch, mine.same_number,"
-        " mine.undone_at, mine.moved_at, mine.change, other.operation, other.state,"
+        " mine.undone_at, mine.moved_at, mine.change, other.state, other.operation,"
         " other.is_begun, other.is_in_doubt, other.record_id"
         " FROM push_rows AS mine LEFT JOIN push_rows AS other"
         " ON mine.state = 'follows' AND other.batch = mine.same_batch"
         " AND other.number = mine.same_number"
         f" WHERE {where} ORDER BY mine.batch, mine.number",
         given,
-    ).fetchall()
-    problems = _problems(connection, where, given)
+    )
     return tuple(_row_record(each, problems) for each in rows)
 
 
@@ -183,13 +237,10 @@ def _row_record(row: tuple[Any, ...], problems: Mapping[Key, list[RowProblem]]) 
     batch, number, operation, state, code, is_begun, is_in_doubt, record_id, updated_at = row[:9]
     same_batch, same_number, undone_at, moved_at, change = row[9:14]
     if state == "follows":
-        other_operation, other_state, other_begun, other_doubt, other_id = row[14:]
-        followed = outcome_of(
-            other_state, other_operation, is_begun=other_begun, is_in_doubt=other_doubt
-        )
-        outcome, record_id = outcome_of_follower(followed), other_id
+        *other, record_id = row[14:]
+        outcome = outcome_of_follower(_outcome(*other))
     else:
-        outcome = outcome_of(state, operation, is_begun=is_begun, is_in_doubt=is_in_doubt)
+        outcome = _outcome(state, operation, is_begun, is_in_doubt)
     return RowRecord(
         batch=batch,
         number=number,
@@ -201,85 +252,83 @@ def _row_record(row: tuple[Any, ...], problems: Mapping[Key, list[RowProblem]]) 
         updated_at=updated_at,
         same=None if same_batch is None else (same_batch, same_number),
         undone_at=moment(undone_at),
-        moved_at=_moment(moved_at),
+        moved_at=datetime.fromisoformat(moved_at),
         change=change,
         problems=tuple(problems.get((batch, number), ())),
     )
 
 
-def _problems(
-    connection: sqlite3.Connection, where: str, parameters: tuple[Any, ...]
-) -> dict[Key, list[RowProblem]]:
-    """The problems of the rows that a condition selects; a row that follows has the other's."""
-    shown = ", ".join(f"told.{name}" for name in PROBLEM_COLUMNS)
-    rows = connection.execute(
-        f"SELECT mine.batch, mine.number, {shown} FROM push_rows AS mine JOIN push_problems AS told"
-        " ON told.batch = CASE mine.state WHEN 'follows' THEN mine.same_batch ELSE mine.batch END"
-        " AND told.number = CASE mine.state WHEN 'follows' THEN mine.same_number"
-        f" ELSE mine.number END WHERE {where} ORDER BY told.batch, told.number, told.place",
-        parameters,
-    )
-    found: dict[Key, list[RowProblem]] = {}
-    for batch, number, *told in rows:
-        found.setdefault((batch, number), []).append(RowProblem(*told))
-    return found
+def _outcome(
+    state: State, operation: Operation | None, is_begun: bool, is_in_doubt: bool
+) -> RowOutcome:
+    return outcome_of(state, operation, is_begun=is_begun, is_in_doubt=is_in_doubt)
 
 
 def attempt_records(
-    connection: sqlite3.Connection, where: str = "1", parameters: Iterable[Any] = ()
+    connection: sqlite3.Connection, where: str, parameters: Iterable[Any]
 ) -> tuple[AttemptRecord, ...]:
-    """The attempts that a condition selects, in order."""
-    found = _selected(connection, AttemptRecord, "push_attempts", where, parameters)
-    records = [AttemptRecord(**each) for each in found]
-    return tuple(sorted(records, key=lambda each: (each.batch, each.number, each.attempt)))
+    """The attempts, in order."""
+    query = (
+        f"SELECT {columns_of(AttemptRecord)} FROM push_attempts AS mine WHERE {where}"
+        " ORDER BY batch, number, attempt"
+    )
+    return tuple(read_records(connection, AttemptRecord, query, parameters))
 
 
 def before_images(
-    connection: sqlite3.Connection, where: str = "1", parameters: Iterable[Any] = ()
+    connection: sqlite3.Connection, where: str, parameters: Iterable[Any]
 ) -> tuple[BeforeImage, ...]:
-    """The records as they were before, of the rows that a condition selects."""
-    found = _selected(connection, BeforeImage, "push_before", where, parameters)
-    images = [BeforeImage(**{**each, "record": json.loads(each["record"])}) for each in found]
-    return tuple(sorted(images, key=lambda each: (each.batch, each.number, each.step)))
+    """The records as they were before."""
+    query = (
+        f"SELECT {columns_of(BeforeImage)} FROM push_before AS mine WHERE {where}"
+        " ORDER BY batch, number, step"
+    )
+    return tuple(read_records(connection, BeforeImage, query, parameters))
 
 
-def _selected(
-    connection: sqlite3.Connection,
-    kind: type[BatchRecord | AttemptRecord | BeforeImage],
-    table: str,
-    where: str,
-    parameters: Iterable[Any],
-) -> list[dict[str, Any]]:
-    """The rows of a table that a condition selects, by the names of the kind's fields."""
-    names = [each.name for each in fields(kind)]
-    rows = connection.execute(
-        f"SELECT {', '.join(names)} FROM {table} AS mine WHERE {where}", tuple(parameters)
-    ).fetchall()
-    return [
-        {
-            name: moment(value) if name in _MOMENTS else value
-            for name, value in zip(names, row, strict=True)
-        }
-        for row in rows
-    ]
-
-
-def work(
-    connection: sqlite3.Connection, where: str, parameters: Iterable[Any] = ()
-) -> tuple[Work, ...]:
-    """The rows that a condition selects and that have a task, by batch and number."""
+def pending_rows(
+    connection: sqlite3.Connection, where: str, parameters: Iterable[Any]
+) -> tuple[PendingRow, ...]:
+    """The rows that have a task, by batch and number, each with the attempts of its
+    present step and the record before it.
+    """
     given = tuple(parameters)
-    rows = connection.execute(
-        "SELECT batch, number, task, state, is_begun, is_in_doubt, is_altered, record_id, subject,"
-        f" code FROM push_rows AS mine WHERE task IS NOT NULL AND {where} ORDER BY batch, number",
+    attempts: dict[tuple[str, int, str], list[Attempt]] = {}
+    for batch, number, attempt, step, intended_at, sent_after, fate in connection.execute(
+        "SELECT batch, number, attempt, step, intended_at, sent_after, fate FROM push_rows AS mine"
+        f" JOIN push_attempts USING (batch, number) WHERE {where} ORDER BY attempt",
         given,
-    ).fetchall()
-    attempts = _attempts(connection, where, given)
-    before = _before(connection, where, given)
+    ):
+        moments = datetime.fromisoformat(intended_at), datetime.fromisoformat(sent_after)
+        made = Attempt(attempt, step, *moments, fate)
+        attempts.setdefault((batch, number, step), []).append(made)
+    before = {
+        (batch, number, step): json.loads(record)
+        for batch, number, step, record in connection.execute(
+            "SELECT batch, number, step, record FROM push_rows AS mine JOIN push_before"
+            f" USING (batch, number) WHERE {where}",
+            given,
+        )
+    }
     found = []
-    for batch, number, task, state, is_begun, is_in_doubt, is_altered, record_id, *told in rows:
+    for (
+        batch,
+        number,
+        task,
+        state,
+        is_begun,
+        is_in_doubt,
+        is_altered,
+        record_id,
+        *rest,
+    ) in connection.execute(
+        "SELECT batch, number, task, state, is_begun, is_in_doubt, is_altered, record_id,"
+        " subject, code FROM push_rows AS mine"
+        f" WHERE task IS NOT NULL AND {where} ORDER BY batch, number",
+        given,
+    ):
         step = (batch, number, "afterwards" if is_begun else "first")
-        standing = Standing(
+        standing = RowStatus(
             state=state,
             is_begun=bool(is_begun),
             is_in_doubt=bool(is_in_doubt),
@@ -288,66 +337,184 @@ def work(
             before=before.get(step),
             attempts=tuple(attempts.get(step, ())),
         )
-        found.append(Work((batch, number), unpacked(task), standing, *told))
+        found.append(PendingRow((batch, number), unpacked(task), standing, *rest))
     return tuple(found)
-
-
-def _before(
-    connection: sqlite3.Connection, where: str, parameters: tuple[Any, ...]
-) -> dict[tuple[str, int, str], Mapping[str, Any]]:
-    rows = connection.execute(
-        "SELECT batch, number, step, record FROM push_rows AS mine JOIN push_before"
-        f" USING (batch, number) WHERE {where}",
-        parameters,
-    )
-    return {(batch, number, step): json.loads(record) for batch, number, step, record in rows}
-
-
-def _attempts(
-    connection: sqlite3.Connection, where: str, parameters: tuple[Any, ...]
-) -> dict[tuple[str, int, str], list[Attempt]]:
-    rows = connection.execute(
-        "SELECT batch, number, attempt, step, intended_at, sent_after, fate FROM push_rows AS mine"
-        f" JOIN push_attempts USING (batch, number) WHERE {where} ORDER BY attempt",
-        parameters,
-    )
-    found: dict[tuple[str, int, str], list[Attempt]] = {}
-    for batch, number, attempt, step, intended_at, sent_after, fate in rows:
-        made = Attempt(attempt, step, _moment(intended_at), _moment(sent_after), fate)
-        found.setdefault((batch, number, step), []).append(made)
-    return found
 
 
 def moment(text: str | None) -> datetime | None:
     """A moment as it is written down, where there is one."""
-    return None if text is None else _moment(text)
+    return None if text is None else datetime.fromisoformat(text)
 
 
-def terms_text(terms: Terms) -> str:
-    """Terms as they are written down."""
+def terms_text(terms: PushPolicy) -> str:
+    """A policy as it is written down."""
     return json.dumps(asdict(terms), sort_keys=True)
 
 
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text)
+# -- Portions --------------------------------------------------------------------------------------
+
+
+def portion_end(
+    connection: sqlite3.Connection,
+    behind: Key,
+    where: str = "1",
+    parameters: tuple[Any, ...] = (),
+    *,
+    table: str = "push_rows",
+) -> int | None:
+    """The last number of the next portion behind a number; None at the end."""
+    ((last,),) = connection.execute(
+        f"SELECT max(number) FROM (SELECT DISTINCT number FROM {table} AS mine WHERE batch = ?"
+        f" AND number > ? AND {where} ORDER BY number LIMIT ?)",
+        (*behind, *parameters, ROWS_AT_ONCE),
+    ).fetchall()
+    assert last is None or isinstance(last, int)
+    return last
+
+
+def followed_rows(connection: sqlite3.Connection, batch: str) -> tuple[PendingRow, ...]:
+    """The rows of other batches that rows of this one follow, and that can be brought
+    further. They are in doubt, so that there are few.
+    """
+    return pending_rows(connection, f"{UNFINISHED_ROWS} AND {_FOLLOWED}", (batch, batch))
+
+
+def pending(connection: sqlite3.Connection, batch: str) -> Pending:
+    """The rows at which a push of the batch works, those it follows included."""
+    mine = f"{UNFINISHED_ROWS} AND (batch = ? OR {_FOLLOWED})"
+    given = (batch, batch, batch)
+    ((rows,),) = connection.execute(f"SELECT count(*) FROM push_rows WHERE {mine}", given)
+    keys = connection.execute(
+        f"SELECT batch, number FROM push_rows WHERE {mine} AND {OPEN}", given
+    ).fetchall()
+    return Pending(rows, frozenset(keys))
+
+
+def changes(connection: sqlite3.Connection, since: int) -> Iterator[Changes]:
+    """Everything that changed since a number, in parts, the first of which has the
+    batches.
+
+    Everything there is, where the journal has not come as far as that number: it is another one
+    then, that has taken the place of the one that was asked before.
+    """
+    ((last,),) = connection.execute("SELECT last FROM push_changes").fetchall()
+    since = since if since <= last else 0
+    yield Changes(last, batches=batch_records(connection, _SINCE, (since,)))
+    for span in _spans(connection, "push_rows", _ROWS_SINCE, (since, since)):
+        where = f"{_ROWS_SINCE} AND {WITHIN}"
+        yield Changes(last, rows=row_records(connection, where, (since, since, *span)))
+    where = f"{_SINCE} AND {WITHIN}"
+    for span in _spans(connection, "push_attempts", _SINCE, (since,)):
+        yield Changes(last, attempts=attempt_records(connection, where, (since, *span)))
+    for span in _spans(connection, "push_before", _SINCE, (since,)):
+        yield Changes(last, before_images=before_images(connection, where, (since, *span)))
+
+
+def _spans(
+    connection: sqlite3.Connection, table: str, where: str, parameters: tuple[Any, ...]
+) -> Iterator[tuple[str, int, int]]:
+    """Portions of a table: batch, number behind which it begins, last number."""
+    batches = connection.execute(
+        f"SELECT DISTINCT batch FROM {table} AS mine WHERE {where} ORDER BY batch", parameters
+    ).fetchall()
+    for (batch,) in batches:
+        number = -1
+        while (
+            last := portion_end(connection, (batch, number), where, parameters, table=table)
+        ) is not None:
+            yield batch, number, last
+            number = last
+
+
+# -- Claims ----------------------------------------------------------------------------------------
+# What rows lay claim to: writes that are done or open, things written about, records.
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierWrite:
+    """A row that has applied a write, or has it open; `is_open` says which."""
+
+    key: Key
+    operation: Operation
+    state: State
+    record_id: str | None
+    is_open: bool
+
+
+def earlier_writes(
+    connection: sqlite3.Connection, fingerprints: Iterable[str], *, outside: str | None = None
+) -> dict[str, EarlierWrite]:
+    """The rows that answer for these writes, by fingerprint: those open, else those
+    applied last; `outside` is a batch whose own rows are none of them.
+
+    What was put back answers for nothing, nor does an update that did not turn out as sent, or
+    whose record another row has changed since: it is worth sending again.
+    """
+    found: dict[str, EarlierWrite] = {}
+    rows = connection.execute(
+        f"SELECT fingerprint, batch, number, operation, state, record_id, {OPEN}, change"
+        " FROM push_rows WHERE fingerprint IN (SELECT value FROM json_each(?))"
+        f" AND undone_at IS NULL AND batch IS NOT ?"
+        f" AND (state IN ('applied', 'not_applied') OR {OPEN})"
+        " ORDER BY state IN ('applied', 'not_applied'), change DESC",
+        (json.dumps(list(fingerprints)), outside),
+    ).fetchall()
+    for print_, batch, number, operation, state, record_id, is_open, change in rows:
+        if print_ in found:
+            continue
+        is_update = operation == "update" and not is_open
+        if is_update and (state != "applied" or _is_past(connection, record_id, change)):
+            continue
+        found[print_] = EarlierWrite((batch, number), operation, state, record_id, bool(is_open))
+    return found
+
+
+def _is_past(connection: sqlite3.Connection, record_id: str, change: int) -> bool:
+    """Whether another row has changed the record after that."""
+    later = connection.execute(
+        "SELECT 1 FROM push_rows WHERE record_id = ? AND change > ? AND operation = 'update'"
+        " AND state IN ('applied', 'not_applied') LIMIT 1",
+        (record_id, change),
+    ).fetchone()
+    return later is not None
+
+
+def claimed(connection: sqlite3.Connection, ids: Iterable[str], key: Key) -> frozenset[str]:
+    """Which of these records another row has made."""
+    rows = connection.execute(
+        "SELECT record_id FROM push_rows WHERE record_id IN (SELECT value FROM json_each(?))"
+        " AND operation = 'create' AND NOT (batch = ? AND number = ?)"
+        " AND (is_begun = 1 OR state IN ('applied', 'not_applied'))",
+        (json.dumps(list(ids)), *key),
+    )
+    return frozenset(id for (id,) in rows)
+
+
+def open_creates(connection: sqlite3.Connection, key: Key) -> tuple[Mapping[str, Any], ...]:
+    """What other open creates of the row's resource and parent have sent."""
+    rows = connection.execute(
+        "SELECT batch, number, task FROM push_rows WHERE operation = 'create'"
+        f" AND (batch = ? AND number = ? OR {OPEN})",
+        key,
+    ).fetchall()
+    tasks = {(batch, number): unpacked(task) for batch, number, task in rows}
+    mine = tasks.pop(key)
+    return tuple(
+        task.fields
+        for task in tasks.values()
+        if (task.resource, task.parent) == (mine.resource, mine.parent)
+    )
 
 
 # -- Push health -----------------------------------------------------------------------------------
-# How pushes have gone lately, from the journal: what whoever watches over the account looks at.
-#
-# Nothing is judged here, and nothing of a row's contents or of a file's name is read.
-
-
-REFUSED = ("rejected", "conflict", "invalid", "not_applied")
-"""States of rows that were not applied, and wait to be corrected."""
-
-BATCHES_READ = 20
+# The last pushes for those who watch over the account. Nothing is judged here, and nothing of a
+# row's contents or of a file's name is read.
 
 
 @dataclass(frozen=True, slots=True)
 class PushRun:
-    """The last run at one file: how it ended, None where it has not; `refused` rows wait to be
-    corrected.
+    """The last run at one file: how it ended, None where it has not; `refused` rows
+    wait to be corrected.
     """
 
     batch: str
@@ -392,34 +559,23 @@ def read_push_health(ledger: Ledger) -> PushHealth:
 
 
 def _runs(connection: sqlite3.Connection) -> tuple[PushRun, ...]:
-    refused = ", ".join(f"'{state}'" for state in REFUSED)
-    rows = connection.execute(
-        "SELECT batch, resource, begun_at, ended_at, outcome, error_code, message,"
-        " (SELECT count(*) FROM push_rows WHERE push_rows.batch = latest.batch"
-        f" AND undone_at IS NULL AND state IN ({refused}))"
-        " FROM (SELECT *, coalesce(ended_at, begun_at) AS last_at, row_number() OVER ("
-        " PARTITION BY resource ORDER BY coalesce(ended_at, begun_at) DESC, rowid DESC) AS place"
-        " FROM push_batches) AS latest WHERE place <= ? ORDER BY last_at DESC, batch DESC",
-        (BATCHES_READ,),
-    ).fetchall()
     return tuple(
-        PushRun(
-            batch=batch,
-            resource=resource,
-            begun_at=datetime.fromisoformat(begun_at),
-            ended_at=None if ended_at is None else datetime.fromisoformat(ended_at),
-            outcome=outcome,
-            error_code=error_code,
-            message=message,
-            refused=count,
+        read_records(
+            connection,
+            PushRun,
+            "SELECT batch, resource, begun_at, ended_at, outcome, error_code, message,"
+            " (SELECT count(*) FROM push_rows WHERE push_rows.batch = latest.batch AND undone_at"
+            f" IS NULL AND state IN ({sql_list(REFUSED)})) AS refused FROM (SELECT *,"
+            " coalesce(ended_at, begun_at) AS last_at, row_number() OVER (PARTITION BY resource"
+            " ORDER BY coalesce(ended_at, begun_at) DESC, rowid DESC) AS place FROM push_batches)"
+            " AS latest WHERE place <= ? ORDER BY last_at DESC, batch DESC",
+            (BATCHES_READ,),
         )
-        for batch, resource, begun_at, ended_at, outcome, error_code, message, count in rows
     )
 
 
-def _doubt(connection: sqlite3.Connection, states: frozenset[str]) -> Doubt | None:
-    named = ", ".join(f"'{state}'" for state in sorted(states))
+def _doubt(connection: sqlite3.Connection, states: frozenset[State]) -> Doubt | None:
     ((rows, since),) = connection.execute(
-        f"SELECT count(*), min(moved_at) FROM push_rows WHERE state IN ({named})"
+        f"SELECT count(*), min(moved_at) FROM push_rows WHERE state IN ({sql_list(states)})"
     ).fetchall()
     return Doubt(int(rows), datetime.fromisoformat(since)) if rows else None

@@ -1,7 +1,7 @@
-"""What is written into the journal of pushes: batches and their rows, attempts, transitions.
+"""Changes of the journal of pushes within one transaction, which the caller holds.
 
-Functions over an open connection; whoever calls them holds the transaction. Every change of a state
-is looked up in the table of transitions.
+Every change of a state is looked up in the table of transitions, and every row that changes is
+marked with the number of the transaction, by which it is copied for analysts.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from datetime import datetime
 from typing import Any
 
@@ -17,25 +17,31 @@ from connector.client.request import Request
 from connector.engine.push_commands import Attempt, Move
 from connector.engine.push_plan import (
     Plan,
+    PushPolicy,
     RowProblem,
-    Terms,
     Verdict,
     fingerprint,
     packed,
     subject,
 )
 from connector.engine.push_states import RowEvent, State, Task, after
-from connector.ledger.claims import VALUES_AT_ONCE, Done, done
-from connector.ledger.journal_reads import PROBLEM_COLUMNS, Key, terms_text
+from connector.ledger.journal_reads import (
+    PROBLEM_COLUMNS,
+    EarlierWrite,
+    Key,
+    earlier_writes,
+    terms_text,
+)
 
-UNFINISHED: tuple[State, ...] = ("planned", "intent", "unknown", "settling")
-"""States of rows at which a push can work."""
+VALUES_AT_ONCE = 500
+"""Rows that are held against earlier pushes together."""
 
 _VERDICTS: Mapping[str, RowEvent] = {
     "invalid": "refused_here",
     "duplicate": "repeated",
     "unchanged": "up_to_date",
 }
+_MAY_BE_THERE = frozenset(("push_rows", "push_before"))
 _FRESH = "(state = 'planned' AND is_begun = 0 AND is_in_doubt = 0)"
 _DOUBTS: Mapping[RowEvent, bool] = {
     "lost": True,
@@ -45,241 +51,241 @@ _DOUBTS: Mapping[RowEvent, bool] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Stamp:
-    """What every change is marked with: when it was made, and its number."""
+class JournalChange:
+    """One transaction's changes, made `at` a moment and marked with a new `number`."""
 
-    at: datetime
-    change: int
+    def __init__(self, connection: sqlite3.Connection, at: datetime) -> None:
+        ((self.number,),) = connection.execute(
+            "UPDATE push_changes SET last = last + 1 RETURNING last"
+        ).fetchall()
+        self.connection, self.at, self.moment = connection, at, at.isoformat()
 
-    @property
-    def text(self) -> str:
-        """The moment as it is written down."""
-        return self.at.isoformat()
+    # -- Batches ----------------------------------------------------------------------------------
 
-
-def stamped(connection: sqlite3.Connection, at: datetime) -> Stamp:
-    """A new number for what this transaction changes."""
-    ((last,),) = connection.execute(
-        "UPDATE push_changes SET last = last + 1 RETURNING last"
-    ).fetchall()
-    return Stamp(at, last)
-
-
-def begin_batch(
-    connection: sqlite3.Connection,
-    batch: str,
-    plan: Plan,
-    terms: Terms,
-    *,
-    landed_before: Iterable[str],
-    stamp: Stamp,
-) -> None:
-    """Write down a new batch with all of its rows."""
-    connection.execute(
-        "INSERT INTO push_batches (batch, resource, mode, file, digest, terms, landed_before,"
-        " run_id, begun_at, requests, seconds, change) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, ?)",
-        (
-            *(batch, plan.resource, plan.mode, plan.file, plan.digest, terms_text(terms)),
-            *(json.dumps(sorted(landed_before)), batch, stamp.text, stamp.change),
-        ),
-    )
-    add_rows(connection, batch, plan, stamp)
-
-
-def add_rows(connection: sqlite3.Connection, batch: str, plan: Plan, stamp: Stamp) -> None:
-    """Write down the rows of the plan that the batch does not have."""
-    _add_tasks(connection, batch, plan, stamp)
-    for verdict in plan.verdicts:
-        _add_verdict(connection, batch, verdict, stamp)
-    ((rows,),) = connection.execute("SELECT count(*) FROM push_rows WHERE batch = ?", (batch,))
-    assert rows == plan.rows, "a row has two plans"
-
-
-def _add_tasks(connection: sqlite3.Connection, batch: str, plan: Plan, stamp: Stamp) -> None:
-    """Write down rows that are to be written."""
-
-    def columns(task: Task) -> tuple[Any, ...]:
-        assert task.resource == plan.resource, task.resource
-        return (
-            *(batch, task.number, task.operation, fingerprint(task), subject(task)),
-            *(after("read", "undertaken"), task.record_id, stamp.text, stamp.change),
-            packed(task),
+    def begin(
+        self, batch: str, plan: Plan, terms: PushPolicy, landed_before: Iterable[str]
+    ) -> None:
+        """Write down a new batch."""
+        self._insert(
+            "push_batches",
+            batch=batch,
+            resource=plan.resource,
+            mode=plan.mode,
+            file=plan.file,
+            digest=plan.digest,
+            terms=terms_text(terms),
+            landed_before=json.dumps(sorted(landed_before)),
+            run_id=batch,
+            begun_at=self.moment,
+            requests=0,
+            seconds=0,
         )
 
-    connection.executemany(
-        "INSERT INTO push_rows (batch, number, operation, fingerprint, subject, state, code,"
-        " is_begun, is_in_doubt, is_altered, record_id, moved_at, change, task)"
-        " VALUES (?, ?, ?, ?, ?, ?, '', 0, 0, 0, ?, ?, ?, ?)"
-        " ON CONFLICT (batch, number) DO NOTHING",
-        map(columns, plan.tasks),
-    )
+    def add_rows(self, batch: str, plan: Plan) -> None:
+        """Write down the rows of the plan that the batch does not have."""
 
+        def columns(task: Task) -> tuple[Any, ...]:
+            assert task.resource == plan.resource, task.resource
+            return (
+                *(batch, task.number, task.operation, fingerprint(task), subject(task)),
+                *(after("read", "undertaken"), task.record_id, self.moment, self.number),
+                packed(task),
+            )
 
-def _add_verdict(
-    connection: sqlite3.Connection, batch: str, verdict: Verdict, stamp: Stamp
-) -> None:
-    """Write down a row that is not to be written, and why."""
-    state = after("read", _VERDICTS[verdict.outcome])
-    assert state == verdict.outcome, verdict
-    added = connection.execute(
-        "INSERT INTO push_rows (batch, number, state, code, is_begun, is_in_doubt, is_altered,"
-        " record_id, moved_at, change) VALUES (?, ?, ?, ?, 0, 0, 0, ?, ?, ?)"
-        " ON CONFLICT (batch, number) DO NOTHING",
-        (
-            *(batch, verdict.number, state, verdict.code, verdict.record_id),
-            *(stamp.text, stamp.change),
-        ),
-    )
-    if added.rowcount:
-        set_problems(connection, (batch, verdict.number), verdict.problems, stamp)
-
-
-def remove_unsent(connection: sqlite3.Connection, batch: str) -> None:
-    """Take out the batch's rows of which nothing was ever intended."""
-    untried = (
-        "batch = ? AND state = 'planned' AND number NOT IN"
-        " (SELECT number FROM push_attempts WHERE batch = ?)"
-    )
-    connection.execute(
-        f"DELETE FROM push_problems WHERE batch = ? AND number IN"
-        f" (SELECT number FROM push_rows WHERE {untried})",
-        (batch, batch, batch),
-    )
-    connection.execute(f"DELETE FROM push_rows WHERE {untried}", (batch, batch))
-
-
-def set_problems(
-    connection: sqlite3.Connection, key: Key, problems: Iterable[RowProblem], stamp: Stamp
-) -> None:
-    """Put these in the place of the row's problems."""
-    connection.execute("DELETE FROM push_problems WHERE batch = ? AND number = ?", key)
-    marks = ", ".join("?" for _ in PROBLEM_COLUMNS)
-    connection.executemany(
-        f"INSERT INTO push_problems (batch, number, place, {', '.join(PROBLEM_COLUMNS)}, change)"
-        f" VALUES (?, ?, ?, {marks}, ?)",
-        [(*key, place, *astuple(each), stamp.change) for place, each in enumerate(problems)],
-    )
-
-
-def intend(
-    connection: sqlite3.Connection,
-    key: Key,
-    request: Request,
-    *,
-    before: Mapping[str, Any] | None,
-    sent_after: datetime,
-    stamp: Stamp,
-) -> Attempt:
-    """Write an attempt down, before a byte of it leaves."""
-    state, is_begun = _state(connection, key)
-    step = "afterwards" if is_begun else "first"
-    ((last,),) = connection.execute(
-        "SELECT coalesce(max(attempt), 0) FROM push_attempts WHERE batch = ? AND number = ?", key
-    ).fetchall()
-    connection.execute(
-        "INSERT INTO push_attempts (batch, number, attempt, step, method, path, body, intended_at,"
-        " sent_after, change) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            *(*key, last + 1, step, request.method, request.path, request.body),
-            *(stamp.text, sent_after.isoformat(), stamp.change),
-        ),
-    )
-    if before is not None:
-        _note_before(connection, key, step, before, stamp)
-    connection.execute(
-        "UPDATE push_rows SET state = ?, code = 'in_doubt', moved_at = ?, change = ?"
-        " WHERE batch = ? AND number = ?",
-        (after(state, "intended"), stamp.text, stamp.change, *key),
-    )
-    return Attempt(last + 1, "afterwards" if is_begun else "first", stamp.at, sent_after)
-
-
-def move(
-    connection: sqlite3.Connection,
-    key: Key,
-    what: Move,
-    stamp: Stamp,
-    *,
-    same: Key | None = None,
-) -> State:
-    """Write a transition down with all that it says; returns the new state. `same` is the row that
-    this one repeats or follows.
-    """
-    state, is_begun = _state(connection, key)
-    to = after(state, what.event)
-    is_altered = what.event == "altered" or any(p.code == "values_differ" for p in what.problems)
-    doubt = _DOUBTS.get(what.event)
-    connection.execute(
-        "UPDATE push_rows SET state = ?, code = ?, is_begun = ?, is_in_doubt ="
-        " coalesce(?, is_in_doubt), is_altered = max(is_altered, ?),"
-        " record_id = coalesce(?, record_id), updated_at = coalesce(?, updated_at),"
-        " same_batch = ?, same_number = ?, moved_at = ?, change = ?"
-        " WHERE batch = ? AND number = ?",
-        (
-            *(to, what.code, is_begun or what.event == "begun", doubt, is_altered),
-            *(what.record_id, what.updated_at, *(same or (None, None))),
-            *(stamp.text, stamp.change, *key),
-        ),
-    )
-    if what.fate is not None:
-        connection.execute(
-            "UPDATE push_attempts SET ended_at = ?, fate = ?, reason = ?, change = ?"
-            " WHERE batch = ? AND number = ? AND ended_at IS NULL",
-            (stamp.text, what.fate, what.reason, stamp.change, *key),
+        self.connection.executemany(
+            "INSERT INTO push_rows (batch, number, operation, fingerprint, subject, state, code,"
+            " is_begun, is_in_doubt, is_altered, record_id, moved_at, change, task)"
+            " VALUES (?, ?, ?, ?, ?, ?, '', 0, 0, 0, ?, ?, ?, ?)"
+            " ON CONFLICT (batch, number) DO NOTHING",
+            map(columns, plan.tasks),
         )
-    if what.before is not None:
-        _note_before(connection, key, "afterwards", what.before, stamp)
-    if what.problems or to == "applied" or what.event in ("begun", "resent", "looked_again"):
-        set_problems(connection, key, what.problems, stamp)
-    return to
+        for verdict in plan.verdicts:
+            self._add_verdict(batch, verdict)
+        ((rows,),) = self.connection.execute(
+            "SELECT count(*) FROM push_rows WHERE batch = ?", (batch,)
+        )
+        assert rows == plan.rows, "a row has two plans"
 
+    def _add_verdict(self, batch: str, verdict: Verdict) -> None:
+        """Write down a row that is not to be written, and why."""
+        state = after("read", _VERDICTS[verdict.outcome])
+        assert state == verdict.outcome, verdict
+        is_added = self._insert(
+            "push_rows",
+            batch=batch,
+            number=verdict.number,
+            state=state,
+            code=verdict.code,
+            is_begun=False,
+            is_in_doubt=False,
+            is_altered=False,
+            record_id=verdict.record_id,
+            moved_at=self.moment,
+        )
+        if is_added:
+            self.set_problems((batch, verdict.number), verdict.problems)
 
-def recover(connection: sqlite3.Connection, stamp: Stamp) -> int:
-    """Put in doubt whatever was under way when a push ended without a word; returns how many."""
-    rows = connection.execute("SELECT batch, number FROM push_rows WHERE state = 'intent'")
-    keys: list[Key] = rows.fetchall()
-    for key in keys:
+    def remove_unsent(self, batch: str) -> None:
+        """Take out the batch's rows of which nothing was ever intended."""
+        untried = (
+            "batch = ?1 AND state = 'planned' AND number NOT IN"
+            " (SELECT number FROM push_attempts WHERE batch = ?1)"
+        )
+        self.connection.execute(
+            f"DELETE FROM push_problems WHERE batch = ?1 AND number IN"
+            f" (SELECT number FROM push_rows WHERE {untried})",
+            (batch,),
+        )
+        self.connection.execute(f"DELETE FROM push_rows WHERE {untried}", (batch,))
+
+    def relate(self, batch: str, terms: PushPolicy) -> None:
+        """End planned rows whose write was done, or is open, elsewhere."""
+        repeated = self.connection.execute(
+            "SELECT number, earlier FROM (SELECT number, is_fresh, first_value(number)"
+            " OVER (PARTITION BY fingerprint ORDER BY is_fresh, number) AS earlier"
+            f" FROM (SELECT number, fingerprint, {_FRESH} AS is_fresh FROM push_rows"
+            " WHERE batch = ? AND fingerprint IS NOT NULL"
+            " AND state NOT IN ('duplicate', 'invalid', 'follows', 'unchanged')))"
+            " WHERE is_fresh AND earlier <> number",
+            (batch,),
+        ).fetchall()
+        for number, earlier in repeated:
+            told = RowProblem("same_row", f"row {earlier} of the file is the same")
+            what = Move("repeated", "same_row", (told,))
+            self.move((batch, number), what, same=(batch, earlier))
+        last = -1
+        while fresh := self._fresh_after(batch, last):
+            for print_, other in earlier_writes(self.connection, fresh, outside=batch).items():
+                if (answered := answered_by(other, terms)) is not None:
+                    self.move((batch, fresh[print_]), answered, same=other.key)
+            last = max(fresh.values())
+
+    def _fresh_after(self, batch: str, number: int) -> dict[str, int]:
+        """The next rows behind a number that were never sent, by fingerprint."""
+        rows = self.connection.execute(
+            "SELECT fingerprint, number FROM push_rows WHERE batch = ? AND number > ?"
+            f" AND fingerprint IS NOT NULL AND {_FRESH} ORDER BY number LIMIT ?",
+            (batch, number, VALUES_AT_ONCE),
+        )
+        return dict(rows.fetchall())
+
+    # -- Rows -------------------------------------------------------------------------------------
+
+    def intend(
+        self,
+        key: Key,
+        request: Request,
+        before: Mapping[str, Any] | None,
+        sent_after: datetime,
+    ) -> Attempt:
+        """Write an attempt down, before a byte of it leaves."""
+        state, is_begun = self._state(key)
+        ((last,),) = self.connection.execute(
+            "SELECT coalesce(max(attempt), 0) FROM push_attempts WHERE batch = ? AND number = ?",
+            key,
+        ).fetchall()
+        attempt = Attempt(last + 1, "afterwards" if is_begun else "first", self.at, sent_after)
+        self._insert(
+            "push_attempts",
+            batch=key[0],
+            number=key[1],
+            attempt=attempt.number,
+            step=attempt.step,
+            method=request.method,
+            path=request.path,
+            body=request.body,
+            intended_at=self.moment,
+            sent_after=sent_after.isoformat(),
+        )
+        if before is not None:
+            self._note_before(key, attempt.step, before)
+        self.update_row(key, state=after(state, "intended"), code="in_doubt", moved_at=self.moment)
+        return attempt
+
+    def move(self, key: Key, what: Move, *, same: Key | None = None) -> State:
+        """Write a transition down with all that it says; returns the new state.
+        `same` is the row that this one repeats or follows.
+        """
+        state, is_begun = self._state(key)
+        to = after(state, what.event)
+        known: dict[str, Any] = {"record_id": what.record_id, "updated_at": what.updated_at}
+        if what.event == "altered" or any(p.code == "values_differ" for p in what.problems):
+            known["is_altered"] = True
+        self.update_row(
+            key,
+            state=to,
+            code=what.code,
+            is_begun=is_begun or what.event == "begun",
+            same_batch=same and same[0],
+            same_number=same and same[1],
+            moved_at=self.moment,
+            **{name: value for name, value in known.items() if value is not None},
+            **({"is_in_doubt": _DOUBTS[what.event]} if what.event in _DOUBTS else {}),
+        )
+        if what.fate is not None:
+            self.connection.execute(
+                "UPDATE push_attempts SET ended_at = ?, fate = ?, reason = ?, change = ?"
+                " WHERE batch = ? AND number = ? AND ended_at IS NULL",
+                (self.moment, what.fate, what.reason, self.number, *key),
+            )
+        if what.before is not None:
+            self._note_before(key, "afterwards", what.before)
+        if what.problems or to == "applied" or what.event in ("begun", "resent", "looked_again"):
+            self.set_problems(key, what.problems)
+        return to
+
+    def recover(self) -> int:
+        """Put rows in doubt that were under way when a push ended; returns how many."""
+        rows = self.connection.execute("SELECT batch, number FROM push_rows WHERE state = 'intent'")
+        keys: list[Key] = rows.fetchall()
         reason = "the push ended before an answer was recorded"
-        move(connection, key, Move("lost", "in_doubt", fate="lost", reason=reason), stamp)
-    return len(keys)
+        for key in keys:
+            self.move(key, Move("lost", "in_doubt", fate="lost", reason=reason))
+        return len(keys)
+
+    def set_problems(self, key: Key, problems: Iterable[RowProblem]) -> None:
+        """Put these in the place of the row's problems."""
+        self.connection.execute("DELETE FROM push_problems WHERE batch = ? AND number = ?", key)
+        marks = ", ".join("?" for _ in PROBLEM_COLUMNS)
+        self.connection.executemany(
+            f"INSERT INTO push_problems (batch, number, place, {', '.join(PROBLEM_COLUMNS)},"
+            f" change) VALUES (?, ?, ?, {marks}, ?)",
+            [(*key, place, *astuple(each), self.number) for place, each in enumerate(problems)],
+        )
+
+    def update_row(self, key: Key, **values: Any) -> None:
+        """Set columns of a row."""
+        sets = "".join(f"{name} = ?, " for name in values)
+        self.connection.execute(
+            f"UPDATE push_rows SET {sets}change = ? WHERE batch = ? AND number = ?",
+            (*values.values(), self.number, *key),
+        )
+
+    def _note_before(self, key: Key, step: str, record: Mapping[str, Any]) -> None:
+        text = json.dumps(dict(record))
+        values = {"batch": key[0], "number": key[1], "step": step, "record": text}
+        self._insert("push_before", **values, noted_at=self.moment)
+
+    def _insert(self, table: str, **values: Any) -> bool:
+        """Add a row to a table; says whether it was added."""
+        marks = ", ".join("?" for _ in values)
+        conflict = " ON CONFLICT DO NOTHING" if table in _MAY_BE_THERE else ""
+        cursor = self.connection.execute(
+            f"INSERT INTO {table} ({', '.join(values)}, change) VALUES ({marks}, ?){conflict}",
+            (*values.values(), self.number),
+        )
+        return cursor.rowcount > 0
+
+    def _state(self, key: Key) -> tuple[State, bool]:
+        found = self.connection.execute(
+            "SELECT state, is_begun FROM push_rows WHERE batch = ? AND number = ?", key
+        ).fetchone()
+        assert found is not None, f"there is no row {key}"
+        return found[0], bool(found[1])
 
 
-def relate(connection: sqlite3.Connection, batch: str, terms: Terms, stamp: Stamp) -> None:
-    """End those of the batch's planned rows whose write was done, or is open, elsewhere."""
-    repeated = connection.execute(
-        "SELECT number, earlier FROM (SELECT number, is_fresh, first_value(number)"
-        " OVER (PARTITION BY fingerprint ORDER BY is_fresh, number) AS earlier"
-        f" FROM (SELECT number, fingerprint, {_FRESH} AS is_fresh FROM push_rows"
-        " WHERE batch = ? AND fingerprint IS NOT NULL"
-        " AND state NOT IN ('duplicate', 'invalid', 'follows', 'unchanged')))"
-        " WHERE is_fresh AND earlier <> number",
-        (batch,),
-    ).fetchall()
-    for number, earlier in repeated:
-        told = RowProblem("same_row", f"row {earlier} of the file is the same")
-        what = Move("repeated", "same_row", (told,))
-        move(connection, (batch, number), what, stamp, same=(batch, earlier))
-    last = -1
-    while fresh := _fresh_after(connection, batch, last):
-        for print_, other in done(connection, fresh, outside=batch).items():
-            if (answered := _answered(other, terms)) is not None:
-                move(connection, (batch, fresh[print_]), answered, stamp, same=other.key)
-        last = max(fresh.values())
-
-
-def _fresh_after(connection: sqlite3.Connection, batch: str, number: int) -> dict[str, int]:
-    """The batch's next rows behind that number of which nothing was sent, by their fingerprints."""
-    rows = connection.execute(
-        "SELECT fingerprint, number FROM push_rows WHERE batch = ? AND number > ?"
-        f" AND fingerprint IS NOT NULL AND {_FRESH} ORDER BY number LIMIT ?",
-        (batch, number, VALUES_AT_ONCE),
-    )
-    return dict(rows.fetchall())
-
-
-def _answered(other: Done, terms: Terms) -> Move | None:
-    """How a row ends whose write another row has done or has open; None where it is to be sent."""
+def answered_by(other: EarlierWrite, terms: PushPolicy) -> Move | None:
+    """The end of a row that another one answers for; None where it is sent."""
     if other.is_open:
         return Move("written_elsewhere", "taken_over")
     if terms.again and other.operation != "convert":
@@ -287,21 +293,3 @@ def _answered(other: Done, terms: Terms) -> Move | None:
     if other.state == "not_applied":
         return Move("written_elsewhere", "already_pushed")
     return Move("up_to_date", "already_pushed", record_id=other.record_id)
-
-
-def _note_before(
-    connection: sqlite3.Connection, key: Key, step: str, record: Mapping[str, Any], stamp: Stamp
-) -> None:
-    connection.execute(
-        "INSERT INTO push_before (batch, number, step, record, noted_at, change)"
-        " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-        (*key, step, json.dumps(dict(record)), stamp.text, stamp.change),
-    )
-
-
-def _state(connection: sqlite3.Connection, key: Key) -> tuple[State, bool]:
-    found = connection.execute(
-        "SELECT state, is_begun FROM push_rows WHERE batch = ? AND number = ?", key
-    ).fetchone()
-    assert found is not None, f"there is no row {key}"
-    return found[0], bool(found[1])

@@ -1,8 +1,7 @@
-"""Whose turn it is: one run of a name at a time, among all processes that share the folder.
+"""Leases: one run of a name at a time, among all processes that share the folder.
 
 A lease runs out unless it is renewed. It is taken over at once where its owner is dead for
-certain, and otherwise when it has run out. Functions over an open connection; whoever calls them
-holds the transaction.
+certain, and otherwise when it has run out.
 """
 
 from __future__ import annotations
@@ -10,12 +9,11 @@ from __future__ import annotations
 import os
 import socket
 import sqlite3
-from dataclasses import astuple, dataclass, fields
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
-from connector.engine.quota import shown
-from connector.errors_api import LeaseHeld, LeaseLost
+from connector.ledger.ledger_records import columns_of
 
 # -- Owner -----------------------------------------------------------------------------------------
 # Who holds a lease: one process on one machine, known well enough to tell that it is dead.
@@ -55,7 +53,7 @@ class Owner:
 
     @property
     def is_dead(self) -> bool:
-        """Whether the process is certainly gone; false where that cannot be told from here."""
+        """Whether the process is certainly gone; false where nobody can tell."""
         if os.name != "posix" or self.host != socket.gethostname():
             return False
         if self.boot != _boot():
@@ -97,19 +95,16 @@ def _space() -> str | None:
 
 
 # -- Leases ----------------------------------------------------------------------------------------
-#
 
 
 LEASE_SECONDS = 120.0
 """How long a lease lasts that nobody renews: what counts where an owner's death cannot be seen."""
 
-_OWNER = ", ".join(each.name for each in fields(Owner))
-
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A run's turn, `since` a moment and until `expires_at` unless it is renewed; `requests` are
-    those that it has spent, as last written down.
+    """A run's turn, `since` a moment and until `expires_at` unless it is renewed;
+    `requests` are those that it has spent, as last written down.
     """
 
     name: str
@@ -123,62 +118,14 @@ class Lease:
         return now >= self.expires_at or self.owner.is_dead
 
 
-def take(connection: sqlite3.Connection, name: str, owner: Owner, now: datetime) -> Lease:
-    """Give the lease to the owner. Raises `LeaseHeld`, which says who has it."""
-    held = next((each for each in held_leases(connection) if each.name == name), None)
-    if held is not None and not held.is_over(now):
-        raise LeaseHeld(
-            f"a {name} is under way already: {described(held.owner)}, since {shown(held.since)}"
-        )
-    lease = Lease(name, owner, now, _end(now), 0)
-    connection.execute("DELETE FROM leases WHERE name = ?", (name,))
-    connection.execute(
-        f"INSERT INTO leases (name, {_OWNER}, since, expires_at, requests)"
-        f" VALUES (?, {', '.join('?' for _ in fields(Owner))}, ?, ?, 0)",
-        (name, *astuple(owner), now.isoformat(), lease.expires_at.isoformat()),
-    )
-    return lease
-
-
-def renew(connection: sqlite3.Connection, name: str, run_id: str, now: datetime) -> datetime:
-    """Renew the run's lease; says until when. Raises `LeaseLost` where another run has it now."""
-    until = _end(now)
-    renewed = connection.execute(
-        "UPDATE leases SET expires_at = ? WHERE name = ? AND run_id = ?",
-        (until.isoformat(), name, run_id),
-    ).rowcount
-    if not renewed:
-        raise LeaseLost(
-            f"this {name} (run {run_id}) did not renew its lease in time, and another one has begun"
-        )
-    return until
-
-
-def release(connection: sqlite3.Connection, name: str, run_id: str) -> None:
-    """Give the lease back; nothing happens where another run has it now."""
-    connection.execute("DELETE FROM leases WHERE name = ? AND run_id = ?", (name, run_id))
-
-
-def add_requests(connection: sqlite3.Connection, run_id: str, requests: int) -> None:
-    """Note what a run has spent, for whoever looks at it."""
-    connection.execute(
-        "UPDATE leases SET requests = requests + ? WHERE run_id = ?", (requests, run_id)
-    )
-
-
 def held_leases(connection: sqlite3.Connection) -> tuple[Lease, ...]:
     """Every lease that was not given back, those that are over as well."""
+    moment = datetime.fromisoformat
     rows = connection.execute(
-        f"SELECT name, since, expires_at, requests, {_OWNER} FROM leases ORDER BY name"
+        f"SELECT name, since, expires_at, requests, {columns_of(Owner)} FROM leases ORDER BY name"
     ).fetchall()
     return tuple(
-        Lease(
-            name=name,
-            owner=Owner(*owner),
-            since=datetime.fromisoformat(since),
-            expires_at=datetime.fromisoformat(expires_at),
-            requests=requests,
-        )
+        Lease(name, Owner(*owner), moment(since), moment(expires_at), requests)
         for name, since, expires_at, requests, *owner in rows
     )
 
@@ -186,7 +133,3 @@ def held_leases(connection: sqlite3.Connection) -> tuple[Lease, ...]:
 def described(owner: Owner) -> str:
     """The owner in words: process, command, machine and run."""
     return f"process {owner.pid} ({owner.command}) on {owner.host}, run {owner.run_id}"
-
-
-def _end(now: datetime) -> datetime:
-    return now + timedelta(seconds=LEASE_SECONDS)

@@ -1,4 +1,8 @@
-"""The ledger of one account, as the rest of the connector sees it: one method, one transaction."""
+"""Ledger of one account: requests counted before they leave, and leases.
+
+One method is one transaction. Nothing is decided here: what a cycle is, and what is left of it, is
+`engine/quota.py`.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ from pathlib import Path
 from typing import Self
 
 from connector.engine.quota import (
+    UNSETTLED,
     USUAL_DAYS,
     Month,
     Terms,
@@ -24,11 +29,9 @@ from connector.engine.quota import (
     shown,
     usual_day,
 )
-from connector.errors_api import QuotaSpent
-from connector.ledger import lease as leases
-from connector.ledger import requests
-from connector.ledger.lease import Lease, Owner
-from connector.ledger.requests import Block, Exhaustion, Server
+from connector.errors_api import LeaseHeld, LeaseLost, QuotaSpent
+from connector.ledger.lease import LEASE_SECONDS, Lease, Owner, described, held_leases
+from connector.ledger.ledger_records import insert, read_records, values_of
 from connector.ledger.sqlite_file import connect, naming_errors, transaction
 from connector.settings.model import Settings
 
@@ -43,9 +46,39 @@ def terms_of(settings: Settings) -> Terms:
 
 
 @dataclass(frozen=True, slots=True)
+class Block:
+    """Requests written down before they leave; `day` is the server's, in UTC."""
+
+    id: int
+    day: date
+    requests: int
+
+
+@dataclass(frozen=True, slots=True)
+class Exhaustion:
+    """The API said at `noted_at` that the month is spent: nothing is asked of it
+    before `until`, which it told itself if `is_told`.
+    """
+
+    noted_at: datetime
+    until: datetime
+    is_told: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ServerState:
+    """What the last answers told: how far the server's clock is ahead of ours, and the
+    minute's limit.
+    """
+
+    offset_seconds: float = 0.0
+    limit_per_minute: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Spender:
-    """A run that spends requests, and its terms. `asks_anyway`: even where the API said that the
-    month is spent.
+    """A run that spends requests, and its terms.
+    `asks_anyway`: even where the API said that the month is spent.
     """
 
     run_id: str
@@ -57,21 +90,22 @@ class Spender:
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """What is to be written down of a run: its block with what was used of it, by kind; what the
-    server told; what it said of the month, if it said something.
+    """What is to be written down of a run: its block with what was used of it, by
+    kind; what the server told; what it said of the month, if it said something.
     """
 
     block: Block | None = None
     used: Mapping[str, int] = field(default_factory=dict)
-    server: Server | None = None
+    server: ServerState | None = None
     exhaustion: Exhaustion | None = None
     is_month_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """Where an account stands: its month, how many requests a usual day takes and what that makes
-    of the month (None: not known yet), what the API said if it still holds, and whose turn it is.
+class LedgerStatus:
+    """Where an account stands: its month, how many requests a usual day takes and what
+    that makes of the month (None: not known yet), what the API said if it still holds, and
+    whose turn it is.
     """
 
     month: Month
@@ -83,8 +117,9 @@ class Standing:
 
 
 class Ledger:
-    """The ledger in `folder`, which must be there. It is opened when it is first needed, and may
-    be used from any thread; whoever made it closes it.
+    """The ledger in `folder`, which must be there.
+    It is opened when it is first needed, and may be used from any thread; whoever made it
+    closes it.
 
     Every method raises a `WarehouseError` that names the file and says what to do.
     """
@@ -117,24 +152,45 @@ class Ledger:
     # -- leases -----------------------------------------------------------------------------------
 
     def take_lease(self, name: str, owner: Owner, now: datetime) -> Lease:
-        """Begin a turn. Raises `LeaseHeld`, which says whose turn it is."""
+        """Give the owner the lease. Raises `LeaseHeld`, which says who has it."""
+        lease = Lease(name, owner, now, now + timedelta(seconds=LEASE_SECONDS), 0)
         with self.writing() as connection:
-            return leases.take(connection, name, owner, now)
+            for held in held_leases(connection):
+                if held.name == name and not held.is_over(now):
+                    raise LeaseHeld(
+                        f"a {name} is under way already: {described(held.owner)},"
+                        f" since {shown(held.since)}"
+                    )
+            connection.execute("DELETE FROM leases WHERE name = ?", (name,))
+            moments = {"since": now, "expires_at": lease.expires_at}
+            row = {"name": name, **values_of(owner), **moments, "requests": 0}
+            insert(connection, "leases", row)
+        return lease
 
     def renew_lease(self, name: str, run_id: str, now: datetime) -> datetime:
-        """Renew a turn; says until when. Raises `LeaseLost`."""
+        """Renew the run's lease and return its end. Raises `LeaseLost`."""
+        until = now + timedelta(seconds=LEASE_SECONDS)
         with self.writing() as connection:
-            return leases.renew(connection, name, run_id, now)
+            renewed = connection.execute(
+                "UPDATE leases SET expires_at = ? WHERE name = ? AND run_id = ?",
+                (until.isoformat(), name, run_id),
+            ).rowcount
+        if not renewed:
+            raise LeaseLost(
+                f"this {name} (run {run_id}) did not renew its lease in time, and another one has"
+                " begun"
+            )
+        return until
 
     def release_lease(self, name: str, run_id: str) -> None:
-        """End a turn."""
+        """Give the lease back; nothing happens where another run has it now."""
         with self.writing() as connection:
-            leases.release(connection, name, run_id)
+            connection.execute("DELETE FROM leases WHERE name = ? AND run_id = ?", (name, run_id))
 
     def leases(self) -> tuple[Lease, ...]:
-        """Every turn that was not ended, those that were cut off as well."""
+        """Every lease that was not given back, those of runs that were cut off as well."""
         with self.reading() as connection:
-            return leases.held_leases(connection)
+            return held_leases(connection)
 
     # -- requests ---------------------------------------------------------------------------------
 
@@ -147,66 +203,69 @@ class Ledger:
         requests_max: int | None,
         before: Settlement,
     ) -> Block:
-        """Settle a run's block and write down the next one: at most `requests_max` requests.
+        """Settle a run's block and write down the next one: at most `requests_max`
+        requests.
 
         Raises `QuotaSpent` where the month has none left for it, with the end of the cycle.
         """
         with self.writing() as connection:
             if not spender.asks_anyway:
-                self._respect(requests.exhaustion(connection), now, spender.terms, today)
-            self._settle(connection, spender, before)
-            month = self._month(connection, spender.terms, today)
+                _respect(_exhaustion(connection), now, spender.terms, today)
+            _settle(connection, spender, before)
+            month = _month(connection, spender.terms, today)
             room = month.room(keeps_reserve=spender.keeps_reserve)
             if room == 0:
                 raise _spent(month, keeps_reserve=spender.keeps_reserve)
             size = block_size(room, requests_max)
-            return requests.take(connection, spender.run_id, spender.command, today, size)
+            owner = {"run_id": spender.run_id, "command": spender.command}
+            number = insert(connection, "blocks", {**owner, "day": today, "requests": size})
+            return Block(number, today, size)
 
     def settle(self, spender: Spender, what: Settlement) -> None:
         """Write down what a run has used, and return the rest of its block."""
         with self.writing() as connection:
-            self._settle(connection, spender, what)
+            _settle(connection, spender, what)
 
     def month(self, terms: Terms, today: date) -> Month:
         """The billing cycle of a day, and what was spent in it."""
         with self.reading() as connection:
-            return self._month(connection, terms, today)
+            return _month(connection, terms, today)
 
     def uses(self, since: date | None = None) -> tuple[Use, ...]:
         """The requests by day, command and kind, oldest first; from a day on, or all."""
         with self.reading() as connection:
-            return requests.uses(connection, since)
+            return _uses(connection, since)
 
     def exhaustion(self) -> Exhaustion | None:
         """What the API said of the month, if it said that it is spent."""
         with self.reading() as connection:
-            return requests.exhaustion(connection)
+            return _exhaustion(connection)
 
-    def server(self) -> Server:
+    def server(self) -> ServerState:
         """What the last answers told of the server's clock and of the minute's limit."""
         with self.reading() as connection:
-            return requests.server(connection)
+            return _server(connection)
 
-    def standing(self, terms: Terms, now: datetime) -> Standing:
+    def standing(self, terms: Terms, now: datetime) -> LedgerStatus:
         """Everything that a person may want to know, at one moment."""
         with self.reading() as connection, transaction(connection):
-            server = requests.server(connection)
+            server = _server(connection)
             today = day_of(now + timedelta(seconds=server.offset_seconds))
-            month = self._month(connection, terms, today)
+            month = _month(connection, terms, today)
             by_day: Counter[date] = Counter()
-            for use in requests.uses(connection, today - timedelta(days=USUAL_DAYS + 1)):
+            for use in _uses(connection, today - timedelta(days=USUAL_DAYS + 1)):
                 by_day[use.day] += use.requests
-            told = requests.exhaustion(connection)
-            return Standing(
+            told = _exhaustion(connection)
+            return LedgerStatus(
                 month=month,
                 usual_day=usual_day(by_day, today),
                 forecast=forecast(month, by_day, today),
                 exhaustion=told if told is not None and now < told.until else None,
                 limit_per_minute=server.limit_per_minute,
-                leases=leases.held_leases(connection),
+                leases=held_leases(connection),
             )
 
-    # -- the file --------------------------------------------------------------------------------
+    # -- the file ---------------------------------------------------------------------------------
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -222,36 +281,90 @@ class Ledger:
         with self.reading() as connection, transaction(connection):
             yield connection
 
-    # -- within -----------------------------------------------------------------------------------
 
-    @staticmethod
-    def _settle(connection: sqlite3.Connection, spender: Spender, what: Settlement) -> None:
-        if what.block is not None:
-            requests.settle(connection, what.block, spender.command, what.used)
-            leases.add_requests(connection, spender.run_id, sum(what.used.values()))
-        if what.server is not None:
-            requests.note_server(connection, what.server)
-        if what.exhaustion is not None or what.is_month_open:
-            requests.note_exhaustion(connection, what.exhaustion)
-
-    @staticmethod
-    def _month(connection: sqlite3.Connection, terms: Terms, today: date) -> Month:
-        period = period_of(today, terms.billing_day)
-        used = requests.count(connection, period)
-        return Month(period, used, terms.monthly_requests, terms.reserve)
-
-    @staticmethod
-    def _respect(what: Exhaustion | None, now: datetime, terms: Terms, today: date) -> None:
-        """Raise `QuotaSpent` while the API's own word still holds."""
-        if what is None or now >= what.until:
-            return
-        ends = period_of(today, terms.billing_day).ends
-        untold = "" if what.is_told else f", and not until when: by billing_day until {ends}"
-        raise QuotaSpent(
-            f"the API said at {shown(what.noted_at)} that the month's allowance is"
-            f" spent{untold}; --ask-anyway asks it all the same",
-            resets_at=shown(what.until),
+def _settle(connection: sqlite3.Connection, spender: Spender, what: Settlement) -> None:
+    block = what.block
+    if block is not None:
+        assert sum(what.used.values()) <= block.requests, (what.used, block)
+        deleted = connection.execute("DELETE FROM blocks WHERE id = ?", (block.id,)).rowcount
+        assert deleted == 1, block
+        connection.executemany(
+            "INSERT INTO spent (day, command, kind, requests) VALUES (?, ?, ?, ?)"
+            " ON CONFLICT DO UPDATE SET requests = requests + excluded.requests",
+            [
+                (block.day.isoformat(), spender.command, kind, number)
+                for kind, number in what.used.items()
+                if number
+            ],
         )
+        connection.execute(
+            "UPDATE leases SET requests = requests + ? WHERE run_id = ?",
+            (sum(what.used.values()), spender.run_id),
+        )
+    if what.server is not None:
+        # What the last answers did not tell stays.
+        connection.execute(
+            "INSERT INTO server (only, offset_seconds, limit_per_minute) VALUES (1, ?, ?)"
+            " ON CONFLICT DO UPDATE SET offset_seconds = excluded.offset_seconds,"
+            " limit_per_minute = coalesce(excluded.limit_per_minute, limit_per_minute)",
+            (what.server.offset_seconds, what.server.limit_per_minute),
+        )
+    if what.exhaustion is not None or what.is_month_open:
+        connection.execute("DELETE FROM exhaustion")
+    if (told := what.exhaustion) is not None:
+        insert(connection, "exhaustion", {"only": 1, **values_of(told)})
+
+
+def _month(connection: sqlite3.Connection, terms: Terms, today: date) -> Month:
+    """The cycle with its requests, blocks of runs under way included."""
+    period = period_of(today, terms.billing_day)
+    ((used,),) = connection.execute(
+        "SELECT (SELECT coalesce(sum(requests), 0) FROM spent WHERE day >= ?1 AND day < ?2)"
+        " + (SELECT coalesce(sum(requests), 0) FROM blocks WHERE day >= ?1 AND day < ?2)",
+        (period.begins.isoformat(), period.ends.isoformat()),
+    ).fetchall()
+    return Month(period, int(used), terms.monthly_requests, terms.reserve)
+
+
+def _uses(connection: sqlite3.Connection, since: date | None) -> tuple[Use, ...]:
+    query = (
+        "SELECT day, command, kind, requests FROM spent WHERE day >= ?1 UNION ALL"
+        " SELECT day, command, ?2, sum(requests) FROM blocks WHERE day >= ?1 GROUP BY day, command"
+        " ORDER BY day, command, kind"
+    )
+    given = ("" if since is None else since.isoformat(), UNSETTLED)
+    return tuple(read_records(connection, Use, query, given, {"requests": _whole}))
+
+
+def _exhaustion(connection: sqlite3.Connection) -> Exhaustion | None:
+    query = "SELECT noted_at, until, is_told FROM exhaustion"
+    return next(iter(read_records(connection, Exhaustion, query)), None)
+
+
+def _server(connection: sqlite3.Connection) -> ServerState:
+    query = "SELECT coalesce(offset_seconds, 0.0) AS offset_seconds, limit_per_minute FROM server"
+    found = read_records(connection, ServerState, query, (), {"limit_per_minute": _whole})
+    return next(iter(found), ServerState())
+
+
+def _whole(value: object) -> int:
+    """The value, which a damaged file may have made another than it was written as."""
+    if not isinstance(value, int):
+        raise TypeError(f"not a whole number: {type(value).__name__}")
+    return value
+
+
+def _respect(what: Exhaustion | None, now: datetime, terms: Terms, today: date) -> None:
+    """Raise `QuotaSpent` while the API's own word still holds."""
+    if what is None or now >= what.until:
+        return
+    ends = period_of(today, terms.billing_day).ends
+    untold = "" if what.is_told else f", and not until when: by billing_day until {ends}"
+    raise QuotaSpent(
+        f"the API said at {shown(what.noted_at)} that the month's allowance is"
+        f" spent{untold}; --ask-anyway asks it all the same",
+        resets_at=shown(what.until),
+    )
 
 
 def _spent(month: Month, *, keeps_reserve: bool) -> QuotaSpent:

@@ -1,4 +1,5 @@
-"""The list of erased people as the receipts have it, for a ledger whose own list was lost.
+"""The list of erased people as the receipts have it, for a ledger whose own list
+was lost.
 
 The list in the ledger is what pulls and pushes go by. Each receipt in the account's folder has the
 hashes of one erasure, and each `released-*.json` beside the receipts says which of them were
@@ -48,9 +49,9 @@ class _Entry:
 
 
 def list_receipted(connection: sqlite3.Connection, folder: Path, *others: Path) -> int:
-    """Put on the list every hash that belongs there by the receipts in the account's `folder`, or
-    in `others`, and is missing; returns how many were missing. `relisted` has when that was. Raises
-    as `unlisted` does.
+    """Put on the list every hash that belongs there by the receipts in the account's
+    `folder`, or in `others`, and is missing; returns how many were missing. `relisted` has when
+    that was. Raises as `unlisted` does.
     """
     rows = unlisted(connection, folder, *others)
     connection.executemany(
@@ -84,8 +85,8 @@ def unlisted(
 
 
 def note_release(connection: sqlite3.Connection, folder: Path, tokens: Iterable[str]) -> None:
-    """Note beside the receipts that these hashes are released from every erasure so far, lasting
-    through a power cut. Raises a `WarehouseError`.
+    """Note beside the receipts that these hashes are released from every erasure so
+    far, lasting through a power cut. Raises a `WarehouseError`.
     """
     receipts = folder / RECEIPTS_FOLDER
     erasures = {each.erasure for each in _receipted(receipts)}
@@ -94,8 +95,8 @@ def note_release(connection: sqlite3.Connection, folder: Path, tokens: Iterable[
 
 
 def note_former_releases(connection: sqlite3.Connection, folder: Path) -> None:
-    """Note what was released before releases were noted: the hashes of erasures that this ledger
-    knows which are not on its list. Raises as `list_receipted` does.
+    """Note what was released before releases were noted: the hashes of erasures that
+    this ledger knows which are not on its list. Raises as `list_receipted` does.
     """
     listed = {token for (token,) in connection.execute("SELECT token FROM suppressed")}
     known = {name for (name,) in connection.execute("SELECT erasure FROM erasures")}
@@ -138,8 +139,8 @@ def _unreleased(*folders: Path) -> list[_Entry]:
 
 
 def read_receipts(folder: Path) -> Iterator[Mapping[str, Any]]:
-    """Each receipt of a folder, as it was written. Raises `ErasuresUnknown` for one that cannot be
-    read, and a `WarehouseError`.
+    """Each receipt of a folder, as it was written.
+    Raises `ErasuresUnknown` for one that cannot be read, and a `WarehouseError`.
     """
     return _read(folder, _RECEIPTS, _checked)
 
@@ -169,7 +170,7 @@ def _read(folder: Path, pattern: str, take: Callable[[Any], Iterable[T]]) -> Ite
 
 
 def _checked(told: Any) -> Iterator[Mapping[str, Any]]:
-    """The receipt, if it is one: of this version or of one that did not name texts of others."""
+    """The receipt, if it is one, of this version or of an earlier one."""
     list(_entries(told))
     datetime.fromisoformat(told["ended_at"])
     tuple(Mention(**each) for each in told.get("texts", ()))
@@ -181,8 +182,8 @@ def _released(told: Any) -> Iterator[tuple[str, str]]:
 
 
 def _entries(told: Any) -> Iterator[_Entry]:
-    """A receipt's hashes, each with the name of its person: those of one come as ids, addresses
-    and numbers, in this order.
+    """A receipt's hashes, each with the name of its person: those of one come as ids,
+    addresses and numbers, in this order.
     """
     order: tuple[Kind, ...] = get_args(Kind)
     erasure = str(told["erasure"])

@@ -1,4 +1,5 @@
-"""A run's purse: it pays for each request before that leaves, from blocks written down in advance.
+"""Request budget of a run: each request is paid for before it leaves, from blocks
+written down in advance.
 
 So the count in the ledger is never below what was attempted, whatever becomes of the process, and
 the disk is waited for once in many requests. It decides when to stop, and knows no resource.
@@ -19,15 +20,22 @@ from connector.errors import ConnectorError
 from connector.errors_api import BudgetSpent, LeaseLost, QuotaSpent
 from connector.ledger.erasures import Erasures
 from connector.ledger.lease import LEASE_SECONDS, Owner
-from connector.ledger.ledger import Ledger, Settlement, Spender
-from connector.ledger.requests import Block, Exhaustion, Server
+from connector.ledger.ledger import (
+    Block,
+    Exhaustion,
+    Ledger,
+    ServerState,
+    Settlement,
+    Spender,
+)
 
 TOO_FAST = 429
 
 
-class Purse:
-    """Pays for the requests of one run, as a client's meter: at most `budget`, and what the month
-    allows. `requests` counts those paid for; `limit_per_minute` may be set to what was told.
+class RequestBudget:
+    """Pays for the requests of one run, as a client's meter: at most `budget`, and what
+    the month allows. `requests` counts those paid for; `limit_per_minute` may be set to what
+    was told.
     """
 
     def __init__(
@@ -74,7 +82,7 @@ class Purse:
         self.requests += 1
 
     def heard(self, status: int, served_at: datetime | None) -> None:
-        """Take note of the server's clock, and that a month is not spent in which it answers."""
+        """Take note of the server's clock, and that the month is not spent."""
         if served_at is not None:
             self._ahead = served_at - self._now()
         self._is_month_open |= status != TOO_FAST
@@ -93,7 +101,7 @@ class Purse:
         )
 
     async def settle(self) -> None:
-        """Write down what was used and return the rest. A later request begins a new block."""
+        """Write down what was used and return the rest of the block."""
         if self._taking is not None:
             # A run that was cancelled while it waited for a block has it none the less.
             with suppress(ConnectorError):
@@ -130,7 +138,7 @@ class Purse:
         await self._adopt(self._taking)
 
     async def _adopt(self, taking: asyncio.Task[Block]) -> None:
-        """Go on with the block that is being taken; whoever is cancelled meanwhile leaves it."""
+        """Wait for the block that is being taken; a cancelled caller leaves it."""
         try:
             block = await asyncio.shield(taking)
         except Exception:
@@ -143,7 +151,7 @@ class Purse:
     def _settlement(self) -> Settlement:
         server = None
         if self._ahead is not None and self._block is not None:
-            server = Server(self._ahead.total_seconds(), self.limit_per_minute)
+            server = ServerState(self._ahead.total_seconds(), self.limit_per_minute)
         return Settlement(
             self._block,
             dict(self._used),
@@ -169,9 +177,7 @@ def _moment(unix: float | None) -> datetime | None:
         return None
 
 
-# -- Turn ------------------------------------------------------------------------------------------
-# A run's turn at an account: it holds the lease for as long as the run lasts, and pays for it.
-#
+# -- Lease holder ----------------------------------------------------------------------------------
 # The lease is renewed in the background. Should that have failed for too long, no request leaves
 # before it is renewed, or known to be lost.
 
@@ -182,8 +188,8 @@ BEAT_SECONDS = LEASE_SECONDS / 4
 _MARGIN = timedelta(seconds=LEASE_SECONDS / 4)
 
 
-class Turn:
-    """One run's turn, from entering to leaving; `name` is what there is one of at a time.
+class LeaseHolder:
+    """Holder of a lease from entering to leaving, with the request budget of its run.
 
     Entering raises `LeaseHeld`, with who has it, `ErasuresUnknown` where nobody can say who was
     erased, or another `WarehouseError`. It is a client's request meter.
@@ -199,7 +205,7 @@ class Turn:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.ledger, self.spender = ledger, spender
-        self.purse = Purse(ledger, spender, budget=budget, now=now)
+        self.budget = RequestBudget(ledger, spender, budget=budget, now=now)
         self._name, self._now = name, now
         self._expires_at: datetime | None = None
         self._lost: LeaseLost | None = None
@@ -221,26 +227,26 @@ class Turn:
             await self._beating
         # What cannot be written down any more stays counted, and the lease runs out.
         with suppress(ConnectorError):
-            await self.purse.settle()
+            await self.budget.settle()
         with suppress(ConnectorError):
             await asyncio.to_thread(self.ledger.release_lease, self._name, self.spender.run_id)
 
     async def pay(self, request: Request) -> None:
-        """Count one request, as `Purse.pay` does. Raises `LeaseLost` where the turn is over."""
-        assert self._expires_at is not None, "the turn has not begun"
+        """Count one request. Raises `LeaseLost`, and what the budget raises."""
+        assert self._expires_at is not None, "the lease was not taken"
         if self._lost is None and self._now() >= self._expires_at - _MARGIN:
             await self._renew()
         if self._lost is not None:
             raise self._lost
-        await self.purse.pay(request)
+        await self.budget.pay(request)
 
     def heard(self, status: int, served_at: datetime | None) -> None:
-        """As `Purse.heard`."""
-        self.purse.heard(status, served_at)
+        """As `RequestBudget.heard` does."""
+        self.budget.heard(status, served_at)
 
     def spent(self, request: Request, resets_at: float | None) -> QuotaSpent:
-        """As `Purse.spent`."""
-        return self.purse.spent(request, resets_at)
+        """As `RequestBudget.spent`."""
+        return self.budget.spent(request, resets_at)
 
     async def _beat(self) -> None:
         while self._lost is None:

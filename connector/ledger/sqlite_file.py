@@ -21,7 +21,7 @@ from connector.errors import (
     WarehouseError,
     naming,
 )
-from connector.ledger.migrations import MIGRATIONS, RELISTED
+from connector.ledger.ledger_schema import LATEST, RELISTED, SCHEMA
 from connector.ledger.receipts import list_receipted, note_former_releases
 from connector.system.atomic_files import create
 
@@ -32,7 +32,6 @@ BUSY_SECONDS = 10.0
 """How long to wait for another process's commit. Each takes milliseconds."""
 
 _RETRY_SECONDS = 0.01
-_LATEST = MIGRATIONS[-1][0]
 _MARKS = """
     SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master)
     FROM pragma_application_id, pragma_user_version
@@ -44,7 +43,8 @@ _BUSY = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED))
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection to the ledger, made if it is not there and brought up to this version.
+    """A connection to the ledger, made if it is not there and brought up to this
+    version.
 
     It may be used by one thread at a time, whichever. Raises `NotALedger`, `LedgerDamaged`,
     `WarehouseBusy`, `DiskFull` or another `WarehouseError`.
@@ -53,9 +53,7 @@ def connect(path: Path) -> sqlite3.Connection:
         # SQLite gives the files beside it the mode of the file itself.
         with suppress(FileExistsError):
             create(path).close()
-        connection = sqlite3.connect(
-            path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
-        )
+        connection = _open(path)
         try:
             _migrate(connection, path)
             connection.execute("PRAGMA synchronous = FULL")
@@ -65,9 +63,15 @@ def connect(path: Path) -> sqlite3.Connection:
         return connection
 
 
+def _open(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(
+        path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+    )
+
+
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Commit what is done inside, or roll all of it back and raise. It is the only writer."""
+    """One transaction, the only writer: committed, or rolled back by an error."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -93,16 +97,17 @@ def naming_errors(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         raise _named(path, error) from error
     except _UNREADABLE as error:
-        raise LedgerDamaged(_unreadable(path, error)) from error
+        raise _damaged(path, error) from error
     except OSError as error:
         raise naming(path, error) from error
 
 
-def _unreadable(path: Path, error: Exception) -> str:
-    """The sentence on something that the connector cannot have written. The error's own text may
-    hold anything, and is left out.
+def _damaged(path: Path, error: Exception) -> LedgerDamaged:
+    """The error for what the connector cannot have written.
+    The error's own text may hold anything, and is left out.
     """
-    return f"{path} is damaged: it holds what cannot be read ({type(error).__name__})"
+    told = f"{path} is damaged: it holds what cannot be read ({type(error).__name__})"
+    return LedgerDamaged(told)
 
 
 def _named(path: Path, error: sqlite3.Error) -> WarehouseError:
@@ -127,41 +132,39 @@ def _named(path: Path, error: sqlite3.Error) -> WarehouseError:
             | sqlite3.SQLITE_TOOBIG
         ):
             # Every statement fits the tables that were made here.
-            return LedgerDamaged(_unreadable(path, error))
+            return _damaged(path, error)
     return WarehouseError(f"{path} cannot be used: {error}")
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
-    """Bring the file's tables up to this version; does nothing where they are.
+    """Make the tables that the file lacks; does nothing where it is of this version.
 
     A file that is made here has everybody on its list of erased people of whom there is a receipt:
     the file before it may have been lost. Raises `ErasuresUnknown` where that cannot be known.
     """
-    if _standing(connection, path) == _LATEST:
+    if _version(connection, path) == LATEST:
         return
     _write_ahead(connection)
     with transaction(connection):
         # Another process may have come first.
-        version = _standing(connection, path)
-        for number, statements in MIGRATIONS:
-            if number > version:
-                for statement in statements:
-                    connection.execute(statement)
+        version = _version(connection, path)
+        for statement in SCHEMA.split(";"):
+            connection.execute(statement)
         if not version:
             list_receipted(connection, path.parent)
         elif version < RELISTED:
             note_former_releases(connection, path.parent)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {_LATEST}")
+        connection.execute(f"PRAGMA user_version = {LATEST}")
 
 
-def _standing(connection: sqlite3.Connection, path: Path) -> int:
-    """The number of the file's last migration. Raises `NotALedger`."""
+def _version(connection: sqlite3.Connection, path: Path) -> int:
+    """The version of the file's tables, 0 where it has none. Raises `NotALedger`."""
     # One statement, for one moment: another process may be making the tables just now.
     ((mark, version, tables),) = connection.execute(_MARKS).fetchall()
     if mark != APPLICATION_ID and (tables or mark or version):
         raise NotALedger(f"{path} is an SQLite database that the connector did not make")
-    if version > _LATEST:
+    if version > LATEST:
         raise NotALedger(
             f"{path} was made by a later version of the connector",
             action="Install that version again, or restore a backup that this one has made.",
@@ -190,9 +193,6 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
 # not at all, and neither reader nor writer waits for it.
 
 
-LATEST = MIGRATIONS[-1][0]
-"""The number of the last migration of a ledger."""
-
 _DONE = (("push_batches", "batch"), ("erasures", "erasure"))
 """The tables of what was done by the ledger and cannot be done again, with what names a row."""
 
@@ -201,8 +201,8 @@ _PAGES = -1
 
 
 def copy_ledger(path: Path, target: Path) -> int:
-    """Copy the ledger to `target`, which is not there yet; returns the number of its last
-    migration. Raises `LedgerDamaged` where the copy is not whole, `DiskFull` or another
+    """Copy the ledger to `target`, which is not there yet; returns the number of its
+    last migration. Raises `LedgerDamaged` where the copy is not whole, `DiskFull` or another
     `WarehouseError`.
     """
     with naming_errors(target):
@@ -218,8 +218,8 @@ def copy_ledger(path: Path, target: Path) -> int:
 
 
 def check_ledger(path: Path) -> None:
-    """Raise `LedgerDamaged`, `NotALedger` or another `WarehouseError` where the file is not whole
-    or not ours.
+    """Raise `LedgerDamaged`, `NotALedger` or another `WarehouseError` where the file
+    is not whole or not ours.
     """
     with naming_errors(path), closing(_open(path)) as connection:
         ((found,),) = connection.execute("PRAGMA quick_check(1)").fetchall()
@@ -231,8 +231,8 @@ def check_ledger(path: Path) -> None:
 
 
 def continues(path: Path, earlier: Path) -> bool:
-    """Whether the ledger is the one of which `earlier` is a copy: it has everything that was
-    pushed, erased and spent by then. Raises a `WarehouseError`.
+    """Whether the ledger is the one of which `earlier` is a copy: it has everything
+    that was pushed, erased and spent by then. Raises a `WarehouseError`.
     """
     with naming_errors(path), closing(_open(path)) as now, closing(_open(earlier)) as then:
         return all(
@@ -241,8 +241,8 @@ def continues(path: Path, earlier: Path) -> bool:
 
 
 def is_blank(path: Path) -> bool:
-    """Whether nothing was ever pushed or erased by the ledger, so that nothing is lost with it.
-    Raises a `WarehouseError`.
+    """Whether nothing was ever pushed or erased by the ledger, so that nothing is lost
+    with it. Raises a `WarehouseError`.
     """
     with naming_errors(path), closing(_open(path)) as connection:
         return not any(_rows(connection, table, columns) for table, columns in _DONE)
@@ -253,10 +253,6 @@ def end_turns(path: Path) -> None:
     with naming_errors(path), closing(_open(path)) as connection:
         if _has(connection, "leases"):
             connection.execute("DELETE FROM leases")
-
-
-def _open(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(path, timeout=10.0, isolation_level=None)
 
 
 def _has(connection: sqlite3.Connection, table: str) -> bool:
@@ -274,7 +270,7 @@ def _rows(
 
 
 def _spent(then: sqlite3.Connection, now: sqlite3.Connection) -> bool:
-    """Whether no day, command and kind has fewer requests now: they are never counted down."""
+    """Whether no count of requests is lower now: none is ever counted down."""
     spent = "day, command, kind, requests"
     later = _by_key(_rows(now, "spent", spent))
     return all(later.get(key, 0) >= n for key, n in _by_key(_rows(then, "spent", spent)).items())

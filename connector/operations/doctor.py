@@ -39,8 +39,8 @@ from connector.errors_api import Forbidden, RateLimited, ServerFailed, Stopped, 
 from connector.lakehouse.lake_status import read_status
 from connector.ledger.erasures import Backups, Erasures
 from connector.ledger.ledger import Ledger, Spender, terms_of
-from connector.ledger.request_budget import Purse
-from connector.ledger.sqlite_file import LATEST
+from connector.ledger.ledger_schema import LATEST
+from connector.ledger.request_budget import RequestBudget
 from connector.operations.delivery import sinks_of
 from connector.operations.restore import leftovers
 from connector.privacy.harm import REREAD, counts_of, harmed
@@ -131,12 +131,12 @@ async def examine(
         checks += [Check(n, "not checked", "the settings come first") for n in ("address", "key")]
     else:
         with Ledger(settings.folder) as ledger:
-            check, purse = await asyncio.to_thread(_count, settings, ledger, now)
+            check, meter = await asyncio.to_thread(_count, settings, ledger, now)
             tally = RequestTally()
-            checks += [check, *await _examine_api(settings, tally, purse, now)]
+            checks += [check, *await _examine_api(settings, tally, meter, now)]
             requests = tally.requests
-            if purse is not None:
-                await purse.settle()
+            if meter is not None:
+                await meter.settle()
     return Examination(tuple(settings.rows()), tuple(checks), requests)
 
 
@@ -394,8 +394,8 @@ def _proxy(settings: Settings, environ: Mapping[str, str]) -> Verdict:
 # -- The API ---------------------------------------------------------------------------------------
 
 
-def _count(settings: Settings, ledger: Ledger, now: Clock) -> tuple[Check, Purse | None]:
-    """The month's requests can be counted; with the purse that pays for those of the look.
+def _count(settings: Settings, ledger: Ledger, now: Clock) -> tuple[Check, RequestBudget | None]:
+    """The month's requests can be counted; with the meter that pays for those of the look.
 
     A person asks, so the reserve may be spent, and a month that the API called spent is looked at.
     """
@@ -410,11 +410,11 @@ def _count(settings: Settings, ledger: Ledger, now: Clock) -> tuple[Check, Purse
     if month.limit is not None:
         found += f", of {month.limit:,} until {month.period.ends}"
     spender = Spender("doctor", "doctor", terms, keeps_reserve=False, asks_anyway=True)
-    return Check("requests", "ok", found), Purse(ledger, spender, now=now)
+    return Check("requests", "ok", found), RequestBudget(ledger, spender, now=now)
 
 
 async def _examine_api(
-    settings: Settings, tally: RequestTally, purse: Purse | None, now: Clock
+    settings: Settings, tally: RequestTally, meter: RequestBudget | None, now: Clock
 ) -> list[Check]:
     """Address, key, scopes, clock and limits, as far as each of them can be looked at: one short
     list for each scope. What has a parent has its parent's scope, and no list of its own to ask
@@ -423,7 +423,7 @@ async def _examine_api(
     connection = settings.connection()
     address, key = connection.base_url, connection.api_key
     route = connection.route()
-    client = Client(address, key, limits=_LIMITS, observer=tally, meter=purse, **route)
+    client = Client(address, key, limits=_LIMITS, observer=tally, meter=meter, **route)
     scopes: list[Check] = []
     skew: float | None = None
     async with client:

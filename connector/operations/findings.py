@@ -16,7 +16,7 @@ from connector.engine.quota import midnight, shown
 from connector.errors import WarehouseError, count_noun
 from connector.ledger.journal import PUSH_LEASE
 from connector.ledger.journal_reads import PushHealth, PushRun, read_push_health
-from connector.ledger.ledger import Ledger, Standing, terms_of
+from connector.ledger.ledger import Ledger, LedgerStatus, terms_of
 from connector.operations.alerts import ALERTS, Finding, Seen, Sight, Subject, because
 from connector.pulls.advice import action_of
 from connector.settings.model import Settings
@@ -212,7 +212,7 @@ WELL_SHARE = 0.95
 """
 
 
-def of_month(standing: Standing) -> Seen:
+def of_month(standing: LedgerStatus) -> Seen:
     """Whether requests are left, and whether they will be."""
     spent = _spent(standing)
     yield Subject("quota_spent"), spent
@@ -231,7 +231,7 @@ def of_month(standing: Standing) -> Seen:
             yield subject, None
 
 
-def _spent(standing: Standing) -> Finding | None:
+def _spent(standing: LedgerStatus) -> Finding | None:
     month, word = standing.month, standing.exhaustion
     action = ALERTS["quota_spent"].action
     if word is not None:
@@ -315,7 +315,7 @@ class Facts:
     max_age: Age
     health: Health | None
     unusable: WarehouseError | None
-    standing: Standing | None
+    standing: LedgerStatus | None
     pushes: PushHealth | None
 
 

@@ -19,8 +19,9 @@ from typing import Any
 from connector.errors import BackupError, ConnectorError, Misused, NotAWarehouse, naming
 from connector.ledger.erasures import Backups, Erasures, Restore
 from connector.ledger.ledger import LEDGER_FILE, Ledger
+from connector.ledger.ledger_schema import LATEST
 from connector.ledger.receipts import Listed
-from connector.ledger.sqlite_file import LATEST, end_turns
+from connector.ledger.sqlite_file import end_turns
 from connector.operations.backup_file import Choice, Manifest, choose, read_manifest, unpack
 from connector.privacy.erase import alone, erase_all
 from connector.privacy.receipt import Receipt

@@ -21,7 +21,7 @@ from connector.engine.quota import Month
 from connector.errors import Misused, count_noun
 from connector.ledger.erasures import Erasures
 from connector.ledger.ledger import Ledger, Spender, terms_of
-from connector.ledger.request_budget import Turn
+from connector.ledger.request_budget import LeaseHolder
 from connector.pulls.outcome import Progress, RequestTally, Watch
 from connector.settings.model import Settings
 from connector.system.log import new_id
@@ -47,7 +47,7 @@ class RunContext:
     client: Client
     connections: int
     warehouse: Warehouse
-    turn: Turn
+    turn: LeaseHolder
     run: Run
     tally: RequestTally
     watch: Watch
@@ -74,10 +74,10 @@ class RunContext:
 
     async def month(self) -> Month:
         """What the month has come to, once this run's own requests are written down."""
-        ledger, purse, terms = self.turn.ledger, self.turn.purse, self.turn.spender.terms
-        purse.limit_per_minute = self.client.pace.limit
-        await purse.settle()
-        return await asyncio.to_thread(ledger.month, terms, purse.today)
+        ledger, meter, terms = self.turn.ledger, self.turn.budget, self.turn.spender.terms
+        meter.limit_per_minute = self.client.pace.limit
+        await meter.settle()
+        return await asyncio.to_thread(ledger.month, terms, meter.today)
 
 
 def select(resources: Sequence[str]) -> tuple[str, ...]:
@@ -117,7 +117,7 @@ async def open_run(
     run = Run(new_id(started_at), command, started_at, budget=budget)
     spender = Spender(run.run_id, command, terms_of(settings), asks_anyway=asks_anyway)
     with Ledger(settings.folder) as ledger:
-        async with Turn(ledger, lease, spender, budget=budget, now=now) as turn:
+        async with LeaseHolder(ledger, lease, spender, budget=budget, now=now) as turn:
             warehouse, tally = Warehouse(settings.folder), RequestTally()
             connections, reserve = settings.connections.value, settings.reserve_requests.value
             options = {"connections": connections, "reserve": reserve, **connection.route()}

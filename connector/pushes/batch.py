@@ -1,4 +1,5 @@
-"""One batch performed: its rows over the client, the journal and the warehouse, several at once.
+"""Run at one batch: its rows over the client, the journal and the warehouse,
+several at once.
 
 Rows that must settle wait until all others have ended. Whatever ends the run early, each row is in
 the journal as it stands, and the next run goes on from there.
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -20,29 +21,28 @@ from connector.client.endpoint import Endpoint
 from connector.engine.bookmark import LATENESS_UNTIMED_SECONDS
 from connector.engine.commands import Between
 from connector.engine.push_commands import Move
-from connector.engine.push_plan import Plan, Terms, check_marker, settle_seconds
+from connector.engine.push_plan import Plan, PushPolicy, check_marker, settle_seconds
 from connector.engine.push_states import FOR_A_PERSON
-from connector.engine.quota import Month, shown
+from connector.engine.quota import shown
 from connector.errors import ConnectorError, Misused, RestoredUnpulled, WarehouseError
 from connector.errors_api import NotFound, Stopped
 from connector.lakehouse.push_claims import PushClaims, sharing
 from connector.ledger.erasures import Backups
-from connector.ledger.journal import PUSH_LEASE, Journal
-from connector.ledger.journal_reads import Key, Left, Work
-from connector.ledger.journal_writes import UNFINISHED
+from connector.ledger.journal import PUSH_LEASE
+from connector.ledger.journal_reads import UNFINISHED, Key, Pending, PendingRow
 from connector.ledger.ledger import Ledger
 from connector.pulls.run_context import RunContext, open_run
 from connector.pushes.batch_report import (
     BatchReport,
     BatchWatch,
     Decision,
-    Declared,
+    DeclaredRecord,
     EndedRows,
-    UnwatchedBatch,
     judged,
 )
-from connector.pushes.landed import Landing, publish
-from connector.pushes.row_driver import Rows, Scene, Sleep
+from connector.pushes.landed import publish
+from connector.pushes.push_session import PushSession
+from connector.pushes.row_driver import BatchDriver, Sleep
 from connector.settings.model import Settings
 from connector.warehouse.warehouse import Warehouse
 
@@ -50,7 +50,7 @@ from connector.warehouse.warehouse import Warehouse
 # What follows from a person's decision on a row in doubt, as a transition.
 
 
-async def decided(client: Client, row: Work, decision: Decision) -> Move:
+async def decided(client: Client, row: PendingRow, decision: Decision) -> Move:
     """The transition that the decision asks for. A record that is named is read first.
 
     Raises `Misused` for a row that is not in doubt, and for a record that does not exist or is not
@@ -68,11 +68,11 @@ async def decided(client: Client, row: Work, decision: Decision) -> Move:
             return Move("resent", "in_doubt")
         case "drop":
             return Move("dropped", "dropped")
-        case Declared(id):
+        case DeclaredRecord(id):
             return await _declared(client, row, id)
 
 
-async def _declared(client: Client, row: Work, id: str) -> Move:
+async def _declared(client: Client, row: PendingRow, id: str) -> Move:
     """A person's word that the record is the row's."""
     task = row.task
     if task.record_id is not None and task.record_id != id:
@@ -114,8 +114,8 @@ async def _declared(client: Client, row: Work, id: str) -> Move:
 
 
 def check_pulled(ledger: Ledger, warehouse: Warehouse, resource: str) -> None:
-    """Raise `RestoredUnpulled` where the ledger came from a backup, and no pull has proven the
-    resource since.
+    """Raise `RestoredUnpulled` where the ledger came from a backup, and no pull has
+    proven the resource since.
     """
     restored = Backups(ledger).last_restore(is_ledger_older=True)
     if restored is None:
@@ -130,18 +130,16 @@ def check_pulled(ledger: Ledger, warehouse: Warehouse, resource: str) -> None:
 
 
 # -- Apply -----------------------------------------------------------------------------------------
-#
 
 
 async def apply(
     settings: Settings,
     plan: Plan,
-    terms: Terms | None = None,
+    terms: PushPolicy | None = None,
     *,
     budget: int | None = None,
     asks_anyway: bool = False,
     watch: BatchWatch | None = None,
-    command: str = "push",
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     sleep: Sleep = asyncio.sleep,
     connect: Callable[..., Client] = Client,
@@ -159,10 +157,11 @@ async def apply(
     under way, `RestoredUnpulled` where the folder was restored and the resource not pulled since,
     and `WarehouseError` where nothing could be recorded; every other end is in the report.
     """
-    check_marker(declaration(plan.resource), plan, terms or Terms())
+    terms = terms or PushPolicy()
+    check_marker(declaration(plan.resource), plan, terms)
     opening = open_run(
         settings,
-        command,
+        "push",
         lease=PUSH_LEASE,
         budget=budget,
         asks_anyway=asks_anyway,
@@ -171,38 +170,7 @@ async def apply(
     )
     with sharing(settings) as claims:
         async with opening as context:
-            run = _Run(context, claims, watch or UnwatchedBatch(), now, sleep)
-            return await run.begin(plan, terms or Terms())
-
-
-async def resume(
-    settings: Settings,
-    batch: str,
-    *,
-    budget: int | None = None,
-    asks_anyway: bool = False,
-    watch: BatchWatch | None = None,
-    command: str = "push",
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    sleep: Sleep = asyncio.sleep,
-    connect: Callable[..., Client] = Client,
-) -> BatchReport:
-    """Go on with a batch, on the terms on which it was begun. Raises what `apply` raises, and
-    `UnknownName` for a batch that is not in the journal.
-    """
-    opening = open_run(
-        settings,
-        command,
-        lease=PUSH_LEASE,
-        budget=budget,
-        asks_anyway=asks_anyway,
-        now=now,
-        connect=connect,
-    )
-    with sharing(settings) as claims:
-        async with opening as context:
-            run = _Run(context, claims, watch or UnwatchedBatch(), now, sleep)
-            return await run.go_on(batch)
+            return await _Batch(context, claims, sleep, watch).begin(plan, terms)
 
 
 async def resolve(
@@ -211,8 +179,6 @@ async def resolve(
     number: int,
     decision: Decision,
     *,
-    watch: BatchWatch | None = None,
-    command: str = "resolve",
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     sleep: Sleep = asyncio.sleep,
     connect: Callable[..., Client] = Client,
@@ -220,35 +186,34 @@ async def resolve(
     """Carry out what a person decided of a row in doubt, and say how its batch stands.
 
     To look or to send again is done at once. A record that is named is read first: it must be
-    there. What was settled is published. Raises what `resume` raises, and `Misused` for a row that
-    is not in doubt, or a record that does not exist.
+    there. What was settled is published. Raises what `apply` raises, `UnknownName` for a batch that
+    is not in the journal, and `Misused` for a row that is not in doubt, or a record that does not
+    exist.
     """
-    opening = open_run(settings, command, lease=PUSH_LEASE, now=now, connect=connect)
+    opening = open_run(settings, "resolve", lease=PUSH_LEASE, now=now, connect=connect)
     with sharing(settings) as claims:
         async with opening as context:
-            run = _Run(context, claims, watch or UnwatchedBatch(), now, sleep)
-            report = await run.decide((batch, number), decision)
+            report = await _Batch(context, claims, sleep).decide((batch, number), decision)
     return replace(report, unpublished=await asyncio.to_thread(publish, settings))
 
 
-class _Run:
+class _Batch:
     """One run at a batch."""
 
     def __init__(
         self,
         context: RunContext,
         claims: PushClaims | None,
-        watch: BatchWatch,
-        now: Callable[[], datetime],
         sleep: Sleep,
+        watch: BatchWatch | None = None,
     ) -> None:
-        self._context, self._claims = context, claims
-        self._watch, self._now, self._sleep = watch, now, sleep
+        self._context = context
+        self._watch, self._sleep = watch, sleep
         self._started = time.monotonic()
-        self._journal = Journal(context.turn.ledger, context.run.run_id, now=now)
-        self._landing = Landing(context.warehouse, context.run.run_id, now)
+        self._session = PushSession.of(context, claims)
+        self._journal = self._session.journal
 
-    async def begin(self, plan: Plan, terms: Terms) -> BatchReport:
+    async def begin(self, plan: Plan, terms: PushPolicy) -> BatchReport:
         """Write the plan down, and carry it out."""
         ledger, warehouse = self._context.turn.ledger, self._context.warehouse
         await asyncio.to_thread(check_pulled, ledger, warehouse, plan.resource)
@@ -261,20 +226,14 @@ class _Run:
         await asyncio.to_thread(self._journal.recover)
         before = await asyncio.to_thread(self._landed_before, plan)
         batch = await asyncio.to_thread(self._journal.undertake, plan, terms, before)
-        return await self._through(batch)
-
-    async def go_on(self, batch: str) -> BatchReport:
-        """Go on with what was written down."""
-        await asyncio.to_thread(self._journal.recover)
-        await asyncio.to_thread(self._journal.resume, batch)
-        return await self._through(batch)
+        pending = await asyncio.to_thread(self._journal.pending, batch)
+        return await self._through(batch, self._journal.work(batch), pending)
 
     async def decide(self, key: Key, decision: Decision) -> BatchReport:
         """Record the decision, and carry out what follows from it."""
         await asyncio.to_thread(self._journal.recover)
-        await asyncio.to_thread(self._journal.batch, key[0])
-        batch = key[0]
-        record = await asyncio.to_thread(self._journal.stands, key)
+        batch = (await asyncio.to_thread(self._journal.batch, key[0])).batch
+        record = await asyncio.to_thread(self._journal.record, key)
         if record is not None and record.state == "follows" and record.same is not None:
             key = record.same
         row = await asyncio.to_thread(self._journal.row, key)
@@ -283,54 +242,38 @@ class _Run:
                 f"row {key[1]} of the batch {key[0]} was never sent",
                 action="Name a row whose outcome is 'held'.",
             )
-        move = await decided(self._context.client, row, decision)
-        scene = await self._scene()
-        await scene.move(row, move)
+        await self._session.move(row, await decided(self._context.client, row, decision))
         row = await asyncio.to_thread(self._journal.row, key)
-        is_left = row is not None and row.standing.state in UNFINISHED
-        return await self._through(batch, (row,) if is_left and row else ())
+        rows = [row] if row is not None and row.standing.state in UNFINISHED else []
+        pending = Pending(len(rows), frozenset(each.key for each in rows))
+        return await self._through(batch, rows, pending)
 
-    # -- the work ---------------------------------------------------------------------------------
-
-    async def _through(self, batch: str, rows: Sequence[Work] | None = None) -> BatchReport:
-        """Bring the rows as far as they come, or all that the batch has left, and report."""
-        if rows is None:
-            left = await asyncio.to_thread(self._journal.left, batch)
-        else:
-            left = Left(len(rows), frozenset(row.key for row in rows))
-        self._watch.began(batch, left.rows)
-        scene = await self._scene()
-        driven = Rows(
-            scene,
-            self._journal.work(batch) if rows is None else rows,
-            left,
+    async def _through(
+        self, batch: str, rows: Iterable[PendingRow], pending: Pending
+    ) -> BatchReport:
+        """Bring the rows as far as they come, and report."""
+        if self._watch is not None:
+            self._watch.began(batch, pending.rows)
+        driver = BatchDriver(
+            self._session,
+            rows,
+            pending,
             connections=self._context.connections,
             watch=self._watch,
             tally=self._context.tally,
             sleep=self._sleep,
         )
         try:
-            await driven.to_their_ends()
+            await driver.to_their_ends()
         finally:
-            await self._landing.finish()
-        return await self._end(batch, scene.error)
-
-    async def _scene(self) -> Scene:
-        server = await asyncio.to_thread(self._context.turn.ledger.server)
-        return Scene(
-            self._context.client,
-            self._journal,
-            self._landing,
-            self._now,
-            timedelta(seconds=server.offset_seconds),
-            self._claims,
-        )
+            await self._session.landing.finish()
+        return await self._end(batch, self._session.error)
 
     async def _end(self, batch: str, error: ConnectorError | None) -> BatchReport:
         folder, rows = self._context.warehouse.folder, self._journal.rows(batch)
         ended = await asyncio.to_thread(EndedRows, folder, rows)
         tally, seconds = self._context.tally, time.monotonic() - self._started
-        outcome = judged(ended, error, stopped=isinstance(error, Stopped))
+        outcome = judged(ended, error)
         # A run that has lost its turn has nothing more to write down.
         with suppress(WarehouseError, Stopped):
             await asyncio.to_thread(
@@ -342,6 +285,9 @@ class _Run:
                 error_code=error.code if error else None,
                 message=str(error) if error else None,
             )
+        month = None
+        with suppress(WarehouseError):  # A month that cannot be read makes no push a failure.
+            month = await self._context.month()
         return BatchReport(
             outcome=outcome,
             batch=batch,
@@ -350,28 +296,20 @@ class _Run:
             seconds=seconds,
             waited_seconds=tally.waited_seconds,
             rate_limited=tally.rate_limited,
-            unlanded=self._landing.unlanded,
+            unlanded=self._session.landing.unlanded,
             error=error,
-            month=await self._month(),
+            month=month,
         )
 
-    async def _month(self) -> Month | None:
-        """Write down what was spent; None where that failed, which makes no push a failure."""
-        try:
-            return await self._context.month()
-        except WarehouseError:
-            return None
-
     def _landed_before(self, plan: Plan) -> frozenset[str]:
-        """The records that were landed lately: none of them can be one that the plan creates."""
+        """Records that were landed lately: none of them is made by this plan."""
         creates = {task.parent: task for task in plan.tasks if task.operation == "create"}
-        server = self._context.turn.ledger.server()
         lately = timedelta(seconds=LATENESS_UNTIMED_SECONDS + self._context.lateness_seconds)
-        since = self._now() + timedelta(seconds=server.offset_seconds) - lately
+        recent = Between(self._session.served_at - lately, None)
         found: set[str] = set()
         for task in creates.values():
-            stream = self._landing.stream(task)
+            stream = self._session.landing.stream(task)
             if stream is not None:
-                found |= self._context.warehouse.look(stream, Between(since, None))
+                found |= self._context.warehouse.look(stream, recent)
         self._context.warehouse.release()
         return frozenset(found)

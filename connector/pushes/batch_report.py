@@ -1,4 +1,4 @@
-"""How a batch goes and how it ended: who watches, what a person decides, and the report."""
+"""Report on a batch, its watchers, and what a person decides of a row."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from connector.engine.push_plan import RowProblem
 from connector.engine.push_states import RowOutcome
 from connector.engine.quota import Month
 from connector.errors import ConnectorError
+from connector.errors_api import Stopped
 from connector.ledger.journal_reads import RowRecord, moment
 from connector.pulls.outcome import RunOutcome
 from connector.system.spill_file import SpillFile
@@ -23,13 +24,13 @@ GOOD: frozenset[RowOutcome] = frozenset(("created", "updated", "converted", "unc
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredRecord:
     """A person's word that the row was applied, and made or changed this record."""
 
     record_id: str
 
 
-Decision = Literal["look", "resend", "drop"] | Declared
+Decision = Literal["look", "resend", "drop"] | DeclaredRecord
 """What a person decides of a row in doubt: look for it again, send it again, give it up, or say
 which record it is.
 """
@@ -48,25 +49,12 @@ class BatchWatch(Protocol):
         """Only rows in doubt are left, and nothing can be said of them before that moment."""
 
 
-class UnwatchedBatch:
-    """Nobody watches."""
-
-    def began(self, batch: str, rows: int) -> None:
-        """Ignore it."""
-
-    def moved(self, ended: int, rows: int, requests: int) -> None:
-        """Ignore it."""
-
-    def waiting(self, until: datetime, rows: int) -> None:
-        """Ignore it."""
-
-
 _ROW_FIELDS = tuple(each.name for each in fields(RowRecord) if each.name != "problems")
 
 
 class EndedRows:
-    """How the rows of a batch stand, in their order: put aside under the folder as they are read
-    from the journal, and counted by their outcomes.
+    """How the rows of a batch stand, in their order: put aside under the folder as
+    they are read from the journal, and counted by their outcomes.
     """
 
     def __init__(self, folder: Path, rows: Iterable[RowRecord]) -> None:
@@ -106,7 +94,7 @@ class BatchReport:
 
     @property
     def rows(self) -> Collection[RowRecord]:
-        """The rows of the batch, in order. There may be a million: they are read from the disk."""
+        """The rows of the batch, in order, read from the disk."""
         return self.ended.rows
 
     @property
@@ -116,8 +104,8 @@ class BatchReport:
 
     @property
     def exit_status(self) -> int:
-        """0 done, 1 failed or not published, 3 some rows need a look, 4 stopped at a limit; an
-        error's own status where one ended the run.
+        """0 done, 1 failed or not published, 3 some rows need a look, 4 stopped at a
+        limit; an error's own status where one ended the run.
         """
         if self.outcome == "failed" and self.error is not None:
             return self.error.exit_status
@@ -137,22 +125,16 @@ class BatchReport:
             "rate_limited": self.rate_limited,
         }
         if self.error is not None:
-            shown["error"] = {
-                "code": self.error.code,
-                "message": str(self.error),
-                "action": self.error.action,
-            }
+            shown["error"] = self.error.as_json()
         if self.unpublished is not None:
             shown["unpublished"] = self.unpublished.as_json()
         return shown
 
 
-def judged(rows: EndedRows, error: ConnectorError | None, *, stopped: bool) -> RunOutcome:
+def judged(rows: EndedRows, error: ConnectorError | None) -> RunOutcome:
     """The name for a run's end: by what ended it, else by whether a row needs a look."""
-    if stopped:
-        return "stopped"
     if error is not None:
-        return "failed"
+        return "stopped" if isinstance(error, Stopped) else "failed"
     return "done" if rows.are_well else "partial"
 
 

@@ -34,6 +34,7 @@ from connector.spreadsheet.target_columns import (
     folded,
     push_target,
 )
+from connector.spreadsheet.template_sheet import template_columns, write_template
 from connector.suppression.listed import Suppressed
 from connector.system.spill_file import Mapped, SpillFile
 from connector.warehouse.duckdb_file import make_folder
@@ -96,7 +97,7 @@ def as_told(problem: RowProblem, columns: ColumnMap) -> Problem:
     )
 
 
-# -- Planned ---------------------------------------------------------------------------------------
+# -- Earlier files ---------------------------------------------------------------------------------
 # The landing as it will be once the earlier files of a push are applied.
 #
 # Files that depend on each other are foreseen together: a job names a company that only the file
@@ -108,8 +109,8 @@ _ROW = "row {number} of {file}"
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
-    """The creates that one file would send; `parent` is the content type, as it was given."""
+class PreviewedFile:
+    """Creates that one file would send; `parent` is the content type as given."""
 
     resource: str
     parent: str | None
@@ -117,7 +118,7 @@ class Planned:
     tasks: Collection[Task]
 
     def id_of(self, number: int) -> str:
-        """What stands for the id of the record that this row would create. No id has a blank."""
+        """Stand-in for the id of the record that a row creates. No id has a blank."""
         return _ROW.format(number=number, file=self.file)
 
 
@@ -133,9 +134,9 @@ class _Record:
 class Ahead:
     """Lookups into the landing, with the records that earlier files would create."""
 
-    def __init__(self, landing: Lookups, earlier: Sequence[Planned]) -> None:
+    def __init__(self, landing: Lookups, earlier: Sequence[PreviewedFile]) -> None:
         self._landing, self._earlier = landing, earlier
-        self._indexes: dict[tuple[int, tuple[str, ...]], _Index] = {}
+        self._indexes: dict[tuple[int, tuple[str, ...]], _RowIndex] = {}
 
     def ids(
         self,
@@ -175,14 +176,14 @@ class Ahead:
         """As the landing has them: no file makes any."""
         return self._landing.content_fields(content_type)
 
-    def _index(self, place: int, fields: tuple[str, ...]) -> _Index:
+    def _index(self, place: int, fields: tuple[str, ...]) -> _RowIndex:
         known = self._indexes.get((place, fields))
         if known is None:
-            known = self._indexes[place, fields] = _Index(fields, self._earlier[place].tasks)
+            known = self._indexes[place, fields] = _RowIndex(fields, self._earlier[place].tasks)
         return known
 
 
-class _Index:
+class _RowIndex:
     """The rows of a file by the values that they give some fields: a digest for each."""
 
     def __init__(self, fields: tuple[str, ...], tasks: Collection[Task]) -> None:
@@ -207,8 +208,7 @@ def is_planned(id: str) -> bool:
     return " " in id
 
 
-# -- Foreseen --------------------------------------------------------------------------------------
-#
+# -- Preview ---------------------------------------------------------------------------------------
 
 
 REQUESTS: Mapping[Operation, int] = {"create": 1, "update": 2, "convert": 2}
@@ -227,9 +227,9 @@ PUSHED = "already_pushed"
 """The code of a row whose very write an earlier push has applied."""
 
 
-class Foreseen:
-    """What is foreseen of a file's rows, in their order. The rows are on the disk, and what they
-    come to is counted as they are added.
+class PreviewRows:
+    """What is foreseen of a file's rows, in their order.
+    The rows are on the disk, and what they come to is counted as they are added.
 
     `changes` are old and new values by field, of the first rows that would update; `changing`
     counts all of them. `tasks` are the writes of the rows that would be sent, kept only if
@@ -245,8 +245,8 @@ class Foreseen:
         self.keeps_tasks, self._looks = keeps_tasks, False
 
     def add(self, checked: CheckedRow, pushed_as: str | None = None, *, is_pushed: bool) -> None:
-        """Take in a row: as it was checked, or, where an earlier push has applied its very write,
-        as unchanged, with the record `pushed_as`.
+        """Take in a row: as it was checked, or, where an earlier push has applied its very
+        write, as unchanged, with the record `pushed_as`.
         """
         number = checked.row.number
         if is_pushed:
@@ -288,14 +288,14 @@ class Preview:
     asked: Asked
     table: Spreadsheet
     columns: ColumnMap
-    rows: Foreseen = field(repr=False)
+    rows: PreviewRows = field(repr=False)
     pulled_at: str | None = None
     month: Month | None = None
     limit_per_minute: int | None = None
 
     @property
     def results(self) -> Collection[RowResult]:
-        """An entry for every row, in the file's order: what is foreseen, why, the record's id."""
+        """One entry for every row, in the order of the file."""
         return self.rows.results
 
     @property
@@ -326,8 +326,8 @@ class Preview:
 
     @property
     def uncreatable(self) -> int:
-        """How many rows would make records, in a file without a column that creating needs: the
-        file lacks it, and not each row.
+        """How many rows would make records, in a file without a column that creating
+        needs: the file lacks it, and not each row.
         """
         return self.summary.codes[COLUMN_MISSING]
 
@@ -338,7 +338,7 @@ class Preview:
 
     @property
     def is_pushed(self) -> bool:
-        """Whether an earlier push has applied every row, so that nothing is left to be done."""
+        """Whether an earlier push has applied every row."""
         return self.rows.pushed == self.summary.rows
 
     @property
@@ -349,14 +349,14 @@ class Preview:
         return frozenset(referred | {self.asked.resource})
 
     @property
-    def planned(self) -> Planned:
+    def planned(self) -> PreviewedFile:
         """The records that it would create, for the files that are pushed after it."""
         asked, creates = self.asked, self.rows.tasks
-        return Planned(asked.resource, asked.parent, asked.path.name, creates)
+        return PreviewedFile(asked.resource, asked.parent, asked.path.name, creates)
 
     def plan(self) -> Plan:
-        """All rows as the journal takes them, read from the disk: those to be sent, and the
-        verdicts on the others.
+        """All rows as the journal takes them, read from the disk: those to be sent, and
+        the verdicts on the others.
         """
         assert len(self.rows.tasks) == self.sent, "the tasks were not kept"
         asked = self.asked
@@ -368,7 +368,7 @@ class Preview:
 
 
 def requests_of(task: Task) -> int:
-    """What a row costs, if all goes well: what follows a create looks at the record first."""
+    """Requests of a row; what follows a create reads the record first."""
     return REQUESTS[task.operation] + (REQUESTS["update"] if task.afterwards else 0)
 
 
@@ -422,7 +422,7 @@ async def preview(
     asked: Asked,
     *,
     again: bool = False,
-    earlier: Sequence[Planned] = (),
+    earlier: Sequence[PreviewedFile] = (),
     keeps_tasks: bool = False,
 ) -> Preview:
     """Read the file and foresee what pushing it would do. Sends nothing.
@@ -436,7 +436,11 @@ async def preview(
 
 
 def _preview(
-    settings: Settings, asked: Asked, again: bool, earlier: Sequence[Planned], keeps_tasks: bool
+    settings: Settings,
+    asked: Asked,
+    again: bool,
+    earlier: Sequence[PreviewedFile],
+    keeps_tasks: bool,
 ) -> Preview:
     table = open_table(
         asked.path, sheet=asked.sheet, encoding=asked.encoding, delimiter=asked.delimiter
@@ -447,7 +451,7 @@ def _preview(
         Erasures(ledger).list_receipted()
     warehouse = Warehouse(settings.folder)
     warehouse.prepare()
-    foreseen = Foreseen(settings.folder, keeps_tasks=keeps_tasks)
+    foreseen = PreviewRows(settings.folder, keeps_tasks=keeps_tasks)
     with WarehouseLookups(warehouse, folded) as landing, Ledger(settings.folder) as ledger:
         lookups = Ahead(landing, earlier) if earlier else landing
         target = push_target(
@@ -480,8 +484,8 @@ def _preview(
 
 
 def _refuse_unmapped(columns: ColumnMap, target: PushTarget, table: Spreadsheet) -> None:
-    """Refuse once what would be wrong with every row: no column of the file is known, or one that
-    every create needs is not there.
+    """Refuse once what would be wrong with every row: no column of the file is known,
+    or one that every create needs is not there.
     """
     resource, found = target.resource.name, ", ".join(table.headings)
     if not columns.columns:
@@ -498,7 +502,7 @@ def _refuse_unmapped(columns: ColumnMap, target: PushTarget, table: Spreadsheet)
         )
 
 
-def _foresee(foreseen: Foreseen, checked: Iterable[CheckedRow], journal: Journal | None) -> None:
+def _foresee(foreseen: PreviewRows, checked: Iterable[CheckedRow], journal: Journal | None) -> None:
     """Take in the rows, a batch at a time; `journal` knows what was pushed before."""
     rows = iter(checked)
     while batch := list(islice(rows, BATCH_ROWS)):
@@ -511,3 +515,34 @@ def _foresee(foreseen: Foreseen, checked: Iterable[CheckedRow], journal: Journal
             is_pushed = earlier is not None and earlier.outcome in APPLIED
             id = earlier.record_id if earlier is not None else None
             foreseen.add(each, id, is_pushed=is_pushed)
+
+
+# -- Template --------------------------------------------------------------------------------------
+
+
+def template(
+    settings: Settings,
+    resource: str,
+    path: Path,
+    *,
+    mode: Mode = "create",
+    match: tuple[str, ...] = (),
+    parent: str | None = None,
+) -> int:
+    """Write the template, csv or xlsx by its name, and return how many columns it has.
+
+    `parent` is the content type of content items, which must have been pulled. Raises `Misused`
+    for a file that is there, `UnknownName`, `SpreadsheetError`, `WarehouseError`.
+    """
+    if path.exists():
+        raise Misused(
+            f"{path} is there already, and may be filled in", action="Name another file with --out."
+        )
+    warehouse = Warehouse(settings.folder)
+    if parent is not None:
+        warehouse.prepare()
+    with WarehouseLookups(warehouse, folded) as lookups:
+        target = push_target(resource, mode, lookups, match=match, parent=parent)
+    columns = template_columns(target)
+    write_template(path, columns)
+    return len(columns)

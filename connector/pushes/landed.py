@@ -43,7 +43,7 @@ _WRITTEN: frozenset[RowEvent] = frozenset(
 
 @dataclass(slots=True)
 class _Pending:
-    """What waits to be landed of one stream: of each record the last that was shown of it."""
+    """Answers of one stream that wait to be landed, the last of each record."""
 
     stream: Stream
     records: dict[str, Found] = field(default_factory=dict)
@@ -62,8 +62,8 @@ class Landing:
         self._turn = asyncio.Lock()
 
     def stream(self, task: Task) -> Stream | None:
-        """Where the task's record lands; None where its parent is not landed. It may take a moment,
-        so it is asked in a thread.
+        """Where the task's record lands; None where its parent is not landed.
+        It may take a moment, so it is asked in a thread.
         """
         resource = declaration(task.resource)
         if resource.parent is None:
@@ -147,9 +147,9 @@ def _is_whole(resource: Declaration, record: Resource) -> bool:
 
 
 def publish(settings: Settings) -> ConnectorError | None:
-    """Copy what the journal has and the warehouse has not, and publish; a run has just prepared the
-    files. Returns what kept it from being done now, None where nothing did: what was written is in
-    the journal, and the next publication shows it.
+    """Copy what the journal has and the warehouse has not, and publish; a run has just
+    prepared the files. Returns what kept it from being done now, None where nothing did: what
+    was written is in the journal, and the next publication shows it.
     """
     try:
         copy(settings)

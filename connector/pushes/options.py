@@ -1,4 +1,4 @@
-"""What a person may say of a push, in one place.
+"""Options of a push, declared once.
 
 The command, the job and the inbox's `push.toml` take the same options, with the same words for
 them, the same values and the same errors.
@@ -6,12 +6,12 @@ them, the same values and the same errors.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
-from connector.engine.push_plan import Policy, Terms
+from connector.engine.push_plan import DoubtPolicy, PushPolicy
 from connector.engine.push_states import Mode
 from connector.errors import Misused, UnknownName
 from connector.pushes.dry_run import Asked
@@ -19,62 +19,85 @@ from connector.spreadsheet.cells import Decimal
 from connector.spreadsheet.dates import FORMAT_ALLOWED, DateFormat
 from connector.spreadsheet.mapping_file import SavedMap, load_map
 
-DecimalName = Literal["dot", "comma"]
-"""What parts a number's fraction, by name."""
-
 DECIMALS: Mapping[str, Decimal] = {"dot": ".", "comma": ","}
 """The signs that part a fraction, by name."""
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 
-POLICIES: tuple[Policy, ...] = get_args(Policy)
-
-PUSH_OPTIONS: Mapping[str, str] = {
-    "mode": "What rows become: new records, changes of records, either, or conversions of leads.",
-    "match": "The fields by which rows find their records, as in email or title,company_id.",
-    "map_file": "What each column is for, as --save-map writes it.",
-    "ignore": "Columns that fill nothing and are not told of.",
-    "content_type": "The content type of content_items.",
-    "sheet": "The workbook's sheet, where several have rows.",
-    "encoding": "The text's encoding, such as cp1252.",
-    "delimiter": "comma, semicolon, tab or pipe.",
-    "date_format": "How dates are written, as DD/MM/YYYY.",
-    "decimal": "What parts a fraction.",
-    "clear": "The text that empties a field; blank cells leave it alone.",
-    "overwrite": "Write even what somebody else has changed since it was pulled.",
-    "again": "Write even rows that an earlier push has applied.",
-    "in_doubt": "What becomes of a create that was not answered and is not found: kept for a"
-    " person, or sent once more, which can make two where the server is slow.",
-    "marker_field": "A text field that is given a mark, by which a record is known for certain.",
-}
-"""What each option means, by its name below."""
+POLICIES: tuple[DoubtPolicy, ...] = get_args(DoubtPolicy)
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
+class PushOption:
+    """Words on one option: what it is about, what its value may be (empty: anything),
+    and what is shown in a value's place.
+    """
+
+    about: str
+    choices: Sequence[str] = ()
+    shown: str = ""
+
+
+_MODE = PushOption(
+    "What rows become: new records, changes of records, either, or conversions of leads.", MODES
+)
+_MATCH = PushOption(
+    "The fields by which rows find their records, as in email or title,company_id.",
+    shown="FIELD,...",
+)
+_IN_DOUBT = PushOption(
+    "What becomes of a create that was not answered and is not found: kept for a person, or sent"
+    " once more, which can make two where the server is slow.",
+    POLICIES,
+)
+_MARKER = PushOption(
+    "A text field that is given a mark, by which a record is known for certain.", shown="FIELD"
+)
+_CLEAR = PushOption("The text that empties a field; blank cells leave it alone.", shown="TOKEN")
+_OVERWRITE = PushOption("Write even what somebody else has changed since it was pulled.")
+
+
+@dataclass(frozen=True, slots=True)
 class PushOptions:
-    """How files are to be pushed, as a person says it; `PUSH_OPTIONS` tells what each option means.
+    """How files are to be pushed, as a person says it: the one declaration of these
+    options.
 
     Names of columns and values are as typed: whether they make sense is seen when a file is asked
     for, and when it is read.
     """
 
-    mode: str
-    match: tuple[str, ...] = ()
-    map_file: Path | None = None
-    ignore: tuple[str, ...] = ()
-    content_type: str | None = None
-    sheet: str | None = None
-    encoding: str | None = None
-    delimiter: str | None = None
-    date_format: str | None = None
-    decimal: str | None = None
-    clear: str | None = None
-    overwrite: bool = False
-    again: bool = False
-    in_doubt: str = "hold"
-    marker_field: str | None = None
+    mode: Annotated[str, _MODE]
+    match: Annotated[tuple[str, ...], _MATCH] = ()
+    map_file: Annotated[
+        Path | None, PushOption("What each column is for, as --save-map writes it.", shown="FILE")
+    ] = None
+    ignore: Annotated[
+        tuple[str, ...],
+        PushOption("Columns that fill nothing and are not told of.", shown="COLUMN,..."),
+    ] = ()
+    content_type: Annotated[
+        str | None, PushOption("The content type of content_items.", shown="SLUG")
+    ] = None
+    sheet: Annotated[
+        str | None, PushOption("The workbook's sheet, where several have rows.", shown="NAME")
+    ] = None
+    encoding: Annotated[
+        str | None, PushOption("The text's encoding, such as cp1252.", shown="NAME")
+    ] = None
+    delimiter: Annotated[str | None, PushOption("comma, semicolon, tab or pipe.", shown="NAME")] = (
+        None
+    )
+    date_format: Annotated[
+        str | None, PushOption("How dates are written, as DD/MM/YYYY.", shown="FORM")
+    ] = None
+    decimal: Annotated[str | None, PushOption("What parts a fraction.", tuple(DECIMALS))] = None
+    clear: Annotated[str | None, _CLEAR] = None
+    overwrite: Annotated[bool, _OVERWRITE] = False
+    again: Annotated[bool, PushOption("Write even rows that an earlier push has applied.")] = False
+    in_doubt: Annotated[str, _IN_DOUBT] = "hold"
+    marker_field: Annotated[str | None, _MARKER] = None
 
     def asked(self, resource: str, path: Path) -> Asked:
         """One file of a resource, to be read as the options say.
@@ -97,9 +120,9 @@ class PushOptions:
             delimiter=self.delimiter,
         )
 
-    def terms(self) -> Terms:
+    def terms(self) -> PushPolicy:
         """On which terms rows are written. Raises `UnknownName` with what is allowed."""
-        return Terms(
+        return PushPolicy(
             policy=_one_of("policy for rows in doubt", self.in_doubt, POLICIES),
             overwrite=self.overwrite,
             again=self.again,
@@ -115,6 +138,16 @@ class PushOptions:
         if self.decimal is not None:
             said["decimal"] = DECIMALS[_one_of("decimal sign", self.decimal, tuple(DECIMALS))]
         return replace(saved, options=replace(saved.options, **said)) if said else saved
+
+
+OPTIONS: Mapping[str, PushOption] = {
+    name: hint.__metadata__[0]
+    for name, hint in get_type_hints(PushOptions, include_extras=True).items()
+}
+"""The words on each option, by its name, for whoever offers them: a command, a job, a file."""
+
+PUSH_OPTIONS: Mapping[str, str] = {name: each.about for name, each in OPTIONS.items()}
+"""What each option means, by its name."""
 
 
 def _one_of(what: str, said: str, allowed: tuple[T, ...]) -> T:

@@ -1,9 +1,9 @@
-"""Spreadsheets into the API: each file previewed, applied if that is wanted, and reported on.
+"""Spreadsheets into the API: each file previewed, applied if that is wanted, and
+reported on.
 
 A preview sends nothing. To apply, the landing is brought up to date first, so that rows are
-compared with what is there now; then the file is foreseen once more, and what is left to be sent
-is sent (`pushes/batch.py`). The report has one line for each row, and can be corrected and pushed
-again.
+compared with what is there now; then what is left to be sent is sent (`pushes/batch.py`). The
+report has one line for each row, and can be corrected and pushed again.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any, Literal
 
 from connector.catalog import CATALOG, REFERRED_FIRST
 from connector.client.client import Client
-from connector.engine.push_plan import Terms
-from connector.engine.push_states import Foreseen
+from connector.engine.push_plan import PushPolicy
+from connector.engine.push_states import PreviewOutcome
 from connector.errors import ConnectorError, Misused, UnknownName
 from connector.errors_api import LeaseHeld
 from connector.lakehouse.push_claims import sharing
@@ -45,10 +45,10 @@ PushOutcome = Literal["previewed", "done", "partial", "stopped", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class PushReport:
-    """What became of one file. `results` are its rows, in order, and `summary` what they come to.
-    `batch` is None while nothing was applied, and then they say what is foreseen; `pulled` is the
-    pull that went before; `file` is where the report is; `unpublished` is why analysts do not see
-    yet what was written.
+    """What became of one file. `results` are its rows, in order, and `summary` what
+    they come to. `batch` is None while nothing was applied, and then they say what is foreseen;
+    `pulled` is the pull that went before; `file` is where the report is; `unpublished` is why
+    analysts do not see yet what was written.
     """
 
     preview: Preview
@@ -62,7 +62,7 @@ class PushReport:
     unpublished: ConnectorError | None = None
 
     @property
-    def counts(self) -> dict[Foreseen, int]:
+    def counts(self) -> dict[PreviewOutcome, int]:
         """How many rows have each outcome; those that none has are left out."""
         return dict(self.summary.counts)
 
@@ -83,7 +83,7 @@ class PushReport:
 
     @property
     def exit_status(self) -> int:
-        """0 where every row is well, 3 where some need a person's hand; else as the run ended."""
+        """0 where every row is well, 3 where some need a person, else as it ended."""
         if self.batch is not None:
             # What was written is written, but somebody has to look why it is not to be seen.
             status = self.batch.exit_status
@@ -138,13 +138,13 @@ class Manner:
     pulls: bool = True
     reports: bool = True
     report: Path | None = None
-    terms: Terms = field(default_factory=Terms)
+    terms: PushPolicy = field(default_factory=PushPolicy)
     asks_anyway: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Watches:
-    """Who is told how a push goes: of its rows, of the pull before them, and once why it waits."""
+    """Watchers of a push: of its rows, of the pull before, and of why it waits."""
 
     rows: BatchWatch | None = None
     pull: Watch | None = None
@@ -184,9 +184,14 @@ async def push(
     for each in ordered:
         earlier = [before.planned for before in foreseen]
         is_last = len(foreseen) + 1 == len(ordered)
+        is_applied_so = manner.applies and not manner.pulls and not foreseen
         foreseen.append(
             await preview(
-                settings, each, again=manner.terms.again, earlier=earlier, keeps_tasks=not is_last
+                settings,
+                each,
+                again=manner.terms.again,
+                earlier=earlier,
+                keeps_tasks=is_applied_so or not is_last,
             )
         )
     if manner.applies:
@@ -197,7 +202,7 @@ async def push(
     left, goes_on = budget, manner.applies
     for seen in foreseen:
         run = _Push(settings, manner, left, watches, connect)
-        done = await (run.applied(seen) if goes_on else run.previewed(seen))
+        done = await (run.applied(seen, is_first=not reports) if goes_on else run.previewed(seen))
         reports.append(done)
         left = None if left is None else max(0, left - done.requests)
         goes_on = goes_on and done.outcome in ("done", "partial")
@@ -223,22 +228,26 @@ class _Push:
         """Say what would be done."""
         return await self._report(foreseen, foreseen.results)
 
-    async def applied(self, foreseen: Preview) -> PushReport:
-        """Bring the landing up to date, foresee again, and send."""
+    async def applied(self, foreseen: Preview, *, is_first: bool) -> PushReport:
+        """Bring the landing up to date, and send; what is foreseen is so for a landing
+        that neither a pull nor an earlier file has changed since, and is foreseen again
+        otherwise.
+        """
         pulled = None
         if self._manner.pulls and not foreseen.is_pushed:
             pulled = await self._pull(foreseen)
             if pulled.error is not None:
-                unsent = _unsent(foreseen)
-                unpublished = None
-                if pulled.outcome != "failed":
-                    unpublished = await self._publish()
+                unpublished = None if pulled.outcome == "failed" else await self._publish()
                 return await self._report(
-                    foreseen, unsent, pulled=pulled, error=pulled.error, unpublished=unpublished
+                    foreseen,
+                    _unsent(foreseen),
+                    pulled=pulled,
+                    error=pulled.error,
+                    unpublished=unpublished,
                 )
-        # The landing is another one now: by the pull, or by the files before this one.
-        again = self._manner.terms.again
-        foreseen = await preview(self._settings, foreseen.asked, again=again, keeps_tasks=True)
+        if pulled is not None or not is_first:
+            again = self._manner.terms.again
+            foreseen = await preview(self._settings, foreseen.asked, again=again, keeps_tasks=True)
         spent = pulled.requests if pulled is not None else 0
         done = await apply(
             self._settings,
@@ -255,8 +264,8 @@ class _Push:
         )
 
     async def _pull(self, foreseen: Preview) -> PullReport:
-        """Bring the landing up to date. A pull that is under way is waited for: what it has not
-        read yet may be what the rows are compared with.
+        """Bring the landing up to date. A pull that is under way is waited for: what it
+        has not read yet may be what the rows are compared with.
         """
         is_told = False
         while True:
@@ -279,8 +288,8 @@ class _Push:
             await asyncio.sleep(PULL_LOOK_SECONDS)
 
     async def _publish(self) -> ConnectorError | None:
-        """Show analysts what has landed, and say why not where that cannot be done: the rows are
-        written all the same.
+        """Show analysts what has landed, and say why not where that cannot be done: the
+        rows are written all the same.
         """
         return await asyncio.to_thread(publish, self._settings)
 
@@ -298,8 +307,9 @@ class _Push:
 
 
 def _ended(foreseen: Preview, done: BatchReport) -> Collection[RowResult]:
-    """How every row ended, as the journal has it. Raises `AssertionError` where they do not add
-    up: a report that leaves out a row is worse than none.
+    """How every row ended, as the journal has it.
+    Raises `AssertionError` where they do not add up: a report that leaves out a row is worse
+    than none.
     """
 
     def result(row: RowRecord) -> RowResult:

@@ -1,6 +1,6 @@
 """Taking back what a batch did, as far as nobody has touched it since.
 
-Each row is held against its record as it is now (`engine/undo.py`): the fields of an update go
+Each row is held against its record as it is now (`engine/reversal.py`): the fields of an update go
 back, a record that was created is deleted, and what somebody else has changed is told and left.
 Nothing is remembered of an undo but that a row is undone: one that was cut off is run again, and
 finds by itself what is left to do.
@@ -12,30 +12,27 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
-from connector.catalog import declaration
 from connector.catalog.resource import Resource
 from connector.client.client import Client
-from connector.client.endpoint import Endpoint
 from connector.engine.bookmark import Stream
 from connector.engine.commands import Commit, Found, Gone, Outcome, Unread
 from connector.engine.lookup import altered
 from connector.engine.push_commands import Accepted, Answer, Declined, Move, answer_of
 from connector.engine.push_plan import RowProblem
 from connector.engine.push_row import declined_problems
-from connector.engine.push_states import Task
 from connector.engine.reversal import Reversal, is_as_left, reversal
 from connector.errors import ConnectorError, Misused, WarehouseError
-from connector.errors_api import InDoubt, NoAnswer, NotFound, ServerFailed, UnreadableAnswer
+from connector.errors_api import InDoubt, NotFound
 from connector.ledger.journal import PUSH_LEASE, Journal
 from connector.ledger.journal_reads import Key
 from connector.ledger.ledger import Ledger
 from connector.pulls.run_context import RunContext, open_run
-from connector.pushes.batch_report import BatchWatch, UnwatchedBatch
-from connector.pushes.landed import Landing, publish
-from connector.pushes.row_driver import Halted, Scene
+from connector.pushes.batch_report import BatchWatch
+from connector.pushes.landed import publish
+from connector.pushes.push_session import Halted, PushSession
 from connector.pushes.undo_report import Undertaken, UndoneRow, UndoOutcome, UndoReport, undertaken
 from connector.settings.model import Settings
 
@@ -62,7 +59,8 @@ async def undo(
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     connect: Callable[..., Client] = Client,
 ) -> UndoReport:
-    """Say what would take the batch back, by one read for each record; do it if `applies`.
+    """Say what would take the batch back, by one read for each record; do it if
+    `applies`.
 
     `batch` may be `LAST`. Rows about one record are taken back in the reverse order. At most
     `budget` requests are sent. Raises `UnknownName` for a batch that is not in the journal,
@@ -82,7 +80,7 @@ async def undo(
         connect=connect,
     )
     async with opening as context:
-        run = _Undo(context, watch or UnwatchedBatch(), now, applies=applies)
+        run = _Undo(context, watch, applies=applies)
         report = await run.through(batch)
     unpublished = await asyncio.to_thread(publish, settings) if applies else None
     seconds = time.monotonic() - started
@@ -90,7 +88,7 @@ async def undo(
 
 
 def _named(journal: Journal, batch: str) -> str:
-    """The batch that is meant. Raises `UnknownName`, and `Misused` where nothing was pushed."""
+    """The batch that is meant. Raises `UnknownName`, or `Misused` without any."""
     if batch != LAST:
         return journal.batch(batch).batch
     pushed = journal.batches()
@@ -102,15 +100,11 @@ def _named(journal: Journal, batch: str) -> str:
 class _Undo:
     """One run at a batch."""
 
-    def __init__(
-        self, context: RunContext, watch: BatchWatch, now: Callable[[], datetime], *, applies: bool
-    ) -> None:
+    def __init__(self, context: RunContext, watch: BatchWatch | None, *, applies: bool) -> None:
         self._context, self._watch, self._applies = context, watch, applies
         self._run_id = context.run.run_id
-        self._journal = Journal(context.turn.ledger, context.run.run_id, now=now)
-        self._landing = Landing(context.warehouse, context.run.run_id, now)
-        ahead = timedelta(seconds=context.turn.ledger.server().offset_seconds)
-        self._scene = Scene(context.client, self._journal, self._landing, now, ahead)
+        self._session = PushSession.of(context)
+        self._journal, self._landing = self._session.journal, self._session.landing
         self._told: dict[int, UndoneRow] = {}
         self._marked: dict[Key, str | None] = {}
         self._gone: dict[str, tuple[Stream, dict[str, Gone]]] = {}
@@ -122,7 +116,8 @@ class _Undo:
         work = await asyncio.to_thread(undertaken, self._journal, batch)
         self._told = {each.number: each for each in work.told}
         self._count = sum(len(each) for each in work.records)
-        self._watch.began(batch, self._count)
+        if self._watch is not None:
+            self._watch.began(batch, self._count)
         left = list(work.records)
         workers = [self._work(left) for _ in range(self._context.connections)]
         try:
@@ -139,12 +134,12 @@ class _Undo:
             requests=self._context.tally.requests,
             seconds=0.0,
             unlanded=self._unlanded + self._landing.unlanded,
-            error=self._scene.error,
+            error=self._session.error,
         )
 
     async def _work(self, left: list[tuple[Undertaken, ...]]) -> None:
         """Take one record after another, while there are any."""
-        while left and self._scene.error is None:
+        while left and self._session.error is None:
             seen: Outcome | None = None
             taken_back: tuple[tuple[str, str], ...] = ()
             try:
@@ -159,9 +154,9 @@ class _Undo:
                 await self._flush()
 
     async def _row(self, row: Undertaken, seen: Outcome | None) -> Outcome | None:
-        """Take one row back. Returns what its record is then, None where that is not known."""
+        """Take one row back; returns its record as it is then, None if unknown."""
         for _ in range(TRIES_MAX):
-            seen = seen or await self._read(row)
+            seen = seen or await self._session.read(row.task, row.deed.record_id)
             if not isinstance(seen, Found):
                 return await self._unseen(row, seen)
             found = reversal(row.deed, seen.record.raw)
@@ -184,14 +179,15 @@ class _Undo:
     # -- what became of a row ---------------------------------------------------------------------
 
     def _tell(self, told: UndoneRow, key: Key | None = None, left_at: str | None = None) -> None:
-        """Take note of how a row ended; with its key, also that it is undone, and `left_at`, the
-        record's `updated_at` since where that is ours.
+        """Take note of how a row ended; with its key, also that it is undone, and
+        `left_at`, the record's `updated_at` since where that is ours.
         """
         self._told[told.number] = told
         if key is not None and self._applies:
             self._marked[key] = left_at
         self._ended += 1
-        self._watch.moved(self._ended, self._count, self._context.tally.requests)
+        if self._watch is not None:
+            self._watch.moved(self._ended, self._count, self._context.tally.requests)
 
     def _foreseen(self, row: Undertaken, found: Reversal) -> None:
         """Nothing is sent for the row: it is a preview, or nothing is left that could be."""
@@ -208,8 +204,8 @@ class _Undo:
             self._tell(row.as_told("undone"), row.key)
 
     async def _unseen(self, row: Undertaken, seen: Gone | Unread) -> Gone | None:
-        """The record is not there, or nobody knows: nothing is left of a create that is gone, and
-        an update of it cannot go back.
+        """The record is not there, or nobody knows: nothing is left of a create that is
+        gone, and an update of it cannot go back.
         """
         if isinstance(seen, Unread):
             self._tell(row.as_told("unread", reason=seen.reason))
@@ -248,7 +244,7 @@ class _Undo:
         return _with(seen, found, record)
 
     async def _flush(self) -> None:
-        """Land what was answered, then mark the rows: killed in between, they are read again."""
+        """Land the answers, then mark the rows: a kill in between only reads again."""
         async with self._turn:
             marked, self._marked = self._marked, {}
             gone, self._gone = self._gone, {}
@@ -262,64 +258,37 @@ class _Undo:
                 try:
                     await asyncio.to_thread(self._journal.mark_undone, marked)
                 except ConnectorError as error:
-                    self._scene.halt(error)
+                    self._session.halt(error)
 
     def _bury(self, stream: Stream, gone: dict[str, Gone]) -> None:
         warehouse = self._context.warehouse
         try:
-            warehouse.commit(stream, Commit(gone=gone), self._run_id, self._scene.now())
+            warehouse.commit(stream, Commit(gone=gone), self._run_id, self._session.now())
         finally:
             warehouse.release()
 
-    # -- requests ---------------------------------------------------------------------------------
-
-    def _endpoint(self, task: Task) -> Endpoint[Resource]:
-        if self._scene.error is not None:
-            raise Halted
-        return Endpoint(self._scene.client, declaration(task.resource).record, task.parent)
-
-    async def _read(self, row: Undertaken) -> Outcome:
-        """The record as it is now. Raises `Halted` for what every other row would meet as well."""
-        try:
-            record = await self._endpoint(row.task).get(row.deed.record_id)
-        except (ServerFailed, NoAnswer, UnreadableAnswer) as error:
-            self._scene.silent(error)
-            return Unread(error.code)
-        except ConnectorError as error:
-            # Only the API's own words prove that a record is gone.
-            if isinstance(error, NotFound) and error.is_api_error:
-                return Gone(error.served_at or self._scene.now())
-            self._scene.halt(error)
-            raise Halted from None
-        self._scene.heard(record.served_at)
-        return Found(record, record.served_at or self._scene.now())
-
     async def _write(self, row: Undertaken, found: Reversal) -> Answer | Gone:
         """Delete the record, or put the fields back."""
-        endpoint, id = self._endpoint(row.task), row.deed.record_id
+        endpoint, id = self._session.endpoint(row.task), row.deed.record_id
         answer: Answer | Gone
         try:
             if found.deletes:
                 await endpoint.delete(id)
-                answer = Gone(self._served_at())
+                answer = Gone(self._session.served_at)
             else:
                 answer = Accepted((await endpoint.update(id, found.body)).record)
         except ConnectorError as error:
-            self._scene.write_ended(error)
+            self._session.write_ended(error)
             is_gone = isinstance(error, NotFound) and error.is_api_error
-            return Gone(self._served_at()) if is_gone and found.deletes else answer_of(error)
-        self._scene.write_ended(None)
+            return Gone(self._session.served_at) if is_gone and found.deletes else answer_of(error)
+        self._session.write_ended(None)
         return answer
-
-    def _served_at(self) -> datetime:
-        """The server's time, as far as it is known."""
-        return self._scene.now() + self._scene.ahead
 
 
 def _is_same_besides(
     body: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> bool:
-    """Whether the write that put `body` back changed nothing else, nor anybody beside it."""
+    """Whether nothing but `body` differs between the two records."""
     return all(
         after[name] == before.get(name) for name in after if name not in {*body, "updated_at"}
     )

@@ -79,7 +79,7 @@ _TOLD: Mapping[str, tuple[UndoOutcome, str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class UndoneRow:
-    """How one row ended. `changes` are the fields that went back, or would: as found, and then."""
+    """Outcome of one row; `changes` are its fields as found, and then."""
 
     number: int
     operation: str | None
@@ -112,9 +112,9 @@ class UndoneRow:
 
 @dataclass(frozen=True, slots=True)
 class UndoReport:
-    """How an undo ended, with every row of the batch. `error` is what ended it early, if anything
-    did; `unlanded` counts the answers that could not be landed at once; `unpublished` is why
-    analysts do not see yet what was undone.
+    """How an undo ended, with every row of the batch.
+    `error` is what ended it early, if anything did; `unlanded` counts the answers that could
+    not be landed at once; `unpublished` is why analysts do not see yet what was undone.
     """
 
     batch: str
@@ -142,7 +142,7 @@ class UndoReport:
 
     @property
     def exit_status(self) -> int:
-        """0 where all is undone, or would be, 3 where some cannot be; else as the error says."""
+        """0 where all is undone, or would be, 3 where some cannot, else as the error."""
         if self.error is not None:
             return self.error.exit_status
         if self.unpublished is not None:
@@ -201,16 +201,17 @@ class Undertaken:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """A batch to take back. `records` are the rows that wrote, by the record that they wrote to,
-    the last write first; `told` are those of which nothing is to be taken back, or can be.
+class UndoPlan:
+    """A batch to take back. `records` are the rows that wrote, by the record that they
+    wrote to, the last write first; `told` are those of which nothing is to be taken back, or
+    can be.
     """
 
     records: tuple[tuple[Undertaken, ...], ...]
     told: tuple[UndoneRow, ...]
 
 
-def undertaken(journal: Journal, batch: str) -> Work:
+def undertaken(journal: Journal, batch: str) -> UndoPlan:
     """What the batch did, by its journal. Raises `UnknownName`."""
     attempts: dict[int, list[AttemptRecord]] = {}
     for each in journal.attempts(batch):
@@ -237,11 +238,11 @@ def undertaken(journal: Journal, batch: str) -> Work:
         groups.append(tuple(each for _, each in latest))
     # Rows that came later may refer to what earlier ones have made.
     groups.sort(key=lambda each: each[0].number, reverse=True)
-    return Work(tuple(groups), tuple(told))
+    return UndoPlan(tuple(groups), tuple(told))
 
 
 def _without(row: RowRecord, made: list[AttemptRecord]) -> UndoneRow | None:
-    """How a row is told that nothing is read for; None where its record is to be looked at."""
+    """Outcome of a row whose record is not read; None where it is to be."""
     is_done = row.state in ("applied", "not_applied")
     is_half_done = row.state == "planned" and row.outcome != "not_sent"
     code = ""

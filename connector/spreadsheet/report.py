@@ -27,7 +27,7 @@ from openpyxl.comments import Comment
 from openpyxl.styles import Alignment, Font, PatternFill
 from openpyxl.utils import get_column_letter
 
-from connector.engine.push_states import Foreseen
+from connector.engine.push_states import PreviewOutcome
 from connector.errors import DiskFull, NotASpreadsheet, ReportRefused, SpreadsheetError
 from connector.spreadsheet.columns import REPORT_HEADINGS, letter
 from connector.spreadsheet.problems import Cell, Problem, SheetRow, text_of
@@ -54,7 +54,7 @@ class RowResult:
     """
 
     number: int
-    outcome: Foreseen
+    outcome: PreviewOutcome
     problems: tuple[Problem, ...] = ()
     code: str | None = None
     record_id: str | None = None
@@ -71,7 +71,7 @@ class Summary:
     have any, of which `first` are the first few.
     """
 
-    counts: Counter[Foreseen] = field(default_factory=Counter)
+    counts: Counter[PreviewOutcome] = field(default_factory=Counter)
     codes: Counter[str] = field(default_factory=Counter)
     troubled: int = 0
     first: list[RowResult] = field(default_factory=list)
@@ -278,7 +278,7 @@ _WRONG, _DOUBTFUL, _DONE, _NOTHING, _FORESEEN = (
     PatternFill("solid", fgColor=color)
     for color in ("FFC7CE", "FFEB9C", "C6EFCE", "EDEDED", "DDEBF7")
 )
-_FILLS: Mapping[Foreseen, PatternFill] = {
+_FILLS: Mapping[PreviewOutcome, PatternFill] = {
     "create": _FORESEEN,
     "update": _FORESEEN,
     "convert": _FORESEEN,

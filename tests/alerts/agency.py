@@ -13,8 +13,7 @@ from pathlib import Path
 from connector.catalog import CATALOG
 from connector.engine.bookmark import Bookmark, Stream
 from connector.engine.quota import day_of
-from connector.ledger.ledger import Ledger, Settlement, Spender, terms_of
-from connector.ledger.requests import Exhaustion
+from connector.ledger.ledger import Exhaustion, Ledger, Settlement, Spender, terms_of
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.duckdb_file import opened, transaction
 from connector.warehouse.runs import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-from connector.engine.push_plan import Plan, Terms
+from connector.engine.push_plan import Plan, PushPolicy
 from connector.ledger.journal import PUSH_LEASE, Journal
 from connector.ledger.journal_reads import Doubt, PushHealth, read_push_health
 from connector.ledger.lease import Owner
@@ -31,7 +31,7 @@ def test_the_last_run_of_each_resource_comes_first_and_rows_are_counted(tmp_path
             ledger.take_lease(PUSH_LEASE, Owner.of_this_process(run_id, "push"), now)
             journal = Journal(ledger, run_id, now=lambda moment=now: moment)  # type: ignore[misc]
             plan = Plan(resource, "create", f"{n}.csv", f"digest-{n}", (), ())
-            journal.undertake(plan, Terms())
+            journal.undertake(plan, PushPolicy())
             if n < 2:
                 journal.end(run_id, "partial", requests=1, seconds=1.0)
             ledger.release_lease(PUSH_LEASE, run_id)

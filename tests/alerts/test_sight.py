@@ -12,7 +12,7 @@ import pytest
 from connector.engine.quota import Month, Period
 from connector.errors import NotAWarehouse
 from connector.ledger.journal_reads import Doubt, PushHealth, PushRun
-from connector.ledger.ledger import Standing
+from connector.ledger.ledger import LedgerStatus
 from connector.operations.alerts import Finding, Seen, Subject
 from connector.operations.findings import (
     Facts,
@@ -243,7 +243,7 @@ def test_month(
     only the people's part is left is spent, and then no forecast is needed.
     """
     period = Period(START.date().replace(day=1), START.date().replace(month=12, day=1))
-    standing = Standing(Month(period, used, limit, 50), 30, forecast, None, None, ())
+    standing = LedgerStatus(Month(period, used, limit, 50), 30, forecast, None, None, ())
 
     found = seen(of_month(standing))
 

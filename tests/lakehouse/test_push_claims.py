@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from connector.engine.push_plan import Terms
+from connector.engine.push_plan import PushPolicy
 from connector.engine.push_states import Task
 from connector.errors import PushJournalUnreached
 from connector.sandbox.exchange import HttpExchange
@@ -203,9 +203,9 @@ def test_a_claim_ends_with_what_it_was_for(server: Server, tmp_path: Path) -> No
         id = listed(first)[0].record_id
         folders.sandbox.store.remove("candidates", id or "")
         left = two.push(file_of([rows[0]]))
-        again = two.push(file_of([rows[0]]), Terms(again=True))
+        again = two.push(file_of([rows[0]]), PushPolicy(again=True))
         # It is the second folder's claim now, and the first one is told so.
-        back = one.push(file_of([rows[0]]), Terms(again=True, overwrite=True))
+        back = one.push(file_of([rows[0]]), PushPolicy(again=True, overwrite=True))
         server.ask(
             folders.database,
             "UPDATE connector_push.claims SET claimed_at = now() - interval '31 days'",

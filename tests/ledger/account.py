@@ -12,7 +12,7 @@ from connector.catalog import CATALOG
 from connector.client.request import Request, get_request, list_request
 from connector.engine.quota import Terms, day_of
 from connector.ledger.ledger import Ledger, Spender
-from connector.ledger.request_budget import Purse
+from connector.ledger.request_budget import RequestBudget
 
 ROOT = Path(__file__).parents[2]
 START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -55,12 +55,12 @@ def used(ledger: Ledger, now: datetime = START, billing_day: int = 1) -> int:
     return ledger.month(Terms(None, 0, billing_day), day_of(now)).used
 
 
-def pay(purse: Purse, *requests: Request) -> None:
+def pay(meter: RequestBudget, *requests: Request) -> None:
     """Pay for requests, one after another."""
 
     async def act() -> None:
         for each in requests:
-            await purse.pay(each)
+            await meter.pay(each)
 
     asyncio.run(act())
 

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from connector.errors import DiskFull, LedgerDamaged, NotALedger, WarehouseBusy, WarehouseError
-from connector.ledger import migrations
 from connector.ledger import sqlite_file as file
 from connector.ledger.ledger import Ledger
-from connector.ledger.request_budget import Purse
+from connector.ledger.request_budget import RequestBudget
 from tests.ledger.account import LIST, START, Clock, pay, spender, start, used
 
 OPEN = """
@@ -29,14 +28,14 @@ with Ledger(Path(sys.argv[1])) as ledger:
 def filled(folder: Path) -> Path:
     """A ledger with something in it, closed."""
     with Ledger(folder) as ledger:
-        pay(Purse(ledger, spender(), now=Clock()), LIST)
+        pay(RequestBudget(ledger, spender(), now=Clock()), LIST)
         return ledger.path
 
 
 def test_34_only_its_owner_may_read_it(tmp_path: Path) -> None:
     """The file and those that SQLite puts beside it have the mode 0600."""
     with Ledger(tmp_path) as ledger:
-        pay(Purse(ledger, spender(), now=Clock()), LIST)
+        pay(RequestBudget(ledger, spender(), now=Clock()), LIST)
         modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in tmp_path.iterdir()}
 
     names = ("ledger.sqlite", "ledger.sqlite-shm", "ledger.sqlite-wal")
@@ -66,20 +65,6 @@ def test_many_may_make_it_at_once(tmp_path: Path) -> None:
     assert [("0\n", 0)] * 4 == [
         (each.communicate(timeout=60)[0], each.returncode) for each in processes
     ]
-
-
-def test_an_older_ledger_is_brought_up(tmp_path: Path) -> None:
-    """A file with the first tables alone gets the rest, and keeps what it holds."""
-    connection = sqlite3.connect(tmp_path / "ledger.sqlite", isolation_level=None)
-    for statement in migrations.MIGRATIONS[0][1]:
-        connection.execute(statement)
-    connection.execute(f"PRAGMA application_id = {file.APPLICATION_ID}")
-    connection.execute("PRAGMA user_version = 1")
-    connection.execute("INSERT INTO spent VALUES ('2026-11-20', 'pull', 'list', 7)")
-    connection.close()
-
-    with Ledger(tmp_path) as ledger:
-        assert (7, ()) == (used(ledger), ledger.leases())
 
 
 def write_text(path: Path) -> None:
@@ -150,7 +135,7 @@ def test_a_ledger_that_is_held_is_named(tmp_path: Path, monkeypatch: pytest.Monk
             pytest.raises(WarehouseBusy, match="held by another process"),
             Ledger(tmp_path) as ledger,
         ):
-            pay(Purse(ledger, spender(), now=Clock()), LIST)
+            pay(RequestBudget(ledger, spender(), now=Clock()), LIST)
     finally:
         holder.close()
 

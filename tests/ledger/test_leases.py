@@ -15,18 +15,18 @@ import pytest
 from connector.errors_api import LeaseHeld, LeaseLost
 from connector.ledger.lease import LEASE_SECONDS, Owner
 from connector.ledger.ledger import Ledger
-from connector.ledger.request_budget import Turn
+from connector.ledger.request_budget import LeaseHolder
 from tests.ledger.account import LIST, START, Clock, spender, start
 
 HOLD = """
 import asyncio, sys
 from pathlib import Path
-from connector.ledger.ledger import Ledger; from connector.ledger.request_budget import Turn
+from connector.ledger.ledger import Ledger; from connector.ledger.request_budget import LeaseHolder
 from tests.ledger.account import spender
 
 async def hold():
     with Ledger(Path(sys.argv[1])) as ledger:
-        async with Turn(ledger, "pull", spender("theirs")):
+        async with LeaseHolder(ledger, "pull", spender("theirs")):
             print("held", flush=True)
             await asyncio.to_thread(sys.stdin.readline)
 
@@ -118,7 +118,7 @@ def test_an_ended_run_gives_it_back(tmp_path: Path) -> None:
     """A turn that ends, well or by an error, leaves nothing behind."""
 
     async def act(ledger: Ledger) -> None:
-        async with Turn(ledger, "pull", spender(), now=Clock()) as turn:
+        async with LeaseHolder(ledger, "pull", spender(), now=Clock()) as turn:
             await turn.pay(LIST)
             raise KeyError
 
@@ -134,7 +134,7 @@ def test_a_run_that_goes_on_keeps_it(tmp_path: Path) -> None:
     clock = Clock()
 
     async def act(ledger: Ledger) -> None:
-        async with Turn(ledger, "pull", spender(), now=clock) as turn:
+        async with LeaseHolder(ledger, "pull", spender(), now=clock) as turn:
             for _ in range(5):
                 clock.pass_time(seconds=LEASE_SECONDS - 10)
                 await turn.pay(LIST)
@@ -151,7 +151,7 @@ def test_the_beat_renews_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     clock = Clock()
 
     async def act(ledger: Ledger) -> None:
-        async with Turn(ledger, "pull", spender(), now=clock):
+        async with LeaseHolder(ledger, "pull", spender(), now=clock):
             clock.pass_time(seconds=60)
             expected = clock.now + timedelta(seconds=LEASE_SECONDS)
             async with asyncio.timeout(20):
@@ -169,7 +169,7 @@ def test_a_run_that_overslept_sends_nothing_more(tmp_path: Path) -> None:
     clock = Clock()
 
     async def act(ledger: Ledger) -> None:
-        async with Turn(ledger, "pull", spender(), now=clock) as turn:
+        async with LeaseHolder(ledger, "pull", spender(), now=clock) as turn:
             clock.pass_time(seconds=LEASE_SECONDS)
             ledger.take_lease("pull", owner(), clock.now)
             for _ in range(2):

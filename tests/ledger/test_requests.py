@@ -13,27 +13,28 @@ import pytest
 from connector.engine.quota import UNSETTLED, Use
 from connector.errors_api import BudgetSpent, LeaseHeld, QuotaSpent, Stopped
 from connector.ledger.ledger import Ledger
-from connector.ledger.request_budget import Purse
+from connector.ledger.request_budget import RequestBudget
 from tests.ledger.account import DETAIL, LIST, START, Clock, pay, spender, start, used
 
 SPEND = """
 import asyncio, sys
 from pathlib import Path
 from connector.errors_api import QuotaSpent
-from connector.ledger.ledger import Ledger; from connector.ledger.request_budget import Purse
+from connector.ledger.ledger import Ledger
+from connector.ledger.request_budget import RequestBudget
 from tests.ledger.account import LIST, Clock, spender
 
 async def spend():
     with Ledger(Path(sys.argv[1])) as ledger:
-        purse = Purse(ledger, spender(monthly=237, reserve=20), now=Clock())
+        meter = RequestBudget(ledger, spender(monthly=237, reserve=20), now=Clock())
         print("ready", flush=True)
         sys.stdin.readline()
         try:
             while True:
-                await purse.pay(LIST)
-                print(purse.requests, flush=True)
+                await meter.pay(LIST)
+                print(meter.requests, flush=True)
         except QuotaSpent:
-            await purse.settle()
+            await meter.settle()
 
 asyncio.run(spend())
 """
@@ -42,23 +43,23 @@ asyncio.run(spend())
 def test_requests_are_written_down_before_they_leave(tmp_path: Path) -> None:
     """After every payment the ledger, read by another, counts at least what was paid for (I5)."""
     with Ledger(tmp_path) as ledger, Ledger(tmp_path) as reader:
-        purse = Purse(ledger, spender(), now=Clock())
+        meter = RequestBudget(ledger, spender(), now=Clock())
         for paid in range(1, 121):
-            pay(purse, LIST)
-            assert paid == purse.requests <= used(reader) <= paid + 49
+            pay(meter, LIST)
+            assert paid == meter.requests <= used(reader) <= paid + 49
 
 
 def test_what_was_not_needed_is_returned(tmp_path: Path) -> None:
     """A run that ends well has exactly what it sent on its account, by day, command and kind."""
     with Ledger(tmp_path) as ledger:
-        purse = Purse(ledger, spender(), now=Clock())
-        pay(purse, LIST, DETAIL, DETAIL)
-        asyncio.run(purse.settle())
-        asyncio.run(purse.settle())
+        meter = RequestBudget(ledger, spender(), now=Clock())
+        pay(meter, LIST, DETAIL, DETAIL)
+        asyncio.run(meter.settle())
+        asyncio.run(meter.settle())
 
         day = START.date()
         assert (Use(day, "pull", "get", 2), Use(day, "pull", "list", 1)) == ledger.uses()
-        pay(purse, LIST)
+        pay(meter, LIST)
         assert Use(day, "pull", UNSETTLED, 50) in ledger.uses()
         assert 53 == used(ledger)
 
@@ -96,33 +97,38 @@ def test_processes_share_one_month(tmp_path: Path) -> None:
         assert sum(sent) == used(ledger) <= 217
         # What one had not needed when another was turned away may stay unspent.
         assert sum(sent) >= 217 - 3 * 50
-        pay(Purse(ledger, spender(monthly=sum(sent) + 20, keeps_reserve=False), now=Clock()), LIST)
+        pay(
+            RequestBudget(
+                ledger, spender(monthly=sum(sent) + 20, keeps_reserve=False), now=Clock()
+            ),
+            LIST,
+        )
 
 
 def test_the_last_request_of_the_month_is_sent(tmp_path: Path) -> None:
     """One run alone spends the month to its last request, then stops and names the cycle's end."""
     with Ledger(tmp_path) as ledger:
-        purse = Purse(ledger, spender(monthly=123, billing_day=15), now=Clock())
+        meter = RequestBudget(ledger, spender(monthly=123, billing_day=15), now=Clock())
         with pytest.raises(QuotaSpent, match="123 of the month's 123 requests") as caught:
-            pay(purse, *[LIST] * 200)
+            pay(meter, *[LIST] * 200)
 
-        assert 123 == purse.requests == used(ledger, billing_day=15)
+        assert 123 == meter.requests == used(ledger, billing_day=15)
         assert "2026-12-15" in caught.value.action
 
 
 def test_the_reserve_is_left_to_people(tmp_path: Path) -> None:
     """A pull stops before the reserve, says so, and a person may still spend it."""
     with Ledger(tmp_path) as ledger:
-        purse = Purse(ledger, spender(monthly=60, reserve=10), now=Clock())
+        meter = RequestBudget(ledger, spender(monthly=60, reserve=10), now=Clock())
         with pytest.raises(QuotaSpent, match="the other 10 are left to people"):
-            pay(purse, *[LIST] * 60)
-        person = Purse(
+            pay(meter, *[LIST] * 60)
+        person = RequestBudget(
             ledger, spender("b", monthly=60, reserve=10, keeps_reserve=False), now=Clock()
         )
         with pytest.raises(QuotaSpent):
             pay(person, *[LIST] * 60)
 
-        assert (50, 10) == (purse.requests, person.requests)
+        assert (50, 10) == (meter.requests, person.requests)
 
 
 @pytest.mark.parametrize("budget", [1, 7, 50, 51])
@@ -131,9 +137,9 @@ def test_a_budget_is_kept_by_many_at_once(tmp_path: Path, budget: int) -> None:
 
     async def act() -> list[BaseException | None]:
         with Ledger(tmp_path) as ledger:
-            purse = Purse(ledger, spender(), budget=budget, now=Clock())
+            meter = RequestBudget(ledger, spender(), budget=budget, now=Clock())
             ends = await asyncio.gather(
-                *(purse.pay(LIST) for _ in range(90)), return_exceptions=True
+                *(meter.pay(LIST) for _ in range(90)), return_exceptions=True
             )
             assert budget == used(ledger)
             return ends
@@ -146,11 +152,11 @@ def test_a_block_ends_with_its_cycle(tmp_path: Path) -> None:
     """What is left of a block at the end of a cycle is no part of the next one."""
     clock = Clock(datetime(2026, 11, 30, 23, 59, tzinfo=UTC))
     with Ledger(tmp_path) as ledger:
-        purse = Purse(ledger, spender(monthly=100), now=clock)
-        pay(purse, LIST, LIST)
+        meter = RequestBudget(ledger, spender(monthly=100), now=clock)
+        pay(meter, LIST, LIST)
         clock.pass_time(minutes=2)
-        pay(purse, LIST)
-        asyncio.run(purse.settle())
+        pay(meter, LIST)
+        asyncio.run(meter.settle())
 
         days = date(2026, 11, 30), date(2026, 12, 1)
         assert (
@@ -164,12 +170,12 @@ def test_the_servers_day_counts(tmp_path: Path) -> None:
     """Where the server's clock is ahead its day counts, and the next run knows it at once."""
     clock = Clock(datetime(2026, 11, 30, 23, 50, tzinfo=UTC))
     with Ledger(tmp_path) as ledger:
-        first = Purse(ledger, spender(), now=clock)
+        first = RequestBudget(ledger, spender(), now=clock)
         pay(first, LIST)
         first.heard(200, clock.now + timedelta(minutes=20))
         pay(first, LIST)
         asyncio.run(first.settle())
-        second = Purse(ledger, spender("b"), now=clock)
+        second = RequestBudget(ledger, spender("b"), now=clock)
         pay(second, LIST)
         asyncio.run(second.settle())
 
@@ -185,36 +191,36 @@ def test_the_apis_word_ends_the_next_run_before_it_begins(tmp_path: Path) -> Non
     clock = Clock()
     ends = START + timedelta(days=3)
     with Ledger(tmp_path) as ledger:
-        purse = Purse(ledger, spender(), now=clock)
-        pay(purse, LIST)
-        error = purse.spent(LIST, ends.timestamp())
-        asyncio.run(purse.settle())
+        meter = RequestBudget(ledger, spender(), now=clock)
+        pay(meter, LIST)
+        error = meter.spent(LIST, ends.timestamp())
+        asyncio.run(meter.settle())
         assert "2026-11-24T12:00:00Z" in error.action
 
         for _ in range(2):
-            later = Purse(ledger, spender("b"), now=clock)
+            later = RequestBudget(ledger, spender("b"), now=clock)
             with pytest.raises(QuotaSpent, match="the API said at 2026-11-21T12:00:00Z") as caught:
                 pay(later, LIST)
             assert 0 == later.requests
             assert "2026-11-24T12:00:00Z" in caught.value.action
             clock.pass_time(days=1)
         clock.now = ends
-        pay(Purse(ledger, spender("c"), now=clock), LIST)
+        pay(RequestBudget(ledger, spender("c"), now=clock), LIST)
 
 
 def test_an_end_that_was_not_told_is_the_billing_days(tmp_path: Path) -> None:
     """Where the API told no end, the cycle's is named, and the API is asked again within a day."""
     clock = Clock()
     with Ledger(tmp_path) as ledger:
-        purse = Purse(ledger, spender(billing_day=5), now=clock)
-        error = purse.spent(LIST, None)
-        asyncio.run(purse.settle())
+        meter = RequestBudget(ledger, spender(billing_day=5), now=clock)
+        error = meter.spent(LIST, None)
+        asyncio.run(meter.settle())
         assert "2026-12-05" in error.action
 
         with pytest.raises(QuotaSpent, match="by billing_day until 2026-12-05"):
-            pay(Purse(ledger, spender("b", billing_day=5), now=clock), LIST)
+            pay(RequestBudget(ledger, spender("b", billing_day=5), now=clock), LIST)
         clock.pass_time(hours=20)
-        pay(Purse(ledger, spender("c", billing_day=5), now=clock), LIST)
+        pay(RequestBudget(ledger, spender("c", billing_day=5), now=clock), LIST)
 
 
 @pytest.mark.parametrize(("status", "is_open"), [(200, True), (404, True), (429, False)])
@@ -224,10 +230,10 @@ def test_an_answer_proves_that_the_month_is_open(
     """Asked all the same, an API that answers is open again; one that refuses is not."""
     clock = Clock()
     with Ledger(tmp_path) as ledger:
-        purse = Purse(ledger, spender(), now=clock)
-        purse.spent(LIST, None)
-        asyncio.run(purse.settle())
-        anyway = Purse(ledger, spender("b", asks_anyway=True), now=clock)
+        meter = RequestBudget(ledger, spender(), now=clock)
+        meter.spent(LIST, None)
+        asyncio.run(meter.settle())
+        anyway = RequestBudget(ledger, spender("b", asks_anyway=True), now=clock)
         pay(anyway, LIST)
         anyway.heard(status, clock.now)
         asyncio.run(anyway.settle())
@@ -240,15 +246,15 @@ def test_a_run_cancelled_while_it_takes_a_block_returns_it(tmp_path: Path) -> No
 
     async def act() -> None:
         with Ledger(tmp_path) as ledger:
-            purse = Purse(ledger, spender(), now=Clock())
-            paying = asyncio.ensure_future(purse.pay(LIST))
+            meter = RequestBudget(ledger, spender(), now=Clock())
+            paying = asyncio.ensure_future(meter.pay(LIST))
             # It has begun, and waits for the disk.
             await asyncio.sleep(0)
             await asyncio.sleep(0)
             paying.cancel()
             await asyncio.gather(paying, return_exceptions=True)
-            await purse.settle()
-            assert (0, 0) == (purse.requests, used(ledger))
+            await meter.settle()
+            assert (0, 0) == (meter.requests, used(ledger))
 
     asyncio.run(act())
 

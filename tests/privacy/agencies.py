@@ -21,7 +21,7 @@ from connector.client.request import Request
 from connector.engine.bookmark import Stream
 from connector.engine.commands import Commit, Event, Found, Gone
 from connector.engine.push_commands import Move
-from connector.engine.push_plan import Plan, RowProblem, Terms, Verdict
+from connector.engine.push_plan import Plan, PushPolicy, RowProblem, Verdict
 from connector.engine.push_states import Task
 from connector.ledger.journal import PUSH_LEASE, Journal
 from connector.ledger.lease import Owner
@@ -235,7 +235,7 @@ class Agency:
         with Ledger(self.folder) as ledger:
             ledger.take_lease(PUSH_LEASE, Owner.of_this_process("r1", "push"), AT)
             journal = Journal(ledger, "r1", now=lambda: AT)
-            batch = journal.undertake(plan, Terms())
+            batch = journal.undertake(plan, PushPolicy())
             for task in tasks[:6]:
                 body = json.dumps(dict(task.fields)).encode()
                 path = f"/api/v1/candidates/{task.record_id or ''}"

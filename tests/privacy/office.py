@@ -29,7 +29,7 @@ from connector.client.request import Request
 from connector.engine.bookmark import Stream
 from connector.engine.commands import Commit, Event, Found
 from connector.engine.push_commands import Move
-from connector.engine.push_plan import Plan, RowProblem, Terms, Verdict
+from connector.engine.push_plan import Plan, PushPolicy, RowProblem, Verdict
 from connector.engine.push_states import Task
 from connector.ledger.journal import PUSH_LEASE, Journal
 from connector.ledger.lease import Owner
@@ -187,7 +187,7 @@ class Office:
         with Ledger(self.folder) as ledger:
             ledger.take_lease(PUSH_LEASE, Owner.of_this_process("r1", "push"), AT)
             journal = Journal(ledger, "r1", now=lambda: AT)
-            self.batch = journal.undertake(plan, Terms())
+            self.batch = journal.undertake(plan, PushPolicy())
             self._apply(journal, create, None)
             self._apply(journal, update, {**fields, "id": self.id, "phone": PHONE})
             journal.end(self.batch, "partial", requests=2, seconds=1.0)

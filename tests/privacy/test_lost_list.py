@@ -12,7 +12,7 @@ import pytest
 
 from connector.ledger.erasures import Erasures
 from connector.ledger.ledger import Ledger
-from connector.ledger.migrations import RELISTED
+from connector.ledger.ledger_schema import RELISTED
 from connector.sandbox.server import Sandbox
 from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import Called, call, variables

@@ -17,12 +17,12 @@ from tempfile import mkdtemp
 from typing import Any
 
 from connector.client.client import Client, Limits
-from connector.engine.push_plan import Plan, Terms, Verdict
+from connector.engine.push_plan import Plan, PushPolicy, Verdict
 from connector.engine.push_states import Task
 from connector.ledger.journal import Journal
 from connector.ledger.journal_reads import RowRecord
 from connector.ledger.ledger import Ledger
-from connector.pushes.batch import apply, resolve, resume
+from connector.pushes.batch import apply, resolve
 from connector.pushes.batch_report import BatchReport, BatchWatch, Decision
 from connector.sandbox.draw import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
@@ -124,17 +124,13 @@ class Pusher:
         )
 
     def push(
-        self, rows: Plan | Iterable[Task], terms: Terms | None = None, **options: Any
+        self, rows: Plan | Iterable[Task], terms: PushPolicy | None = None, **options: Any
     ) -> BatchReport:
         """Push a file."""
         plan = rows if isinstance(rows, Plan) else file_of(rows)
         return asyncio.run(
             apply(options.pop("settings", self.settings), plan, terms, **self._terms(options))
         )
-
-    def resume(self, batch: str, **options: Any) -> BatchReport:
-        """Go on with a batch."""
-        return asyncio.run(resume(self.settings, batch, **self._terms(options)))
 
     def resolve(self, batch: str, number: int, decision: Decision) -> BatchReport:
         """Settle a row."""

@@ -21,9 +21,8 @@ from tempfile import mkdtemp
 import pytest
 
 from connector.errors import WarehouseError
-from connector.ledger import claims as push_claims
-from connector.ledger import journal_portions as push_portions
-from connector.ledger import journal_writes as push_writes
+from connector.ledger import journal as push_journal
+from connector.ledger import journal_reads, journal_writes
 from connector.pushes import dry_run as foresee
 from connector.pushes.dry_run import Asked
 from connector.pushes.push import Manner, PushReport, push
@@ -106,9 +105,9 @@ def _small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
         (foresee, "BATCH_ROWS", 100),
         (encoding, "_CHUNK_BYTES", 4_000),
         (source, "_PIECE_BYTES", 4_000),
-        (push_portions, "ROWS_AT_ONCE", 50),
-        (push_claims, "VALUES_AT_ONCE", 50),
-        (push_writes, "VALUES_AT_ONCE", 50),
+        (journal_reads, "ROWS_AT_ONCE", 50),
+        (push_journal, "VALUES_AT_ONCE", 50),
+        (journal_writes, "VALUES_AT_ONCE", 50),
     ):
         monkeypatch.setattr(module, name, small)
 

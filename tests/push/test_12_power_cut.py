@@ -38,7 +38,7 @@ import os, sys
 from datetime import UTC, datetime
 from pathlib import Path
 from connector.catalog import CATALOG
-from connector.engine.push_plan import Plan, Terms
+from connector.engine.push_plan import Plan, PushPolicy
 from connector.engine.push_states import Task
 from connector.ledger.ledger import Ledger; from connector.ledger.lease import Owner
 from connector.ledger.journal import PUSH_LEASE, Journal
@@ -52,7 +52,8 @@ with Ledger(folder) as ledger:
     owner = Owner.of_this_process("run", "push")
     ledger.take_lease(PUSH_LEASE, owner, datetime.now(UTC))
     journal = Journal(ledger, "run")
-    batch = journal.undertake(Plan("candidates", "create", "people.csv", "0" * 64, tasks), Terms())
+    plan = Plan("candidates", "create", "people.csv", "0" * 64, tasks)
+    batch = journal.undertake(plan, PushPolicy())
     for task in tasks:
         request = create_request(CATALOG["candidates"], task.fields)
         journal.intend((batch, task.number), request, before=None, sent_after=datetime.now(UTC))

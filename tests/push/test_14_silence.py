@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from connector.engine.push_plan import Terms
+from connector.engine.push_plan import PushPolicy
 from connector.pulls.run import pull
 from connector.sandbox.exchange import HttpExchange
 from connector.sandbox.faults import Drop, Fault, HtmlPage, NotJson, Redirect, Status, Truncated
@@ -176,7 +176,7 @@ def test_14_repeating_by_choice(tmp_path: Path) -> None:
     with Sandbox() as sandbox:
         pusher = pusher_of(sandbox, tmp_path)
         sandbox.faults.add(Drop("none"), method="POST", path=CANDIDATES)
-        report = pusher.push(creates(1), Terms("retry-after-settle"))
+        report = pusher.push(creates(1), PushPolicy("retry-after-settle"))
         made = emails(sandbox)
 
     assert {2: "created"} == outcomes(report)
@@ -203,7 +203,7 @@ def test_14_a_twin_of_a_repeat_is_told(tmp_path: Path) -> None:
                 sandbox.store.create("candidates", dict(create(2).fields))
 
         sandbox.between = release
-        report = pusher.push(creates(1), Terms("retry-after-settle"))
+        report = pusher.push(creates(1), PushPolicy("retry-after-settle"))
         made = sandbox.store.records("candidates")
 
     assert {2: "created_twice"} == codes(report)
@@ -220,7 +220,7 @@ def test_14_a_mark_tells_our_record_from_its_twin(tmp_path: Path) -> None:
             pusher = pusher_of(sandbox, tmp_path / str(marker))
             sandbox.faults.add(Drop("applied"), method="POST", path=CANDIDATES)
             sandbox.between = twin_when(1)
-            report = pusher.push(creates(1), Terms(marker_field=marker))
+            report = pusher.push(creates(1), PushPolicy(marker_field=marker))
             made = sandbox.store.records("candidates")
             told.append((outcomes(report)[2], listed(report)[0].code, len(made)))
             if marker:
@@ -240,7 +240,7 @@ def test_14_a_record_that_is_only_like_it_is_not_adopted(tmp_path: Path) -> None
         pusher = pusher_of(sandbox, tmp_path)
         sandbox.faults.add(Drop("none"), method="POST", path=CANDIDATES)
         sandbox.between = twin_when(0, phone="other")
-        report = pusher.push(creates(1), Terms("retry-after-settle"))
+        report = pusher.push(creates(1), PushPolicy("retry-after-settle"))
 
     assert {2: "held"} == outcomes(report)
     assert {2: "look_alike"} == codes(report)

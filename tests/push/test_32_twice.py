@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from connector.engine.push_plan import Terms
+from connector.engine.push_plan import PushPolicy
 from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox
 from tests.push.pushing import (
@@ -59,8 +59,8 @@ def test_32_again_by_choice(tmp_path: Path) -> None:
     with Sandbox() as sandbox:
         pusher = Pusher(sandbox, tmp_path)
         pusher.push(creates(ROWS))
-        first = pusher.push(creates(ROWS), Terms(again=True), budget=3)
-        second = pusher.push(creates(ROWS), Terms(again=True))
+        first = pusher.push(creates(ROWS), PushPolicy(again=True), budget=3)
+        second = pusher.push(creates(ROWS), PushPolicy(again=True))
         made = emails(sandbox)
 
     assert {"created": 2, "not_sent": ROWS - 2} == dict(first.counts)
@@ -116,7 +116,7 @@ def test_32_a_lead_is_converted_once(tmp_path: Path) -> None:
         pusher = Pusher(sandbox, tmp_path)
         first = pusher.push([convert(2, id)])
         other = pusher.push(file_of([convert(7, id)], name="b.csv"))
-        forced = pusher.push(file_of([convert(9, id)], name="c.csv"), Terms(again=True))
+        forced = pusher.push(file_of([convert(9, id)], name="c.csv"), PushPolicy(again=True))
         sent = writes(sandbox)
 
     assert ["converted", "unchanged", "unchanged"] == [

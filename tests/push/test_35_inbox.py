@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from connector.errors import Misused, SpreadsheetChanged
-from connector.pushes.inbox import Inbox
-from connector.pushes.inbox_entries import KEYS, Orders, orders_of
+from connector.pushes.inbox import KEYS, Inbox, Orders, orders_of
 from connector.pushes.options import PUSH_OPTIONS, PushOptions
 from tests.push.inboxes import BAD, GOOD, settled
 

@@ -8,7 +8,7 @@ from typing import get_args
 
 from connector.engine.push_row import DOUBTS
 from connector.engine.push_states import Mode, RowOutcome, diagram
-from connector.pushes.inbox_entries import KEYS, Orders, orders_of
+from connector.pushes.inbox import KEYS, Orders, orders_of
 from connector.pushes.options import PushOptions
 from connector.sandbox.server import Sandbox
 from connector.spreadsheet.mapping_file import load_map

@@ -14,13 +14,13 @@ import pytest
 from connector.catalog import CATALOG
 from connector.client.request import create_request
 from connector.engine.push_commands import Move
-from connector.engine.push_plan import Plan, RowProblem, Terms, Verdict, fingerprint
+from connector.engine.push_plan import Plan, PushPolicy, RowProblem, Verdict, fingerprint
 from connector.engine.push_states import Task
 from connector.errors import UnknownName
 from connector.errors_api import LeaseLost
-from connector.ledger import journal_portions as push_portions
+from connector.ledger import journal_reads
 from connector.ledger.journal import PUSH_LEASE, Journal
-from connector.ledger.journal_reads import Changes, Key, Left
+from connector.ledger.journal_reads import Changes, Key, Pending
 from connector.ledger.lease import Owner
 from connector.ledger.ledger import Ledger
 from tests.ledger.account import START, Clock
@@ -60,7 +60,7 @@ def test_12_no_acknowledged_intent_is_lost_by_a_power_cut(tmp_path: Path) -> Non
     """
     rows = creates(6)
     with Ledger(tmp_path) as ledger, journal_of(ledger, "a") as journal:
-        batch = journal.undertake(file_of(rows), Terms())
+        batch = journal.undertake(file_of(rows), PushPolicy())
         with ledger.reading() as connection:
             assert [(2,)] == connection.execute("PRAGMA synchronous").fetchall()
             assert [("wal",)] == connection.execute("PRAGMA journal_mode").fetchall()
@@ -88,7 +88,7 @@ def test_a_push_that_lost_its_turn_can_write_nothing(tmp_path: Path) -> None:
     (task,) = creates(1)
     with Ledger(tmp_path) as ledger:
         with journal_of(ledger, "a") as held_up:
-            batch = held_up.undertake(file_of([task]), Terms())
+            batch = held_up.undertake(file_of([task]), PushPolicy())
         with journal_of(ledger, "b") as journal:
             with pytest.raises(LeaseLost, match="run a"):
                 intend(held_up, (batch, task.number), task)
@@ -103,7 +103,7 @@ def test_an_attempt_is_kept_with_its_very_bytes(tmp_path: Path) -> None:
     """What is sent can be shown later, byte for byte, with when and where to."""
     task = create(2, last_name="Müller 🙂")
     with Ledger(tmp_path) as ledger, journal_of(ledger, "a") as journal:
-        batch = journal.undertake(file_of([task]), Terms())
+        batch = journal.undertake(file_of([task]), PushPolicy())
         intend(journal, (batch, 2), task)
         (attempt,) = journal.attempts(batch)
 
@@ -121,7 +121,7 @@ def test_what_was_under_way_is_in_doubt_after_a_crash(tmp_path: Path) -> None:
     first, second = creates(2)
     with Ledger(tmp_path) as ledger:
         with journal_of(ledger, "a") as journal:
-            batch = journal.undertake(file_of([first, second]), Terms())
+            batch = journal.undertake(file_of([first, second]), PushPolicy())
             intend(journal, (batch, 2), first)
         with journal_of(ledger, "b") as journal:
             assert 1 == journal.recover()
@@ -139,13 +139,13 @@ def test_the_same_file_goes_on_in_its_batch(tmp_path: Path) -> None:
     plan = file_of([first, second, third])
     with Ledger(tmp_path) as ledger:
         with journal_of(ledger, "a") as journal:
-            batch = journal.undertake(plan, Terms())
+            batch = journal.undertake(plan, PushPolicy())
             apply(journal, batch, first, "id-2")
         found = Verdict(3, "duplicate", "same_record", (RowProblem("same_record", "is there"),))
         corrected = replace(third, fields={**third.fields, "phone": "1"})
         later = Plan(plan.resource, plan.mode, plan.file, plan.digest, (first, corrected), (found,))
         with journal_of(ledger, "b") as journal:
-            assert batch == journal.undertake(later, Terms())
+            assert batch == journal.undertake(later, PushPolicy())
             assert {
                 2: ("created", ""),
                 3: ("duplicate", "same_record"),
@@ -159,9 +159,9 @@ def test_other_terms_begin_another_batch(tmp_path: Path) -> None:
     plan = file_of(creates(2))
     with Ledger(tmp_path) as ledger:
         with journal_of(ledger, "a") as journal:
-            first = journal.undertake(plan, Terms())
+            first = journal.undertake(plan, PushPolicy())
         with journal_of(ledger, "b") as journal:
-            second = journal.undertake(plan, Terms("retry-after-settle"))
+            second = journal.undertake(plan, PushPolicy("retry-after-settle"))
 
             assert ("a", "b") == (first, second)
             assert ["b", "a"] == [each.batch for each in journal.batches()]
@@ -171,7 +171,9 @@ def test_equal_rows_of_a_file_are_written_once(tmp_path: Path) -> None:
     """The second of two equal rows is a duplicate that names the first."""
     first = create(2)
     with Ledger(tmp_path) as ledger, journal_of(ledger, "a") as journal:
-        batch = journal.undertake(file_of([first, create(3), replace(first, number=4)]), Terms())
+        batch = journal.undertake(
+            file_of([first, create(3), replace(first, number=4)]), PushPolicy()
+        )
         row = [*journal.rows(batch)][2]
 
     assert ("duplicate", "same_row", (batch, 2)) == (row.outcome, row.code, row.same)
@@ -186,17 +188,17 @@ def test_what_was_applied_is_answered_from_the_journal(tmp_path: Path) -> None:
     other = replace(task, number=9)
     with Ledger(tmp_path) as ledger:
         with journal_of(ledger, "a") as journal:
-            first = journal.undertake(file_of([task]), Terms())
+            first = journal.undertake(file_of([task]), PushPolicy())
             apply(journal, first, task, "id-2")
         with journal_of(ledger, "b") as journal:
-            second = journal.undertake(file_of([other], name="b.csv"), Terms())
+            second = journal.undertake(file_of([other], name="b.csv"), PushPolicy())
             (row,) = journal.rows(second)
         with journal_of(ledger, "c") as journal:
-            third = journal.undertake(file_of([other], name="c.csv"), Terms(again=True))
+            third = journal.undertake(file_of([other], name="c.csv"), PushPolicy(again=True))
             wanted_again = outcomes(journal, third)
         with journal_of(ledger, "d") as journal:
             journal.mark_undone({(first, 2): None})
-            fourth = journal.undertake(file_of([other], name="d.csv"), Terms())
+            fourth = journal.undertake(file_of([other], name="d.csv"), PushPolicy())
             undone = outcomes(journal, fourth)
 
     assert ("unchanged", "already_pushed", "id-2") == (row.outcome, row.code, row.record_id)
@@ -209,11 +211,11 @@ def test_a_conversion_is_for_ever(tmp_path: Path) -> None:
     """
     with Ledger(tmp_path) as ledger:
         with journal_of(ledger, "a") as journal:
-            batch = journal.undertake(file_of([convert(2, "lead-1")]), Terms())
+            batch = journal.undertake(file_of([convert(2, "lead-1")]), PushPolicy())
             apply(journal, batch, create(2), "lead-1")
         with journal_of(ledger, "b") as journal:
             second = journal.undertake(
-                file_of([convert(5, "lead-1")], name="b.csv"), Terms(again=True)
+                file_of([convert(5, "lead-1")], name="b.csv"), PushPolicy(again=True)
             )
             assert {5: ("unchanged", "already_pushed")} == outcomes(journal, second)
             with (
@@ -233,7 +235,7 @@ def test_an_update_answers_only_while_it_is_the_last(tmp_path: Path) -> None:
     with Ledger(tmp_path) as ledger:
         for number, task in enumerate([there, there, back, there]):
             with journal_of(ledger, next(names)) as journal:
-                batch = journal.undertake(file_of([task], name=f"{number}.csv"), Terms())
+                batch = journal.undertake(file_of([task], name=f"{number}.csv"), PushPolicy())
                 told.append(outcomes(journal, batch)[2][0])
                 if told[-1] == "not_sent":
                     apply(journal, batch, create(2), "id-1")
@@ -248,11 +250,13 @@ def test_what_is_open_elsewhere_is_taken_over(tmp_path: Path) -> None:
     task = create(2)
     with Ledger(tmp_path) as ledger:
         with journal_of(ledger, "a") as journal:
-            first = journal.undertake(file_of([task]), Terms())
+            first = journal.undertake(file_of([task]), PushPolicy())
             intend(journal, (first, 2), task)
             journal.recover()
         with journal_of(ledger, "b") as journal:
-            second = journal.undertake(file_of([replace(task, number=7)], name="b.csv"), Terms())
+            second = journal.undertake(
+                file_of([replace(task, number=7)], name="b.csv"), PushPolicy()
+            )
             assert {7: ("held", "taken_over")} == outcomes(journal, second)
             assert [(first, 2)] == [row.key for row in journal.work(second)]
             before = next(journal.since(0)).last
@@ -280,7 +284,7 @@ def test_what_changed_is_told_once(tmp_path: Path) -> None:
     """From one number to the next, everything that changed and nothing else."""
     first, second = creates(2)
     with Ledger(tmp_path) as ledger, journal_of(ledger, "a") as journal:
-        batch = journal.undertake(file_of([first, second]), Terms())
+        batch = journal.undertake(file_of([first, second]), PushPolicy())
         whole = joined(journal, 0)
         intend(journal, (batch, 2), first)
         told = (RowProblem("validation_failed", "is taken", field="email", received="a@b.c"),)
@@ -307,27 +311,27 @@ def test_portions_are_the_whole(
     """However many rows are read at a time, they are all read, once and in order: what is left to
     do, those of another batch that it follows first; how each stands; and what has changed.
     """
-    monkeypatch.setattr(push_portions, "ROWS_AT_ONCE", at_once)
+    monkeypatch.setattr(journal_reads, "ROWS_AT_ONCE", at_once)
     doubtful, *tasks = creates(6)
     told = (RowProblem("bad_email", "no email"), RowProblem("bad_phone", "no phone"))
     verdicts = [Verdict(number, "invalid", "bad_email", told) for number in (20, 31)]
     with Ledger(tmp_path) as ledger:
         with journal_of(ledger, "a") as journal:
-            first = journal.undertake(file_of([doubtful]), Terms())
+            first = journal.undertake(file_of([doubtful]), PushPolicy())
             intend(journal, (first, 2), doubtful)
             journal.recover()
         with journal_of(ledger, "b") as journal:
             plan = file_of([doubtful, *tasks], *verdicts, name="b.csv")
-            second = journal.undertake(plan, Terms())
+            second = journal.undertake(plan, PushPolicy())
             before = next(journal.since(0)).last
             intend(journal, (second, 5), tasks[2])
-            work, left = [*journal.work(second)], journal.left(second)
+            work, left = [*journal.work(second)], journal.pending(second)
             rows, changed = [*journal.rows(second)], joined(journal, before)
             whole = joined(journal, 0)
 
     keys = [(first, 2), *((second, number) for number in range(3, 8))]
     assert keys == [each.key for each in work]
-    assert Left(6, frozenset(((first, 2), (second, 5)))) == left
+    assert Pending(6, frozenset(((first, 2), (second, 5)))) == left
     assert [1, 0, 0, 1, 0, 0] == [len(each.standing.attempts) for each in work]
     assert [2, 3, 4, 5, 6, 7, 20, 31] == [row.number for row in rows]
     assert [told, told] == [row.problems for row in rows[-2:]]
@@ -340,7 +344,7 @@ def test_the_checks_can_ask_what_was_pushed(tmp_path: Path) -> None:
     """By fingerprint: what is applied or open, and neither what is planned nor what was refused."""
     applied, refused, planned, in_doubt = creates(4)
     with Ledger(tmp_path) as ledger, journal_of(ledger, "a") as journal:
-        batch = journal.undertake(file_of([applied, refused, planned, in_doubt]), Terms())
+        batch = journal.undertake(file_of([applied, refused, planned, in_doubt]), PushPolicy())
         apply(journal, batch, applied, "id-2")
         intend(journal, (batch, 3), refused)
         journal.move((batch, 3), Move("refused", "validation_failed", fate="refused"))
@@ -369,7 +373,7 @@ def test_a_fingerprint_is_of_what_is_written(tmp_path: Path) -> None:
 def test_a_batch_that_is_not_there_is_named(tmp_path: Path) -> None:
     """An unknown batch is refused with those that there are."""
     with Ledger(tmp_path) as ledger, journal_of(ledger, "a") as journal:
-        journal.undertake(file_of(creates(1)), Terms())
+        journal.undertake(file_of(creates(1)), PushPolicy())
         with pytest.raises(UnknownName, match="'b' is not a batch") as raised:
             journal.resume("b")
 

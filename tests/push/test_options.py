@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from connector.cli.push import push
-from connector.engine.push_plan import Terms
+from connector.engine.push_plan import PushPolicy
 from connector.errors import ConnectorError, Misused, UnknownName
 from connector.pushes.options import PUSH_OPTIONS, PushOptions
 from connector.spreadsheet.cells import CellOptions
@@ -49,7 +49,7 @@ def test_what_is_said_is_meant(tmp_path: Path) -> None:
     assert asked.saved is not None
     assert CellOptions(date_format="DD/MM/YYYY", decimal=",") == asked.saved.options
     assert (None, "news") == (asked.parent, options.asked("content_items", tmp_path).parent)
-    assert Terms(policy="retry-after-settle", again=True) == options.terms()
+    assert PushPolicy(policy="retry-after-settle", again=True) == options.terms()
 
 
 @pytest.mark.parametrize(

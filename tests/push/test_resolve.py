@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from connector.engine.push_plan import Terms
+from connector.engine.push_plan import PushPolicy
 from connector.errors import Misused, UnknownName
 from connector.pulls.run import pull
-from connector.pushes.batch_report import Declared
+from connector.pushes.batch_report import DeclaredRecord
 from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox
 from tests.faults.patience import work_rows
@@ -52,7 +52,7 @@ def test_a_person_settles_each_row(tmp_path: Path) -> None:
         with pusher.journal() as journal:
             assert [2, 3, 4, 5] == [row.number for row in journal.held()]
         pusher.resolve(batch, 5, "drop")
-        pusher.resolve(batch, 4, Declared(named))
+        pusher.resolve(batch, 4, DeclaredRecord(named))
         pusher.resolve(batch, 3, "resend")
         still = pusher.resolve(batch, 2, "look")
         # What row 2 was waiting for has never come, and a second look says the same.
@@ -85,7 +85,7 @@ def test_what_cannot_be_decided_is_refused(tmp_path: Path) -> None:
         with pytest.raises(UnknownName, match="'nothing' is not a batch"):
             pusher.resolve("nothing", 2, "drop")
         with pytest.raises(Misused, match="there is no record"):
-            pusher.resolve(batch, 2, Declared("5d1c0000-0000-4000-8000-000000000000"))
+            pusher.resolve(batch, 2, DeclaredRecord("5d1c0000-0000-4000-8000-000000000000"))
         sandbox.store.convert("leads", lead(sandbox, "ada"))
         with pusher.journal() as journal:
             assert [(batch, 2)] == [(row.batch, row.number) for row in journal.held()]
@@ -142,9 +142,9 @@ def test_a_marker_must_be_able_to_carry_a_mark(tmp_path: Path) -> None:
             ("phone", "row 2 gives it another value"),
         ):
             with pytest.raises(Misused, match=said):
-                pusher.push(creates(1), Terms(marker_field=name))
+                pusher.push(creates(1), PushPolicy(marker_field=name))
         assert [] == sandbox.log
-        report = pusher.push(creates(2), Terms(marker_field="notes"))
+        report = pusher.push(creates(2), PushPolicy(marker_field="notes"))
         made = sandbox.store.records("candidates")
         assert 2 == len(emails(sandbox)) == len(writes(sandbox))
 

@@ -14,7 +14,7 @@ from connector.engine.push_plan import Verdict
 from connector.engine.push_states import Task
 from connector.errors import UnknownName
 from connector.ledger.journal import Journal
-from connector.pushes.batch_report import Declared
+from connector.pushes.batch_report import DeclaredRecord
 from connector.pushes.undo import undo
 from connector.pushes.undo_report import UndoReport
 from connector.sandbox.faults import Drop, Status
@@ -190,7 +190,7 @@ def test_what_cannot_be_undone_is_said(undoer: Undoer) -> None:
         assert ({2: outcome}, 3, 0) == (found(report), report.exit_status, report.requests)
         assert report.rows[0].problems
     # A record that a person named is not known to be the row's own.
-    undoer.resolve(held.batch, 2, Declared(undoer.create_one()))
+    undoer.resolve(held.batch, 2, DeclaredRecord(undoer.create_one()))
     report = undoer.undo(held.batch)
     assert ({2: "conflict"}, 0) == (found(report), report.requests)
     assert "declared" == report.rows[0].problems[0].code

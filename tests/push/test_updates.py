@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from connector.engine.push_plan import Terms
+from connector.engine.push_plan import PushPolicy
 from connector.engine.push_states import Task
 from connector.sandbox.exchange import HttpExchange
 from connector.sandbox.faults import Drop
@@ -77,7 +77,7 @@ def test_a_field_that_others_changed_is_a_conflict(tmp_path: Path) -> None:
         pusher = Pusher(sandbox, tmp_path)
         refused = pusher.push(rows)
         sent = len(writes(sandbox))
-        forced = pusher.push(rows, Terms(overwrite=True))
+        forced = pusher.push(rows, PushPolicy(overwrite=True))
         now = sandbox.store.records("candidates")
 
     assert {2: "conflict", 3: "updated"} == outcomes(refused)

@@ -19,10 +19,10 @@ from connector.engine.lookup import compare as compare_values
 from connector.engine.lookup import lacking
 from connector.engine.push_commands import Answer, Lost, Move, Unsent, answer_of
 from connector.engine.push_plan import Order
-from connector.engine.push_row import Row
+from connector.engine.push_row import PushRow
 from connector.errors import ConnectorError
-from connector.ledger import claims as push_claims
-from connector.ledger import journal_writes as push_writes
+from connector.ledger import journal_reads, journal_writes
+from connector.ledger.journal_writes import JournalChange
 from tests.simulation.ablation import changed
 from tests.simulation.push import pusher
 
@@ -39,32 +39,34 @@ def silence_is_taken_for_failure(patch: pytest.MonkeyPatch) -> None:
 
 def absence_is_believed_at_once(patch: pytest.MonkeyPatch) -> None:
     """Where repeating was chosen, nothing is waited for before it."""
-    patch.setattr(Row, "settled_at", property(lambda row: row.attempts[0].intended_at))
+    patch.setattr(PushRow, "settled_at", property(lambda row: row.attempts[0].intended_at))
 
 
 def nothing_is_written_ahead(patch: pytest.MonkeyPatch) -> None:
     """The attempt is noted once it is answered."""
-    whole = push_writes.intend
+    whole = JournalChange.intend
 
-    def intend(connection: Any, *arguments: Any, **named: Any) -> Any:
-        connection.execute("SAVEPOINT ahead")
-        attempt = whole(connection, *arguments, **named)
-        connection.execute("ROLLBACK TO ahead")
+    def intend(change: JournalChange, *arguments: Any) -> Any:
+        change.connection.execute("SAVEPOINT ahead")
+        attempt = whole(change, *arguments)
+        change.connection.execute("ROLLBACK TO ahead")
         return attempt
 
-    patch.setattr(push_writes, "intend", intend)
+    patch.setattr(JournalChange, "intend", intend)
 
 
 def what_was_cut_off_is_planned_again(patch: pytest.MonkeyPatch) -> None:
     """After a crash the rows under way begin anew."""
 
-    def recover(connection: Any, stamp: push_writes.Stamp) -> int:
-        rows = connection.execute("SELECT batch, number FROM push_rows WHERE state = 'intent'")
+    def recover(change: JournalChange) -> int:
+        rows = change.connection.execute(
+            "SELECT batch, number FROM push_rows WHERE state = 'intent'"
+        )
         for key in rows.fetchall():
-            push_writes.move(connection, key, Move("unsent", fate="unsent"), stamp)
+            change.move(key, Move("unsent", fate="unsent"))
         return 0
 
-    patch.setattr(push_writes, "recover", recover)
+    patch.setattr(JournalChange, "recover", recover)
 
 
 def an_incomplete_look_is_believed(patch: pytest.MonkeyPatch) -> None:
@@ -74,18 +76,18 @@ def an_incomplete_look_is_believed(patch: pytest.MonkeyPatch) -> None:
 
 def other_rows_records_are_adopted(patch: pytest.MonkeyPatch) -> None:
     """Whose record it is, is not asked."""
-    patch.setattr(push_claims, "claimed", lambda *_: frozenset())
+    patch.setattr(journal_reads, "claimed", lambda *_: frozenset())
 
 
 def rivals_are_not_asked(patch: pytest.MonkeyPatch) -> None:
     """Whether another row in doubt may have made the record is not asked."""
-    patch.setattr(push_claims, "open_creates", lambda *_: ())
+    patch.setattr(journal_reads, "open_creates", lambda *_: ())
 
 
 def likeness_is_enough(patch: pytest.MonkeyPatch) -> None:
     """A record of the same identity is taken for the row's."""
 
-    def is_match(sought: lookup.Sought, detail: Mapping[str, Any]) -> bool:
+    def is_match(sought: lookup.SoughtRecord, detail: Mapping[str, Any]) -> bool:
         return not lacking(sought.resource, sought.identity or sought.body, detail)
 
     patch.setattr(lookup, "_is_match", is_match)
@@ -93,7 +95,7 @@ def likeness_is_enough(patch: pytest.MonkeyPatch) -> None:
 
 def files_are_strangers(patch: pytest.MonkeyPatch) -> None:
     """What another batch has done, or has open, is not asked."""
-    patch.setattr(push_writes, "_answered", lambda *_: None)
+    patch.setattr(journal_writes, "answered_by", lambda *_: None)
 
 
 def folders_are_strangers(patch: pytest.MonkeyPatch) -> None:
@@ -103,7 +105,7 @@ def folders_are_strangers(patch: pytest.MonkeyPatch) -> None:
 
 def rows_are_strangers(patch: pytest.MonkeyPatch) -> None:
     """Equal rows of one file are all written."""
-    patch.setattr(push_writes, "relate", lambda *_: None)
+    patch.setattr(JournalChange, "relate", lambda *_: None)
 
 
 def rows_about_one_thing_go_at_once(patch: pytest.MonkeyPatch) -> None:
@@ -145,7 +147,7 @@ def a_refusal_is_final(patch: pytest.MonkeyPatch) -> None:
     """What refuses the second attempt is not asked: it may be the record of the first."""
     whole = push_create.create
 
-    def create(row: Row) -> Any:
+    def create(row: PushRow) -> Any:
         was, row.is_in_doubt = row.is_in_doubt, False
         ended = yield from whole(row)
         row.is_in_doubt = row.is_in_doubt or was
@@ -160,7 +162,7 @@ def every_row_is_another(patch: pytest.MonkeyPatch) -> None:
     """A fingerprint that never comes twice tells no row from another."""
     whole = push_plan.fingerprint
     count = iter(range(10**9))
-    patch.setattr(push_writes, "fingerprint", lambda task: f"{whole(task)}{next(count)}")
+    patch.setattr(journal_writes, "fingerprint", lambda task: f"{whole(task)}{next(count)}")
 
 
 def the_body_is_written_anew(patch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from connector.engine.push_plan import fingerprint, unpacked
 from connector.engine.push_states import IN_DOUBT, TERMINAL, State
 from connector.ledger.journal_reads import Key, RowRecord
-from connector.ledger.migrations import OPEN
+from connector.ledger.ledger_schema import OPEN
 from tests.simulation.push.pusher import MemoryLedger
 from tests.simulation.push.world import World, Write
 

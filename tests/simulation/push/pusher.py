@@ -47,17 +47,17 @@ from connector.engine.push_plan import (
     Blocked,
     Order,
     Plan,
+    PushPolicy,
     RowProblem,
-    Terms,
     fingerprint,
     marker_of,
     subject,
 )
 from connector.errors import ConnectorError, Misused
 from connector.ledger.journal import PUSH_LEASE, Journal
-from connector.ledger.journal_reads import Key, Work
+from connector.ledger.journal_reads import Key, PendingRow
 from connector.ledger.ledger import Ledger
-from connector.ledger.migrations import MIGRATIONS
+from connector.ledger.ledger_schema import SCHEMA
 from connector.ledger.sqlite_file import transaction
 from tests.simulation.push.world import World
 
@@ -78,9 +78,7 @@ class Endless(Exception):
 @cache
 def _tables() -> bytes:
     connection = sqlite3.connect(":memory:")
-    for _, statements in MIGRATIONS:
-        for statement in statements:
-            connection.execute(statement)
+    connection.executescript(SCHEMA)
     return connection.serialize()
 
 
@@ -108,7 +106,7 @@ class MemoryLedger(Ledger):
 class _Course:
     """One row's generator and the ask that it waits with."""
 
-    row: Work
+    row: PendingRow
     steps: PushSteps[bool]
     wanted: PushCommand
     request: Request | None = None
@@ -132,7 +130,7 @@ class Pushing:
                 (PUSH_LEASE, self.run_id),
             )
 
-    def push(self, plan: Plan, terms: Terms, landed_before: frozenset[str]) -> str:
+    def push(self, plan: Plan, terms: PushPolicy, landed_before: frozenset[str]) -> str:
         """Push a file until no row can be brought further. Raises `Died`."""
         self.journal.recover()
         self._may_die()
@@ -151,7 +149,7 @@ class Pushing:
         self.journal.end(batch, "done", requests=self.sent, seconds=0.0)
 
     def _drive(self, batch: str) -> None:
-        left, rows = self.journal.left(batch), self.journal.work(batch)
+        left, rows = self.journal.pending(batch), self.journal.work(batch)
         order = Order(rows, self.journal.open_subjects(), left.open)
         active: list[_Course] = []
         parked: list[_Course] = []
@@ -175,7 +173,7 @@ class Pushing:
                 order.ended(course.row, is_open=is_open)
         raise Endless
 
-    def _begin(self, order: Order[Work], active: list[_Course]) -> None:
+    def _begin(self, order: Order[PendingRow], active: list[_Course]) -> None:
         while len(active) < self.world.scenario.connections:
             match order.next():
                 case None:
@@ -238,7 +236,7 @@ class Pushing:
                 answer = self.journal.open_creates(key)
         return answer
 
-    def _claim(self, row: Work) -> Claimant | None:
+    def _claim(self, row: PendingRow) -> Claimant | None:
         """As `connector.lakehouse.push_claims` does it, in memory."""
         if not self.world.scenario.folders:
             return None
@@ -249,7 +247,7 @@ class Pushing:
         self.world.claims[name] = (row.key, None)
         return None
 
-    def _note_end(self, row: Work, what: Move, state: str) -> None:
+    def _note_end(self, row: PendingRow, what: Move, state: str) -> None:
         name = subject(row.task) or fingerprint(row.task)
         if self.world.claims.get(name, (None, None))[0] != row.key:
             return

@@ -12,11 +12,10 @@ from typing import Any
 from unittest.mock import patch
 
 from connector.engine.push_commands import Move
-from connector.engine.push_plan import Plan, Terms
+from connector.engine.push_plan import Plan, PushPolicy
 from connector.engine.push_states import Task
-from connector.ledger import journal_portions as push_portions
-from connector.ledger.journal_reads import RowRecord
-from connector.ledger.journal_writes import UNFINISHED
+from connector.ledger import journal_reads
+from connector.ledger.journal_reads import UNFINISHED, RowRecord
 from connector.sandbox.draw import LEAD_STATUSES
 from tests.simulation.push.chance import Chance, Drawn
 from tests.simulation.push.checkers import Broken, Witness
@@ -75,7 +74,7 @@ def run(
     world.told = trace
     try:
         # Files of a few rows have several portions then, as those of a million have.
-        with patch.object(push_portions, "ROWS_AT_ONCE", 2):
+        with patch.object(journal_reads, "ROWS_AT_ONCE", 2):
             Play(world, verdict, draw_plan(world, world.chance)).through()
     except sqlite3.IntegrityError as refused:
         # The tables themselves hold P2, should nothing else.
@@ -95,7 +94,7 @@ class Play:
         self.witness = Witness(world, self.ledger, folder)
         self._other: Play | None = None
         self._verdict, self._processes = verdict, 0
-        self.terms = Terms(self.scenario.policy, marker_field=self.scenario.marker_field)
+        self.terms = PushPolicy(self.scenario.policy, marker_field=self.scenario.marker_field)
         self.plan = plan
 
     def through(self) -> None:

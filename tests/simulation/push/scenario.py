@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from connector.engine.push_plan import Policy
+from connector.engine.push_plan import DoubtPolicy
 
 WriteFault = Literal[
     "limited", "unreachable", "dropped", "applied", "error", "truncated", "late", "late far"
@@ -44,7 +44,7 @@ class Scenario:
     others_max: int = 12
     rows: tuple[int, int] = (1, 4)
     connections: int = 3
-    policy: Policy = "hold"
+    policy: DoubtPolicy = "hold"
     marker_field: str | None = None
     resource: Literal["candidates", "leads", "content_items"] = "candidates"
     operations: tuple[str, ...] = ("create", "create", "afterwards", "update")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from connector.engine.push_plan import Plan, Policy
+from connector.engine.push_plan import DoubtPolicy, Plan
 from connector.engine.push_states import Operation, Task
 from tests.simulation.push.checkers import Broken
 from tests.simulation.push.pusher import Endless
@@ -34,7 +34,7 @@ class Shape:
     """What a tiny file holds, and how much may go wrong: so many deaths, so many faults."""
 
     rows: tuple[str, ...]
-    policy: Policy
+    policy: DoubtPolicy
     deaths: int
     faults: int
 
@@ -46,7 +46,7 @@ class Shape:
         """The shape that a text names."""
         rows, policy, deaths, faults = text.split("/")
         assert policy in ("hold", "retry-after-settle"), policy
-        named: Policy = "hold" if policy == "hold" else "retry-after-settle"
+        named: DoubtPolicy = "hold" if policy == "hold" else "retry-after-settle"
         return cls(tuple(rows.split("+")), named, int(deaths), int(faults))
 
 

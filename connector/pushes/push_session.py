@@ -1,0 +1,167 @@
+"""Session of a run that writes to the API: its requests, its journal, and why it
+must end.
+
+Nothing is decided here about what to write. The journal is asked in a thread, so that requests
+under way are not held up by the disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Self
+
+from connector.catalog import declaration
+from connector.catalog.page import Page
+from connector.catalog.resource import Resource
+from connector.client.client import Client
+from connector.client.endpoint import Endpoint
+from connector.engine.commands import Found, Gone, Outcome, Unread
+from connector.engine.push_commands import Lost, Move, Unsent, answer_of
+from connector.engine.push_states import Task
+from connector.errors import ConnectorError
+from connector.errors_api import NoAnswer, NotFound, ServerFailed, UnreadableAnswer
+from connector.lakehouse.push_claims import PushClaims
+from connector.ledger.journal import Journal
+from connector.ledger.journal_reads import PendingRow
+from connector.pulls.run_context import RunContext
+from connector.pushes.landed import Landing
+
+IN_A_ROW_MAX = 5
+"""Writes without an answer, one after another, after which nothing more is sent."""
+
+LIMITED_MAX = 3
+"""Writes refused for their speed, one after another, the client's own repeats not counted."""
+
+
+class Halted(Exception):
+    """Nothing more may be sent in this run; the row stays as the journal has it."""
+
+
+@dataclass(slots=True)
+class PushSession:
+    """What the rows of a run act on together. `error` is why nothing more may be sent;
+    `ahead` is how far the server's clock is ahead of ours, as last told. `claims` is the
+    journal that folders share, if they do. `newest` is the page listed before the first create,
+    by parent.
+    """
+
+    client: Client
+    journal: Journal
+    landing: Landing
+    now: Callable[[], datetime]
+    ahead: timedelta
+    claims: PushClaims | None = None
+    error: ConnectorError | None = None
+    lost_in_a_row: int = 0
+    limited_in_a_row: int = 0
+    newest: dict[str | None, Page[Resource]] = field(default_factory=dict)
+    looking: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @classmethod
+    def of(cls, context: RunContext, claims: PushClaims | None = None) -> Self:
+        """The session of a run that has the lease of pushes."""
+        ledger, run_id, now = context.turn.ledger, context.run.run_id, context.now
+        journal = Journal(ledger, run_id, now=now)
+        landing = Landing(context.warehouse, run_id, now)
+        ahead = timedelta(seconds=ledger.server().offset_seconds)
+        return cls(context.client, journal, landing, now, ahead, claims)
+
+    @property
+    def served_at(self) -> datetime:
+        """The server's time, as far as it is known."""
+        return self.now() + self.ahead
+
+    def endpoint(self, task: Task) -> Endpoint[Resource]:
+        """Endpoint of the task's resource. Raises `Halted` as `may_leave` does."""
+        self.may_leave()
+        return Endpoint(self.client, declaration(task.resource).record, task.parent)
+
+    async def move(self, row: PendingRow, move: Move) -> None:
+        """Record a transition, land what it showed, and note it in the claims."""
+        state = await asyncio.to_thread(self.journal.move, row.key, move)
+        await self.landing.add(row.task, move)
+        if self.claims is not None and row.task.operation == "create":
+            await asyncio.to_thread(self.claims.moved, row.task, row.key, move, state)
+
+    # -- Limits -----------------------------------------------------------------------------------
+
+    def may_leave(self) -> None:
+        """Raise `Halted` once nothing more may be sent."""
+        if self.error is not None:
+            raise Halted
+
+    def halt(self, error: ConnectorError) -> None:
+        """Let nothing more leave. The first reason is the one that counts."""
+        self.error = self.error or error
+
+    def heard(self, told: datetime | None) -> None:
+        """Take note of the server's clock."""
+        if told is not None:
+            self.ahead = told - self.now()
+
+    def write_ended(self, error: ConnectorError | None) -> None:
+        """Take note of how a write ended, and whether others would end so as well."""
+        if error is None:
+            self.lost_in_a_row = self.limited_in_a_row = 0
+            return
+        match answer_of(error):
+            case Lost():
+                self._silent(error)
+            case Unsent(is_limited=True):
+                self.limited_in_a_row += 1
+                if self.limited_in_a_row >= LIMITED_MAX:
+                    self.halt(error)
+            case Unsent():
+                self.halt(error)
+            case _:
+                self.lost_in_a_row = self.limited_in_a_row = 0
+
+    def _silent(self, error: ConnectorError) -> None:
+        """One more that was not answered: too many in a row, and the server is left alone."""
+        self.lost_in_a_row += 1
+        if self.lost_in_a_row >= IN_A_ROW_MAX:
+            self.halt(error)
+
+    # -- Reads ------------------------------------------------------------------------------------
+    # They raise `Halted` for what every further request would meet as well.
+
+    async def read(self, task: Task, id: str) -> Outcome:
+        """The record as it is now."""
+        try:
+            record = await self.endpoint(task).get(id)
+        except ConnectorError as error:
+            # Only the API's own words prove that a record is gone; a proxy's page proves nothing.
+            if isinstance(error, NotFound) and error.is_api_error:
+                return Gone(error.served_at or self.now())
+            return self._unread(error)
+        self.heard(record.served_at)
+        return Found(record, record.served_at or self.now())
+
+    async def list_newest(self, task: Task, number: int) -> Page[Resource] | Unread:
+        """A page of the list, last created first."""
+        try:
+            page = await self.endpoint(task).list(page=number, sort="created_at", order="desc")
+        except ConnectorError as error:
+            return self._unread(error)
+        self.heard(page.served_at)
+        return replace(page, heard_at=self.now())
+
+    async def newest_before(self, task: Task) -> Page[Resource] | Unread:
+        """The first page as it was before the first create; rows wait for one read."""
+        async with self.looking:
+            if task.parent in self.newest:
+                return self.newest[task.parent]
+            page = await self.list_newest(task, 1)
+            if isinstance(page, Page):
+                self.newest[task.parent] = page
+            return page
+
+    def _unread(self, error: ConnectorError) -> Unread:
+        if not isinstance(error, ServerFailed | NoAnswer | UnreadableAnswer):
+            self.halt(error)
+            raise Halted from None
+        self._silent(error)
+        return Unread(error.code)

@@ -338,9 +338,7 @@ def _uncontested(
 
 
 def _listed(sought: SoughtRecord) -> PushSteps[tuple[_Listed | None, bool]]:
-    """What the list shows above the floor, and whether it became shorter on the way,
-    so that something may have slid past unseen.
-    """
+    """Items above the floor, and whether the list shrank, so that some slid past."""
     listed: _Listed | None = None
     pages: list[Page[Resource]] = []
     while len(pages) < PAGES_MAX:

@@ -1,5 +1,4 @@
-"""The push of one row: what to write, what to make of the answer, and what to do
-after silence.
+"""Push of one row: what to write, what an answer means, what silence means.
 
     create   intent, send; in doubt: look, wait until no late commit is to be expected, look again;
              then hold the row for a person, or send it once more where that was chosen.
@@ -371,8 +370,7 @@ def push(
     marker: Mapping[str, str],
     standing: RowStatus,
 ) -> PushSteps[bool]:
-    """Bring the row as near to its end as it can come now.
-    `marker` is its mark, or empty.
+    """Bring the row as near to its end as it can come; `marker` may be empty.
 
     Ends with whether the row is open: its write may have happened, or has half happened.
     """

@@ -119,9 +119,7 @@ class ReadOne:
 
 @dataclass(frozen=True, slots=True)
 class OfOthers:
-    """Which of these records are certainly not this row's: landed before it was sent,
-    or another row's. Answered with their ids.
-    """
+    """Which of these records are certainly not this row's. Answered with ids."""
 
     ids: tuple[str, ...]
 
@@ -177,8 +175,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Declined:
-    """Refused in the API's own words: nothing was applied, and a repeat would not
-    help.
+    """Refused in the API's own words: nothing was applied, no repeat helps.
 
     `is_validation` says that it was a 422, `is_missing` a 404. `errors` are its messages by field.
     """

@@ -1,5 +1,4 @@
-"""What a push sets out to do: a file's rows, the terms on which they are written,
-and by what marks a row is known again.
+"""Plan of a push: a file's rows, the policy, and marks by which a row is known.
 
 Plain values. A plan has every row of the file: those to be written as tasks, the others with the
 verdict that was reached without asking the API.
@@ -151,8 +150,7 @@ def marker_of(terms: PushPolicy, digest: str, number: int) -> Mapping[str, str]:
 
 
 def fingerprint(task: Task) -> str:
-    """What makes two rows the same write, whatever file they come from.
-    A marker is no part of it.
+    """Hash of what a row writes, whatever its file and its marker.
 
     A lead is converted once, so that a conversion is known by its lead alone.
     """
@@ -163,8 +161,7 @@ def fingerprint(task: Task) -> str:
 
 
 def subject(task: Task) -> str | None:
-    """What the row is about: the record it changes, or the identity of the one that it
-    creates.
+    """Hash of the record that a row changes, or of the identity that it creates.
 
     Rows about one thing are written one after another. None: nothing identifies it.
     """

@@ -1,5 +1,4 @@
-"""The life of one row of a push, as data: its states, what can befall it, and what
-it is called.
+"""Life of one row of a push, as data: its states, events and outcomes.
 
 The table is the only place where a transition is written. The engine and the journal both look
 their next state up in it, so that a transition that it does not have is an assertion and never
@@ -279,9 +278,7 @@ def outcome_of_follower(followed: RowOutcome) -> RowOutcome:
 
 
 def diagram() -> str:
-    """The table as a Mermaid state diagram; events that lead from one state to another
-    share an arrow.
-    """
+    """Mermaid diagram of the table; events between the same states share an arrow."""
     lines = ["stateDiagram-v2", "    [*] --> read"]
     for state, following in TRANSITIONS.items():
         arrows: dict[State, list[str]] = {}

@@ -77,9 +77,7 @@ def reversal(deed: Deed, now: Mapping[str, Any]) -> Reversal:
 
 
 def is_as_left(deed: Deed, now: Mapping[str, Any]) -> bool:
-    """Whether nobody has changed the record since the row, but for writes of ours that
-    followed it without a gap and were taken back.
-    """
+    """Whether only writes of ours, since taken back, followed the row's."""
     stamp, moment = deed.resource.field("updated_at"), now.get("updated_at")
     # A record that was never changed has been changed last when it was made.
     left = deed.updated_at or (now.get("created_at") if deed.operation == "create" else None)
@@ -209,9 +207,7 @@ def _changed(name: str, written: Any, present: Any, so: str) -> RowProblem:
 
 
 def _is_as_shown(deed: Deed, name: str, present: Any) -> bool:
-    """Whether the field still is as the API made it of what was sent.
-    Of a text that was cut short that is not known.
-    """
+    """Whether the field is as the API made it; a text cut short proves nothing."""
     shown = deed.shown_as.get(name)
     return shown is not None and len(shown) < SHOWN_CHARACTERS_MAX and as_text(present) == shown
 

@@ -1,5 +1,4 @@
-"""Alerts that stand, and the messages on them that are to be sent, kept through a
-kill.
+"""Alerts that stand, and messages on them that are to be sent.
 
 A message is written down in the transaction that changes an alert's state, and again when it has
 arrived. A process that is killed between sending and that second writing sends it once more: a
@@ -24,8 +23,7 @@ Change = Literal["opened", "ended", "test"]
 
 @dataclass(frozen=True, slots=True)
 class AlertRecord:
-    """An alert that stands: what it is about, since when, what happened and what to
-    do.
+    """An alert that stands: about what, since when, what happened, what to do.
 
     `about` is a resource or a job, and empty where it is the account. `since` is when it began as
     far as is known, `opened_at` when it was noticed.
@@ -87,9 +85,7 @@ class AlertBook:
         messages: Iterable[MessageRecord],
         sinks: Sequence[str],
     ) -> None:
-        """Put these alerts in the place of those that stood, and write down what is to be
-        told of it, to each sink.
-        """
+        """Replace the alerts that stood, and write messages down for each sink."""
         with self._ledger.writing() as connection:
             connection.execute("DELETE FROM alerts")
             for alert in standing:

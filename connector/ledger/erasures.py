@@ -31,9 +31,7 @@ _RETRY_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """An erasure that was begun and has not ended: whom it is about, and what was
-    found of them before anything was removed.
-    """
+    """An erasure that has not ended: its persons, and what was found of them."""
 
     erasure: str
     begun_at: datetime
@@ -128,9 +126,7 @@ class Erasures:
         return ((Listed(kind, token), person) for kind, token, person in rows)
 
     def list_again(self, hashes: Iterable[tuple[Listed, str]], at: datetime) -> int:
-        """Put hashes back on the list, each with the name of its person, where they are
-        not on it; says how many were not.
-        """
+        """Put missing hashes of persons back on the list; returns how many those were."""
         added = 0
         with self._ledger.writing() as connection:
             for each, person in hashes:
@@ -263,9 +259,7 @@ class Backups:
             insert(connection, "restores", values_of(restore))
 
     def last_restore(self, *, is_ledger_older: bool | None = None) -> Restore | None:
-        """The last time that the folder was restored, of all or of those that took the
-        backup's ledger; None where it never was.
-        """
+        """The last restore, of all or of those that took the backup's ledger."""
         query = (
             f"SELECT {columns_of(Restore)} FROM restores WHERE is_ledger_older = ?1 OR ?1 IS NULL"
             " ORDER BY restored_at DESC LIMIT 1"

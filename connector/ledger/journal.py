@@ -1,5 +1,4 @@
-"""Journal of pushes: what was undertaken, and the state of each row.
-One method, one transaction.
+"""Journal of pushes: one method, one transaction.
 
 It lives in the ledger's file, where a commit is on the disk when it returns. Whoever writes to it
 has the lease of pushes, and every transaction makes sure of that first: a push that was held up
@@ -51,8 +50,7 @@ R = TypeVar("R")
 
 
 class Journal:
-    """The journal in a ledger. To write to it, give the run that has the lease of
-    pushes.
+    """Journal in a ledger; to write, give the run that has the lease of pushes.
 
     Every method raises a `WarehouseError` that names the file and says what to do; one that writes
     raises `LeaseLost` where the run has not the lease any more, and then nothing is written.
@@ -196,9 +194,7 @@ class Journal:
         where: str,
         read: Callable[[sqlite3.Connection, str, tuple[Any, ...]], Iterable[R]],
     ) -> Iterator[R]:
-        """The rows of a batch by number, each portion read when its turn has come: others
-        write to the ledger between two.
-        """
+        """Rows of a batch, read a portion at a time: others write between two."""
         number: int | None = -1
         while number is not None:
             with self._ledger.reading() as connection:
@@ -271,9 +267,7 @@ class Journal:
         return found is not None
 
     def pushed(self, fingerprints: Iterable[str]) -> dict[str, RowRecord]:
-        """Of these writes the rows that answer for them, by fingerprint: those that have
-        applied them, or have them open.
-        """
+        """Rows that have applied these writes, or have them open, by fingerprint."""
         found: dict[str, RowRecord] = {}
         with self._ledger.reading() as connection:
             for print_, row in reads.earlier_writes(connection, fingerprints).items():
@@ -281,9 +275,7 @@ class Journal:
         return found
 
     def taken_back(self, record_id: str) -> tuple[tuple[str, str], ...]:
-        """The updates of a record that were undone: its `updated_at` before each, and
-        after the undo.
-        """
+        """Undone updates of a record: `updated_at` before each, and after the undo."""
         with self._ledger.reading() as connection:
             rows: list[tuple[str | None, str]] = connection.execute(
                 "SELECT json_extract(record, '$.updated_at'), updated_at FROM push_rows"
@@ -303,9 +295,7 @@ class Journal:
         return {subject: (batch, number) for subject, batch, number in rows}
 
     def of_others(self, key: Key, ids: tuple[str, ...]) -> frozenset[str]:
-        """Which of these records are certainly not the row's: they were landed before its
-        batch began, or another row has made them.
-        """
+        """Records that were landed before the row's batch, or that another row made."""
         with self._ledger.reading() as connection:
             ((landed,),) = connection.execute(
                 "SELECT landed_before FROM push_batches WHERE batch = ?", key[:1]

@@ -1,5 +1,4 @@
-"""Persons in the journal of pushes: where they are, and what remains of the rows
-without them.
+"""Persons in the journal of pushes: where they are, and what remains without.
 
 Functions over an open connection; whoever calls them holds the transaction. A row stays, with its
 outcome, its record's id and its request counts; what was sent, what was there before, and what was

@@ -1,5 +1,4 @@
-"""Journal of pushes, read back: batches, rows, attempts, and records as they were
-before.
+"""Journal of pushes, read: batches, rows, attempts, and records before them.
 
 Functions over an open connection; nothing here writes. A row's outcome is computed from what is
 written down and from nothing else, so that a report can be made again at any time. A file may have
@@ -373,9 +372,7 @@ def portion_end(
 
 
 def followed_rows(connection: sqlite3.Connection, batch: str) -> tuple[PendingRow, ...]:
-    """The rows of other batches that rows of this one follow, and that can be brought
-    further. They are in doubt, so that there are few.
-    """
+    """Unfinished rows of other batches that rows of this one follow: few, in doubt."""
     return pending_rows(connection, f"{UNFINISHED_ROWS} AND {_FOLLOWED}", (batch, batch))
 
 
@@ -391,8 +388,7 @@ def pending(connection: sqlite3.Connection, batch: str) -> Pending:
 
 
 def changes(connection: sqlite3.Connection, since: int) -> Iterator[Changes]:
-    """Everything that changed since a number, in parts, the first of which has the
-    batches.
+    """Everything that changed since a number, in parts, batches first.
 
     Everything there is, where the journal has not come as far as that number: it is another one
     then, that has taken the place of the one that was asked before.
@@ -513,9 +509,7 @@ def open_creates(connection: sqlite3.Connection, key: Key) -> tuple[Mapping[str,
 
 @dataclass(frozen=True, slots=True)
 class PushRun:
-    """The last run at one file: how it ended, None where it has not; `refused` rows
-    wait to be corrected.
-    """
+    """The last run at one file; `refused` rows wait to be corrected."""
 
     batch: str
     resource: str

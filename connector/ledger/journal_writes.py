@@ -203,9 +203,7 @@ class JournalChange:
         return attempt
 
     def move(self, key: Key, what: Move, *, same: Key | None = None) -> State:
-        """Write a transition down with all that it says; returns the new state.
-        `same` is the row that this one repeats or follows.
-        """
+        """Write a transition down; `same` is the row that this one repeats or follows."""
         state, is_begun = self._state(key)
         to = after(state, what.event)
         known: dict[str, Any] = {"record_id": what.record_id, "updated_at": what.updated_at}

@@ -56,9 +56,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Exhaustion:
-    """The API said at `noted_at` that the month is spent: nothing is asked of it
-    before `until`, which it told itself if `is_told`.
-    """
+    """A month that the API called spent `until` then, which it told if `is_told`."""
 
     noted_at: datetime
     until: datetime
@@ -67,9 +65,7 @@ class Exhaustion:
 
 @dataclass(frozen=True, slots=True)
 class ServerState:
-    """What the last answers told: how far the server's clock is ahead of ours, and the
-    minute's limit.
-    """
+    """How far the server's clock is ahead of ours, and the minute's limit."""
 
     offset_seconds: float = 0.0
     limit_per_minute: int | None = None
@@ -203,8 +199,7 @@ class Ledger:
         requests_max: int | None,
         before: Settlement,
     ) -> Block:
-        """Settle a run's block and write down the next one: at most `requests_max`
-        requests.
+        """Settle a run's block and write down the next, of at most `requests_max`.
 
         Raises `QuotaSpent` where the month has none left for it, with the end of the cycle.
         """

@@ -1,5 +1,4 @@
-"""Tables of the ledger, as one baseline that brings every earlier ledger up to
-this version.
+"""Tables of the ledger, one baseline that brings up every earlier ledger.
 
 Ledgers of the versions 1 to 6 have the first of these tables, so that making what is missing is
 all that an upgrade needs. A table that is here is never changed: a later version adds migrations.

@@ -1,5 +1,4 @@
-"""The list of erased people as the receipts have it, for a ledger whose own list
-was lost.
+"""List of erased people as the receipts have it, for a ledger that lost its own.
 
 The list in the ledger is what pulls and pushes go by. Each receipt in the account's folder has the
 hashes of one erasure, and each `released-*.json` beside the receipts says which of them were
@@ -182,9 +181,7 @@ def _released(told: Any) -> Iterator[tuple[str, str]]:
 
 
 def _entries(told: Any) -> Iterator[_Entry]:
-    """A receipt's hashes, each with the name of its person: those of one come as ids,
-    addresses and numbers, in this order.
-    """
+    """A receipt's hashes; those of one person are ids, addresses, numbers in order."""
     order: tuple[Kind, ...] = get_args(Kind)
     erasure = str(told["erasure"])
     begun_at = datetime.fromisoformat(told["begun_at"]).isoformat()

@@ -1,5 +1,4 @@
-"""Request budget of a run: each request is paid for before it leaves, from blocks
-written down in advance.
+"""Request budget of a run: requests are paid for in advance, by the block.
 
 So the count in the ledger is never below what was attempted, whatever becomes of the process, and
 the disk is waited for once in many requests. It decides when to stop, and knows no resource.

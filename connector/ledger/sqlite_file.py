@@ -43,8 +43,7 @@ _BUSY = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED))
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection to the ledger, made if it is not there and brought up to this
-    version.
+    """Connect to the ledger, made if it is not there, and of this version then.
 
     It may be used by one thread at a time, whichever. Raises `NotALedger`, `LedgerDamaged`,
     `WarehouseBusy`, `DiskFull` or another `WarehouseError`.
@@ -103,9 +102,7 @@ def naming_errors(path: Path) -> Iterator[None]:
 
 
 def _damaged(path: Path, error: Exception) -> LedgerDamaged:
-    """The error for what the connector cannot have written.
-    The error's own text may hold anything, and is left out.
-    """
+    """Error for what we cannot have written, without its text, which may be anything."""
     told = f"{path} is damaged: it holds what cannot be read ({type(error).__name__})"
     return LedgerDamaged(told)
 
@@ -218,9 +215,7 @@ def copy_ledger(path: Path, target: Path) -> int:
 
 
 def check_ledger(path: Path) -> None:
-    """Raise `LedgerDamaged`, `NotALedger` or another `WarehouseError` where the file
-    is not whole or not ours.
-    """
+    """Raise a `WarehouseError` where the file is not whole or not ours."""
     with naming_errors(path), closing(_open(path)) as connection:
         ((found,),) = connection.execute("PRAGMA quick_check(1)").fetchall()
         if found != "ok":
@@ -241,9 +236,7 @@ def continues(path: Path, earlier: Path) -> bool:
 
 
 def is_blank(path: Path) -> bool:
-    """Whether nothing was ever pushed or erased by the ledger, so that nothing is lost
-    with it. Raises a `WarehouseError`.
-    """
+    """Whether nothing was ever pushed or erased here. Raises a `WarehouseError`."""
     with naming_errors(path), closing(_open(path)) as connection:
         return not any(_rows(connection, table, columns) for table, columns in _DONE)
 

@@ -1,5 +1,4 @@
-"""Run at one batch: its rows over the client, the journal and the warehouse,
-several at once.
+"""Run at one batch: rows over client, journal and warehouse, several at once.
 
 Rows that must settle wait until all others have ended. Whatever ends the run early, each row is in
 the journal as it stands, and the next run goes on from there.
@@ -114,9 +113,7 @@ async def _declared(client: Client, row: PendingRow, id: str) -> Move:
 
 
 def check_pulled(ledger: Ledger, warehouse: Warehouse, resource: str) -> None:
-    """Raise `RestoredUnpulled` where the ledger came from a backup, and no pull has
-    proven the resource since.
-    """
+    """Raise `RestoredUnpulled` where a backup's ledger saw no pull since."""
     restored = Backups(ledger).last_restore(is_ledger_older=True)
     if restored is None:
         return

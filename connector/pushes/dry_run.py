@@ -326,9 +326,7 @@ class Preview:
 
     @property
     def uncreatable(self) -> int:
-        """How many rows would make records, in a file without a column that creating
-        needs: the file lacks it, and not each row.
-        """
+        """Rows that would make records, in a file without a column that creating needs."""
         return self.summary.codes[COLUMN_MISSING]
 
     @property
@@ -355,9 +353,7 @@ class Preview:
         return PreviewedFile(asked.resource, asked.parent, asked.path.name, creates)
 
     def plan(self) -> Plan:
-        """All rows as the journal takes them, read from the disk: those to be sent, and
-        the verdicts on the others.
-        """
+        """All rows as the journal takes them: those to send, and verdicts on the others."""
         assert len(self.rows.tasks) == self.sent, "the tasks were not kept"
         asked = self.asked
         return Plan(
@@ -484,9 +480,7 @@ def _preview(
 
 
 def _refuse_unmapped(columns: ColumnMap, target: PushTarget, table: Spreadsheet) -> None:
-    """Refuse once what would be wrong with every row: no column of the file is known,
-    or one that every create needs is not there.
-    """
+    """Refuse a file of no known column, or without one that every create needs."""
     resource, found = target.resource.name, ", ".join(table.headings)
     if not columns.columns:
         allowed = ", ".join(column.name for column in target.columns)

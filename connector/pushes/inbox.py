@@ -1,5 +1,4 @@
-"""Inbox of an account: looking into it, taking a file, pushing it and putting it
-away.
+"""Inbox of an account: a file in it is found, taken, pushed and put away.
 
 Whether an entry may be read is decided before it is opened. Nothing here follows a link.
 """
@@ -170,8 +169,7 @@ _MODE = "create"
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """How a folder's files are pushed. Without `push.toml` they are previewed as
-    creates.
+    """Orders for a folder's files; without `push.toml`, to preview creates.
 
     `options` are those of a push; the file of its mapping lies in the folder. `applies`: send what
     is foreseen. `pulls`: bring the landing up to date first. `budget`: the most requests that one
@@ -185,9 +183,7 @@ class Orders:
 
 
 def orders_of(folder: Path) -> Orders:
-    """What `push.toml` says. Raises `Misused` that names the key, and what is allowed,
-    and `OSError`.
-    """
+    """Orders by `push.toml`. Raises `Misused`, with the key, and `OSError`."""
     path = folder / ORDERS
     if not os.path.lexists(path):
         return Orders()
@@ -311,9 +307,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class TakenFile:
-    """A file of the inbox that is being pushed. `beside` is where its report is
-    written first: a hidden name, that no look sees.
-    """
+    """A file that is being pushed; its report is first written `beside` it, hidden."""
 
     path: Path
     digest: str

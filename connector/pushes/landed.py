@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -19,12 +19,12 @@ from connector.catalog.resource import Declaration, Resource
 from connector.engine.bookmark import Stream
 from connector.engine.commands import Commit, Found
 from connector.engine.push_commands import Move
-from connector.engine.push_plan import RowProblem
 from connector.engine.push_states import RowEvent, Task
 from connector.errors import ConnectorError, WarehouseError
 from connector.ledger.journal import Journal
-from connector.ledger.journal_reads import AttemptRecord, BeforeImage, Changes, RowRecord
+from connector.ledger.journal_reads import AttemptRecord, Changes, RowRecord
 from connector.ledger.ledger import Ledger
+from connector.ledger.ledger_records import values_of
 from connector.publishing.publication import publish as publish_file
 from connector.settings.model import Settings
 from connector.warehouse.state import PushChanges
@@ -62,9 +62,7 @@ class Landing:
         self._turn = asyncio.Lock()
 
     def stream(self, task: Task) -> Stream | None:
-        """Where the task's record lands; None where its parent is not landed.
-        It may take a moment, so it is asked in a thread.
-        """
+        """Stream of the task's record; None where its parent is not landed. Slow."""
         resource = declaration(task.resource)
         if resource.parent is None:
             return Stream(resource)
@@ -178,24 +176,19 @@ def _as_tables(changes: Changes) -> PushChanges:
         rows=[_row(each) for each in changes.rows],
         attempts=[_attempt(each) for each in changes.attempts],
         problems=[
-            {"batch": row.batch, "number": row.number, "place": place, **_shown(problem)}
+            {"batch": row.batch, "number": row.number, "place": place, **values_of(problem)}
             for row in changes.rows
             for place, problem in enumerate(row.problems)
         ],
-        before_images=[_shown(each) for each in changes.before_images],
+        before_images=[values_of(each) for each in changes.before_images],
     )
-
-
-def _shown(value: RowRecord | AttemptRecord | BeforeImage | RowProblem) -> dict[str, Any]:
-    """The fields by their names. There may be a million of them: no value is copied."""
-    return {each.name: getattr(value, each.name) for each in fields(value)}
 
 
 def _row(row: RowRecord) -> Mapping[str, Any]:
     same_batch, same_number = row.same or (None, None)
-    return {**_shown(row), "same_batch": same_batch, "same_number": same_number}
+    return {**values_of(row), "same_batch": same_batch, "same_number": same_number}
 
 
 def _attempt(attempt: AttemptRecord) -> Mapping[str, Any]:
     body = None if attempt.body is None else attempt.body.decode("utf-8")
-    return {**_shown(attempt), "body": body}
+    return {**values_of(attempt), "body": body}

@@ -31,9 +31,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class PushOption:
-    """Words on one option: what it is about, what its value may be (empty: anything),
-    and what is shown in a value's place.
-    """
+    """Words on one option, its choices (empty: anything), and its placeholder."""
 
     about: str
     choices: Sequence[str] = ()
@@ -61,8 +59,7 @@ _OVERWRITE = PushOption("Write even what somebody else has changed since it was 
 
 @dataclass(frozen=True, slots=True)
 class PushOptions:
-    """How files are to be pushed, as a person says it: the one declaration of these
-    options.
+    """Options of a push as a person says them: their one declaration.
 
     Names of columns and values are as typed: whether they make sense is seen when a file is asked
     for, and when it is read.

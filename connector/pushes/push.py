@@ -1,5 +1,4 @@
-"""Spreadsheets into the API: each file previewed, applied if that is wanted, and
-reported on.
+"""Spreadsheets into the API: previewed, applied if wanted, and reported on.
 
 A preview sends nothing. To apply, the landing is brought up to date first, so that rows are
 compared with what is there now; then what is left to be sent is sent (`pushes/batch.py`). The

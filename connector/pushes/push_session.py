@@ -1,5 +1,4 @@
-"""Session of a run that writes to the API: its requests, its journal, and why it
-must end.
+"""Session of a run that writes to the API: requests, journal, reason to end.
 
 Nothing is decided here about what to write. The journal is asked in a thread, so that requests
 under way are not held up by the disk.

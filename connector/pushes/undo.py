@@ -59,8 +59,7 @@ async def undo(
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     connect: Callable[..., Client] = Client,
 ) -> UndoReport:
-    """Say what would take the batch back, by one read for each record; do it if
-    `applies`.
+    """Say what would take a batch back, with a read each; do it if `applies`.
 
     `batch` may be `LAST`. Rows about one record are taken back in the reverse order. At most
     `budget` requests are sent. Raises `UnknownName` for a batch that is not in the journal,
@@ -204,9 +203,7 @@ class _Undo:
             self._tell(row.as_told("undone"), row.key)
 
     async def _unseen(self, row: Undertaken, seen: Gone | Unread) -> Gone | None:
-        """The record is not there, or nobody knows: nothing is left of a create that is
-        gone, and an update of it cannot go back.
-        """
+        """End a row whose record is gone or unread; a create that is gone is undone."""
         if isinstance(seen, Unread):
             self._tell(row.as_told("unread", reason=seen.reason))
             return None

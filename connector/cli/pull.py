@@ -17,7 +17,7 @@ from connector.catalog.page import PER_PAGE_MAX
 from connector.cli import session as options
 from connector.cli.session import Command, Follower, Session
 from connector.cli.terminal import Terminal
-from connector.engine.comparison import Comparison
+from connector.engine.comparison import StreamComparison
 from connector.engine.pull import PullOptions
 from connector.engine.quota import Month, requests_left
 from connector.errors import Misused, count_noun
@@ -380,7 +380,7 @@ def _print_differences(terminal: Terminal, report: VerifyReport) -> None:
         terminal.say(f"{differs} Run 'connector pull', then again.")
 
 
-def _differences(each: Comparison) -> Iterator[str]:
+def _differences(each: StreamComparison) -> Iterator[str]:
     """Sentences on the differing records, the first few of each kind."""
     for kind, ids in (("missing", each.missing), ("extra", each.extra)):
         if ids:

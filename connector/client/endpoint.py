@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from connector.catalog.page import PER_PAGE_MAX, Order, Page
+from connector.catalog.page import PER_PAGE_MAX, I_co, Order, Page
 from connector.catalog.resource import Resource
 from connector.client.answer import Answer, served_at
 from connector.client.envelope import read_deleted, read_list, read_record, read_written
@@ -27,7 +27,6 @@ from connector.client.request import (
 # Of a resource: its Record, list Item, Sorts, Filters, and the bodies of Create and Update.
 R = TypeVar("R", bound=Resource)
 R_co = TypeVar("R_co", bound=Resource, covariant=True)
-I_co = TypeVar("I_co", covariant=True)
 S_contra = TypeVar("S_contra", contravariant=True)
 F_contra = TypeVar("F_contra", contravariant=True)
 C_contra = TypeVar("C_contra", contravariant=True)

@@ -111,7 +111,7 @@ WAIT_SECONDS_MIN = 0.001
 UNTOLD_KEPT_MAX = 10_000
 """Ends kept that told nothing; only a server without figures can have more."""
 
-Mode = Literal["burst", "spread"]
+Pacing = Literal["burst", "spread"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ class Pace:
     requests of each window are left for people, except the probe.
     """
 
-    def __init__(self, *, mode: Mode = "burst", reserve: int = 0) -> None:
+    def __init__(self, *, mode: Pacing = "burst", reserve: int = 0) -> None:
         assert mode in ("burst", "spread"), mode
         assert reserve >= 0, reserve
         self._mode, self._reserve = mode, reserve

@@ -27,23 +27,23 @@ T_co = TypeVar("T_co", covariant=True)
 Purpose = Literal["pull", "sweep", "scrub"]
 
 
-class Command(Generic[T_co]):
+class EngineCommand(Generic[T_co]):
     """Something to be performed by whoever drives an engine, and answered with a `T`."""
 
     __slots__ = ()
 
-    def __iter__(self) -> Generator[Command[Any], Any, T_co]:
+    def __iter__(self) -> Generator[EngineCommand[Any], Any, T_co]:
         answer: T_co = yield self
         return answer
 
 
-class Query(Command[T_co]):
+class Query(EngineCommand[T_co]):
     """A question that the landed rows of the stream answer."""
 
     __slots__ = ()
 
 
-Steps = Generator[Command[Any], Any, T]
+Steps = Generator[EngineCommand[Any], Any, T]
 """An engine at work: it yields commands, and ends with a `T`."""
 
 # -- The API -------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ Outcome = Found | Gone | Unread
 
 
 @dataclass(frozen=True, slots=True)
-class ListPage(Command[Page[Resource]]):
+class ListPage(EngineCommand[Page[Resource]]):
     """Read one page of the list. An error of the whole resource ends the engine."""
 
     page: int
@@ -84,14 +84,14 @@ class ListPage(Command[Page[Resource]]):
 
 
 @dataclass(frozen=True, slots=True)
-class ReadRecords(Command[dict[str, Outcome]]):
+class ReadRecords(EngineCommand[dict[str, Outcome]]):
     """Read details, concurrently: an outcome for every id."""
 
     ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class SpendFor(Command[None]):
+class SpendFor(EngineCommand[None]):
     """Count the requests from here on towards a purpose."""
 
     purpose: Purpose
@@ -202,7 +202,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Commit(Command[None]):
+class Commit(EngineCommand[None]):
     """Everything here in one transaction, or nothing.
 
     `items` land as rows that were only listed, unless the row is there; `records` replace the

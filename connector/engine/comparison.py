@@ -28,12 +28,12 @@ from connector.engine.commands import (
     Steps,
 )
 from connector.engine.first_load import DETAILS_REREAD_HOURS, read_before
-from connector.engine.listing import Verdict, first_clean, ids_of, list_all, predicted, recall
+from connector.engine.listing import Dirtiness, first_clean, ids_of, list_all, predicted, recall
 from connector.engine.recheck import BATCH_RECORDS_MAX
 
 
 @dataclass(slots=True)
-class Comparison:
+class StreamComparison:
     """How the landing differs from the API, by id.
 
     `missing` are listed and not landed, `extra` are landed and gone from the API, `stale` are
@@ -57,7 +57,7 @@ class Comparison:
         return not differ
 
 
-def compare(resource: Declaration, found: Comparison) -> Steps[None]:
+def compare(resource: Declaration, found: StreamComparison) -> Steps[None]:
     """Compare every record of the stream with the landed rows, into `found`; commits nothing."""
     listed: set[str] = set()
 
@@ -74,7 +74,7 @@ def compare(resource: Declaration, found: Comparison) -> Steps[None]:
         yield from _read(tuple(unlisted[start : start + BATCH_RECORDS_MAX]), found)
 
 
-def _read(ids: tuple[str, ...], found: Comparison) -> Steps[None]:
+def _read(ids: tuple[str, ...], found: StreamComparison) -> Steps[None]:
     """Read these records and compare them with the landed rows."""
     if not ids:
         return
@@ -253,7 +253,7 @@ class _RankSearch:
             )
         )
 
-    def _verdict(self, first: Page[Resource], rank: int) -> Steps[Verdict]:
+    def _verdict(self, first: Page[Resource], rank: int) -> Steps[Dirtiness]:
         """What the record of that rank is, by the page that holds it and its detail."""
         if rank >= first.total:
             return "end"

@@ -101,7 +101,7 @@ class Listing:
 
 # -- Exponential search --------------------------------------------------------------------------
 
-Verdict = Literal["dirty", "clean", "odd", "end"]
+Dirtiness = Literal["dirty", "clean", "odd", "end"]
 """Of the record of a rank: above the floor, at or below it, without a date that could say so, or
 not there, since the list ends before.
 """
@@ -128,7 +128,7 @@ def predicted(rows: Sequence[LandedRow | None], floor: datetime, future: datetim
 
 
 def first_clean(
-    start: int, verdict: Callable[[int], Steps[Verdict]], end: Callable[[], int]
+    start: int, verdict: Callable[[int], Steps[Dirtiness]], end: Callable[[], int]
 ) -> Steps[int]:
     """The index of the first clean record, or `end()`: from `start` on 1, 2, 4, ..., then halving.
 

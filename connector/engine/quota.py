@@ -47,7 +47,7 @@ class Period:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class Allowance:
     """What was set: the plan's `monthly_requests` (None: not known), how many of them the
     machinery leaves to people, and the day on which a cycle begins, 1 to 31.
     """

@@ -47,7 +47,7 @@ from connector.engine.commands import (
     Undated,
 )
 from connector.engine.guard import Guard
-from connector.engine.listing import Listing, Verdict, first_clean, predicted, recall
+from connector.engine.listing import Dirtiness, Listing, first_clean, predicted, recall
 from connector.engine.recheck import DetailReads
 
 ATTEMPTS_MAX = 24
@@ -252,7 +252,7 @@ class Walk:
             )
         )
 
-    def _verdict(self, listing: Listing, index: int) -> Steps[Verdict]:
+    def _verdict(self, listing: Listing, index: int) -> Steps[Dirtiness]:
         """What the record of that index is, listing as far as it takes to see it."""
         while index >= len(listing.order) and not self._is_complete(listing):
             yield from self._extend(listing)

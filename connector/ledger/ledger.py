@@ -19,8 +19,8 @@ from typing import Self
 from connector.engine.quota import (
     UNSETTLED,
     USUAL_DAYS,
+    Allowance,
     Month,
-    Terms,
     Use,
     block_size,
     day_of,
@@ -38,9 +38,9 @@ from connector.settings.model import Settings
 LEDGER_FILE = "ledger.sqlite"
 
 
-def terms_of(settings: Settings) -> Terms:
+def terms_of(settings: Settings) -> Allowance:
     """What was set about the month's requests."""
-    return Terms(
+    return Allowance(
         settings.monthly_requests.value, settings.monthly_reserve, settings.billing_day.value
     )
 
@@ -79,7 +79,7 @@ class Spender:
 
     run_id: str
     command: str
-    terms: Terms
+    terms: Allowance
     keeps_reserve: bool = True
     asks_anyway: bool = False
 
@@ -221,7 +221,7 @@ class Ledger:
         with self.writing() as connection:
             _settle(connection, spender, what)
 
-    def month(self, terms: Terms, today: date) -> Month:
+    def month(self, terms: Allowance, today: date) -> Month:
         """The billing cycle of a day, and what was spent in it."""
         with self.reading() as connection:
             return _month(connection, terms, today)
@@ -241,7 +241,7 @@ class Ledger:
         with self.reading() as connection:
             return _server(connection)
 
-    def standing(self, terms: Terms, now: datetime) -> LedgerStatus:
+    def standing(self, terms: Allowance, now: datetime) -> LedgerStatus:
         """Everything that a person may want to know, at one moment."""
         with self.reading() as connection, transaction(connection):
             server = _server(connection)
@@ -310,7 +310,7 @@ def _settle(connection: sqlite3.Connection, spender: Spender, what: Settlement) 
         insert(connection, "exhaustion", {"only": 1, **values_of(told)})
 
 
-def _month(connection: sqlite3.Connection, terms: Terms, today: date) -> Month:
+def _month(connection: sqlite3.Connection, terms: Allowance, today: date) -> Month:
     """The cycle with its requests, blocks of runs under way included."""
     period = period_of(today, terms.billing_day)
     ((used,),) = connection.execute(
@@ -349,7 +349,7 @@ def _whole(value: object) -> int:
     return value
 
 
-def _respect(what: Exhaustion | None, now: datetime, terms: Terms, today: date) -> None:
+def _respect(what: Exhaustion | None, now: datetime, terms: Allowance, today: date) -> None:
     """Raise `QuotaSpent` while the API's own word still holds."""
     if what is None or now >= what.until:
         return

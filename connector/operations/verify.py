@@ -12,7 +12,7 @@ from typing import Any
 
 from connector.catalog import declaration
 from connector.client.client import Client
-from connector.engine.comparison import Comparison, compare
+from connector.engine.comparison import StreamComparison, compare
 from connector.errors import ConnectorError
 from connector.errors_api import Stopped
 from connector.privacy.harm import harmed
@@ -31,7 +31,7 @@ class VerifyReport:
     compared until then is here.
     """
 
-    streams: dict[str, Comparison]
+    streams: dict[str, StreamComparison]
     requests: int
     seconds: float
     error: ConnectorError | None = None
@@ -82,7 +82,7 @@ async def verify(
     """
     names = select(resources)
     started = time.monotonic()
-    streams: dict[str, Comparison] = {}
+    streams: dict[str, StreamComparison] = {}
     failed: ConnectorError | None = None
     opening = open_run(settings, "verify", budget=budget, watch=watch, now=now, connect=connect)
     async with opening as context:
@@ -90,7 +90,7 @@ async def verify(
             for name in names:
                 context.watch(Progress(name))
                 for stream in await context.streams(declaration(name)):
-                    found = streams[stream.name] = Comparison()
+                    found = streams[stream.name] = StreamComparison()
                     await Driver(context, stream).run(compare(stream.resource, found))
         except ConnectorError as error:
             failed = error

@@ -17,8 +17,8 @@ from connector.catalog.resource import Resource
 from connector.client.endpoint import Endpoint
 from connector.engine.bookmark import Stream
 from connector.engine.commands import (
-    Command,
     Commit,
+    EngineCommand,
     Found,
     Gone,
     ListPage,
@@ -68,7 +68,7 @@ class Driver:
         finally:
             steps.close()
 
-    async def _perform(self, command: Command[Any]) -> Any:
+    async def _perform(self, command: EngineCommand[Any]) -> Any:
         match command:
             case ListPage(page, sort, order):
                 return await self._lending(self._list(page, sort, order))

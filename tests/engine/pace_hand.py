@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from connector.client.rate_limiter import Go, Mode, Pace, RateHeaders, Ticket, Wait
+from connector.client.rate_limiter import Go, Pace, Pacing, RateHeaders, Ticket, Wait
 
 NOW = 1_700_000_000.0
 """The server's Unix time at our moment 0."""
@@ -11,7 +11,7 @@ NOW = 1_700_000_000.0
 class Hand:
     """A pace, played by hand at moments that are given; the server's clock runs with ours."""
 
-    def __init__(self, *, mode: Mode = "burst", reserve: int = 0, limit: int = 10) -> None:
+    def __init__(self, *, mode: Pacing = "burst", reserve: int = 0, limit: int = 10) -> None:
         self.pace = Pace(mode=mode, reserve=reserve)
         self._limit = limit
 

@@ -11,7 +11,7 @@ from typing import get_args
 
 import pytest
 
-from connector.client.rate_limiter import Mode, Pace
+from connector.client.rate_limiter import Pace, Pacing
 from tests.engine.pace_counters import MINUTE, Begun, Counter, Fixed, Sliding
 from tests.engine.pace_world import Outcome, World
 
@@ -59,7 +59,7 @@ OTHERS: dict[str, Callable[[random.Random, int], list[float]]] = {
 }
 
 
-def run(kind: str, mode: Mode, others: str, seed: int) -> Outcome:
+def run(kind: str, mode: Pacing, others: str, seed: int) -> Outcome:
     """Half of the limit is ours to use, for as long as our requests take."""
     chance = random.Random(f"{kind} {mode} {others} {seed}")
     counter = KINDS[kind](chance.uniform(0, MINUTE))
@@ -69,9 +69,9 @@ def run(kind: str, mode: Mode, others: str, seed: int) -> Outcome:
 
 
 @pytest.mark.parametrize("others", OTHERS)
-@pytest.mark.parametrize("mode", get_args(Mode))
+@pytest.mark.parametrize("mode", get_args(Pacing))
 @pytest.mark.parametrize("kind", KINDS)
-def test_19_others_are_given_way(kind: str, mode: Mode, others: str) -> None:
+def test_19_others_are_given_way(kind: str, mode: Pacing, others: str) -> None:
     """At most 2 of 10,000 are refused, and what the others leave is made use of."""
     outcome = run(kind, mode, others, seed=0)
 
@@ -82,9 +82,9 @@ def test_19_others_are_given_way(kind: str, mode: Mode, others: str) -> None:
     assert outcome.answered / (outcome.ended_at / MINUTE) >= share_min * HALF
 
 
-@pytest.mark.parametrize("mode", get_args(Mode))
+@pytest.mark.parametrize("mode", get_args(Pacing))
 @pytest.mark.parametrize("kind", KINDS)
-def test_19_a_steady_other_is_not_starved(kind: str, mode: Mode) -> None:
+def test_19_a_steady_other_is_not_starved(kind: str, mode: Pacing) -> None:
     """Whoever asks steadily for half of the limit gets nine tenths of it at least."""
     outcome = run(kind, mode, "steady", 0)
 

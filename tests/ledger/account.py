@@ -10,7 +10,7 @@ from pathlib import Path
 
 from connector.catalog import CATALOG
 from connector.client.request import Request, get_request, list_request
-from connector.engine.quota import Terms, day_of
+from connector.engine.quota import Allowance, day_of
 from connector.ledger.ledger import Ledger, Spender
 from connector.ledger.request_budget import RequestBudget
 
@@ -46,13 +46,13 @@ def spender(
     asks_anyway: bool = False,
 ) -> Spender:
     """A run that spends requests on these terms."""
-    terms = Terms(monthly, reserve, billing_day)
+    terms = Allowance(monthly, reserve, billing_day)
     return Spender(run_id, "pull", terms, keeps_reserve=keeps_reserve, asks_anyway=asks_anyway)
 
 
 def used(ledger: Ledger, now: datetime = START, billing_day: int = 1) -> int:
     """The requests of the cycle, as written down."""
-    return ledger.month(Terms(None, 0, billing_day), day_of(now)).used
+    return ledger.month(Allowance(None, 0, billing_day), day_of(now)).used
 
 
 def pay(meter: RequestBudget, *requests: Request) -> None:

@@ -134,7 +134,7 @@ class Mirror:
 
     # -- performing -------------------------------------------------------------------------------
 
-    def _perform(self, wanted: commands.Command[Any]) -> Any:
+    def _perform(self, wanted: commands.EngineCommand[Any]) -> Any:
         match wanted:
             case commands.ListPage(page, sort, order):
                 return self._stepping(lambda: self._list(page, sort, order))
@@ -195,7 +195,7 @@ class Mirror:
 
     # -- looks ------------------------------------------------------------------------------------
 
-    def _look(self, wanted: commands.Command[Any]) -> Any:
+    def _look(self, wanted: commands.EngineCommand[Any]) -> Any:
         match wanted:
             case commands.Recall(ids):
                 found: Any = {id: self._known(id) for id in ids if id in self.rows}

@@ -1,4 +1,4 @@
-"""Builds a project in one DuckDB file: seeds, views, tables, comments, tests and audits.
+"""Builds a project in one DuckDB file, and runs its tests and audits.
 
 Each model is built in a transaction of its own: what fails leaves what stood before.
 """
@@ -41,7 +41,7 @@ def build(
     carry_from: Path | None = None,
     watch: Building | None = None,
 ) -> Built:
-    """Build seeds, views and tables in `file`, comment them, and run their tests and audits.
+    """Build seeds, views and tables in `file`, comment them, and check them.
 
     With `select`, what it means is built, and nothing else; or, where `carry_from` names an
     earlier file, everything stands afterwards: views and seeds are made anew, since they are
@@ -90,7 +90,7 @@ def check(
 
 @contextmanager
 def _attached(connection: duckdb.DuckDBPyConnection, path: Path | None) -> Iterator[Shapes]:
-    """The earlier file beside the new one for the body's duration; the columns of its tables."""
+    """Attach the earlier file, and give the columns of its tables."""
     if path is None or not path.exists():
         yield {}
         return
@@ -157,7 +157,7 @@ class _Building:
         return done
 
     def _may_copy(self, model: Model) -> bool:
-        """Whether the model was not asked for, and the earlier file has it as it would be made."""
+        """Whether the earlier file has the model, unselected, as it would be made."""
         there = self._earlier.get(model.table)
         if there is None or model.name in self._selected or model.kind == "view":
             return False
@@ -214,7 +214,7 @@ def _run_checks(
     shapes: Shapes,
     watch: Building | None,
 ) -> Iterator[Checked]:
-    """Run the checks, one after another. Raises `ModelFailed` for one that cannot be run."""
+    """Run the checks. Raises `ModelFailed` for one that cannot be run."""
     for check in checks:
         with naming_line(check.path, f"{check.name} cannot be run"):
             if isinstance(check, GenericTest):
@@ -290,7 +290,7 @@ _PASSED_ON = frozenset(
 
 
 def _make_content_views(connection: duckdb.DuckDBPyConnection, project: Project) -> None:
-    """Make the views anew, with comments; the view of a content type that is gone goes as well."""
+    """Make the views anew, with comments; one whose content type is gone goes."""
     model = project.models[CONTENT_VIEWS]
     with (
         naming_line(model.path, "the views of content types cannot be made"),
@@ -315,7 +315,7 @@ def _make_content_views(connection: duckdb.DuckDBPyConnection, project: Project)
 def _comment_view(
     connection: duckdb.DuckDBPyConnection, view: str, type_name: str, schema: str
 ) -> None:
-    """Comment the view and the columns of its fields with the names that people gave them."""
+    """Comment the view and its columns with the names that people gave them."""
     table = f"marts.{quoted(view)}"
     fields = connection.execute(
         f"SELECT c.column_name, c.field_name, c.help_text FROM {schema}.content_columns AS c "

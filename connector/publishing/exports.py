@@ -1,4 +1,4 @@
-"""Tables of the published file for other programs: pandas dataframes, and Parquet in folders."""
+"""Exports of the published file: pandas dataframes, and Parquet in folders."""
 
 from __future__ import annotations
 
@@ -33,8 +33,10 @@ if TYPE_CHECKING:
 
 
 def read(table: str, *, account: str | None = None) -> pd.DataFrame:
-    """A table of the published file, `SCHEMA.TABLE`, as a dataframe; of the unnamed account, or of
-    the one that is named. Settings are read from the environment and the project file.
+    """A table of the published file, `SCHEMA.TABLE`, as a dataframe.
+
+    It is of the unnamed account, or of the one that is named. Settings are read from the
+    environment and the project file.
 
     Timestamps are in UTC and say so, days are `datetime64`, whole numbers, texts and truth values
     are of the types of pandas that can be missing, and amounts are floating point, since pandas
@@ -89,8 +91,9 @@ class Exported:
 
 
 def export(file: Path, folder: Path, schemas: Sequence[str] = ()) -> Exported:
-    """Write the tables and views of the schemas (default: all) of the published file to
-    `folder/SCHEMA/TABLE.parquet`, in the place of what an earlier export left there.
+    """Write the tables and views of the schemas (default: all) as Parquet.
+
+    They become `folder/SCHEMA/TABLE.parquet`, in the place of what an earlier export left there.
 
     Raises `UnknownName` for a schema that the file does not have, `Misused` for a folder that no
     export made, `NothingPublished`, and another `WarehouseError`.
@@ -137,8 +140,9 @@ def _check(folder: Path) -> None:
 
 
 def _paths(tables: Sequence[str]) -> Iterator[Path]:
-    """Where each table's file is. A name that comes from a content type may be no name for a file,
-    and two of them may become the same.
+    """Where each table's file is, each in a place of its own.
+
+    A content type's name may be no name for a file, and two of them may become the same.
     """
     taken: set[str] = set()
     for table in tables:
@@ -175,7 +179,7 @@ def _close(folder: Path) -> None:
 
 
 def _take_place(made: Path, folder: Path) -> None:
-    """Put the new folder in the old one's place; afterwards `made` is the old one, if any."""
+    """Put the new folder in the old one's place, which `made` is afterwards."""
     if not folder.exists() or not any(folder.iterdir()):
         made.replace(folder)
     elif not _swap(made, folder):

@@ -1,4 +1,4 @@
-"""Reads a project folder: `dbt_project.yml`, the schema files, models, audits and seeds.
+"""Reads a project folder: its settings, schema files, SQL and seeds.
 
 What dbt would do and this does not is refused where it stands, so that both make the same of the
 same folder. What the files may say is what the classes below declare.
@@ -71,7 +71,7 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[str, Any]:
 _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
 
 
-class _Entry(BaseModel):
+class _FileEntry(BaseModel):
     """Mapping of a file; a key that is not known is refused, with those that are.
 
     One that is passed over would make dbt build something else.
@@ -93,11 +93,11 @@ class _Entry(BaseModel):
         return entry
 
 
-EntryT = TypeVar("EntryT", bound=_Entry)
+EntryT = TypeVar("EntryT", bound=_FileEntry)
 
 
 def read_yaml(path: Path, form: type[EntryT]) -> EntryT:
-    """The one mapping of a YAML file. Raises `ModelInvalid` with the line of what is wrong."""
+    """The one mapping of a YAML file. Raises `ModelInvalid` with the line."""
     try:
         found = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506 # plain values
         return form.model_validate(found)
@@ -151,7 +151,7 @@ _Paths = tuple[str, ...]
 # -- What files may say ----------------------------------------------------------------------------
 
 
-class _SeedSettings(_Entry):
+class _SeedSettings(_FileEntry):
     schema_name: str | None = Field(None, alias="+schema")
 
 
@@ -159,7 +159,7 @@ class _ModelSettings(_SeedSettings):
     materialized: Literal["view", "table"] = Field("view", alias="+materialized")
 
 
-class ProjectSettings(_Entry):
+class ProjectSettings(_FileEntry):
     """Settings of `dbt_project.yml`: where things are, and what holds for all of them."""
 
     name: str
@@ -203,7 +203,7 @@ _ARGUMENTS: Mapping[CheckKind, set[str]] = {
 """The tests that a schema file may ask of a column, and the arguments of each."""
 
 
-class _TestEntry(_Entry):
+class _TestEntry(_FileEntry):
     kind: Literal["unique", "not_null", "accepted_values", "relationships"]
     name: _OneLine | None = None
     severity: Severity = "error"
@@ -236,7 +236,7 @@ def _flat(test: Any, line: int) -> Any:
     return flat
 
 
-class _ColumnEntry(_Entry):
+class _ColumnEntry(_FileEntry):
     name: _OneLine
     description: _OneLine = ""
     data_tests: tuple[_TestEntry, ...] = ()
@@ -252,7 +252,7 @@ class _ColumnEntry(_Entry):
         return {**others, "data_tests": [_flat(each, entry[_LINE]) for each in tests]}
 
 
-class _TableEntry(_Entry):
+class _TableEntry(_FileEntry):
     name: _Name
     description: Annotated[str, AfterValidator(_lines)] = ""
     columns: tuple[_ColumnEntry, ...] = ()
@@ -263,7 +263,7 @@ class _TableEntry(_Entry):
         return {each.name: each.description for each in self.columns}
 
 
-class _SeedConfig(_Entry):
+class _SeedConfig(_FileEntry):
     column_types: Annotated[dict[str, str], BeforeValidator(_without_line)] = {}
 
 
@@ -280,14 +280,14 @@ class _SeedEntry(_TableEntry):
         return self
 
 
-class _SourceEntry(_Entry):
+class _SourceEntry(_FileEntry):
     name: _OneLine
     schema_name: _OneLine = Field("", alias="schema")
     description: str = ""
     tables: tuple[_TableEntry, ...]
 
 
-class SchemaFile(_Entry):
+class SchemaFile(_FileEntry):
     """Schema file: what stands beside models and seeds, in dbt's form."""
 
     version: Any = None
@@ -553,7 +553,7 @@ def _check_calls(project: Project, path: Path, calls: tuple[Call, ...]) -> None:
 
 
 def _other_side(project: Project, path: Path, test: _TestEntry) -> str | None:
-    """The table that a relationship leads to: `to: ref('x')` or `to: source('s', 't')`."""
+    """The table that a relationship leads to: `to: ref('x')` or a source."""
     if test.to is None:
         return None
     (call,) = read_template(f"{{{{ {test.to} }}}}", path).calls

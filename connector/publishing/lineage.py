@@ -1,4 +1,4 @@
-"""Column lineage: which columns each model's column is made of, down to the API's fields.
+"""Column lineage: what each model's column is made of, down to the API.
 
 A column is made of the columns in the expression that gives its value; conditions of joins and
 filters decide about rows and are no part of it. `count(*)` is made of no column. A column is
@@ -77,7 +77,7 @@ def _make_empty(connection: duckdb.DuckDBPyConnection, project: Project, name: s
 
 
 def read_shapes(connection: duckdb.DuckDBPyConnection, database: str | None = None) -> Shapes:
-    """The columns of all tables and views of a database (None: the one that is in use)."""
+    """The columns of all tables and views of a database (None: the one in use)."""
     found: dict[str, list[Described]] = {}
     for table, column, type, comment in connection.execute(
         "SELECT schema_name || '.' || table_name, column_name, data_type, comment "
@@ -100,7 +100,7 @@ _DIALECT = "duckdb"
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """What one column is made of; `is_plain` where it is one of them, passed on as it is."""
+    """Columns that one is made of; `is_plain` where it passes one on as it is."""
 
     parents: frozenset[Named] = frozenset()
     is_plain: bool = False
@@ -119,17 +119,17 @@ class Lineage:
         self._traced: dict[str, dict[str, Traced]] = {}
 
     def parents(self, table: str, column: str) -> tuple[Named, ...]:
-        """The columns that a column is made of directly, sorted; none for a source's column."""
+        """The columns that one is made of directly, sorted; a source's has none."""
         return tuple(sorted(self._of(table, column).parents))
 
     def plain_parents(self, table: str, column: str) -> tuple[Named, ...]:
-        """The columns that a column passes on as they are: one, or one for each part of a union."""
+        """The columns that one passes on as they are: one for each part of a union."""
         return self.parents(table, column) if self._of(table, column).is_plain else ()
 
     def origins(
         self, table: str, column: str, *, without: frozenset[str] = frozenset()
     ) -> tuple[Named, ...]:
-        """The columns of source tables and seeds that a column is made of in the end, sorted.
+        """The columns of sources and seeds that one is made of in the end, sorted.
 
         Those of `landing` are the API's fields, under the same names. What columns named in
         `without` are made of is left out.
@@ -170,7 +170,7 @@ _LINEAGES: dict[tuple[Any, ...], Lineage] = {}
 
 
 def lineage(project: Project, shapes: Shapes) -> Lineage:
-    """The lineage of every model; `shapes` are the columns of all tables that there are.
+    """The lineage of every model; `shapes` are the columns of all tables.
 
     What was traced is kept for projects of the same content.
     """
@@ -278,7 +278,7 @@ def _joined(parts: list[Traced], *, is_plain: bool = True) -> Traced:
 
 
 def column_texts(project: Project, shapes: Shapes) -> dict[str, dict[str, str]]:
-    """The text of each column by its table, as far as there is one, for all tables known."""
+    """The text of each column by its table, as far as there is one."""
     texts: dict[str, dict[str, str]] = {
         table: {each.name: each.comment for each in columns} for table, columns in shapes.items()
     }
@@ -302,7 +302,7 @@ def column_texts(project: Project, shapes: Shapes) -> dict[str, dict[str, str]]:
 
 
 def undescribed(project: Project, shapes: Shapes) -> tuple[str, ...]:
-    """The columns of seeds and models, as `schema.table.column`, that no text describes."""
+    """The columns of seeds and models that no text describes, with their tables."""
     texts = column_texts(project, shapes)
     return tuple(
         f"{node.table}.{column.name}"

@@ -1,4 +1,4 @@
-"""A copy of a draft without what is not to be in it: columns, values and whole schemas.
+"""Masked copy of a draft: without columns, values or whole schemas.
 
 It is written into a fresh file, table by table: a column that is dropped in place leaves its bytes
 behind. Views become tables, since what they would look at may be gone.
@@ -78,7 +78,7 @@ column that is not in it has an unknown origin.
 
 
 def is_personal(column: FileColumn, origins: Origins) -> bool:
-    """Whether the column must go where personal fields do. `origins` are those of the models."""
+    """Whether the column must go with personal fields."""
     schema, _, table = column.table.partition(".")
     if schema in _LANDED:
         return column.name == RECORD or _is_declared(table, column.name)
@@ -94,8 +94,10 @@ def is_personal(column: FileColumn, origins: Origins) -> bool:
 
 
 def is_token(column: FileColumn) -> bool:
-    """Whether a hash can stand in the column's place: records as they came hold too much to be
-    compared, and what people wrote about a row of a push joins with nothing.
+    """Whether a hash can stand in the column's place.
+
+    Records as they came hold too much to be compared, and what people wrote about a row of a push
+    joins with nothing.
     """
     return column.name != RECORD and column.table not in OWN
 
@@ -110,8 +112,10 @@ def _field(table: str, name: str) -> Field | None:
 
 
 def _may_be(column: FileColumn) -> bool:
-    """Of a column of unknown origin: whether it is named as a personal field, or may hold text
-    that no field has by that name. A content type's own fields may hold anything.
+    """Whether a column of unknown origin may be personal.
+
+    It is where it is named as a personal field, or may hold text under a name that no field has. A
+    content type's own fields may hold anything.
     """
     if column.table.startswith(_CONTENT):
         field = _field("content_items", column.name)
@@ -147,9 +151,9 @@ def _is_made_personal(column: FileColumn, made_of: tuple[tuple[str, str], ...]) 
 
 
 def origins_of(project: Project) -> Origins:
-    """The source columns of each column of each model; of known parts of a record, none.
+    """The source columns of each column of each model.
 
-    Views that are made by what landed, one for each content type, are not in it.
+    Known parts of a record have none, and the views of content types are not in it.
     """
     shapes = describe(project)
     traced = lineage(project, shapes)
@@ -200,8 +204,9 @@ class _DraftTable:
 
 
 def write_masked(draft: Path, copy: Path, mask: Mask, project: Project | None) -> None:
-    """Write the copy, which must not be there yet; the draft stays as it is. `project` are the
-    models in it. Raises `DiskFull` or another `WarehouseError`.
+    """Write the copy, which must not be there yet; the draft stays as it is.
+
+    `project` are the models in it. Raises `DiskFull` or another `WarehouseError`.
     """
     origins = {} if project is None or mask.personal == "keep" else origins_of(project)
     with opened(draft) as connection, naming_errors(copy):
@@ -275,7 +280,7 @@ def _tables(connection: duckdb.DuckDBPyConnection) -> Iterator[_DraftTable]:
 
 
 def _set_key(connection: duckdb.DuckDBPyConnection, key: SecretStr) -> None:
-    """Put the two pads of the key (RFC 2104) where statements find them, and in no statement."""
+    """Put the two pads of the key (RFC 2104) into variables, and no statement."""
     plain = key.get_secret_value().encode()
     if len(plain) > _BLOCK_BYTES:
         plain = hashlib.sha256(plain).digest()
@@ -285,9 +290,10 @@ def _set_key(connection: duckdb.DuckDBPyConnection, key: SecretStr) -> None:
 
 
 def _token(name: str) -> str:
-    """The token of a column's value as an expression: HMAC with SHA-256, made by DuckDB itself,
-    since a function of Python's would be called for each value. Null stays null, and an empty text
-    stays empty: it tells that nothing was said.
+    """The token of a column's value as an expression: HMAC with SHA-256.
+
+    DuckDB makes it itself, since a function of Python's would be called for each value. Null stays
+    null, and an empty text stays empty: it tells that nothing was said.
     """
     text = f"CAST({name} AS VARCHAR)"
     inner = f"unhex(sha256(getvariable('inner_pad') || encode({text})))"

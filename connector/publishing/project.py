@@ -179,7 +179,7 @@ class Template:
 
 
 def read_template(text: str, path: Path) -> Template:
-    """Find what stands in braces. Raises `ModelInvalid` with the line of anything not allowed."""
+    """Find what stands in braces. Raises `ModelInvalid` for what may not."""
     try:
         for line, token, _ in _JINJA.lex(text):
             if token in ("block_begin", "comment_begin", "raw_begin"):
@@ -228,7 +228,7 @@ def _refused(text: str, path: Path, line: int) -> ModelInvalid:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """Column of a table or view: its type, and its text where a file or source has one."""
+    """Column of a table or view: its type, and its text where there is one."""
 
     name: str
     type: str
@@ -302,9 +302,10 @@ Check = GenericTest | Audit
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """SQL file: `sentence` and `grain` are of its header, `description` of its schema file.
+    """SQL file, with its header's words and those of its schema file.
 
-    `texts` are those of the columns that the schema file lists, `declared` the place where it does.
+    `sentence` and `grain` are the header's. `description`, the `texts` of columns and their place,
+    `declared`, are the schema file's.
     """
 
     name: str
@@ -335,7 +336,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """Csv file that people own, with its columns as declared; `is_users` says whose file."""
+    """Csv file that people own; `is_users` says whether it is the user's."""
 
     name: str
     schema: str
@@ -370,7 +371,7 @@ class SourceTable:
 
 @dataclass(frozen=True)
 class Project:
-    """Everything that a project folder declares; all references in it are known to be good.
+    """Everything that a project folder declares, with references that hold.
 
     `sources` are named as `source()` names them, with a point. `makes_content_views` says whether
     each content type gets a typed view.
@@ -410,7 +411,7 @@ class Project:
         return tuple(self.parents)
 
     def selected(self, select: Sequence[str] = ()) -> tuple[str, ...]:
-        """The seeds and models that `select` means, in building order; all where it is empty.
+        """The seeds and models that `select` means, in building order; or all.
 
         A word is a name or a folder's: `marts`, `fct_jobs`, `+fct_jobs` with all that it is made
         of, `stg_jobs+` with all that is made of it. Raises `UnknownName` with the nearest name.
@@ -474,7 +475,7 @@ class Project:
 
     @cached_property
     def digest(self) -> str:
-        """Tells two projects of different content apart: what is derived from it may be kept."""
+        """Digest of all content, by which what is derived from it may be kept."""
         parts = [
             f"{m.table} {m.kind} {m.texts} {self.sql(m.template)}" for m in self.models.values()
         ]
@@ -527,7 +528,7 @@ def naming_line(path: Path, doing: str) -> Iterator[None]:
 
 
 def _told(error: duckdb.Error, message: str) -> str:
-    """DuckDB's sentence on one line, without the SQL that it repeats, and without data."""
+    """DuckDB's sentence on one line, without SQL and without data."""
     sentence = " ".join(_LINE.split(message)[0].split())
     if isinstance(error, _ABOUT_THE_TEXT):
         return sentence

@@ -1,5 +1,4 @@
-"""One publication: copy, build, check, put in place; or the reason why analysts keep what they
-have.
+"""Publication: copy, build, check, put in place; or the reason why not.
 
 The work file is held for the copy alone. A crash at any point leaves the old file or the new one:
 until the rename nothing of the draft is seen, and a draft that was left is overwritten. Two
@@ -49,7 +48,7 @@ _RETRY_SECONDS = 0.05
 
 @contextmanager
 def alone(folder: Path, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
-    """Publish in the folder while nobody else does; whoever waited finds what the other left.
+    """Publish in the folder while nobody else does.
 
     Raises `WarehouseBusy` after `wait_seconds`, and another `WarehouseError` where the folder
     cannot be written to.
@@ -88,9 +87,10 @@ _DRAFT, _MASKED = ".publishing", ".masking"
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A file that analysts see now, and its record; `built` is None where a draft was published
-    that had been prepared before. `shared` is what became of it in the lakehouse, None where there
-    is none.
+    """File that analysts see now, and its record.
+
+    `built` is None where a draft was published that had been prepared before. `shared` is what
+    became of it in the lakehouse, None where there is none.
     """
 
     file: Path
@@ -123,8 +123,9 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A draft that waits to be put in place by `publish(prepared=publication)`, or is refused
-    then, where `built.blocking` is not empty.
+    """Draft that waits to be put in place by `publish(prepared=publication)`.
+
+    It is refused then, where `built.blocking` is not empty.
     """
 
     publication: str
@@ -273,9 +274,10 @@ class _Publishing:
         return built
 
     def _taken_over(self, select: Sequence[str]) -> dict[str, Any]:
-        """What is selected, and the file that all else is carried over from; everything is selected
-        where the published file or this one has personal columns dropped or hashed. Tokens are no
-        values, and what is masked goes by how the models are made now.
+        """What is selected, and the file that all else is carried over from.
+
+        Everything is selected where the published file or this one has personal columns dropped or
+        hashed: tokens are no values, and what is masked goes by how the models are made now.
         """
         if not select or not self._target.exists():
             return {"select": select}
@@ -284,7 +286,7 @@ class _Publishing:
         return {"select": select, "carry_from": self._target} if is_plain else {"select": ()}
 
     def takes_up(self, prepared: str) -> bool:
-        """Go on with a draft that was left, if it is whole and nothing later was published.
+        """Take up a draft that was left, if nothing later was published.
 
         Raises `PublishingRefused` where its checks had failed.
         """
@@ -314,7 +316,7 @@ class _Publishing:
         return Prepared(row.publication, self._draft, built)
 
     def put_in_place(self, built: Built | None) -> Published:
-        """Refuse the draft, or make it the published file, without what is not to be in it."""
+        """Refuse the draft, or mask it and make it the published file."""
         if built is not None and built.blocking:
             raise PublishingRefused([(each.name, each.failing) for each in built.blocking])
         if self._row.outcome != "published":

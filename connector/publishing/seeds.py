@@ -1,4 +1,4 @@
-"""Seeds: small tables in csv files that people own and edit, read as their columns are declared.
+"""Seeds: small tables in csv files that people own and edit.
 
 A person's file may come from a spreadsheet program: a byte order mark and semicolons or tabs are
 taken as they are. A row of which only the first cell is filled waits for somebody to fill in the
@@ -42,7 +42,7 @@ class SeedRows:
 
 
 def read_rows(seed: Seed) -> SeedRows:
-    """Read a seed's file. Raises `SeedInvalid` with the line of what is wrong, and no value."""
+    """Read a seed's file. Raises `SeedInvalid` with the line, and no value."""
     try:
         text = seed.path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -150,7 +150,7 @@ class UnmappedValues:
 
 @dataclass(frozen=True, slots=True)
 class SeedCopy:
-    """Copy of a seed that a person owns: made now or found there, and the values appended to it.
+    """Copy of a seed that a person owns, and the values appended to it.
 
     `left_out` are values that a spreadsheet program would take for a formula.
     """
@@ -185,7 +185,7 @@ def unmapped(file: Path, project: Project) -> tuple[UnmappedValues, ...]:
 def write_copies(
     folder: Path, found: Collection[UnmappedValues], project: Project, asked: Collection[str] = ()
 ) -> tuple[SeedCopy, ...]:
-    """Write copies of seeds into a person's folder, with unmapped values as rows to fill in.
+    """Write copies of seeds for a person, with unmapped values to fill in.
 
     Without `asked` (names of seeds), those that leave something unmapped. A file that is there
     keeps every byte of it, and gets what it does not name yet. Raises `UnknownName`, `SeedInvalid`

@@ -275,7 +275,7 @@ def _sources(rows: list[Row]) -> Drawing | None:
 
 
 def _best(rows: Sequence[Row]) -> str:
-    """The group of sources, where it is a known one, that brought the most who were placed."""
+    """The known group of sources that brought the most who were placed."""
     named = [row for row in rows if row["source_group"] not in _NO_SOURCE] or rows
     best = max(named, key=lambda row: row["candidates_placed"])
     if not best["candidates_placed"]:
@@ -363,7 +363,7 @@ def _lead_statuses(rows: list[Row]) -> Drawing | None:
 
 
 def recent(published: PublishedFile, by: str, order: str) -> list[Row]:
-    """The activity of the last twelve months, this one among them, added up by columns.
+    """Activity of the last twelve months, this one too, added up by columns.
 
     There is none where it is not known when now is.
     """

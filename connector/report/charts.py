@@ -1,4 +1,4 @@
-"""The kinds of chart that the report draws, as Vega-Lite specifications; nothing is drawn here.
+"""Charts of the report: Vega-Lite specifications, and the SVG made of them.
 
 All are made for one width, at which their text is readable on a phone; the page scales them up
 to the width of a column and never beyond reading size.
@@ -86,7 +86,7 @@ SERIES = ("first", "second", "third", "fourth")
 
 
 def variable(name: str) -> str:
-    """The colour as charts and styles write it. Raises `KeyError` for one that is not declared."""
+    """The colour as charts and styles write it; it must be a declared one."""
     assert name in PALETTE, name
     return f"var(--{name})"
 
@@ -120,7 +120,7 @@ def bars(
     most: float = 0,
     room: float = _LABEL_MAX,
 ) -> Chart:
-    """Horizontal bars in the order of the rows, each with its `text` (its count) at its end.
+    """Horizontal bars in the rows' order, each with its `text` (its count).
 
     `unit` says what is counted; `most` is the axis's end where it has one, such as 1 for shares;
     `room` is how many pixels the labels may take.
@@ -150,7 +150,7 @@ def bars(
 def stacked(
     rows: Rows, label: str, parts: Mapping[str, str], *, unit: str, is_upright: bool = False
 ) -> Chart:
-    """Bars made of parts: each column of `parts`, with its word in the legend, as one colour.
+    """Bars made of parts: a colour for each column, and its word in the legend.
 
     Upright ones are for time, which runs to the right.
     """
@@ -188,7 +188,7 @@ def stacked(
 
 
 def uprights(rows: Rows, label: str, value: str, *, unit: str, across: str) -> Chart:
-    """Upright bars, for bands of a measure or for months; `across` names what runs to the right."""
+    """Upright bars, for bands or months; `across` names what runs to the right."""
     x = {**_category(rows, label, is_upright=True), "title": across}
     y = _measure(unit, max((row[value] for row in rows), default=0))
     mark = {"type": "bar", "color": variable("first")}
@@ -199,8 +199,10 @@ def uprights(rows: Rows, label: str, value: str, *, unit: str, across: str) -> C
 
 
 def ranges(rows: Rows, label: str, *, unit: str) -> Chart:
-    """Distributions side by side: a line from the tenth to the ninetieth of a hundred, a thick
-    one for the middle half, and the median with its figure. The rows have p10_days to p90_days.
+    """Distributions side by side, of rows that have p10_days to p90_days.
+
+    A line runs from the tenth to the ninetieth of a hundred, a thick one over the middle half, and
+    a tick is the median.
     """
     quantiles = ("p10_days", "p25_days", "p50_days", "p75_days", "p90_days")
     p10, p25, p50, p75, p90 = quantiles
@@ -235,7 +237,7 @@ def ranges(rows: Rows, label: str, *, unit: str) -> Chart:
 def _category(
     rows: Rows, label: str, *, is_upright: bool = False, room: float = _LABEL_MAX
 ) -> dict[str, Any]:
-    """The axis along which rows stand by their places, since two may have the same label."""
+    """The axis of the rows, by their places: two may have the same label."""
     labels = [_short(str(row[label]), room) for row in rows]
     axis: dict[str, Any] = {
         "grid": False,
@@ -252,7 +254,7 @@ def _category(
 
 
 def _measure(unit: str, most: float) -> dict[str, Any]:
-    """The axis of what is counted or paid: short, as in 20k, and never in parts of one."""
+    """The axis of counts and amounts: short, as in 20k, never in parts of one."""
     axis = {
         "format": "~s",
         "tickMinStep": 1,

@@ -1,4 +1,4 @@
-"""What the page is made of, as values: sections of figures, each with its charts and tables.
+"""Figures of the page, as values: their declarations, charts and tables.
 
 A figure is declared once (`Figure`), with the marts and columns that it rests on, and drawn from a
 published file (`Drawing`). Its definition is not here: the file's own comments have it.
@@ -31,7 +31,7 @@ def count(value: Number) -> str:
 
 
 def share(value: Number) -> str:
-    """A part of one as a percentage: rounding never makes 0% of something or 100% of less."""
+    """A part of one as a percentage, which is 0% or 100% only where it is so."""
     percent = float(value) * 100
     if 0 < percent < 0.1:
         return "under 0.1%"
@@ -63,7 +63,7 @@ def moment(value: datetime) -> str:
 
 
 def age(value: timedelta) -> str:
-    """A length of time in its largest sensible unit: minutes, hours, or days from two on."""
+    """A length of time in minutes, hours, or days from two on."""
     if value < timedelta(hours=1):
         return count_noun(max(0, round(value / timedelta(minutes=1))), "minute")
     if value < timedelta(days=2):
@@ -78,12 +78,12 @@ def of(part: int, whole: int, noun: str = "") -> str:
 
 
 def lacking(part: int, whole: int, noun: str, words: str) -> tuple[str, ...]:
-    """What is not covered, as in 25% of jobs (3 of 12) have no fee.; nothing for a part of 0."""
+    """What is not covered, as in 25% of jobs (3 of 12) have no fee; if any."""
     return (f"{share(part / whole)} of {noun} ({part:,} of {whole:,}) {words}",) if part else ()
 
 
 def capital(text: str) -> str:
-    """The text with its first letter large, unless it begins with the name of a column."""
+    """The text with its first letter large, unless a column's name begins it."""
     first = text.split(" ", maxsplit=1)[0]
     return text if "_" in first or "." in first.rstrip(".") else text[:1].upper() + text[1:]
 
@@ -115,7 +115,7 @@ _BY_TYPE: Mapping[type, Callable[[Any], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class FigureTable:
-    """Table of a figure: the heading of each column, by its name in the rows and in the mart.
+    """Table of a figure; headings are by the columns' names in rows and mart.
 
     An open table is shown at once, any other is unfolded by the reader, and printed.
     """
@@ -173,7 +173,7 @@ the first mart's.
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Drawing of a figure: the sentence that it comes to, charts, what they lack, and tables."""
+    """Drawing of a figure: its sentence, charts, what they lack, and tables."""
 
     finding: str
     charts: tuple[Chart, ...] = ()
@@ -216,7 +216,7 @@ def tabled_figure(
     is_open: bool = False,
     is_wide: bool = False,
 ) -> Callable[[Callable[[list[Row]], Drawing | None]], Figure]:
-    """Make a figure of a query, whose rows are its table; the function below draws them.
+    """Make a figure of a query's rows, its table; the function below draws them.
 
     There is nothing to show where there are no rows, or where the function returns None.
     """
@@ -245,7 +245,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class FigureAnswer:
-    """Answer of a published file to a figure: its drawing, or else the `words` that say why not.
+    """Answer of a file to a figure: its drawing, or `words` that say why not.
 
     `contracts` are what the file says of the marts, part by part, in the figure's order.
     """
@@ -256,7 +256,7 @@ class FigureAnswer:
     words: str = ""
 
     def line(self, part: str) -> str:
-        """The part of the contracts that is shown with the figure: of the first that has it."""
+        """The part as it is shown with the figure: of the first mart that has it."""
         return next((parts[part] for parts in self.contracts.values() if part in parts), "")
 
 

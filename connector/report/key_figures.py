@@ -178,7 +178,7 @@ QUESTIONS = (
 
 
 def answer(question: KeyQuestion, published: PublishedFile) -> KeyFigure:
-    """The key figure as the file answers it; a dash and the reason where it has no answer."""
+    """The key figure as the file answers it, or a dash and the reason."""
     lacking = published.missing(question.needs)
     drawn = None if lacking else question.draw(published)
     if drawn is None:

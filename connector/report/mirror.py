@@ -1,4 +1,4 @@
-"""The mirror's own health: how complete, fresh and dear the copy is, and what was checked."""
+"""Health of the mirror: how complete, fresh and dear the copy is."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ROOM = 224
 
 
 def facts(published: PublishedFile, written_at: datetime) -> list[tuple[str, str]]:
-    """What the file says of itself as a whole: its moment, its checks, its personal fields.
+    """Facts of the file as a whole: its moment, its checks, its personal fields.
 
     `written_at` is when the page is written.
     """

@@ -1,4 +1,4 @@
-"""The page: what the published file answers, put into one HTML document that needs nothing else.
+"""The report's page: one HTML document that needs nothing else.
 
 Text reaches it only through a template that escapes everything; the charts, whose text their
 library has escaped, and our own styles are the only markup that is put in as it stands.
@@ -100,7 +100,7 @@ def _style() -> str:
 
 
 def as_json(page: ReportPage) -> dict[str, Any]:
-    """The key figures as plain values, by their keys, each with its label and its words."""
+    """The key figures as plain values, by key, with their labels and words."""
     return {
         each.question.key: {
             "label": each.question.label,

@@ -1,4 +1,4 @@
-"""Candidates and jobs on their way: how far they come, how long it takes, what is filled."""
+"""Candidates and jobs: how far they come, and how long it takes."""
 
 from __future__ import annotations
 
@@ -461,7 +461,7 @@ class _TimeTo:
         )
 
     def _members(self, whole: Row, rows: list[Row]) -> FigureTable:
-        """The distribution of everything, by the dimension, and of the busiest consultants."""
+        """The distribution of all, by the dimension, and by consultant."""
         shown = [
             {**row, "member": plain(str(row["member"]))}
             for row in rows

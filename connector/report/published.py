@@ -1,4 +1,4 @@
-"""The published file as the report reads it: rows, what there is, and what its comments say.
+"""Published file as the report reads it: rows, columns, comments.
 
 Everything is asked through one connection, so that a publication in between cannot mix two
 moments on one page.
@@ -27,7 +27,7 @@ _LABEL = re.compile(rf"^\s*({'|'.join(_PARTS)}):\s*", re.MULTILINE)
 
 
 def read_contract(comment: str) -> dict[str, str]:
-    """A mart's comment by its parts, in their order; one without parts is a definition."""
+    """A mart's comment by its parts; one without parts is a definition."""
     pieces = _LABEL.split(comment)
     found = {"Definition": pieces[0], **dict(zip(pieces[1::2], pieces[2::2], strict=True))}
     joined = {part: " ".join(text.split()) for part, text in found.items()}
@@ -76,7 +76,7 @@ class PublishedFile:
         return table in self._columns
 
     def missing(self, needs: Needs) -> list[str]:
-        """What is needed and not there: marts, and columns of marts, named with their schema."""
+        """The marts and columns that are needed and not there, with their schema."""
         lacking = []
         for mart, columns in needs.items():
             table = f"{MARTS}.{mart}"
@@ -97,7 +97,7 @@ class PublishedFile:
 
     @cached_property
     def as_of(self) -> datetime | None:
-        """The moment that the marts take for now; None where nothing was ever proven or run."""
+        """The moment that the marts take for now; None if nothing was ever proven."""
         if self.has("staging.as_of") and self.has("sync.bookmarks"):
             sql = "SELECT epoch_us(max(as_of_at)) AS at FROM staging.as_of"
         elif self.missing({"mirror_health": "proven_at last_run_at"}):

@@ -1,4 +1,4 @@
-"""What the tests of publishing share: an agency with two jobs, and its own models."""
+"""What the tests of publishing share: a small project, and an agency with two jobs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.publishing.agency import Agency
+from tests.publishing.small import Small
 
 
 @pytest.fixture
@@ -16,3 +17,9 @@ def agency(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Agency:
     made.use_project(monkeypatch)
     made.land("jobs", {"id": "j1", "title": "Nurse"}, {"id": "j2", "title": "Cook"})
     return made
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Small:
+    """The small project and its file, whole."""
+    return Small(tmp_path)

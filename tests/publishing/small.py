@@ -9,7 +9,7 @@ import duckdb
 
 from connector.publishing.build import build
 from connector.publishing.folder import load_project
-from connector.publishing.project import Built, Project
+from connector.publishing.project import Built, Checked, ModelBuilt, Project
 
 PROJECT = """\
 name: small
@@ -164,3 +164,28 @@ class Small:
         """What a query of the file returns."""
         with duckdb.connect(str(self.file), read_only=True) as connection:
             return connection.execute(sql).fetchall()
+
+
+class Follower:
+    """Writes down what a build tells, and which models were made anew."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.made: list[str] = []
+
+    def planned(self, models: int, checks: int) -> None:
+        """So much is to be done."""
+        self.told.append(f"{models} {checks}")
+
+    def building(self, name: str) -> None:
+        """The model's turn has come."""
+        self.told.append(name)
+
+    def built(self, model: ModelBuilt) -> None:
+        """The model stands."""
+        if not model.is_carried:
+            self.made.append(model.name)
+
+    def checked(self, check: Checked) -> None:
+        """A check has ended."""
+        self.told.append(check.name)

@@ -10,13 +10,7 @@ import pytest
 from connector.errors import ModelFailed, ModelInvalid
 from connector.publishing.build import check
 from connector.publishing.project import Built, Checked
-from tests.publishing.small import JOBS, Small
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> Small:
-    """The small project and its file, whole."""
-    return Small(tmp_path)
+from tests.publishing.small import JOBS, Follower, Small
 
 
 def found(built: Built, name: str) -> Checked:
@@ -256,28 +250,6 @@ def test_checks_run_on_a_file_that_was_built(small: Small) -> None:
         each.name for each in check(small.file, small.project(), select=["stg_jobs"])
     ]
     assert before == small.file.read_bytes()
-
-
-class Follower:
-    """Writes down what a build tells."""
-
-    def __init__(self) -> None:
-        self.told: list[str] = []
-
-    def planned(self, models: int, checks: int) -> None:
-        """So much is to be done."""
-        self.told.append(f"{models} {checks}")
-
-    def building(self, name: str) -> None:
-        """The model's turn has come."""
-        self.told.append(name)
-
-    def built(self, model: object) -> None:
-        """The model stands."""
-
-    def checked(self, check: Checked) -> None:
-        """A check has ended."""
-        self.told.append(check.name)
 
 
 def test_a_build_tells_how_it_goes_on(small: Small) -> None:

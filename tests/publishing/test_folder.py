@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from connector.errors import ModelInvalid, ModelsCircular, ModelTwice, ReferenceUnknown, UnknownName
 from tests.publishing.small import FCT_JOBS, PROJECT, Small
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> Small:
-    """The small project, whole."""
-    return Small(tmp_path)
 
 
 def test_models_are_ordered_by_what_they_are_made_of(small: Small) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from connector.publishing.lineage import Lineage, Shapes
@@ -51,12 +49,6 @@ QUERIES: dict[str, tuple[str, tuple[str, ...], bool]] = {
         *(("title",), False),
     ),
 }
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> Small:
-    """The small project and its file, whole."""
-    return Small(tmp_path)
 
 
 def shapes_of(**more: tuple[str, ...]) -> Shapes:

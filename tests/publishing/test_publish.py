@@ -9,32 +9,11 @@ from pathlib import Path
 import pytest
 
 from connector.errors import ModelFailed, PublishingRefused, WarehouseBusy, WarehouseError
-from connector.publishing.project import Checked, ModelBuilt
 from connector.publishing.publication import alone, prepare, publish
 from connector.settings.model import load_settings
 from connector.warehouse.runs import published_in
 from tests.publishing.agency import LONG, Agency, tables_of
-
-
-class Watch:
-    """Remembers which models were built."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-
-    def planned(self, models: int, checks: int) -> None:
-        """Ignore it."""
-
-    def building(self, name: str) -> None:
-        """Ignore it."""
-
-    def built(self, model: ModelBuilt) -> None:
-        """Remember it, unless it was carried over."""
-        if not model.is_carried:
-            self.names.append(model.name)
-
-    def checked(self, check: Checked) -> None:
-        """Ignore it."""
+from tests.publishing.small import Follower
 
 
 def test_published_file_has_what_landed_and_what_is_made_of_it(agency: Agency) -> None:
@@ -154,11 +133,11 @@ def test_unselected_models_are_carried_over(agency: Agency) -> None:
     """What is not selected stays as it was in the published file, and landing is the new one."""
     agency.publish()
     agency.land("jobs", {"id": "j3", "title": "Driver"})
-    watch = Watch()
+    watch = Follower()
 
     agency.publish(select=("dim_people",), watch=watch)
 
-    assert "fct_jobs" not in watch.names
+    assert "fct_jobs" not in watch.made
     assert [{"n": 2}] == agency.rows("SELECT count(*) AS n FROM marts.fct_jobs")
     assert [{"n": 3}] == agency.rows("SELECT count(*) AS n FROM landing.jobs")
 
@@ -171,14 +150,14 @@ def test_prepared_draft_is_published_as_it_is(agency: Agency) -> None:
     assert not agency.file.exists()
     agency.land("jobs", {"id": "j3", "title": "Driver"})
 
-    first, watch = agency.publish(prepared=made.publication), Watch()
+    first, watch = agency.publish(prepared=made.publication), Follower()
     counts = agency.rows("SELECT count(*) AS n FROM marts.fct_jobs")
     second = agency.publish(prepared=made.publication, watch=watch)
 
     assert (None, [{"n": 2}]) == (first.built, counts)
     assert made.publication == first.publication.publication
     assert made.publication != second.publication.publication
-    assert "fct_jobs" in watch.names
+    assert "fct_jobs" in watch.made
     assert [{"n": 3}] == agency.rows("SELECT count(*) AS n FROM marts.fct_jobs")
 
 

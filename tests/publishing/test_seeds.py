@@ -15,12 +15,6 @@ ROWS = "SELECT id, name, since::VARCHAR FROM seeds.people ORDER BY id"
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> Small:
-    """The small project and its file, whole."""
-    return Small(tmp_path)
-
-
-@pytest.fixture
 def own(tmp_path: Path) -> Path:
     """A person's folder for seeds."""
     folder = tmp_path / "seeds"

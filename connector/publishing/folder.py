@@ -222,6 +222,9 @@ class _TestEntry(_FileEntry):
         return self
 
 
+_INNER = ("arguments", "config")
+
+
 def _flat(test: Any, line: int) -> Any:
     """What is said of a test as one mapping, wherever dbt lets it stand."""
     if isinstance(test, str):
@@ -231,8 +234,11 @@ def _flat(test: Any, line: int) -> Any:
         raise ValueError(f"{test!r} is no test; write '- unique' or '- unique: {{...}}'")
     flat = {_LINE: test[_LINE], "kind": kinds[0]}
     said = test[kinds[0]] or {}
-    for part in (said, said.get("arguments", {}), said.get("config", {})):
-        flat |= {k: v for k, v in part.items() if k not in (_LINE, "arguments", "config")}
+    inner = [said.get(key) or {} for key in _INNER] if isinstance(said, dict) else []
+    for part in (said, *inner):
+        if not isinstance(part, dict):
+            raise ValueError(f"{part!r} is no mapping of what the test {kinds[0]} is to be")
+        flat |= {k: v for k, v in part.items() if k not in (_LINE, *_INNER)}
     return flat
 
 
@@ -247,7 +253,10 @@ class _ColumnEntry(_FileEntry):
         if not isinstance(entry, dict):
             return entry
         # The newer and the older word of dbt's for the same.
-        tests = [*(entry.get("data_tests") or ()), *(entry.get("tests") or ())]
+        lists = [entry.get("data_tests") or [], entry.get("tests") or []]
+        if not all(isinstance(each, list) for each in lists):
+            raise ValueError("tests must be a list: write 'data_tests: [unique, not_null]'")
+        tests = [*lists[0], *lists[1]]
         others = {key: value for key, value in entry.items() if key != "tests"}
         return {**others, "data_tests": [_flat(each, entry[_LINE]) for each in tests]}
 
@@ -556,7 +565,10 @@ def _other_side(project: Project, path: Path, test: _TestEntry) -> str | None:
     """The table that a relationship leads to: `to: ref('x')` or a source."""
     if test.to is None:
         return None
-    (call,) = read_template(f"{{{{ {test.to} }}}}", path).calls
-    call = replace(call, line=test.line)
-    _check_calls(project, path, (call,))
-    return project.table_of(call)
+    # As many lines before it as the file has, so that an error names the file's line.
+    calls = read_template("\n" * (test.line - 1) + f"{{{{ {test.to} }}}}", path).calls
+    if [each.word for each in calls] not in (["ref"], ["source"]):
+        action = "Write to: ref('model')."
+        raise ModelInvalid("'to' is no ref or source", path=path, line=test.line, action=action)
+    _check_calls(project, path, calls)
+    return project.table_of(calls[0])

@@ -213,8 +213,10 @@ def _read_call(node: nodes.Expr) -> Call | None:
 
 
 def _refused(text: str, path: Path, line: int) -> ModelInvalid:
+    lines = text.splitlines()
+    shown = lines[min(line, len(lines)) - 1].strip()[:80]
     return ModelInvalid(
-        f"what stands in braces is not understood: {text.splitlines()[line - 1].strip()[:80]}",
+        f"what stands in braces is not understood: {shown}",
         path=path,
         line=line,
         action="Write plain SQL with {{ ref('model') }}, {{ source('schema', 'table') }} and "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from connector.errors import ModelInvalid, ModelsCircular, ModelTwice, ReferenceUnknown, UnknownName
-from tests.publishing.small import FCT_JOBS, PROJECT, Small
+from tests.publishing.small import FCT_JOBS, FILES, PROJECT, Small
 
 
 def test_models_are_ordered_by_what_they_are_made_of(small: Small) -> None:
@@ -56,6 +56,17 @@ WRONG = {
         *("staging/sources.yml", "[unique, not_null]", "[{unique: {values: [x]}}]"),
         *(6, "unique takes no argument"),
     ),
+    "other side": (
+        *("marts/schema.yml", "ref('people')", "config(materialized='view')"),
+        *(14, "no ref or source"),
+    ),
+    "other side twice": (
+        *("marts/schema.yml", "ref('people')", "\"ref('people') }}{{ ref('people')\""),
+        *(14, "no ref or source"),
+    ),
+    "tests in no list": ("marts/schema.yml", "[unique, not_null]", "5", 5, "must be a list"),
+    "test of no mapping": ("marts/schema.yml", "[unique, not_null]", "[{unique: 5}]", 5, "mapping"),
+    "nothing": ("staging/sources.yml", FILES["staging/sources.yml"], "", 1, "dictionary"),
     "test's argument": (
         *("staging/sources.yml", "[unique, not_null]", "[{unique: {where: x}}]"),
         *(6, "'where' is not understood"),

@@ -173,7 +173,7 @@ class Declaration:
 
     def bodies(self, operation: Literal["create", "update"]) -> Iterator[tuple[Field, Input]]:
         """The fields that a request body of that operation takes, each with its terms."""
-        for each in self.fields.values():
+        for each in self.fields.values() if operation in self.operations else ():
             terms = each.create if operation == "create" else each.update
             if terms.accepted:
                 yield each, terms

@@ -17,7 +17,10 @@ from connector.sandbox.draw import LEAD_STATUSES, USERS
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 
-COUNTS = {
+CREATABLE = [name for name, each in CATALOG.items() if "create" in each.operations]
+CHANGEABLE = [name for name in CREATABLE if {"update", "delete"} <= CATALOG[name].operations]
+
+COUNTS = dict.fromkeys(CATALOG, 40) | {
     "jobs": 60,
     "candidates": 130,
     "companies": 25,
@@ -69,7 +72,11 @@ class World:
 
     def body(self, resource: str) -> dict[str, Any]:
         """The least that a create of the resource accepts."""
-        return dict(_LEAST[resource])
+        if resource in _LEAST:
+            return dict(_LEAST[resource])
+        declared = CATALOG[resource]
+        needed = [field.name for field, terms in declared.bodies("create") if terms.required]
+        return {name: _value(declared, name, "create") for name in needed}
 
     def full_body(
         self, resource: str, operation: Literal["create", "update"] = "create"

@@ -1,1 +1,1 @@
-"""Spreadsheets: read as they are, mapped to fields, checked row by row, and reported on."""
+"""Spreadsheets: read as they are, mapped to fields, checked, and reported on."""

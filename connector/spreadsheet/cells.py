@@ -1,4 +1,4 @@
-"""Reading one cell as its column's field: a reader for each column, made once for a file.
+"""Readers of cells: one for each column, made once for a file.
 
 A reader gives a JSON value, as a body takes it, or raises `Unreadable` with a code and a fix.
 """
@@ -59,7 +59,7 @@ AS_WRITTEN = CellOptions()
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Readers of a column's cells: of texts, and of those that a spreadsheet program typed."""
+    """Readers of a column's cells: of texts, and of typed cells."""
 
     text: ReadText
     typed: ReadTyped
@@ -120,7 +120,7 @@ def _text_reader(read: ReadText, keeps_digits: bool, options: CellOptions) -> Re
 
 
 def _several(read_one: ReadText) -> ReadText:
-    """Reader of a text that holds several values: one a line, or with semicolons between."""
+    """The reader of several values: one a line, or with semicolons between."""
 
     def read(text: str) -> list[str]:
         parts = [part.strip() for part in re.split(r"[;\n]", text)]
@@ -130,7 +130,7 @@ def _several(read_one: ReadText) -> ReadText:
 
 
 def _mapped(made: Reader, values: Mapping[str, str]) -> Reader:
-    """The reader behind a map of values; letter case is aside where no cell says otherwise."""
+    """The reader behind a map of values, whose letter case is aside."""
     folded = {cell.strip().casefold(): value for cell, value in values.items()}
     exact = {cell.strip(): value for cell, value in values.items()}
 
@@ -155,16 +155,16 @@ _BETWEEN = re.compile(r"[\s_\-\u2010-\u2015]+")
 
 
 def _same_word(text: str) -> str:
-    """The text under which a choice equals its other spellings: letter case aside, and blanks,
-    hyphens and underscores as one: "Contract to Perm" is `contract_to_perm`.
+    """The text under which a choice equals its other spellings.
+
+    Letter case is aside, and blanks, hyphens and underscores are one: "Contract to Perm" is
+    `contract_to_perm`.
     """
     return _BETWEEN.sub("_", text.strip().casefold())
 
 
 def _choice_reader(known: Sequence[str], accepted: Sequence[str]) -> Reader:
-    """The reader of one of the values: `known` are all that the field may ever have, `accepted`
-    those to name to a person.
-    """
+    """The reader of one of the `known` values; `accepted` are named to a person."""
     allowed = ", ".join(accepted)
     words: dict[str, str | None] = {}
     for value in known:
@@ -192,7 +192,7 @@ def _choice_reader(known: Sequence[str], accepted: Sequence[str]) -> Reader:
 
 
 def _nearest(text: str, accepted: Sequence[str]) -> str | None:
-    """The one allowed value that the text begins, or is most like; None where none is near."""
+    """The one allowed value that the text begins, or is most like."""
     wanted = plain(text)
     begun = [value for value in accepted if wanted and plain(value).startswith(wanted)]
     if len(begun) == 1:
@@ -220,8 +220,9 @@ _GROUPED = re.compile(r"[+-]?[0-9]{1,3}(?:([.,'\u2019\s\u00a0\u202f])[0-9]{3})(?
 
 
 def _number_reader(decimal: Decimal | None) -> ReadText:
-    """The reader of a number. Undeclared, its decimal sign is a dot, except where the dot could
-    part thousands off.
+    """The reader of a number, whose decimal sign is a dot if undeclared.
+
+    A dot that could part thousands off is then refused.
     """
     sign = decimal or "."
     is_plain = _PLAIN[sign]

@@ -1,4 +1,4 @@
-"""Check of a file before any request: each row becomes a task, or a list of all that is wrong.
+"""Check of a file before any request: each row becomes a task or has problems.
 
 Rows come and go in batches, so that a file of any length takes the memory of one batch and of a
 digest for each row. Blank rows are left out.
@@ -18,9 +18,9 @@ from connector.engine.push_states import RowOutcome, Task
 from connector.spreadsheet.mapping import ColumnMap
 from connector.spreadsheet.matching import (
     ClaimedKeys,
-    Comparison,
     Difference,
     Finder,
+    LandedComparison,
     References,
     comparable,
     listed,
@@ -76,8 +76,9 @@ def check(
     lookups: Lookups,
     suppressed: Suppressed | None = None,
 ) -> Iterator[CheckedRow]:
-    """Check every row that is not blank, in the file's order; rows about people who are
-    `suppressed` are refused.
+    """Check every row that is not blank, in the file's order.
+
+    Rows about people who are `suppressed` are refused.
 
     Raises `WarehouseError` where the landing cannot be read, and whatever reading the file raises.
     """
@@ -102,7 +103,7 @@ class _Checking:
         self._reader = RowReader(target, columns)
         self._references = References(columns, lookups)
         self._finder = Finder(target, columns, lookups)
-        self._comparison = Comparison(columns, self._finder.by)
+        self._comparison = LandedComparison(columns, self._finder.by)
         self._create = OperationRules(target, columns, "create")
         self._update = OperationRules(target, columns, "update")
         self._claims = ClaimedKeys()
@@ -241,7 +242,7 @@ class _Checking:
             )
 
     def _refuse_existing(self, drafts: Sequence[RowDraft]) -> None:
-        """Find records that are landed already under the natural keys of rows that make one."""
+        """Find landed records under the natural keys of rows that make one."""
         by_fields: dict[tuple[str, ...], list[RowDraft]] = {}
         for draft in drafts:
             if draft.operation == "create" and not draft.is_misshapen:
@@ -285,9 +286,7 @@ def _example(target: PushTarget, columns: ColumnMap) -> tuple[tuple[int, str], .
 
 
 def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values by the keys of target columns as a body has them: a content type's own below
-    `fields`.
-    """
+    """Values as a body has them: a content type's own below `fields`."""
     body: dict[str, Any] = {}
     for key, value in values.items():
         below, is_content, name = key.partition(CONTENT_PREFIX)
@@ -299,9 +298,10 @@ def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _refuse_erased(resource: str, drafts: Sequence[RowDraft], suppressed: Suppressed) -> None:
-    """Refuse the rows that have an id, an address or a number of somebody who was erased, whatever
-    else is wrong with them. Earlier problems of such a row are taken back, and no cell is shown:
-    problems are kept in the journal.
+    """Refuse the rows that name somebody who was erased by id, address or number.
+
+    Earlier problems of such a row are taken back, and no cell is shown: problems are kept in the
+    journal.
     """
     for draft in drafts:
         values = draft.values
@@ -344,7 +344,7 @@ class OperationRules:
     def apply(
         self, draft: RowDraft, landed: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The row's values: those that the operation takes, and those for an update after it.
+        """The values that the operation takes, and those for an update after it.
 
         Adds to the draft's problems whatever the operation refuses or lacks. `landed` is the
         record as it is, for conditions that an update does not mention.

@@ -20,7 +20,7 @@ _LISTED_PAIRS = 5
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """A table's own headings as they stand in the file, and whether it is a report of ours.
+    """A table's own headings as they stand, and whether it is a report of ours.
 
     Behind the own columns a report has its six; they are not among `headings`.
     """
@@ -45,7 +45,7 @@ def letter(index: int) -> str:
 
 
 def look_of(heading: str) -> str:
-    """The look of a heading, the same for headings that a person would read as the same.
+    """The look of a heading, the same for headings that a person would confuse.
 
     Case, width and composition of letters, invisible characters, and how many blanks there are
     make no difference.
@@ -58,7 +58,7 @@ def look_of(heading: str) -> str:
 
 
 def read_headings(path: Path, first_row: Sequence[str]) -> Columns:
-    """The columns of the table whose first row this is, without empty cells at its end.
+    """The columns of the table with this first row, without empty cells at its end.
 
     Raises `HeadingsRefused`, naming columns by letter and text: none at all, an empty one, two
     that are the same, or columns of a report that are not its last six.
@@ -142,8 +142,9 @@ def words(heading: str) -> tuple[str, ...]:
 
 
 def plain(heading: str) -> str:
-    """The heading without case, blanks, underscores, punctuation and accents: "Mobile No." is
-    "mobileno".
+    """The heading without case, blanks, punctuation and accents.
+
+    "Mobile No." is "mobileno".
     """
     return "".join(words(heading))
 

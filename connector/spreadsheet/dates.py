@@ -1,4 +1,4 @@
-"""Dates and moments in cells: ISO 8601, or in the form that was declared for the column.
+"""Dates and moments in cells: ISO 8601, or as the column declares.
 
 `03/04/2025` is two dates, so it is neither until a person declares which. A moment needs its time
 zone: written behind it, or declared.
@@ -46,7 +46,7 @@ FORMAT_ALLOWED = (
 
 
 class DateFormat:
-    """Form in which a column's dates are written, as `DD/MM/YYYY` or `D MMM YYYY hh:mm`.
+    """Form of a column's dates, as `DD/MM/YYYY` or `D MMM YYYY hh:mm`.
 
     A day and a month may have one digit or two; `MMM` is the month's English name or its first
     three letters. Raises `ValueError` for a form that does not tell day, month and year apart.

@@ -85,7 +85,7 @@ class TextEncoding:
 
 
 def recognise(source: SourceFile, given: str | None) -> TextEncoding:
-    """The encoding of the file, whose every byte has been decoded once; `given` by a person.
+    """The encoding of the file, whose every byte has been decoded once.
 
     Raises `EncodingUnknown`, `UnknownName` for an encoding that may not be given,
     `DamagedSpreadsheet` for a line without end.
@@ -109,7 +109,7 @@ def recognise(source: SourceFile, given: str | None) -> TextEncoding:
 
 
 def _codec_given(source: SourceFile, given: str, marked: str | None) -> str:
-    """The codec that a person named. Raises where it is unknown or the file's mark denies it."""
+    """The codec that a person named. Raises where the file's mark denies it."""
     known = {codecs.lookup(each).name: each for each in ENCODINGS}
     try:
         name = codecs.lookup(given).name.removesuffix("-sig")
@@ -128,8 +128,9 @@ def _codec_given(source: SourceFile, given: str, marked: str | None) -> str:
 
 
 def _utf_16_by_nuls(head: bytes, share: float) -> str | None:
-    """UTF-16 without a mark: at least this share of the pairs of bytes have a NUL, and always in
-    the same place.
+    """UTF-16 without a mark, known by its NUL bytes.
+
+    At least this share of the pairs of bytes have one, and always in the same place.
     """
     pairs = len(head) // 2
     even, odd = head[: 2 * pairs : 2].count(0), head[1 : 2 * pairs : 2].count(0)
@@ -141,7 +142,7 @@ def _utf_16_by_nuls(head: bytes, share: float) -> str | None:
 
 
 def _offer(source: SourceFile, offered: str, reason: str) -> EncodingUnknown:
-    """The error that offers an encoding, with samples; without where it does not fit after all."""
+    """The error that offers an encoding, if it fits the whole file."""
     decoding = _Decoding(source, offered)
     try:
         decoding.run()
@@ -158,7 +159,7 @@ def _offer(source: SourceFile, offered: str, reason: str) -> EncodingUnknown:
 def _misfit(
     source: SourceFile, codec: str, known: str | None, place: tuple[int, int, int]
 ) -> EncodingUnknown:
-    """The error for bytes that are not text of the encoding; offers another where that is sound."""
+    """The error for bytes that do not fit; offers an encoding where that is sound."""
     line, column, byte = place
     where = f"byte 0x{byte:02X} in line {line}, character {column}"
     if known is not None or codec != "utf-8":
@@ -174,7 +175,7 @@ def _misfit(
 
 
 class _Decoding:
-    """One decoding of a whole file, chunk by chunk: samples of cells, and the place reached."""
+    """One decoding of a whole file: samples of cells, and the place reached."""
 
     def __init__(self, source: SourceFile, codec: str) -> None:
         self.samples: list[str] = []
@@ -211,7 +212,7 @@ class _Decoding:
             )
 
     def _collect(self, text: str) -> None:
-        """Take cells with letters beyond ASCII, a few that differ; of many alike, the first."""
+        """Take cells with letters beyond ASCII, a few that differ."""
         at = 0
         while len(self.samples) < _SAMPLES_MAX and self._tried < _SAMPLES_TRIED_MAX:
             letter = _LETTER.search(text, at)
@@ -236,7 +237,9 @@ class _Decoding:
 def records(
     source: SourceFile, encoded: TextEncoding, delimiter: str
 ) -> Generator[tuple[int, list[str]], None, None]:
-    """Each row's first line and its cells, the headings' row included; a blank line has none.
+    """Each row's first line and its cells, the headings' row included.
+
+    A blank line has no cells.
 
     Raises `DamagedSpreadsheet` with the line for a quote that is never closed or is followed by
     other text, `SpreadsheetChanged`.
@@ -328,7 +331,7 @@ def settle(source: SourceFile, encoded: TextEncoding, given: str | None) -> Deli
 
 
 def _candidates(source: SourceFile, encoded: TextEncoding) -> list[DelimiterFit]:
-    """The fits of those delimiters that part the headings, or of one that parts no row at all."""
+    """The fits of those delimiters that part the headings, or of one that parts none."""
     headings = {each: _first_row(source, encoded, each) for each in _NAMES}
     for each, cells in headings.items():
         if is_of_report(cells):

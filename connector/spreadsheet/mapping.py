@@ -1,4 +1,4 @@
-"""Mapping of columns: which column of a file fills which field, by name or as a person decided.
+"""Mapping of columns to fields, by name or as a person decided.
 
 Nothing is guessed. A heading that only looks like a field is suggested with its reason, and what
 no field takes is reported and left out.
@@ -40,7 +40,7 @@ class MappedColumn:
 
 @dataclass(frozen=True, slots=True)
 class UnmappedColumn:
-    """A column that fills nothing: why, and the columns that it may stand for, with the reason."""
+    """A column that fills nothing: why, and what it may stand for."""
 
     heading: str
     reason: str
@@ -69,7 +69,7 @@ class ColumnMap:
         return {**filled, **{column.key: column for column, _, _ in self.constants}}
 
     def column_of(self, key: str) -> str | None:
-        """The heading of the column that fills the field; None where a constant or nothing does."""
+        """The heading of the column that fills the field; None where none does."""
         return next((each.heading for each in self.columns if each.target.key == key), None)
 
 
@@ -129,7 +129,7 @@ def map_headings(
 
 
 def saved_from(columns: ColumnMap) -> SavedMap:
-    """The map as a person may keep it: what fills nothing is ignored by it from now on."""
+    """The map as a person may keep it: what fills nothing is ignored from now on."""
     return SavedMap(
         columns.resource,
         {each.heading: (each.target.name, each.options) for each in columns.columns},
@@ -153,7 +153,7 @@ def _missing(target: PushTarget, filled: Set[str]) -> tuple[str, ...]:
 
 
 def _names(target: PushTarget) -> dict[str, TargetColumn]:
-    """The target columns by the plain form of their own names, then of names that people gave."""
+    """Target columns by the plain form of their names, then of given labels."""
     own = {plain(each.name): each for each in target.columns}
     labels: dict[str, TargetColumn | None] = {}
     for column in target.columns:
@@ -270,7 +270,7 @@ def _unmapped(heading: str, target: PushTarget) -> UnmappedColumn:
 
 
 def _suggestions(heading: str, target: PushTarget) -> Iterator[tuple[str, str]]:
-    """Columns that the heading may stand for, the likeliest first, each with its reason."""
+    """Columns that the heading may stand for, the likeliest first, with reasons."""
     wanted = plain(heading)
     hinted, reason = HINTS.get(wanted, ((), ""))
     there = {each.name for each in target.columns}

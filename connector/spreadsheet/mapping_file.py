@@ -42,8 +42,9 @@ class SavedMap:
 
 
 def load_map(path: Path) -> SavedMap:
-    """Read a mapping. Raises `Misused` that names the file, the key, the value and what is
-    allowed.
+    """Read a mapping.
+
+    Raises `Misused` that names the file, the key, the value and what is allowed.
     """
     try:
         with path.open("rb") as file:
@@ -69,7 +70,7 @@ def load_map(path: Path) -> SavedMap:
 
 
 def save_map(path: Path, saved: SavedMap) -> None:
-    """Write a mapping, in place of one that is there. Raises a `WarehouseError` where it cannot."""
+    """Write a mapping, in place of one that is there. Raises a `WarehouseError`."""
     try:
         path.write_text("\n".join(_lines(saved)) + "\n", encoding="utf-8")
     except OSError as error:

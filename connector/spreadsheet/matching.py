@@ -1,4 +1,4 @@
-"""Records of rows: found by id or by fields, referred to, compared, and claimed by one row each.
+"""Records of rows: found, referred to, compared, and claimed by one row each.
 
 Nothing found and several found are problems; which of several is meant is never chosen.
 """
@@ -39,7 +39,7 @@ def listed(ids: Sequence[str]) -> str:
 
 
 class References:
-    """Puts ids in the place of other names for records: a company's name, a candidate's email."""
+    """References of rows: puts ids in the place of names, emails and codes."""
 
     def __init__(self, columns: ColumnMap, lookups: Lookups) -> None:
         self._lookups = lookups
@@ -108,9 +108,7 @@ def _unresolved(
 
 
 class Finder:
-    """Finds the records of a file's rows, and with it what each row is: a create, an update or a
-    conversion.
-    """
+    """Finder of rows' records and, with them, of what each row does."""
 
     def __init__(self, target: PushTarget, columns: ColumnMap, lookups: Lookups) -> None:
         self._target, self._columns, self._lookups = target, columns, lookups
@@ -120,7 +118,7 @@ class Finder:
             self.by = ("email",)
 
     def find(self, drafts: Sequence[RowDraft]) -> None:
-        """Give each row its operation and, where it has one, its record with what is landed."""
+        """Give each row its operation and, where it has one, its landed record."""
         mode = self._target.mode
         if mode == "create":
             for draft in drafts:
@@ -209,7 +207,9 @@ class Finder:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Changes that an update would make: wanted and landed values by the keys of target columns.
+    """Changes that an update would make, by the keys of target columns.
+
+    `wanted` are the row's values and `base` the landed ones.
 
     A field that answers never show is wanted without a `base`. `unread` is the first key whose
     landed value is not known, so that the difference is not known.
@@ -224,7 +224,7 @@ class Difference:
         return {key: (self.base.get(key), value) for key, value in self.wanted.items()}
 
 
-class Comparison:
+class LandedComparison:
     """Compares the rows of one file with the records that they are about."""
 
     def __init__(self, columns: ColumnMap, found_by: tuple[str, ...]) -> None:
@@ -236,7 +236,7 @@ class Comparison:
             self._columns[column.key] = column, "overwrite"
 
     def difference(self, values: Mapping[str, Any], landed: LandedState) -> Difference:
-        """Those of the row's values that the record does not have already, by what is landed."""
+        """Those of the row's values that the record does not have already."""
         wanted: dict[str, Any] = {}
         base: dict[str, Any] = {}
         unread = None
@@ -269,7 +269,7 @@ def _landed_value(column: TargetColumn, landed: LandedState) -> tuple[Any, bool]
 
 
 def _is_alike(column: TargetColumn, now: Any, wanted: Any) -> bool:
-    """Whether two values mean the same, as the push will judge it; a list of nothing is empty."""
+    """Whether two values mean the same, as the push will judge it."""
     if now == wanted or (_is_empty(now) and _is_empty(wanted)):
         return True
     return is_same(column.field, wanted, now)

@@ -1,4 +1,4 @@
-"""People in tables: the rows that are about somebody or name them, and taking the person out.
+"""People in tables: finding the rows that name somebody, and taking them out.
 
 A row stays where it is, so that the numbers of the others stay right. The cells of a row about the
 person are emptied, but for those in which a report says what became of it; of a row about somebody
@@ -59,16 +59,17 @@ class InTable:
 
 
 def rows_about(path: Path, who: PersonSearch) -> InTable:
-    """The person in the table. Raises a `SpreadsheetError` for a file that is no such table."""
+    """The person in the table. Raises a `SpreadsheetError` for another file."""
     if path.suffix.lower() == WORKBOOK_SUFFIX:
         return _in_workbook(path, who, writes=False)
     return InTable(_in_text(path, who, writes=False))
 
 
 def empty_rows(path: Path, who: PersonSearch) -> int:
-    """Take the person out of the rows of the table, and correct a workbook's other parts, in the
-    file's own place, encoding and permissions; how many there were. Raises as `rows_about` does,
-    and a `WarehouseError`.
+    """Take the person out of the table, and return how many rows named them.
+
+    A workbook's other parts are corrected as well. The file keeps its place, encoding and
+    permissions. Raises as `rows_about` does, and a `WarehouseError`.
     """
     if path.suffix.lower() == WORKBOOK_SUFFIX:
         return _in_workbook(path, who, writes=True).rows
@@ -76,7 +77,7 @@ def empty_rows(path: Path, who: PersonSearch) -> int:
 
 
 def _in_text(path: Path, who: PersonSearch, *, writes: bool) -> int:
-    """Count the rows that name the person, and write what remains of them, if that `writes`."""
+    """Count the rows that name the person; write what remains, if that `writes`."""
     table = open_table(path)
     assert table.encoding is not None, path
     try:
@@ -123,7 +124,7 @@ def _put(path: Path, content: bytes) -> None:
 
 
 def _in_workbook(path: Path, who: PersonSearch, *, writes: bool) -> InTable:
-    """Count the rows about the person and the other parts that name them, in every sheet."""
+    """Count the rows and other parts that name the person, in every sheet."""
     source = find(path)
     measure(source)
     with source.open() as file:
@@ -137,7 +138,7 @@ def _in_workbook(path: Path, who: PersonSearch, *, writes: bool) -> InTable:
 
 
 def _without_rows(content: bytes, who: PersonSearch, *, writes: bool) -> tuple[int, bytes]:
-    """The number of rows about the person, and the workbook; if that `writes`, without them."""
+    """The number of rows about the person, and the workbook, changed if `writes`."""
     try:
         workbook = load_workbook(io.BytesIO(content), read_only=not writes)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
@@ -170,7 +171,7 @@ def _without_rows(content: bytes, who: PersonSearch, *, writes: bool) -> tuple[i
 def _empty_cells(
     row: Sequence[Any], kept: Sequence[int] | None, texts: Sequence[str], left: Sequence[str]
 ) -> None:
-    """Write what remains of a row; of one about the person, notes on all cells but `kept` go."""
+    """Write what remains of a row; one about the person loses its notes as well."""
     for index, (cell, text, remains) in enumerate(zip(row, texts, left, strict=True)):
         if remains != text or (kept is not None and index not in kept):
             cell.value = remains or None
@@ -213,8 +214,10 @@ _DEPTH_MAX = 3
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Parts of a workbook that name somebody: `cleaned` has the new bytes of those that can be
-    corrected, and `stuck` the names of those that name them even then.
+    """Parts of a workbook that name somebody.
+
+    `cleaned` has the new bytes of those that can be corrected, and `stuck` the names of those that
+    name them even then.
     """
 
     cleaned: Mapping[str, bytes] = field(default_factory=dict)
@@ -222,8 +225,9 @@ class Parts:
 
 
 def look(workbook: bytes, who: Naming, *, skips_cells: bool = False) -> Parts:
-    """Look for somebody in every part of a workbook; the sheets and their texts are left out where
-    that `skips_cells`. The workbook has been measured. Raises `DamagedSpreadsheet`.
+    """Look for somebody in every part of a workbook, which has been measured.
+
+    The sheets and their texts are left out where that `skips_cells`. Raises `DamagedSpreadsheet`.
     """
     cleaned: dict[str, bytes] = {}
     stuck: list[str] = []
@@ -268,9 +272,7 @@ def _names(text: str, who: Naming) -> bool:
 
 
 def _corrected(content: bytes, who: Naming) -> tuple[bytes, bool]:
-    """The XML without the person, the same bytes where it does not name them; and whether it names
-    them even then.
-    """
+    """The XML without the person, and whether it names them even then."""
     decoded = _decoded(content)
     if decoded is None:
         return content, _is_named_in(content, who)
@@ -283,7 +285,7 @@ def _corrected(content: bytes, who: Naming) -> tuple[bytes, bool]:
 
 
 def _decoded(content: bytes) -> tuple[str, str] | None:
-    """The XML as text, with its encoding; None where it is in neither of those that XML must be."""
+    """The XML as text, with its encoding; None where it is neither UTF-8 nor UTF-16."""
     encoding = "utf-16" if content.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8"
     try:
         return content.decode(encoding), encoding
@@ -292,7 +294,7 @@ def _decoded(content: bytes) -> tuple[str, str] | None:
 
 
 def _tokens(text: str, who: Naming) -> Iterator[str]:
-    """The XML's tokens, with a mark in those texts and attributes that name the person."""
+    """The XML's tokens, with a mark in those that name the person."""
     inside = ""
     for token in _TOKEN.findall(text):
         if token.startswith(("<!", "<?")):
@@ -335,7 +337,7 @@ def _is_in_text(text: str, who: Naming) -> bool:
 
 
 def _are_sheets_apart(workbook: bytes) -> bool:
-    """Whether the sheets of a corrected workbook still have names that a workbook can have."""
+    """Whether a corrected workbook's sheets have names that a workbook can have."""
     found = _SHEET.findall(workbook.decode("utf-8", "replace"))
     names = [html.unescape(one or other).casefold() for one, other in found]
     is_long = any(len(each) > _SHEET_NAME_CHARACTERS_MAX for each in names)
@@ -343,8 +345,9 @@ def _are_sheets_apart(workbook: bytes) -> bool:
 
 
 def _is_named_in(content: bytes, who: Naming, depth: int = 0) -> bool:
-    """Whether a part of another kind names the person, packed files within it among them; what is
-    packed beyond measure counts as if it did.
+    """Whether a part of another kind names the person, packed files among them.
+
+    Parts that are packed beyond measure count as if they did.
     """
     if content.startswith(_ZIP):
         if depth == _DEPTH_MAX:

@@ -1,4 +1,4 @@
-"""Rows of a spreadsheet, and the problems that a check finds in them, in words for a person.
+"""Rows of a spreadsheet, and the problems that a check finds in them.
 
 A problem's code is stable: people filter reports by it, and the documents list it.
 """
@@ -177,7 +177,7 @@ def problem_of(
     allowed: str | None = None,
     fix: str | None = None,
 ) -> Problem:
-    """Problem of that code, in the catalogue's words where the caller has no closer ones."""
+    """Problem of that code, in the catalogue's words where none are given."""
     wrong, _, cure = PROBLEMS[code].partition(": ")
     return Problem(
         code,
@@ -197,7 +197,7 @@ ReadTyped = Callable[[Any], Any]
 
 
 class Unreadable(Exception):
-    """A cell cannot be read as its field. Never leaves this room: it becomes a `Problem`."""
+    """A cell cannot be read as its field. It becomes a `Problem` in this room."""
 
     def __init__(
         self,
@@ -227,7 +227,7 @@ _CONTROLS = {"\0": "NUL", "\t": "tabulator", "\n": "line break", "\r": "carriage
 
 
 def text_of(cell: Cell) -> str:
-    """The cell as text: a date in ISO form, a number without needless digits, TRUE or FALSE."""
+    """The cell as text: a date in ISO form, a truth value as TRUE or FALSE."""
     match cell:
         case bool():
             return "TRUE" if cell else "FALSE"
@@ -239,7 +239,7 @@ def text_of(cell: Cell) -> str:
 
 
 def shown(cell: Cell) -> str:
-    """The cell as text, its invisible characters named, cut to a length that can be shown."""
+    """The cell as text with invisible characters named, cut to be shown."""
     text = text_of(cell)
     if len(text) > RECEIVED_CHARACTERS_MAX:
         text = text[: RECEIVED_CHARACTERS_MAX - 1] + "…"

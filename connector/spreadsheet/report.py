@@ -1,4 +1,4 @@
-"""Reports: the input's own columns as they were, and behind them what became of each row.
+"""Reports: the input's own columns, and behind them what became of each row.
 
 A report is made to be corrected and pushed again. So it opens as a table whose cells are exactly
 those of the input, whatever they hold. No cell in it runs as a formula. It has one line for each of
@@ -67,8 +67,10 @@ TOLD_MAX = 100
 
 @dataclass(slots=True)
 class Summary:
-    """Counts of a file's rows by outcome. `codes` counts problems by code, `troubled` the rows that
-    have any, of which `first` are the first few.
+    """Counts of a file's rows by outcome.
+
+    `codes` counts problems by code, `troubled` the rows that have any, of which `first` are the
+    first few.
     """
 
     counts: Counter[PreviewOutcome] = field(default_factory=Counter)
@@ -145,8 +147,9 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextmanager
 def new_table(path: Path, what: str) -> Iterator[IO[bytes]]:
-    """A table's file to write, which takes its name at the end: whole or not at all, and for its
-    owner alone.
+    """A table's file to write, which takes its name at the end.
+
+    It is there whole or not at all, and for its owner alone.
 
     Raises `NotASpreadsheet` for a name of another kind, `DiskFull`, `SpreadsheetError`.
     """
@@ -164,7 +167,7 @@ def new_table(path: Path, what: str) -> Iterator[IO[bytes]]:
 
 
 def write_rows(file: IO[bytes], delimiter: str, rows: Iterable[Sequence[Any]]) -> None:
-    """Write text with delimiters, in UTF-8 with the mark by which spreadsheet programs know it."""
+    """Write text with delimiters, in UTF-8 with a mark for spreadsheet programs."""
     text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
     csv.writer(text, delimiter=delimiter, lineterminator="\r\n").writerows(rows)
     text.flush()
@@ -184,7 +187,7 @@ def report_path(table: Spreadsheet) -> Path:
 
 
 def write_report(path: Path, table: Spreadsheet, results: Iterable[RowResult]) -> int:
-    """Write the report, csv or xlsx by its name, and return how many rows have a result.
+    """Write the report, csv or xlsx by its name; return how many rows have results.
 
     `results` come in the order of the rows, one for each that is not blank. A csv has the
     input's delimiter. The file is there whole or not at all, and only its owner may read it.
@@ -274,25 +277,18 @@ _AUTHOR = "connector"
 _COMMENT_CHARACTERS_MAX = 1_000
 _WIDTHS = {"_row": 8, "_outcome": 14, "_code": 24, "_problem": 60, "_fix": 60, "_id": 38}
 _OWN_WIDTH = 20
-_WRONG, _DOUBTFUL, _DONE, _NOTHING, _FORESEEN = (
-    PatternFill("solid", fgColor=color)
-    for color in ("FFC7CE", "FFEB9C", "C6EFCE", "EDEDED", "DDEBF7")
-)
-_FILLS: Mapping[PreviewOutcome, PatternFill] = {
-    "create": _FORESEEN,
-    "update": _FORESEEN,
-    "convert": _FORESEEN,
-    "created": _DONE,
-    "updated": _DONE,
-    "converted": _DONE,
-    "unchanged": _NOTHING,
-    "duplicate": _DOUBTFUL,
-    "invalid": _WRONG,
-    "rejected": _WRONG,
-    "not_applied": _WRONG,
-    "conflict": _DOUBTFUL,
-    "held": _DOUBTFUL,
-    "not_sent": _NOTHING,
+_WRONG = PatternFill("solid", fgColor="FFC7CE")
+_COLORS: Mapping[str, tuple[PreviewOutcome, ...]] = {
+    "DDEBF7": ("create", "update", "convert"),
+    "C6EFCE": ("created", "updated", "converted"),
+    "EDEDED": ("unchanged", "not_sent"),
+    "FFEB9C": ("duplicate", "conflict", "held"),
+    "FFC7CE": ("invalid", "rejected", "not_applied"),
+}
+_FILLS = {
+    outcome: PatternFill("solid", fgColor=color)
+    for color, outcomes in _COLORS.items()
+    for outcome in outcomes
 }
 # XML cannot hold some characters, and changes others when it is read: they are written by number,
 # as workbooks do, and so is text that looks like such a number.
@@ -302,7 +298,7 @@ _ANY = re.compile(".", re.DOTALL)
 
 
 def _write_sheet(file: IO[bytes], path: Path, headings: Sequence[str], pairs: _Pairs) -> None:
-    """Write the report's one sheet. Raises `ReportRefused` for text that no cell can hold."""
+    """Write the one sheet. Raises `ReportRefused` for text that no cell can hold."""
     book = Workbook(write_only=True)
     book.properties.creator = _AUTHOR
     sheet = book.create_sheet("Report")
@@ -336,7 +332,7 @@ class _SheetCells:
         return cell
 
     def row(self, row: SheetRow, result: RowResult) -> list[Any]:
-        """A row's cells: its own, what became of it, and those that no heading stands above."""
+        """A row's cells: its own, its result, and those that no heading stands above."""
         own = [self._own(row, index) for index in range(len(row.cells))]
         for problem in result.problems:
             index = self._index.get(problem.column or "")

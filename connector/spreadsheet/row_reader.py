@@ -67,8 +67,10 @@ class RowReader:
         }
 
     def read(self, row: SheetRow) -> RowDraft:
-        """The row's values and problems; one whose form is wrong is not read any further, since
-        its cells may belong to other columns.
+        """The row's values and problems.
+
+        A row whose form is wrong is not read any further, since its cells may belong to other
+        columns.
         """
         values = self._constants.copy()
         draft = RowDraft(row, values)

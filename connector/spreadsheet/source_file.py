@@ -1,4 +1,4 @@
-"""Source file of a table: regular, readable, the same at every reading, and a zip that is safe."""
+"""Source file of a table: regular, the same at every reading, and safe."""
 
 from __future__ import annotations
 
@@ -48,8 +48,10 @@ class SourceFile:
         return self.stamp[2]
 
     def open(self) -> BufferedReader:
-        """The file from its start. Raises `SpreadsheetChanged` where it is not the same any more,
-        `SpreadsheetError` where it cannot be opened.
+        """The file from its start.
+
+        Raises `SpreadsheetChanged` where it is not the same any more, `SpreadsheetError` where it
+        cannot be opened.
         """
         try:
             file = self.path.open("rb")
@@ -202,7 +204,7 @@ def _naming_damage(source: SourceFile) -> Iterator[None]:
 
 
 def _check_directory(source: SourceFile, file: BinaryIO) -> None:
-    """Refuse a list of members that is too long to be read, or can be read in two ways."""
+    """Refuse a list of members that is too long, or can be read in two ways."""
     file.seek(max(0, source.size - _END.size))
     end = file.read()
     if len(end) != _END.size or not end.startswith(b"PK\x05\x06") or end[-2:] != b"\0\0":
@@ -311,7 +313,7 @@ class _Prolog:
 
 
 def parser(source: SourceFile, name: str) -> expat.XMLParserType:
-    """A parser of one member's XML that refuses a document type, and with it all entities."""
+    """A parser of one member's XML that refuses a document type and its entities."""
 
     def refuse(*declared: object) -> None:
         raise UnsafeWorkbook(
@@ -328,7 +330,10 @@ def parser(source: SourceFile, name: str) -> expat.XMLParserType:
 def parse(
     source: SourceFile, opened: zipfile.ZipFile, part: str, reading: expat.XMLParserType
 ) -> Iterator[None]:
-    """Parse a member's XML, a piece at a step. Raises `DamagedSpreadsheet`, `UnsafeWorkbook`."""
+    """Parse a member's XML, a piece at a step.
+
+    Raises `DamagedSpreadsheet`, `UnsafeWorkbook`.
+    """
     with _naming_damage(source):
         for piece in _pieces(source, opened, opened.getinfo(part)):
             reading.Parse(piece)

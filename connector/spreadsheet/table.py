@@ -77,7 +77,7 @@ def open_table(
     encoding: str | None = None,
     delimiter: str | None = None,
 ) -> Spreadsheet:
-    """Open the table in a csv, tsv, txt or xlsx. The headings must be in the first row.
+    """Open the table in a csv, tsv, txt or xlsx, whose first row has the headings.
 
     `sheet` names a workbook's sheet, without regard to case; without it, the only visible one with
     anything in it is meant. `encoding` and `delimiter` (by character or name) are for text; without

@@ -1,4 +1,4 @@
-"""Target columns: the places of a request body that a column can fill, from the declarations.
+"""Target columns: the places of a request body that a column can fill.
 
 A resource's own fields, another way to say each reference (`company_name` for `company_id`), and
 the fields of a content type. Mapping, reading, checking and templates all start from these.
@@ -50,8 +50,9 @@ class Lookups(Protocol):
         values: Sequence[tuple[Any, ...]],
         parent: str | None = None,
     ) -> Sequence[tuple[str, ...]]:
-        """For each tuple of values, the ids of the live records whose `fields` have them, some at
-        least where they are very many.
+        """For each tuple of values, ids of the live records whose `fields` have them.
+
+        Where they are very many, only some are returned.
 
         Values are as a body has them, and texts are compared as `folded` gives them. `parent` is
         the slug or id of a content type.
@@ -72,7 +73,7 @@ class Lookups(Protocol):
 
 
 def natural_key(resource: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that identify the record, by field; empty where no key has all of its values."""
+    """The values that identify the record, by field; empty where none do."""
     for fields in CATALOG[resource].natural_keys:
         key = {name: values.get(name) for name in fields}
         if None not in key.values() and "" not in key.values():
@@ -81,8 +82,9 @@ def natural_key(resource: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def folded(value: Any) -> str:
-    """The value as text under which it equals others that mean the same: letter case, outer
-    blanks and the composition of accents aside.
+    """The value as text under which it equals others that mean the same.
+
+    Letter case, outer blanks and the composition of accents are aside.
     """
     text = value if isinstance(value, str) else str(value)
     if not text.isascii():
@@ -150,7 +152,7 @@ class TargetColumn:
         return self.field.nullable and not self.create.required
 
     def accepts(self, mode: Mode) -> tuple[str, ...]:
-        """The values of a choice that the mode can bring about, empty where any value will do.
+        """The values of a choice that the mode can bring about, empty for any value.
 
         What create refuses and update accepts is brought about by a create and an update after
         it, unless create cannot do without a value of its own.
@@ -264,7 +266,7 @@ def _content_column(declared: ContentTypeField, taken: set[str]) -> TargetColumn
 
 
 def _options(declared: ContentTypeField) -> tuple[str, ...]:
-    """The choices of a select, from its `config`; what `config` may hold is not shown (API 2.6)."""
+    """The choices of a select; what its `config` may hold is not shown (API 2.6)."""
     if declared.field_type not in ("select", "multi_select"):
         return ()
     try:
@@ -285,7 +287,7 @@ _MATCHABLE = (Kind.STRING, Kind.UUID, Kind.INTEGER, Kind.DATE, Kind.DATETIME)
 
 @dataclass(frozen=True, slots=True)
 class PushTarget:
-    """Target of a file's push: resource, mode, and the way in which rows find their records.
+    """Target of a push: resource, mode, and how rows find their records.
 
     `match` are the fields by which a row finds its record, empty where a column `id` does.
     `clear` is the text that empties a field. `parent` is the content type's slug or id, as given,

@@ -1,4 +1,4 @@
-"""Templates: an empty table with every column that is taken, for somebody to fill in.
+"""Templates: an empty table of every column that is taken, to be filled in.
 
 A csv has the headings and an example row. A workbook also explains each column at its heading,
 offers the allowed values as a list to choose from, and has all columns formatted as text, so that
@@ -54,7 +54,7 @@ class TemplateColumn:
 
 
 def write_template(path: Path, columns: Sequence[TemplateColumn]) -> None:
-    """Write the template, csv or xlsx by its name; whole or not at all, for its owner alone.
+    """Write the template, csv or xlsx by its name, whole or not at all.
 
     Raises `HeadingsRefused` where the headings do not tell the columns apart, and as `new_table`
     does.

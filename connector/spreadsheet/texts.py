@@ -1,4 +1,4 @@
-"""Texts in cells: as they are written, but for what a spreadsheet program or a paste did to them.
+"""Texts in cells: as they are written, unless a program or a paste damaged them.
 
 `00123`, `+44...`, `NA` and `TRUE` stay what they are. Nothing is repaired by itself: what looks
 damaged is refused, with a fix.
@@ -49,7 +49,7 @@ def read_text(text: str) -> str:
 
 
 def read_digits(text: str) -> str:
-    """A telephone number or a code: no invisible characters, and none of its digits lost."""
+    """A telephone number or a code: all of its digits, and nothing invisible."""
     _refuse_damage(text)
     _refuse_hidden(text)
     return text
@@ -66,9 +66,7 @@ def _refuse_damage(text: str) -> None:
 
 
 def _refuse_hidden(text: str) -> None:
-    """Refuse characters that cannot be seen: those of no width, of writing direction, control
-    characters, blanks of other kinds.
-    """
+    """Refuse characters that cannot be seen: of no width, of direction, of control."""
     if text.isprintable():
         return
     hidden = dict.fromkeys(c for c in text if not c.isprintable())
@@ -244,7 +242,7 @@ _HAZARDOUS = re.compile(_HAZARD)
 
 
 def mark(text: str) -> str:
-    """The cell as a csv report holds it: inert, and never mistaken for one of our own tokens."""
+    """The cell as a csv report holds it: inert, and none of our own tokens."""
     return f"'{text}" if _PERHAPS_MARKED.match(text) else text
 
 
@@ -261,5 +259,5 @@ def unmark(text: str) -> str:
 
 
 def is_hazard(text: str) -> bool:
-    """Whether a spreadsheet program might run the text, or it stands for something in a report."""
+    """Whether a program might run the text, or it stands for something in a report."""
     return _HAZARDOUS.match(text) is not None

@@ -1,4 +1,4 @@
-"""Workbooks: xlsx, measured before they are read, and read as their cells were typed."""
+"""Workbooks: xlsx, measured first, and read as their cells were typed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _RANGE_CHARACTERS_MAX = 21
 
 @dataclass(slots=True)
 class Outline:
-    """A sheet as its XML shows it: how far it reaches, and the cells that have no value to read.
+    """A sheet as its XML shows it: its reach, and cells that have no value to read.
 
     `rows` and `columns` count from the sheet's corner. `flaws` are by row and then by column, from
     0. `merged` are the first of the ranges whose cells are merged, as B2:B5.
@@ -125,7 +125,7 @@ class _SheetScan:
         self._row, self._column, self._row_digits = row, -1, str(row + 1)
 
     def _column_of(self, reference: str) -> int:
-        """The column of the next cell, from 0. Raises unless it is in this row and behind all."""
+        """The column of the next cell, from 0, which is in this row and behind all."""
         letters = reference.removesuffix(self._row_digits)
         column = self._columns.get(letters)
         if column is None or len(letters) + len(self._row_digits) != len(reference):
@@ -214,8 +214,10 @@ class SheetFile:
     outline: Outline
 
     def rows(self) -> Iterator[ReadRow]:
-        """All rows, blank ones too; they have the same width. A cell with a flaw holds what can be
-        shown of it. Raises `DamagedSpreadsheet`, `SpreadsheetChanged`.
+        """All rows, blank ones too; they have the same width.
+
+        A cell with a flaw holds what can be shown of it. Raises `DamagedSpreadsheet`,
+        `SpreadsheetChanged`.
         """
         # The whole sheet is in memory from here; the outline says that it fits.
         with self.source.open() as file:
@@ -349,7 +351,7 @@ def _read(source: SourceFile, file: BinaryIO, name: str) -> CalamineSheet:
 
 
 def _cell(value: object) -> Cell:
-    """The value as it was typed: a whole number without a point, a length of time as text."""
+    """The value as it was typed; a length of time and an endless number as text."""
     if isinstance(value, float):
         if value.is_integer() and abs(value) < _WHOLE_MAX:
             return int(value)

@@ -25,7 +25,7 @@ from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.matching import ClaimedKeys, comparable
 from connector.spreadsheet.problems import COLUMN_MISSING, Problem
-from connector.spreadsheet.report import TOLD_MAX, RowResult, Summary
+from connector.spreadsheet.report import REMEMBERED_MAX, RowResult, Summary
 from connector.spreadsheet.table import Spreadsheet, open_table
 from connector.spreadsheet.target_columns import (
     LandedState,
@@ -269,7 +269,7 @@ class PreviewRows:
             self.tasks.add(checked.task)
         if checked.changes:
             self.changing += 1
-            if len(self.changes) < TOLD_MAX:
+            if len(self.changes) < REMEMBERED_MAX:
                 self.changes[number] = checked.changes
 
     def _take(self, result: RowResult) -> None:

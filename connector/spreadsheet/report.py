@@ -61,7 +61,7 @@ class RowResult:
     changes: tuple[tuple[str, str, str], ...] = ()
 
 
-TOLD_MAX = 100
+REMEMBERED_MAX = 100
 """As many rows with problems as are remembered one by one."""
 
 
@@ -97,7 +97,7 @@ class Summary:
         if result.problems:
             self.troubled += 1
             self.codes.update(problem.code for problem in result.problems)
-            if len(self.first) < TOLD_MAX:
+            if len(self.first) < REMEMBERED_MAX:
                 self.first.append(result)
 
 

@@ -20,7 +20,7 @@ from connector.errors import ConnectorError
 from connector.operations.backup import make_backup
 from connector.operations.backup_file import check_backup
 from connector.operations.doctor import Examination, examine
-from connector.operations.restore import Manner, Restored
+from connector.operations.restore import Restored, RestoreOptions
 from connector.operations.restore import restore as run_restore
 from connector.pulls.advice import explain
 from connector.settings.accounts import UNNAMED, Configured
@@ -220,7 +220,7 @@ def restore(
         return 0
     settings = session.load()
     with terminal.progress("restore"):
-        done = run_restore(settings, source, Manner(replaces, takes_ledger, receipts))
+        done = run_restore(settings, source, RestoreOptions(replaces, takes_ledger, receipts))
     terminal.print_object(done.as_json())
     _print_restored(terminal, done)
     return done.exit_status

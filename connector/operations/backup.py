@@ -1,10 +1,12 @@
 """Making a backup: everything is copied beside it, put into one file, read back, and named.
 
-Until it has its name it is no backup: a crash leaves a folder that the next one clears away.
+What belongs to it comes from a list of what is allowed: nothing that lies about gets in. Until it
+has its name it is no backup: a crash leaves a folder that the next one clears away.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import shutil
@@ -23,10 +25,9 @@ from connector.ledger.ledger import LEDGER_FILE, Ledger
 from connector.ledger.sqlite_file import copy_ledger
 from connector.operations.backup_file import (
     MANIFEST,
-    Entry,
+    BackupEntry,
     Manifest,
     check_backup,
-    digest_of,
     is_backup_of,
     prefix_of,
 )
@@ -39,14 +40,6 @@ from connector.warehouse.duckdb_file import make_folder, naming_errors
 from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE, Warehouse
 from connector.warehouse.work_file import copy_whole
 
-# -- Contents --------------------------------------------------------------------------------------
-# What belongs to a backup, from a list of what is allowed: nothing that lies about gets in.
-#
-# The ledger is copied after the work file, never before it: a ledger that knows more than the work
-# file is what a crash leaves as well, and the next run copes with it. The other way round it would
-# not know of writes whose records have landed.
-
-
 FOLDERS = (SEEDS_FOLDER, RECEIPTS_FOLDER, INBOX_FOLDER)
 """Folders that a backup holds, with everything below them that is a plain file."""
 
@@ -57,86 +50,6 @@ nobody who was erased is known again.
 
 _SECRET_BYTES_MAX = 8192
 """A file that is no larger than this is looked into for a secret of the settings."""
-
-
-@dataclass(frozen=True, slots=True)
-class Staged:
-    """What was copied: the files, and the numbers of the databases' last migrations."""
-
-    entries: tuple[Entry, ...]
-    work: int | None
-    ledger: int | None
-
-
-def stage(settings: Settings, stage: Path) -> Staged:
-    """Copy everything that belongs to a backup of the account to the folder `stage`.
-
-    Raises `SettingsError` where nothing is there to be copied, and a `WarehouseError`.
-    """
-    folder = settings.folder
-    warehouse, ledger_path = Warehouse(folder), folder / LEDGER_FILE
-    if not warehouse.exists and not ledger_path.exists():
-        raise SettingsError(
-            f"nothing was ever landed in {folder}, so there is nothing to back up",
-            action="Run 'connector pull' first, or check CONNECTOR_DATA_DIR.",
-        )
-    # Made now, if nobody was ever erased: receipts of later erasures are then of use to a backup.
-    make_key(folder)
-    work = copy_whole(warehouse.work, stage / WORK_FILE) if warehouse.exists else None
-    ledger = copy_ledger(ledger_path, stage / LEDGER_FILE) if ledger_path.exists() else None
-    secrets = tuple(each.encode() for each in settings.secrets())
-    for source in _others(folder):
-        with naming_errors(source):
-            if not _holds_secret(source, secrets):
-                _copy(source, stage / source.relative_to(folder))
-    return Staged(tuple(_entries(stage)), work, ledger)
-
-
-def _others(folder: Path) -> Iterator[Path]:
-    """The plain files that belong to a backup; no link is followed."""
-    for name in FILES:
-        if (folder / name).is_file() and not (folder / name).is_symlink():
-            yield folder / name
-    for name in FOLDERS:
-        top = folder / name
-        if top.is_symlink():
-            continue
-        for place, folders, names in os.walk(top):
-            folders.sort()
-            yield from (
-                path
-                for path in (Path(place, each) for each in sorted(names))
-                if path.is_file() and not path.is_symlink() and not path.name.startswith(".")
-            )
-
-
-def _holds_secret(path: Path, secrets: tuple[bytes, ...]) -> bool:
-    """Whether a small file holds a secret: somebody has put a key's file here."""
-    if path.stat().st_size > _SECRET_BYTES_MAX:
-        return False
-    content = path.read_bytes()
-    return any(each in content for each in secrets)
-
-
-def _copy(source: Path, target: Path) -> None:
-    make_folder(target.parent)
-    # What is published meanwhile has another file: this one is read to its end as it was.
-    with (
-        source.open("rb") as read,
-        create(target) as write,
-    ):
-        shutil.copyfileobj(read, write, 1024 * 1024)
-
-
-def _entries(stage: Path) -> Iterator[Entry]:
-    for path in sorted(each for each in stage.rglob("*") if each.is_file()):
-        with naming_errors(path):
-            name = path.relative_to(stage).as_posix()
-            yield Entry(name, path.stat().st_size, digest_of(path))
-
-
-# -- Making ----------------------------------------------------------------------------------------
-#
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,15 +107,12 @@ def make_backup(
 
 
 def _write(settings: Settings, to: Path, made_at: datetime) -> Made:
-    account = settings.account.value
-    staging = to / f".{prefix_of(account)}{os.getpid()}"
+    staging = to / f".{prefix_of(settings.account.value)}{os.getpid()}"
     partial = staging.with_suffix(".partial")
     _clear(staging, partial)
     try:
         make_folder(staging)
-        staged = stage(settings, staging)
-        program = version("recruitment-connector")
-        manifest = Manifest(made_at, account, program, staged.work, staged.ledger, staged.entries)
+        manifest = _staged(settings, staging, made_at)
         target = to / manifest.file_name()
         if target.exists():
             raise BackupError(f"{target} is there already", action="Run the command again.")
@@ -215,6 +125,78 @@ def _write(settings: Settings, to: Path, made_at: datetime) -> Made:
     finally:
         _clear(staging, partial)
     return Made(target, manifest)
+
+
+def _staged(settings: Settings, staging: Path, made_at: datetime) -> Manifest:
+    """Copy everything that belongs to a backup of the account to the folder `staging`.
+
+    The ledger is copied after the work file, never before it: a ledger that knows more than the
+    work file is what a crash leaves as well, and the next run copes with it. The other way round it
+    would not know of writes whose records have landed.
+    """
+    folder = settings.folder
+    warehouse, ledger_path = Warehouse(folder), folder / LEDGER_FILE
+    if not warehouse.exists and not ledger_path.exists():
+        raise SettingsError(
+            f"nothing was ever landed in {folder}, so there is nothing to back up",
+            action="Run 'connector pull' first, or check CONNECTOR_DATA_DIR.",
+        )
+    # Made now, if nobody was ever erased: receipts of later erasures are then of use to a backup.
+    make_key(folder)
+    work = copy_whole(warehouse.work, staging / WORK_FILE) if warehouse.exists else None
+    ledger = copy_ledger(ledger_path, staging / LEDGER_FILE) if ledger_path.exists() else None
+    secrets = tuple(each.encode() for each in settings.secrets())
+    for source in _others(folder):
+        with naming_errors(source):
+            if not _holds_secret(source, secrets):
+                _copy(source, staging / source.relative_to(folder))
+    program = version("recruitment-connector")
+    entries = tuple(_entries(staging))
+    return Manifest(made_at, settings.account.value, program, work, ledger, entries)
+
+
+def _others(folder: Path) -> Iterator[Path]:
+    """The plain files that belong to a backup; no link is followed."""
+    for name in FILES:
+        if (folder / name).is_file() and not (folder / name).is_symlink():
+            yield folder / name
+    for name in FOLDERS:
+        top = folder / name
+        if top.is_symlink():
+            continue
+        for place, folders, names in os.walk(top):
+            folders.sort()
+            yield from (
+                path
+                for path in (Path(place, each) for each in sorted(names))
+                if path.is_file() and not path.is_symlink() and not path.name.startswith(".")
+            )
+
+
+def _holds_secret(path: Path, secrets: tuple[bytes, ...]) -> bool:
+    """Whether a small file holds a secret: somebody has put a key's file here."""
+    if path.stat().st_size > _SECRET_BYTES_MAX:
+        return False
+    content = path.read_bytes()
+    return any(each in content for each in secrets)
+
+
+def _copy(source: Path, target: Path) -> None:
+    make_folder(target.parent)
+    # What is published meanwhile has another file: this one is read to its end as it was.
+    with (
+        source.open("rb") as read,
+        create(target) as write,
+    ):
+        shutil.copyfileobj(read, write, 1024 * 1024)
+
+
+def _entries(staging: Path) -> Iterator[BackupEntry]:
+    for path in sorted(each for each in staging.rglob("*") if each.is_file()):
+        with naming_errors(path), path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            name = path.relative_to(staging).as_posix()
+            yield BackupEntry(name, path.stat().st_size, digest)
 
 
 def _pack(staging: Path, target: Path, manifest: Manifest) -> None:

@@ -14,15 +14,24 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from connector.errors import BackupError, ConnectorError, Misused, NotAWarehouse, naming
+from connector.engine.quota import shown
+from connector.errors import (
+    BackupError,
+    ConnectorError,
+    LedgerDamaged,
+    Misused,
+    NotALedger,
+    NotAWarehouse,
+    naming,
+)
 from connector.ledger.erasures import Backups, Erasures, Restore
 from connector.ledger.ledger import LEDGER_FILE, Ledger
 from connector.ledger.ledger_schema import LATEST
 from connector.ledger.receipts import Listed
-from connector.ledger.sqlite_file import end_turns
-from connector.operations.backup_file import Choice, Manifest, choose, read_manifest, unpack
+from connector.ledger.sqlite_file import check_ledger, continues, end_turns, is_blank
+from connector.operations.backup_file import Manifest, read_manifest, unpack
 from connector.privacy.erase import alone, erase_all
 from connector.privacy.receipt import Receipt
 from connector.privacy.whereis import returned
@@ -48,10 +57,8 @@ from connector.warehouse.work_file import put_in_place
 # Receipts are added to those that are here; an inbox that is here stays as it is. The published
 # file is left for last, and put in place at once.
 
-
 _LEDGER_LOGS = ("-wal", "-shm", "-journal")
 _PLAIN = (SEEDS_FOLDER, REPORT_FILE)
-
 
 STAGING = ".restoring"
 """Where a backup is unpacked, in the account's folder. One that was left is cleared away."""
@@ -160,64 +167,113 @@ def _is_table(path: Path) -> bool:
     return path.is_file() and path.suffix.lower() in (*TEXT_SUFFIXES, WORKBOOK_SUFFIX)
 
 
-# -- Suppressing -----------------------------------------------------------------------------------
-# The list of those who were erased, carried over to a ledger that is older than it.
-#
-# Where the ledger that was here cannot be read any more, the receipts of erasures have the same
-# hashes, by the rule that a ledger which is made anew has as well (`connector/ledger/receipts.py`).
+# -- Ledger ----------------------------------------------------------------------------------------
+# Which ledger stays: the one that is here, which knows what happened since, or the backup's.
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """The list as it was in a ledger that is moved aside, and the key that it was made with."""
+class LedgerChoice:
+    """`kept`: the ledger that is here stays, and nothing that it knows is lost; `restored`: the
+    backup's takes its place. `can_read_live` says whether the one that is here can be read.
+    """
 
-    hashes: tuple[tuple[Listed, str], ...] = ()
-    key: bytes | None = None
+    name: Literal["kept", "restored"]
+    can_read_live: bool
+
+    @property
+    def keeps_live(self) -> bool:
+        """Whether the ledger that is here stays."""
+        return self.name == "kept"
+
+    def lost(self, made_at: datetime) -> Iterator[str]:
+        """Sentences on what is not known any more."""
+        when = shown(made_at)
+        yield (
+            f"The history has no version that came and went after {when}; what is so now is read"
+            " again by the next pull."
+        )
+        if self.keeps_live:
+            return
+        yield (
+            f"The journal does not know what was pushed after {when}. Nothing is pushed to a"
+            " resource before a pull has proven it: then rows that were sent since meet their own"
+            " records, and are told as duplicates."
+        )
+        yield (
+            f"Requests that were sent after {when} are not counted: until the billing cycle ends,"
+            " lower monthly_requests by them."
+        )
 
 
-def known_in(ledger: Ledger, folder: Path) -> Known:
-    """The list of a ledger that is here. Raises a `WarehouseError`."""
-    return Known(tuple(Erasures(ledger).all_listed()), read_key(folder))
+def choose(live: Path, staged: Path, *, takes: bool) -> LedgerChoice:
+    """Choose between the ledger at `live` and the backup's, which is taken where it `takes` it.
+
+    Raises `BackupError` where the ledger that is here is not the one that the backup was made of
+    and holds something of its own, and a `WarehouseError`.
+    """
+    if not live.exists():
+        return LedgerChoice("restored", can_read_live=False)
+    try:
+        check_ledger(live)
+    except (LedgerDamaged, NotALedger):
+        return LedgerChoice("restored", can_read_live=False)
+    if not staged.exists():
+        return LedgerChoice("kept", can_read_live=True)
+    if not takes and continues(live, staged):
+        return LedgerChoice("kept", can_read_live=True)
+    if not takes and not is_blank(live):
+        raise BackupError(
+            f"{live} is not the ledger that the backup was made of, and knows of pushes or erasures"
+            " that the backup does not",
+            action="Look whether it is the right backup and folder; --with-ledger moves the ledger"
+            " aside and takes the backup's.",
+        )
+    return LedgerChoice("restored", can_read_live=True)
 
 
-def list_again(
+@dataclass(frozen=True, slots=True)
+class _ErasedList:
+    """The list of erased people as it was in a ledger that is moved aside, and its key."""
+
+    hashes: tuple[tuple[Listed, str], ...]
+    key: bytes | None
+
+
+def _list_again(
     ledger: Ledger,
     folder: Path,
-    known: Known | None,
+    former: _ErasedList | None,
     elsewhere: Path | None,
     at: datetime,
 ) -> Iterator[str]:
     """Put on the list who was erased after the backup; sentences on whom nobody can know again.
 
-    `known` is the list of the ledger that was here, None where it could not be read: then the
-    receipts in the account's folder and `elsewhere` say it. Raises a `WarehouseError`.
+    Where the ledger that was here could not be read (`former` is None), the receipts in the
+    account's folder and `elsewhere` have the same hashes. Raises a `WarehouseError`.
     """
     erasures = Erasures(ledger)
-    if known is not None:
-        if known.hashes and known.key != read_key(folder):
-            yield (
-                "The people whom the former ledger had listed as erased cannot be known again: its"
-                " list was made with another suppression.key. Erase them again."
-            )
-        else:
-            erasures.list_again(known.hashes, at)
-        return
-    added = erasures.list_receipted(*([elsewhere] if elsewhere is not None else []))
-    yield (
-        f"Of people who were erased after the backup, those are known whose receipts are here:"
-        f" {added} hashes were listed again. Erase again whoever has no receipt here."
-    )
+    if former is None:
+        added = erasures.list_receipted(*([elsewhere] if elsewhere is not None else []))
+        yield (
+            "Of people who were erased after the backup, those are known whose receipts are here:"
+            f" {added} hashes were listed again. Erase again whoever has no receipt here."
+        )
+    elif former.hashes and former.key != read_key(folder):
+        yield (
+            "The people whom the former ledger had listed as erased cannot be known again: its list"
+            " was made with another suppression.key. Erase them again."
+        )
+    else:
+        erasures.list_again(former.hashes, at)
 
 
 # -- Restoring -------------------------------------------------------------------------------------
-#
-
 
 Clock = Callable[[], datetime]
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class RestoreOptions:
     """How to restore. `replaces`: although there are files here already, which are moved aside.
     `takes_ledger`: the backup's ledger, although the one that is here can be read. `receipts`: a
     folder with receipts of erasures, kept elsewhere, besides those that are here.
@@ -237,7 +293,7 @@ class Restored:
     """
 
     manifest: Manifest
-    ledger: Choice
+    ledger: LedgerChoice
     lost: tuple[str, ...]
     aside: Path | None = None
     receipts: tuple[Receipt, ...] = ()
@@ -270,7 +326,7 @@ class Restored:
 def restore(
     settings: Settings,
     source: Path,
-    manner: Manner = Manner(),  # it cannot be changed
+    options: RestoreOptions = RestoreOptions(),  # it cannot be changed
     *,
     now: Clock = lambda: datetime.now(UTC),
 ) -> Restored:
@@ -285,7 +341,7 @@ def restore(
     _check(settings, manifest, source)
     folder = settings.folder
     is_here = Warehouse(folder).exists or (folder / LEDGER_FILE).exists()
-    if is_here and not manner.replaces:
+    if is_here and not options.replaces:
         raise Misused(
             f"{folder} holds an account's files already",
             action="Add --replace to move them aside, or choose an empty folder.",
@@ -296,7 +352,7 @@ def restore(
         shutil.rmtree(staging, ignore_errors=True)
         make_folder(staging)
         unpack(source, staging)
-        return _Restoring(settings, manifest, manner, now).carry_out(staging)
+        return _carry_out(settings, manifest, options, staging, now)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 
@@ -319,87 +375,69 @@ def _check(settings: Settings, manifest: Manifest, source: Path) -> None:
         )
 
 
-class _Restoring:
-    """One restore under way: what was unpacked is whole."""
+def _carry_out(
+    settings: Settings, manifest: Manifest, options: RestoreOptions, staging: Path, now: Clock
+) -> Restored:
+    """Put everything in its place, alone in the account: what was unpacked is whole."""
+    folder, at = settings.folder, now()
+    run_id = new_id(at)
+    choice = choose(folder / LEDGER_FILE, staging / LEDGER_FILE, takes=options.takes_ledger)
+    placing = Placing(folder, staging, at)
+    former: _ErasedList | None = None
+    with ExitStack() as held:
 
-    def __init__(self, settings: Settings, manifest: Manifest, manner: Manner, now: Clock) -> None:
-        self._settings, self._manifest, self._manner = settings, manifest, manner
-        self._folder, self._now = settings.folder, now
-        self._at = now()
-        self._run_id = new_id(self._at)
+        def opened() -> Ledger:
+            """The ledger that is here now, with its leases held. Raises `LeaseHeld`."""
+            ledger = held.enter_context(Ledger(folder))
+            held.enter_context(alone(ledger, run_id, "restore", now))
+            return ledger
 
-    def carry_out(self, staging: Path) -> Restored:
-        """Put everything in its place, alone in the account."""
-        live = self._folder / LEDGER_FILE
-        choice = choose(live, staging / LEDGER_FILE, takes=self._manner.takes_ledger)
-        placing = Placing(self._folder, staging, self._at)
-        known: Known | None = None
-        with ExitStack() as turn:
-            if choice.can_read_live:
-                # Whoever is at work here is known by the ledger that is here.
-                ledger = self._begin(turn)
-                known = known_in(ledger, self._folder)
-            if not choice.keeps_live:
-                turn.close()
-            with alone_publishing(self._folder):
-                waiting = placing.put_in_place(keeps_ledger=choice.keeps_live)
-            if not choice.keeps_live:
-                ledger = self._begin(turn)
-            return self._finish(ledger, choice, placing, known, waiting)
-
-    def _begin(self, turn: ExitStack) -> Ledger:
-        """Open the ledger that is here now, and hold its leases. Raises `LeaseHeld`."""
-        ledger = turn.enter_context(Ledger(self._folder))
-        turn.enter_context(alone(ledger, self._run_id, "restore", self._now))
-        return ledger
-
-    def _finish(
-        self,
-        ledger: Ledger,
-        choice: Choice,
-        placing: Placing,
-        known: Known | None,
-        waiting: tuple[Path, ...],
-    ) -> Restored:
-        """Note what was done, erase who was erased since, and show analysts what there is."""
-        warehouse = Warehouse(self._folder)
-        lost = [*choice.lost(self._manifest.made_at)]
-        receipts: tuple[Receipt, ...] = ()
+        if choice.can_read_live:
+            # Whoever is at work here is known by the ledger that is here.
+            ledger = opened()
+            former = _ErasedList(tuple(Erasures(ledger).all_listed()), read_key(folder))
+        if not choice.keeps_live:
+            held.close()
+        with alone_publishing(folder):
+            waiting = placing.put_in_place(keeps_ledger=choice.keeps_live)
+        if not choice.keeps_live:
+            ledger = opened()
+        lost, receipts = [*choice.lost(manifest.made_at)], list[Receipt]()
         error: ConnectorError | None = None
         try:
-            if warehouse.exists:
-                warehouse.prepare()
-            self._note(ledger, choice, warehouse)
+            _note(ledger, manifest, Warehouse(folder), at, is_ledger_older=not choice.keeps_live)
             if not choice.keeps_live:
-                lost += list_again(ledger, self._folder, known, self._manner.receipts, self._at)
-            again = returned(self._settings)
-            if again:
-                done = erase_all(
-                    self._settings, again, is_listed=True, has_turn=True, now=self._now
-                )
-                receipts = done.receipts
-            self._show(placing, is_changed=bool(again))
+                lost += _list_again(ledger, folder, former, options.receipts, at)
+            if again := returned(settings):
+                done = erase_all(settings, again, is_listed=True, has_turn=True, now=now)
+                receipts += done.receipts
+            _show(settings, placing, now, is_changed=bool(again))
         except ConnectorError as caught:
             error = caught
         return Restored(
-            self._manifest, choice, tuple(lost), placing.aside, receipts, error, waiting
+            manifest, choice, tuple(lost), placing.aside, tuple(receipts), error, waiting
         )
 
-    def _note(self, ledger: Ledger, choice: Choice, warehouse: Warehouse) -> None:
-        standing = warehouse.standing() if warehouse.exists else ()
-        proven = {each.resource: each.proven_at for each in standing}
-        made_at = self._manifest.made_at
-        note = Restore(self._at, made_at, not choice.keeps_live, proven)
-        Backups(ledger).note_restore(note)
 
-    def _show(self, placing: Placing, *, is_changed: bool) -> None:
-        """Publish: the backup's own file where nobody had to be taken out of it and personal fields
-        are treated as they are now, else anew.
-        """
-        warehouse = Warehouse(self._folder)
-        found = published_in(placing.staged_publication)
-        is_treated = found is None or found.personal == self._settings.publish_personal.value
-        if not is_changed and is_treated:
-            placing.publish()
-        elif warehouse.exists:
-            publish(self._settings, now=self._now)
+def _note(
+    ledger: Ledger, manifest: Manifest, warehouse: Warehouse, at: datetime, *, is_ledger_older: bool
+) -> None:
+    """Bring the work file up to date, and note what was restored and up to when it is proven."""
+    proven: dict[str, datetime | None] = {}
+    if warehouse.exists:
+        warehouse.prepare()
+        proven = {each.resource: each.proven_at for each in warehouse.standing()}
+    note = Restore(at, manifest.made_at, is_ledger_older, proven)
+    Backups(ledger).note_restore(note)
+
+
+def _show(settings: Settings, placing: Placing, now: Clock, *, is_changed: bool) -> None:
+    """Publish: the backup's own file where nobody had to be taken out of it and personal fields
+    are treated as they are now, else anew.
+    """
+    found = published_in(placing.staged_publication)
+    is_treated = found is None or found.personal == settings.publish_personal.value
+    if not is_changed and is_treated:
+        placing.publish()
+    elif Warehouse(settings.folder).exists:
+        publish(settings, now=now)

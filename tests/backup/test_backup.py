@@ -23,7 +23,7 @@ from connector.ledger.lease import Owner
 from connector.ledger.ledger import Ledger
 from connector.operations.backup import Made, make_backup
 from connector.operations.backup_file import check_backup
-from connector.operations.restore import Manner, restore
+from connector.operations.restore import RestoreOptions, restore
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import KEY, call, variables
@@ -150,7 +150,7 @@ def test_a_damaged_backup_changes_nothing(settings: Settings, tmp_path: Path) ->
     told = {}
     for name, bad in damaged(content).items():
         path.write_bytes(bad)
-        for act in (check_backup, lambda p: restore(settings, p, Manner(replaces=True))):
+        for act in (check_backup, lambda p: restore(settings, p, RestoreOptions(replaces=True))):
             try:
                 act(path)
             except BackupDamaged:
@@ -211,7 +211,7 @@ def test_a_backup_leads_nowhere_else(
     before = state(tmp_path)
 
     with pytest.raises(BackupDamaged):
-        restore(settings, path, Manner(replaces=True))
+        restore(settings, path, RestoreOptions(replaces=True))
 
     assert before == state(tmp_path)
 
@@ -221,7 +221,7 @@ def test_a_restore_is_refused_where_it_would_do_harm(settings: Settings, tmp_pat
     over a ledger of another history: refused by name, and nothing is touched.
     """
     made = made_of(settings)
-    replaces = Manner(replaces=True)
+    replaces = RestoreOptions(replaces=True)
     with pytest.raises(Misused, match="holds an account's files already"):
         restore(settings, made.file)
     with Ledger(settings.folder) as ledger:
@@ -251,7 +251,7 @@ def test_a_backup_of_a_later_version_is_refused(settings: Settings) -> None:
     before = state(settings.folder)
 
     with pytest.raises(NotAWarehouse, match="made by a later version"):
-        restore(settings, made.file, Manner(replaces=True))
+        restore(settings, made.file, RestoreOptions(replaces=True))
 
     assert before == state(settings.folder)
 
@@ -325,11 +325,11 @@ def test_a_restore_that_was_cut_off_is_run_again(
     with monkeypatch.context() as patch:
         patch.setattr(f"connector.operations.restore.Placing.{step}", cut_off)
         with pytest.raises(KeyboardInterrupt):
-            restore(settings, made.file, Manner(replaces=True))
+            restore(settings, made.file, RestoreOptions(replaces=True))
     aside = [path.read_bytes() for path in settings.folder.glob("replaced-*/work.duckdb")]
     assert before in [*aside, work.read_bytes()]
 
-    done = restore(settings, made.file, Manner(replaces=True))
+    done = restore(settings, made.file, RestoreOptions(replaces=True))
 
     assert None is done.error
     assert not (settings.folder / ".restoring").exists()

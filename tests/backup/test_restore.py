@@ -11,7 +11,7 @@ import pytest
 from connector.errors import RestoredUnpulled
 from connector.ledger.erasures import Backups
 from connector.ledger.ledger import Ledger
-from connector.operations.restore import Manner, restore
+from connector.operations.restore import RestoreOptions, restore
 from connector.privacy.erase import erase
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
@@ -52,7 +52,7 @@ def test_yesterdays_backup_and_a_pull_are_an_exact_copy(agency: Agency) -> None:
         spent = sum(use.requests for use in ledger.uses())
     (agency.data / "work.duckdb").write_bytes(b"no database any more")
 
-    done = restore(agency.settings, made.file, Manner(replaces=True))
+    done = restore(agency.settings, made.file, RestoreOptions(replaces=True))
 
     assert ("kept", 0, None) == (done.ledger.name, done.exit_status, done.error)
     assert done.aside is not None
@@ -115,7 +115,7 @@ def test_whoever_was_erased_after_the_backup_is_erased_again(agency: Agency, los
     if lost == "disk":
         shutil.rmtree(agency.data)
 
-    done = restore(agency.settings, made.file, Manner(replaces=True, receipts=receipts))
+    done = restore(agency.settings, made.file, RestoreOptions(replaces=True, receipts=receipts))
 
     assert None is done.error
     assert 1 == len(done.receipts)

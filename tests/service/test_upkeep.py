@@ -19,7 +19,7 @@ from connector.ledger.erasures import Erasures
 from connector.ledger.ledger import Ledger
 from connector.operations.backup import make_backup
 from connector.operations.doctor import Check, upkeep
-from connector.operations.restore import Manner, restore
+from connector.operations.restore import RestoreOptions, restore
 from connector.settings.model import Settings, load_settings
 from connector.suppression.person import Person
 from connector.warehouse.runs import Run
@@ -98,7 +98,7 @@ def test_what_restores_have_left_is_told(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
     land(settings, NOW)
     made = make_backup(settings, tmp_path / "backups", keep=None, now=lambda: NOW)
-    restored = restore(settings, made.file, Manner(replaces=True))
+    restored = restore(settings, made.file, RestoreOptions(replaces=True))
     assert restored.aside is not None
 
     left = looked(settings)["leftovers"]

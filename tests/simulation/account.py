@@ -21,8 +21,7 @@ import duckdb
 
 from connector.errors import ConnectorError, Misused
 from connector.operations.backup import make_backup
-from connector.operations.restore import Manner as RestoreManner
-from connector.operations.restore import restore
+from connector.operations.restore import RestoreOptions, restore
 from connector.privacy.erase import erase, release
 from connector.pulls.run import pull
 from connector.pushes.dry_run import Asked
@@ -201,7 +200,7 @@ class Account:
         """Restore one of the backups."""
         if self.backups:
             source = self.chance.choice(self.backups)
-            done = restore(self.settings, source, RestoreManner(replaces=True))
+            done = restore(self.settings, source, RestoreOptions(replaces=True))
             if done.error is not None:
                 raise Wrong(f"a restore ended with {done.error}")
 

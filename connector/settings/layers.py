@@ -86,11 +86,6 @@ class Spec:
     is_of_all: bool = False
     is_table: bool = False
 
-    @property
-    def is_flag(self) -> bool:
-        """Whether a flag may give it: process lists and shell histories show flags."""
-        return not (self.is_secret or self.place_of or self.is_table)
-
 
 @dataclass(frozen=True, slots=True)
 class RawValue:

@@ -265,6 +265,8 @@ ENVIRONMENT: Mapping[str, str] = MappingProxyType(
 )
 """The environment variable of each setting."""
 
+_HIDDEN = frozenset(name for name, rule in RULES.items() if rule.is_secret or rule.place_of)
+
 
 def load_settings(
     flags: Mapping[str, object],
@@ -309,15 +311,14 @@ def account_names(environ: Mapping[str, str], cwd: Path) -> tuple[str, ...]:
 def _check_flags(flags: Mapping[str, object]) -> None:
     """Refuse what no flag may give."""
     for name in flags:
-        rule = RULES.get(name)
-        if rule is not None and (rule.is_secret or rule.place_of):
-            hidden = rule.place_of or name
+        if name in _HIDDEN:
+            hidden = RULES[name].place_of or name
             raise SettingsError(
                 "a key is never taken from a flag, since process lists and shell histories show it",
                 action=f"Set {ENVIRONMENT[hidden]} or {ENVIRONMENT[f'{hidden}{FILE_ENDING}']}.",
             )
-        if rule is None or rule.is_table:
-            known = [each for each in ENVIRONMENT if RULES[each].is_flag]
+        if name not in ENVIRONMENT:
+            known = [each for each in ENVIRONMENT if each not in _HIDDEN]
             raise UnknownName("setting that a flag may give", name, known)
 
 

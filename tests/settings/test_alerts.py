@@ -62,17 +62,6 @@ def test_webhook_addresses_that_are_refused(tmp_path: Path, text: str, said: str
     assert "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize("key", ["alert_webhook", "alert_email_password"])
-def test_secrets_do_not_stand_in_the_project_file(tmp_path: Path, key: str) -> None:
-    """A project file is too easily shared."""
-    (tmp_path / "connector.toml").write_text(f"{key} = 'planted'", encoding="utf-8")
-
-    with pytest.raises(SettingsError, match=f"holds {key}") as caught:
-        load_settings({}, {}, tmp_path)
-
-    assert f"{key}_file" in caught.value.action
-
-
 @pytest.mark.parametrize(
     ("environ", "said"),
     [

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from connector.errors import SettingsError
-from connector.settings.model import load_settings
+from connector.settings.model import RULES, load_settings
 
 KEY = "planted-key-0123456789"
+SECRETS = [name for name, rule in RULES.items() if rule.is_secret]
+HIDDEN = [*SECRETS, *(name for name, rule in RULES.items() if rule.place_of)]
 
 
 def write(path: Path, content: bytes, mode: int = 0o600) -> Path:
@@ -117,9 +119,11 @@ def test_two_keys_are_refused(tmp_path: Path) -> None:
         load_settings({}, environ, tmp_path)
 
 
-@pytest.mark.parametrize("flag", ["api_key", "api_key_file"])
-def test_key_is_never_a_flag(tmp_path: Path, flag: str) -> None:
-    """Process lists show flags, so a key in one is refused."""
+@pytest.mark.parametrize(
+    "flag", [n for n, rule in RULES.items() if rule.is_secret or rule.place_of]
+)
+def test_secret_is_never_a_flag(tmp_path: Path, flag: str) -> None:
+    """Process lists show flags, so a secret in one is refused, and so is its place."""
     with pytest.raises(SettingsError, match="never taken from a flag") as caught:
         load_settings({flag: KEY}, {}, tmp_path)
 
@@ -127,14 +131,15 @@ def test_key_is_never_a_flag(tmp_path: Path, flag: str) -> None:
 
 
 @pytest.mark.parametrize("table", ["", "[accounts.acme]\n"])
-def test_key_in_the_project_file_is_refused(tmp_path: Path, table: str) -> None:
-    """A project file is shared and committed, so a key in it is refused and a key file advised."""
-    (tmp_path / "connector.toml").write_text(f"{table}api_key = '{KEY}'\n", encoding="utf-8")
+@pytest.mark.parametrize("name", SECRETS)
+def test_secret_in_the_project_file_is_refused(tmp_path: Path, name: str, table: str) -> None:
+    """A project file is shared and committed, so a secret in it is refused and a file advised."""
+    (tmp_path / "connector.toml").write_text(f"{table}{name} = '{KEY}'\n", encoding="utf-8")
 
-    with pytest.raises(SettingsError, match="holds api_key") as caught:
+    with pytest.raises(SettingsError, match=f"holds {name}") as caught:
         load_settings({}, {}, tmp_path)
 
-    assert "api_key_file" in caught.value.action
+    assert f"name it in {name}_file" in caught.value.action
     assert KEY not in f"{caught.value} {caught.value.action}"
 
 

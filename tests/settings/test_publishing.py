@@ -61,14 +61,3 @@ def test_hash_key_that_can_be_guessed_is_refused(tmp_path: Path, text: str, said
         load_settings({}, {"CONNECTOR_PUBLISH_HASH_KEY": text}, tmp_path)
 
     assert text not in str(caught.value)
-
-
-def test_hash_key_in_the_project_file_is_refused(tmp_path: Path) -> None:
-    """A project file is too easily shared to hold it."""
-    (tmp_path / "connector.toml").write_text(f"publish_hash_key = '{HASH_KEY}'", encoding="utf-8")
-
-    with pytest.raises(SettingsError, match="holds publish_hash_key") as caught:
-        load_settings({}, {}, tmp_path)
-
-    assert "name it in publish_hash_key_file" in caught.value.action
-    assert HASH_KEY not in f"{caught.value} {caught.value.action}"

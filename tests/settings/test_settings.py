@@ -36,48 +36,12 @@ def refusal(caught: pytest.ExceptionInfo[ConnectorError]) -> str:
 
 
 def test_defaults_say_that_they_are(tmp_path: Path) -> None:
-    """With nothing set every value is the default, says so, and nothing is read from elsewhere."""
+    """With nothing set every value is the default and says so; docs/SETTINGS.md has them, which a
+    test of documents holds to it. Nothing is made.
+    """
     settings = load_settings({}, {}, tmp_path)
 
-    assert [
-        ("account", "not set", "default"),
-        ("base_url", "not set", "default"),
-        ("api_key", "not set", "default"),
-        ("ca_file", "not set", "default"),
-        ("proxy", "not set", "default"),
-        ("data_dir", str(tmp_path / "data"), "default"),
-        ("log", "text", "default"),
-        ("monthly_requests", "not set", "default"),
-        ("billing_day", "1", "default"),
-        ("monthly_reserve_requests", "not set", "default"),
-        ("connections", "4", "default"),
-        ("lateness_seconds", "120", "default"),
-        ("reserve_requests", "0", "default"),
-        ("models", "on", "default"),
-        ("publish_personal", "keep", "default"),
-        ("publish_without", "not set", "default"),
-        ("publish_hash_key", "not set", "default"),
-        ("alert_webhook", "not set", "default"),
-        ("alert_webhook_style", "generic", "default"),
-        ("alert_email_to", "not set", "default"),
-        ("alert_email_from", "not set", "default"),
-        ("alert_email_host", "not set", "default"),
-        ("alert_email_port", "not set", "default"),
-        ("alert_email_security", "starttls", "default"),
-        ("alert_email_user", "not set", "default"),
-        ("alert_email_password", "not set", "default"),
-        ("alert_max_age", "26h", "default"),
-        ("alert_kinds", "failed, degraded, silent", "default"),
-        ("nightly_cron", "15 2 * * *", "default"),
-        ("intraday_cron", "0 7-18 * * 1-5", "default"),
-        ("scrub_cron", "30 3 * * 6", "default"),
-        ("scrub_requests", "500", "default"),
-        ("time_zone", "UTC", "default"),
-        ("lakehouse", "not set", "default"),
-        ("lakehouse_data", "not set", "default"),
-        ("lakehouse_keep_days", "30", "default"),
-        ("push_journal", "folder", "default"),
-    ] == list(settings.rows())
+    assert {"default"} == {origin for _, _, origin in settings.rows()}
     assert () == settings.warnings
     assert [] == list(tmp_path.iterdir())
 

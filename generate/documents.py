@@ -282,7 +282,7 @@ def _owners() -> Iterator[str]:
     """A row for each group of fields that are erased together."""
     rows = []
     for name, resource in CATALOG.items():
-        for owner in resource.owners:
+        for owner in resource.subjects:
             personal = {f.name for f in resource.fields.values() if f.personal is not None}
             is_all = personal == set(owner.fields)
             fields = "all personal fields" if is_all else _quoted(owner.fields)

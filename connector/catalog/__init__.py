@@ -11,7 +11,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from types import MappingProxyType
 
-from connector.catalog.field import Owner
+from connector.catalog.field import DataSubject
 from connector.catalog.resource import Declaration, Resource
 from connector.errors import UnknownName
 
@@ -70,6 +70,6 @@ REFERRED_FIRST = tuple(_referred_first())
 """Every resource's name, those first that others refer to."""
 
 
-def owners_of(resource: str) -> tuple[Owner, ...]:
+def subjects_of(resource: str) -> tuple[DataSubject, ...]:
     """Whom the personal fields of a resource tell of; nobody where there is no such resource."""
-    return CATALOG[resource].owners if resource in CATALOG else ()
+    return CATALOG[resource].subjects if resource in CATALOG else ()

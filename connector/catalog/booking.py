@@ -9,8 +9,8 @@ from connector.catalog.field import (
     REFUSED,
     REQUIRED,
     AcceptedWhen,
+    DataSubject,
     Filter,
-    Owner,
     RequiredWhen,
     field,
     only,
@@ -50,8 +50,8 @@ class Booking(
     # API 4.5: which datetime these compare with, and whether the bounds belong, is not shown.
     filters=(Filter("start_date", Kind.DATE), Filter("end_date", Kind.DATE)),
     natural_keys=(("booking_type", "start_datetime", "candidate_id"),),
-    owners=(
-        Owner(
+    subjects=(
+        DataSubject(
             "the client's contact",
             ("contact_name", "contact_email", "contact_phone"),
             emails=("contact_email",),
@@ -60,7 +60,7 @@ class Booking(
         ),
         # What was agreed to be paid stays: invoices and fees rest on it, and without the person
         # it is a figure of the agency's contract with its client.
-        Owner(
+        DataSubject(
             "the candidate or lead whom it is about",
             (
                 *("title", "description", "contract_notes", "requirements", "internal_notes"),
@@ -69,7 +69,7 @@ class Booking(
             ),
             ids=("candidate_id", "lead_id"),
         ),
-        Owner("the booking, if its id is given", ids=("id",)),
+        DataSubject("the booking, if its id is given", ids=("id",)),
     ),
     sandbox_count=500,
     aliases={

@@ -48,7 +48,7 @@ class Candidate(
     scope="candidates",
     natural_keys=(("email",),),
     found_by={"email": ("Candidate", "Candidate e-mail address")},
-    owners=(the_person("the candidate"),),
+    subjects=(the_person("the candidate"),),
     sandbox_count=1500,
     aliases={
         "address_line1": ("Address", "Street", "Street address", "Address 1", "Addr 1"),

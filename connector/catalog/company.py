@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import Literal
 
-from connector.catalog.field import REQUIRED, Owner, field, only, shown
+from connector.catalog.field import REQUIRED, DataSubject, field, only, shown
 from connector.catalog.resource import Resource
 from connector.catalog.value import Uuid
 
@@ -26,8 +26,8 @@ class Company(
         "name": ("Company", "Client", "Client name", "Client company"),
         "email": ("Client email",),
     },
-    owners=(
-        Owner(
+    subjects=(
+        DataSubject(
             "the company's contact",
             (
                 *("primary_contact_name", "primary_contact_email", "primary_contact_phone"),
@@ -39,9 +39,9 @@ class Company(
         ),
         # An office's address is one person's only where that very address is to be erased, and
         # no candidate or lead has it.
-        Owner("whoever has the address", ("email",), emails=("email",)),
-        Owner("whoever has the address", ("billing_email",), emails=("billing_email",)),
-        Owner("the company, if its id is given", ids=("id",), phones=("phone",)),
+        DataSubject("whoever has the address", ("email",), emails=("email",)),
+        DataSubject("whoever has the address", ("billing_email",), emails=("billing_email",)),
+        DataSubject("the company, if its id is given", ids=("id",), phones=("phone",)),
     ),
     sandbox_count=80,
     aliases={

@@ -30,8 +30,8 @@ nothing outside the platform. Nor are the agency's own labels, such as a source 
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
-    """Fields of a record that tell of one person, and those by which that person is known.
+class DataSubject:
+    """Data subject: fields of a record that tell of one person, and what they are known by.
 
     `about` is a sentence's end for people: whom they tell of. Without `fields`, these are all
     personal fields of the resource. The person is known by an id in one of `ids` or by an address
@@ -49,9 +49,9 @@ class Owner:
     is_whole: bool = False
 
 
-def the_person(about: str) -> Owner:
-    """The one owner of a resource whose records are people."""
-    return Owner(
+def the_person(about: str) -> DataSubject:
+    """The one data subject of a resource whose records are people."""
+    return DataSubject(
         about,
         ids=("id",),
         emails=("email",),

@@ -25,7 +25,7 @@ class Lead(
     converted_status="active",
     natural_keys=(("email",),),
     found_by={"email": ()},
-    owners=(the_person("the lead"),),
+    subjects=(the_person("the lead"),),
     sandbox_count=300,
     aliases={
         "lead_status_id": ("Lead status",),

@@ -36,11 +36,11 @@ from typing import Any, ClassVar, Literal, get_type_hints
 from connector.catalog.aliases import SHARED_ALIASES
 from connector.catalog.field import (
     Attribute,
+    DataSubject,
     Draft,
     Field,
     Filter,
     Input,
-    Owner,
     Rule,
     settle,
     shown,
@@ -114,9 +114,9 @@ class Declaration:
     first that has all its values identifies a record: the API says nothing of uniqueness (API 2,
     end), so they are the connector's own choice. `found_by` are fields by which other resources may
     refer to a record in place of its id, the best known first, each with the reference's headings;
-    `aliases` are headings for the resource's own fields. `owners` say whom the personal fields tell
-    of. `view` is the model of `dbt_like_sql` that passes the landed columns on. `sandbox_count` is
-    how many records the sandbox makes up when it is told no number.
+    `aliases` are headings for the resource's own fields. `subjects` say whom its personal
+    fields tell of. `view` is the model of `dbt_like_sql` that passes the landed columns on.
+    `sandbox_count` is how many records the sandbox makes up when it is told no number.
     """
 
     name: str
@@ -138,7 +138,7 @@ class Declaration:
     natural_keys: tuple[tuple[str, ...], ...]
     found_by: Mapping[str, tuple[str, ...]]
     aliases: Mapping[str, tuple[str, ...]]
-    owners: tuple[Owner, ...]
+    subjects: tuple[DataSubject, ...]
     view: str
     sandbox_count: int
 
@@ -208,13 +208,13 @@ class Resource(Record):
         natural_keys: tuple[tuple[str, ...], ...] = (),
         found_by: Mapping[str, tuple[str, ...]] = types.MappingProxyType({}),
         aliases: Mapping[str, tuple[str, ...]] = types.MappingProxyType({}),
-        owners: tuple[Owner, ...] = (),
+        subjects: tuple[DataSubject, ...] = (),
         view: str = "",
         sandbox_count: int = 0,
     ) -> None:
         super().__init_subclass__()
         fields = cls.fields_declared
-        _check_names(name, fields, *natural_keys, found_by, aliases, *(o.fields for o in owners))
+        _check_names(name, fields, *natural_keys, found_by, aliases, *(o.fields for o in subjects))
         cls.declaration = Declaration(
             name=name,
             section=section,
@@ -235,7 +235,7 @@ class Resource(Record):
             natural_keys=natural_keys,
             found_by=found_by,
             aliases={n: SHARED_ALIASES.get(n, ()) + aliases.get(n, ()) for n in fields},
-            owners=tuple(_settled(each, fields) for each in owners),
+            subjects=tuple(_settled(each, fields) for each in subjects),
             view=view or f"stg_{name}",
             sandbox_count=sandbox_count,
         )
@@ -250,7 +250,7 @@ def _filters_of(fields: Mapping[str, Field]) -> tuple[Filter, ...]:
     return tuple(Filter(f.name, f.kind, f.values) for f in fields.values() if f.filterable)
 
 
-def _settled(owner: Owner, fields: Mapping[str, Field]) -> Owner:
-    """The owner with the fields that tell of them: all personal ones where the page names none."""
+def _settled(subject: DataSubject, fields: Mapping[str, Field]) -> DataSubject:
+    """The subject with its fields: all personal ones where the page names none."""
     personal = tuple(f.name for f in fields.values() if f.personal is not None)
-    return replace(owner, fields=owner.fields or personal)
+    return replace(subject, fields=subject.fields or personal)

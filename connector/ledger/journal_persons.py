@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from connector.catalog import CATALOG
-from connector.catalog.field import Owner
+from connector.catalog.field import DataSubject
 from connector.catalog.resource import Declaration
 from connector.catalog.value import MARK, VALUE_ERASED, is_redacted
 from connector.engine.push_commands import Move
@@ -103,15 +103,15 @@ class _Row:
             if table != "push_rows" and isinstance(values, Mapping):
                 yield values
 
-    def groups(self, person: Person) -> tuple[Owner, ...]:
+    def groups(self, person: Person) -> tuple[DataSubject, ...]:
         """The groups of fields that tell of the person in any of it."""
-        found: dict[Owner, None] = {}
+        found: dict[DataSubject, None] = {}
         for values in self.mappings():
             asked = {"id": self.record_id, **values}
             found |= dict.fromkeys(owned(self.declaration.name, asked, person))
         return tuple(found)
 
-    def reduced(self, groups: tuple[Owner, ...], person: Person) -> dict[Part, Any]:
+    def reduced(self, groups: tuple[DataSubject, ...], person: Person) -> dict[Part, Any]:
         """The parts that change without these groups of fields, as they are then."""
         left = {
             part: marked_groups(self.declaration, values, groups, person)

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
-from connector.catalog import CATALOG, owners_of
-from connector.catalog.field import Owner
+from connector.catalog import CATALOG, subjects_of
+from connector.catalog.field import DataSubject
 from connector.catalog.value import MARK, Kind
 from connector.errors import Misused
 from connector.ledger.journal_persons import everything_kept
@@ -48,9 +48,9 @@ class _Marks:
     names: set[str] = field(default_factory=set)
     addresses: set[str] = field(default_factory=set)
 
-    def add(self, resource: str, record: Mapping[str, Any], group: Owner) -> None:
+    def add(self, resource: str, record: Mapping[str, Any], group: DataSubject) -> None:
         """Take in what a group of a record's fields shows of its person."""
-        for each in owners_of(resource) if group.ids == ("id",) else (group,):
+        for each in subjects_of(resource) if group.ids == ("id",) else (group,):
             self.emails |= {normal("email", text_of(record.get(name))) for name in each.emails}
             self.numbers |= {text_of(record.get(name)).lower() for name in each.phones}
             self.names |= {name_of(record, parts) for parts in each.names} - {""}
@@ -166,7 +166,7 @@ def _id(each: Met) -> str:
     return normal("id", text_of(each.record.get("id")))
 
 
-def _shows(group: Owner) -> bool:
+def _shows(group: DataSubject) -> bool:
     """Whether the group shows by what its person is known."""
     return bool(group.emails or group.phones or group.ids == ("id",))
 
@@ -216,7 +216,7 @@ def only_theirs(
 
 
 def is_theirs(
-    group: Owner, record: Mapping[str, Any], person: Person, names: Collection[str]
+    group: DataSubject, record: Mapping[str, Any], person: Person, names: Collection[str]
 ) -> bool:
     """Whether fields that have an id or an address of the person tell of them.
 
@@ -268,7 +268,7 @@ def _had(
     if any(group.is_whole for group in theirs):
         return Person()
     fields = {name for group in theirs for name in group.fields}
-    others = [group for group in owners_of(resource) if group not in theirs]
+    others = [group for group in subjects_of(resource) if group not in theirs]
     shown = [
         text_of(record.get(name)) for each in others for name in each.phones if name not in fields
     ]

@@ -78,7 +78,7 @@ class Rule:
 
 def read_rules(written: Mapping[str, str], origin: str) -> tuple[Rule, ...]:
     """The rules in the API's order. Raises `SettingsError` or `UnknownName`."""
-    peopled = [each.name for each in CATALOG.values() if each.owners]
+    peopled = [each.name for each in CATALOG.values() if each.subjects]
     for name in written:
         if name not in peopled:
             raise UnknownName(

@@ -27,10 +27,10 @@ from starlette.types import Message, Receive, Scope, Send
 from connector.catalog import CATALOG
 from connector.catalog.resource import Declaration, Operation
 from connector.sandbox.exchange import (
-    Allowance,
     ApiAnswer,
     Body,
     HttpExchange,
+    RateFigures,
     Rejection,
     Reply,
     RequestLimits,
@@ -149,7 +149,7 @@ class Application:
         """The server's time."""
         return self.store.clock()
 
-    def allowance(self) -> Allowance:
+    def allowance(self) -> RateFigures:
         """What the rate headers would say now."""
         return self._limits.allowance(self.now())
 

@@ -35,7 +35,7 @@ PER_MINUTE_DEFAULT = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Allowance:
+class RateFigures:
     """The figures of the three headers: `reset_at` is a Unix timestamp in whole seconds."""
 
     limit: int
@@ -71,7 +71,7 @@ class RequestLimits:
         self._spent_in_month += 1
         return True
 
-    def allowance(self, now: datetime) -> Allowance:
+    def allowance(self, now: datetime) -> RateFigures:
         """What the headers of an answer at this moment say."""
         self._forget(now)
         remaining = self.per_minute - self._spent
@@ -80,7 +80,7 @@ class RequestLimits:
             remaining = 0
             if self._behaviours.month_reset == "month":
                 reset_at = _next_month(now).timestamp()
-        return Allowance(self.per_minute, remaining, math.ceil(reset_at))
+        return RateFigures(self.per_minute, remaining, math.ceil(reset_at))
 
     def _is_month_spent(self) -> bool:
         return self.per_month is not None and self._spent_in_month >= self.per_month
@@ -155,7 +155,7 @@ class HttpExchange:
         """The server's time."""
         return self._server.now()
 
-    def allowance(self) -> Allowance:
+    def allowance(self) -> RateFigures:
         """What the rate headers would say now."""
         return self._server.allowance()
 

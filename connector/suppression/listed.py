@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote
 
-from connector.catalog import owners_of
+from connector.catalog import subjects_of
 from connector.catalog.resource import Declaration, Resource
 from connector.catalog.value import MARK
 from connector.errors import LedgerDamaged, WarehouseError
@@ -77,7 +77,7 @@ class Suppressed:
         Who has a desk, and its number, after a person who was erased keeps it.
         """
         theirs = owned(resource, values, self)
-        others = [group for group in owners_of(resource) if group not in theirs]
+        others = [group for group in subjects_of(resource) if group not in theirs]
         shown = [values.get(name) for group in others for name in group.phones]
         tokens = {token(self.key, "phone", each) for each in shown if isinstance(each, str)}
         return replace(self, tokens=self.tokens - tokens) if tokens & self.tokens else self

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, Self
 
-from connector.catalog import owners_of
-from connector.catalog.field import Field, Owner
+from connector.catalog import subjects_of
+from connector.catalog.field import DataSubject, Field
 from connector.catalog.resource import Declaration
 from connector.catalog.value import MARK
 from connector.catalog.value import Kind as Kinds
@@ -187,7 +187,7 @@ class Who(Protocol):
         """The text with `MARK` wherever they are named in it."""
 
 
-def is_of(group: Owner, values: Mapping[str, Any], who: Who) -> bool:
+def is_of(group: DataSubject, values: Mapping[str, Any], who: Who) -> bool:
     """Whether fields of these values tell of them, by an id or an address.
 
     A number alone says nothing: many people have one switchboard, and numbers change hands.
@@ -200,9 +200,9 @@ def is_of(group: Owner, values: Mapping[str, Any], who: Who) -> bool:
     )
 
 
-def owned(resource: str, values: Mapping[str, Any], who: Who) -> tuple[Owner, ...]:
+def owned(resource: str, values: Mapping[str, Any], who: Who) -> tuple[DataSubject, ...]:
     """The groups of a record that tell of them; none where no field does."""
-    return tuple(group for group in owners_of(resource) if is_of(group, values, who))
+    return tuple(group for group in subjects_of(resource) if is_of(group, values, who))
 
 
 def reduced(declaration: Declaration, values: Mapping[str, Any], who: Who) -> dict[str, Any]:
@@ -215,7 +215,7 @@ def reduced(declaration: Declaration, values: Mapping[str, Any], who: Who) -> di
 
 
 def without_groups(
-    declaration: Declaration, values: Mapping[str, Any], groups: tuple[Owner, ...], who: Who
+    declaration: Declaration, values: Mapping[str, Any], groups: tuple[DataSubject, ...], who: Who
 ) -> dict[str, Any]:
     """What remains of a record without the fields of these groups.
 
@@ -233,7 +233,7 @@ def without_groups(
 
 
 def marked_groups(
-    declaration: Declaration, values: Mapping[str, Any], groups: tuple[Owner, ...], who: Who
+    declaration: Declaration, values: Mapping[str, Any], groups: tuple[DataSubject, ...], who: Who
 ) -> dict[str, Any]:
     """A record with `MARK` for each value of these groups' fields.
 
@@ -248,7 +248,7 @@ def marked_groups(
 
 
 def changed_elsewhere(
-    before: Mapping[str, Any], left: Mapping[str, Any], groups: tuple[Owner, ...]
+    before: Mapping[str, Any], left: Mapping[str, Any], groups: tuple[DataSubject, ...]
 ) -> tuple[str, ...]:
     """The fields that a reduction changed in a record that is not the person's own."""
     if is_own(groups):
@@ -256,7 +256,7 @@ def changed_elsewhere(
     return tuple(name for name in before if name not in left or left[name] != before[name])
 
 
-def is_own(groups: tuple[Owner, ...]) -> bool:
+def is_own(groups: tuple[DataSubject, ...]) -> bool:
     """Whether a record with these groups is the person, not one that refers to them."""
     return any(group.ids == ("id",) for group in groups)
 

@@ -18,8 +18,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from connector.catalog import CATALOG, owners_of
-from connector.catalog.field import Owner
+from connector.catalog import CATALOG, subjects_of
+from connector.catalog.field import DataSubject
 from connector.catalog.resource import Declaration
 from connector.catalog.value import Kind
 from connector.suppression.identifiers import PHONE_DIGITS
@@ -49,7 +49,7 @@ class Met:
 
     resource: str
     record: Mapping[str, Any]
-    groups: tuple[Owner, ...]
+    groups: tuple[DataSubject, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def marked(
     What remains of people themselves is left out.
     """
     for resource in CATALOG.values():
-        is_person = any(group.is_whole for group in owners_of(resource.name))
+        is_person = any(group.is_whole for group in subjects_of(resource.name))
         where = "NOT EXISTS (FROM sync.erased AS e WHERE e.resource = $name AND e.id = held.id)"
         rows = connection.execute(
             f"SELECT _record::VARCHAR FROM landing.{quoted(resource.name)} AS held "
@@ -223,9 +223,9 @@ def _rows(
 def _known_by(resource: Declaration, person: Person) -> Iterator[str]:
     """Conditions on the columns by which people are known."""
     columns = {
-        "id": {name for group in owners_of(resource.name) for name in group.ids},
-        "email": {name for group in owners_of(resource.name) for name in group.emails},
-        "phone": {name for group in owners_of(resource.name) for name in group.phones},
+        "id": {name for group in subjects_of(resource.name) for name in group.ids},
+        "email": {name for group in subjects_of(resource.name) for name in group.emails},
+        "phone": {name for group in subjects_of(resource.name) for name in group.phones},
     }
     forms = {
         "id": ("lower({})", person.ids),
@@ -248,7 +248,7 @@ def _named_in(column: str, person: Person) -> Iterator[str]:
 
 def _called(resource: Declaration, person: Person) -> Iterator[str]:
     """Conditions under which somebody may have one of the person's names."""
-    for parts in {parts for group in owners_of(resource.name) for parts in group.names}:
+    for parts in {parts for group in subjects_of(resource.name) for parts in group.names}:
         name = f"lower(concat_ws(' ', {', '.join(map(quoted, parts))}))"
         name = f"regexp_replace(trim({name}), '[\\s\\p{{Z}}]+', ' ', 'g')"
         for each in sorted(person.texts):
@@ -259,7 +259,7 @@ def _columns(
     resource: Declaration,
     record: Mapping[str, Any],
     left: Mapping[str, Any],
-    groups: tuple[Owner, ...],
+    groups: tuple[DataSubject, ...],
 ) -> dict[str, Any]:
     """The columns of a row that change: null for what is gone, else the text."""
     gone = {name for group in groups for name in group.fields}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.sandbox.exchange import Allowance
+from connector.sandbox.exchange import RateFigures
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from tests.faults.patience import Time, pulled
@@ -118,11 +118,11 @@ class SteadyWindows:
         """Count one request."""
         return self._spend(now - self._time.skew)
 
-    def allowance(self, now: datetime) -> Allowance:
+    def allowance(self, now: datetime) -> RateFigures:
         """The figures, with the reset by the wall's clock."""
         steady = self._allowance(now - self._time.skew)
         shift = int(self._time.skew.total_seconds())
-        return Allowance(steady.limit, steady.remaining, steady.reset_at + shift)
+        return RateFigures(steady.limit, steady.remaining, steady.reset_at + shift)
 
 
 SKEWS: Mapping[str, tuple[int, ...]] = {

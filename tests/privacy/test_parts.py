@@ -129,10 +129,10 @@ def test_every_personal_field_has_an_owner() -> None:
     """
     for resource in CATALOG.values():
         personal = {each.name for each in resource.fields.values() if each.personal is not None}
-        owned = {name for group in resource.owners for name in group.fields}
+        owned = {name for group in resource.subjects for name in group.fields}
         if resource.name not in ("jobs", "content_items"):
             assert personal == owned, resource.name
-        for group in resource.owners:
+        for group in resource.subjects:
             known = (
                 *group.ids,
                 *group.emails,

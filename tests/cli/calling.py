@@ -74,11 +74,15 @@ def call(arguments: Sequence[str], environ: Mapping[str, str]) -> Called:
     return Called(result.exit_code, result.stdout, result.stderr)
 
 
-def start(arguments: Sequence[str], environ: Mapping[str, str]) -> subprocess.Popen[str]:
-    """Start the command as a process, with no setting but those given; warnings are errors."""
+def start(
+    arguments: Sequence[str], environ: Mapping[str, str], before: str = "pass"
+) -> subprocess.Popen[str]:
+    """Start the command as a process, with no setting but those given; warnings are errors. What
+    there is to do `before` it is done in the process.
+    """
     kept = {name: v for name, v in os.environ.items() if not name.startswith("CONNECTOR_")}
     return subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", RUN, *arguments],
+        [sys.executable, "-W", "error", "-c", f"{before}; {RUN}", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

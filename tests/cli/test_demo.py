@@ -18,6 +18,7 @@ from connector.cli.demo import COUNTS, MARKER, QUESTIONS, make_folder, serving_t
 from connector.errors import SettingsError
 from connector.warehouse.published_file import query
 from tests.cli.calling import ROOT, call, start
+from tests.pipelines.running import instance_in
 
 END_SECONDS_MAX = 20
 
@@ -32,7 +33,8 @@ def listens(base_url: str) -> bool:
 def test_demo_pulls_asks_and_ends(tmp_path: Path) -> None:
     """Everything made up lands through Dagster and is queried; Ctrl-C ends the kept sandbox."""
     folder = tmp_path / "demo"
-    with start(["demo", "--keep", "--json", "--data-dir", str(folder)], {}) as process:
+    asked = ["demo", "--keep", "--json", "--data-dir", str(folder)]
+    with start(asked, {}, "import tests.pipelines.unsynced") as process:
         try:
             assert process.stderr is not None
             said = ""
@@ -57,7 +59,10 @@ def test_demo_pulls_asks_and_ends(tmp_path: Path) -> None:
     landed = query(Path(shown["published"]), "SELECT count(*) FROM landing.candidates").rows
     assert ((COUNTS["candidates"],),) == landed
     assert 0 < shown["models"] < shown["checks"]
-    assert (folder / "dagster" / "dagster.yaml").is_file()
+    with instance_in(folder / "dagster") as instance:
+        (run,) = instance.get_runs()
+        assert (shown["dagster"]["run_id"], True) == (run.run_id, run.is_success)
+        assert not instance.telemetry_enabled
     assert "Amara Okafor" in Path(shown["report"]).read_text(encoding="utf-8")
     make_folder(folder)
     assert [MARKER] == [path.name for path in folder.iterdir()]

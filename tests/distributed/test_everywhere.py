@@ -17,6 +17,7 @@ import pytest
 from dask.sizeof import sizeof
 from distributed import LocalCluster
 
+import tests.pipelines.unsynced  # noqa: F401
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from pipelines.accounts import PARTITION_TAG
@@ -84,9 +85,15 @@ def steps_begun(instance: dg.DagsterInstance, run_id: str) -> list[dg.DagsterEve
     return [each.dagster_event for each in found if each.dagster_event is not None]
 
 
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project file, which the environment of every worker names."""
+    return tmp_path_factory.mktemp("project") / "connector.toml"
+
+
 @pytest.fixture
-def agencies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Agencies]:
-    """A project with all accounts, which the environment of every worker names."""
+def agencies(tmp_path: Path, project: Path) -> Iterator[Agencies]:
+    """A project with all accounts, none of which has landed anything."""
     lines = [f'data_dir = "{tmp_path / "data"}"', 'models = "off"', f"monthly_requests = {LIMIT}"]
     with ExitStack() as stack:
         sandboxes = {
@@ -99,30 +106,29 @@ def agencies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Agenci
         }
         for name in (*NAMES, *BROKEN):
             address = sandboxes.get(name, sandboxes["acme"]).base_url
-            lines += [f"[accounts.{name}]", f'base_url = "{address}"', f'api_key_file = "{name}"']
+            lines += [f"[accounts.{name}]", f'base_url = "{address}"']
+            lines += [f'api_key_file = "{tmp_path / name}"']
         for name in NAMES:
             (tmp_path / name).write_text(f"key-of-{name}\n", encoding="utf-8")
             (tmp_path / name).chmod(0o600)
-        project = tmp_path / "connector.toml"
         project.write_text("\n".join(lines), encoding="utf-8")
-        monkeypatch.setenv("CONNECTOR_CONFIG", str(project))
         yield Agencies(sandboxes, tmp_path, [])
 
 
-@pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch, agencies: Agencies) -> Iterator[LocalCluster]:
+@pytest.fixture(scope="module")
+def cluster(project: Path) -> Iterator[LocalCluster]:
     """A scheduler, and two workers that are processes of one thread each, set up as documented."""
-    with (
-        dask.config.set(settings()),
-        LocalCluster(  # type: ignore[no-untyped-call] # Dask's
+    unsynced = {"distributed.worker.preload": ["tests.pipelines.unsynced"]}
+    with pytest.MonkeyPatch.context() as patch, dask.config.set(settings() | unsynced):
+        patch.setenv("CONNECTOR_CONFIG", str(project))
+        with LocalCluster(  # type: ignore[no-untyped-call] # Dask's
             n_workers=2,
             threads_per_worker=1,
             processes=True,
             dashboard_address=None,
-        ) as made,
-    ):
-        monkeypatch.setenv(ADDRESS, made.scheduler_address)
-        yield made
+        ) as made:
+            patch.setenv(ADDRESS, made.scheduler_address)
+            yield made
 
 
 def test_a_killed_workers_accounts_finish_elsewhere(
@@ -172,7 +178,7 @@ def test_a_killed_workers_accounts_finish_elsewhere(
 
 
 def test_an_account_that_loses_too_many_workers_fails_alone(
-    agencies: Agencies, cluster: LocalCluster
+    agencies: Agencies, cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All other accounts are pulled, the failure says what to do, and nothing is left under way
     that would keep the account from being pulled the next time: it is exact then.
@@ -180,7 +186,7 @@ def test_an_account_that_loses_too_many_workers_fails_alone(
     agencies.kill(NAMES[0])
     with instance_in(agencies.folder / "home") as instance:
         assert cluster.scheduler is not None
-        cluster.scheduler.allowed_failures = 0
+        monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)
         failed = dg.execute_job(dg.reconstructable(intraday_everywhere), instance)
         landed = {name for name in NAMES if agencies.is_exact(name)}
         messages = {each.step_key: str(each.message) for each in failed.get_step_failure_events()}

@@ -1,8 +1,8 @@
-"""What a row's push may ask of the world, and what it is answered. Plain values.
+"""Commands of a row's push, and the answers to them. Plain values.
 
-A row is a generator, as a pull is: it yields one ask after another and is sent the answer. Whoever
-drives it performs the asks, over HTTP, the ledger and the warehouse (`connector/pushes`), or
-against a store and a clock of its own (the simulator).
+A row is a generator, as a pull is: it yields one command after another and is sent the answer. Its
+driver performs them, over HTTP, the ledger and the warehouse (`connector/pushes`), or against a
+store and a clock of its own (the simulator).
 
 Nothing can be sent that was not intended: `Send` has no contents, and sends what the last `Intend`
 has put on the disk.
@@ -47,7 +47,7 @@ class Attempt:
     fate: Fate | None = None
 
 
-# -- asks -----------------------------------------------------------------------------------------
+# -- Commands --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +153,10 @@ PushCommand = (
 
 T = TypeVar("T")
 PushSteps = Generator[PushCommand, Any, T]
-"""A generator that asks and ends with a `T`."""
+"""A generator of commands that ends with a `T`."""
 
 
-# -- answers --------------------------------------------------------------------------------------
+# -- Answers ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

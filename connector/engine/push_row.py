@@ -1,6 +1,6 @@
 """One row under way: where it stands, how it moves, and one attempt at a write.
 
-What is common to creates, updates and conversions (`push_create`, `push_update`, `push_convert`).
+Creates, updates and conversions (`push.py`) have this in common.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from connector.engine.push_commands import (
 from connector.engine.push_plan import PushPolicy, RowProblem
 from connector.engine.push_states import IN_DOUBT, Operation, State, Task, after
 
-# -- Push told -------------------------------------------------------------------------------------
-# What is told of a row that did not go as asked: the problems, each with what to do next.
+# -- Problems --------------------------------------------------------------------------------------
+# Problems of a row that did not go as wanted, each with what to do next.
 
 
 _RESOLVE = "Look for the record in the application, then say with 'connector resolve' what it is."

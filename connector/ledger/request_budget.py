@@ -205,6 +205,7 @@ class LeaseHolder:
     ) -> None:
         self.ledger, self.spender = ledger, spender
         self.budget = RequestBudget(ledger, spender, budget=budget, now=now)
+        self.heard, self.spent = self.budget.heard, self.budget.spent
         self._name, self._now = name, now
         self._expires_at: datetime | None = None
         self._lost: LeaseLost | None = None
@@ -238,14 +239,6 @@ class LeaseHolder:
         if self._lost is not None:
             raise self._lost
         await self.budget.pay(request)
-
-    def heard(self, status: int, served_at: datetime | None) -> None:
-        """As `RequestBudget.heard` does."""
-        self.budget.heard(status, served_at)
-
-    def spent(self, request: Request, resets_at: float | None) -> QuotaSpent:
-        """As `RequestBudget.spent`."""
-        return self.budget.spent(request, resets_at)
 
     async def _beat(self) -> None:
         while self._lost is None:

@@ -236,7 +236,9 @@ class _Push:
         if self._manner.pulls and not foreseen.is_pushed:
             pulled = await self._pull(foreseen)
             if pulled.error is not None:
-                unpublished = None if pulled.outcome == "failed" else await self._publish()
+                unpublished = None
+                if pulled.outcome != "failed":
+                    unpublished = await asyncio.to_thread(publish, self._settings)
                 return await self._report(
                     foreseen,
                     _unsent(foreseen),
@@ -257,7 +259,8 @@ class _Push:
             watch=self._watches.rows,
             connect=self._connect,
         )
-        unpublished = await self._publish()
+        # The rows are written, even where analysts cannot be shown them now.
+        unpublished = await asyncio.to_thread(publish, self._settings)
         return await self._report(
             foreseen, _ended(foreseen, done), batch=done, pulled=pulled, unpublished=unpublished
         )
@@ -285,12 +288,6 @@ class _Push:
                     self._watches.waits(f"{held}; this push waits for its end")
                 is_told = True
             await asyncio.sleep(PULL_LOOK_SECONDS)
-
-    async def _publish(self) -> ConnectorError | None:
-        """Show analysts what has landed, and say why not where that cannot be done: the
-        rows are written all the same.
-        """
-        return await asyncio.to_thread(publish, self._settings)
 
     async def _report(
         self, foreseen: Preview, results: Collection[RowResult], **more: Any

@@ -42,18 +42,6 @@ def test_34_only_its_owner_may_read_it(tmp_path: Path) -> None:
     assert dict.fromkeys(names, 0o600) == modes
 
 
-def test_commits_last(tmp_path: Path) -> None:
-    """Every connection waits for the disk at each commit, and readers do not wait for it."""
-    connection = file.connect(tmp_path / "ledger.sqlite")
-    try:
-        ((synchronous,),) = connection.execute("PRAGMA synchronous").fetchall()
-        ((journal,),) = connection.execute("PRAGMA journal_mode").fetchall()
-    finally:
-        connection.close()
-
-    assert (2, "wal") == (synchronous, journal)
-
-
 def test_many_may_make_it_at_once(tmp_path: Path) -> None:
     """Processes that find no ledger and make one at the same moment all come through."""
     processes = [start(OPEN, tmp_path) for _ in range(4)]

@@ -24,7 +24,7 @@ from connector.engine.push_commands import Move
 from connector.engine.push_plan import Plan, PushPolicy
 from connector.engine.push_states import Task
 from connector.ledger.journal import PUSH_LEASE, Journal
-from connector.ledger.lease import Owner
+from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
 
 ROWS = 300
@@ -41,7 +41,7 @@ def main() -> int:
         bare = _bare_commit(Path(folder) / "bare.sqlite")
         with Ledger(Path(folder)) as ledger:
             now = datetime.now(UTC)
-            ledger.take_lease(PUSH_LEASE, Owner.of_this_process("bench", "bench"), now)
+            ledger.take_lease(PUSH_LEASE, LeaseOwner.of_this_process("bench", "bench"), now)
             journal = Journal(ledger, "bench")
             seconds, batch = _timed(lambda: journal.undertake(_plan(PLANNED), PushPolicy()))
             intents, ends = _transitions(journal, batch)

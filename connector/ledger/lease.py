@@ -30,7 +30,7 @@ _ENDED = frozenset(("Z", "X"))
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class LeaseOwner:
     """A run and the process that it runs in.
 
     `born` is when the process began, `boot` names the start of its machine's system and `space`
@@ -46,7 +46,7 @@ class Owner:
     space: str | None
 
     @classmethod
-    def of_this_process(cls, run_id: str, command: str) -> Owner:
+    def of_this_process(cls, run_id: str, command: str) -> LeaseOwner:
         """The owner that a run of this very process is."""
         pid = os.getpid()
         return cls(run_id, command, pid, _born(pid), socket.gethostname(), _boot(), _space())
@@ -108,7 +108,7 @@ class Lease:
     """
 
     name: str
-    owner: Owner
+    owner: LeaseOwner
     since: datetime
     expires_at: datetime
     requests: int
@@ -122,14 +122,15 @@ def held_leases(connection: sqlite3.Connection) -> tuple[Lease, ...]:
     """Every lease that was not given back, those that are over as well."""
     moment = datetime.fromisoformat
     rows = connection.execute(
-        f"SELECT name, since, expires_at, requests, {columns_of(Owner)} FROM leases ORDER BY name"
+        f"SELECT name, since, expires_at, requests, {columns_of(LeaseOwner)} FROM leases"
+        " ORDER BY name"
     ).fetchall()
     return tuple(
-        Lease(name, Owner(*owner), moment(since), moment(expires_at), requests)
+        Lease(name, LeaseOwner(*owner), moment(since), moment(expires_at), requests)
         for name, since, expires_at, requests, *owner in rows
     )
 
 
-def described(owner: Owner) -> str:
+def described(owner: LeaseOwner) -> str:
     """The owner in words: process, command, machine and run."""
     return f"process {owner.pid} ({owner.command}) on {owner.host}, run {owner.run_id}"

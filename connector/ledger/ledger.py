@@ -30,7 +30,7 @@ from connector.engine.quota import (
     usual_day,
 )
 from connector.errors_api import LeaseHeld, LeaseLost, QuotaSpent
-from connector.ledger.lease import LEASE_SECONDS, Lease, Owner, described, held_leases
+from connector.ledger.lease import LEASE_SECONDS, Lease, LeaseOwner, described, held_leases
 from connector.ledger.ledger_records import insert, read_records, values_of
 from connector.ledger.sqlite_file import connect, naming_errors, transaction
 from connector.settings.model import Settings
@@ -147,7 +147,7 @@ class Ledger:
 
     # -- leases -----------------------------------------------------------------------------------
 
-    def take_lease(self, name: str, owner: Owner, now: datetime) -> Lease:
+    def take_lease(self, name: str, owner: LeaseOwner, now: datetime) -> Lease:
         """Give the owner the lease. Raises `LeaseHeld`, which says who has it."""
         lease = Lease(name, owner, now, now + timedelta(seconds=LEASE_SECONDS), 0)
         with self.writing() as connection:

@@ -18,7 +18,7 @@ from connector.engine.quota import blocked_until, day_of, period_of, shown
 from connector.errors import ConnectorError
 from connector.errors_api import BudgetSpent, LeaseLost, QuotaSpent
 from connector.ledger.erasures import Erasures
-from connector.ledger.lease import LEASE_SECONDS, Owner
+from connector.ledger.lease import LEASE_SECONDS, LeaseOwner
 from connector.ledger.ledger import (
     Block,
     Exhaustion,
@@ -212,7 +212,7 @@ class LeaseHolder:
         self._beating: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        owner = Owner.of_this_process(self.spender.run_id, self.spender.command)
+        owner = LeaseOwner.of_this_process(self.spender.run_id, self.spender.command)
         # Nobody who was erased comes back by a list that has lost them.
         await asyncio.to_thread(Erasures(self.ledger).list_receipted)
         lease = await asyncio.to_thread(self.ledger.take_lease, self._name, owner, self._now())

@@ -18,7 +18,7 @@ from typing import Any
 from connector.errors import NotDelivered, count_noun
 from connector.errors_api import LeaseHeld
 from connector.ledger.alert_states import AlertBook, AlertRecord, DeliveryRecord, MessageRecord
-from connector.ledger.lease import Owner
+from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
 from connector.operations.alerts import Decision, Subject, decide
 from connector.operations.delivery import Sink, sinks_of
@@ -177,7 +177,7 @@ def trial_message(now: datetime) -> MessageRecord:
 @contextmanager
 def _alone(ledger: Ledger, now: datetime) -> Iterator[None]:
     """Hold the lease of alerts. Raises `LeaseHeld`."""
-    owner = Owner.of_this_process(f"alerts-{secrets.token_hex(4)}", "alerts")
+    owner = LeaseOwner.of_this_process(f"alerts-{secrets.token_hex(4)}", "alerts")
     ledger.take_lease(ALERT_LEASE, owner, now)
     try:
         yield

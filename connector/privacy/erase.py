@@ -22,7 +22,7 @@ from connector.errors import ConnectorError, LakehouseError, MartsMissing, Misus
 from connector.lakehouse.forget import forget, look_for
 from connector.ledger.erasures import Erasures, Noted
 from connector.ledger.journal import PUSH_LEASE
-from connector.ledger.lease import Owner
+from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
 from connector.ledger.receipts import Listed
 from connector.ledger.request_budget import BEAT_SECONDS
@@ -54,7 +54,7 @@ def alone(ledger: Ledger, run_id: str, command: str, now: Callable[[], datetime]
     Raises `LeaseHeld`, which says who is at work, or a `WarehouseError`. A process that dies leaves
     leases that the next one takes over at once.
     """
-    owner = Owner.of_this_process(run_id, command)
+    owner = LeaseOwner.of_this_process(run_id, command)
     over = threading.Event()
 
     def beat() -> None:

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from connector.errors import NotDelivered
 from connector.ledger.alert_states import AlertBook, Change, MessageRecord
-from connector.ledger.lease import Owner
+from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
 from connector.operations.alert_check import (
     ALERT_LEASE,
@@ -129,7 +129,7 @@ def test_one_check_at_a_time(settings: Settings, clock: Clock) -> None:
     sink = Recorder()
     settings.make_folder()
     with Ledger(settings.folder) as ledger:
-        ledger.take_lease(ALERT_LEASE, Owner.of_this_process("another", "alerts"), clock.now)
+        ledger.take_lease(ALERT_LEASE, LeaseOwner.of_this_process("another", "alerts"), clock.now)
         done = check(settings, clock, sink)
 
     assert done.is_skipped

@@ -8,7 +8,7 @@ from pathlib import Path
 from connector.engine.push_plan import Plan, PushPolicy
 from connector.ledger.journal import PUSH_LEASE, Journal
 from connector.ledger.journal_reads import Doubt, PushHealth, read_push_health
-from connector.ledger.lease import Owner
+from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
 from tests.alerts.agency import START
 
@@ -28,7 +28,7 @@ def test_the_last_run_of_each_resource_comes_first_and_rows_are_counted(tmp_path
         for n, resource in enumerate(("jobs", "leads", "jobs")):
             now = START + timedelta(hours=n)
             run_id = f"b-{n}"
-            ledger.take_lease(PUSH_LEASE, Owner.of_this_process(run_id, "push"), now)
+            ledger.take_lease(PUSH_LEASE, LeaseOwner.of_this_process(run_id, "push"), now)
             journal = Journal(ledger, run_id, now=lambda moment=now: moment)  # type: ignore[misc]
             plan = Plan(resource, "create", f"{n}.csv", f"digest-{n}", (), ())
             journal.undertake(plan, PushPolicy())

@@ -19,7 +19,7 @@ import pytest
 from connector.errors import BackupDamaged, BackupError, Misused, NotAWarehouse, SettingsError
 from connector.errors_api import LeaseHeld
 from connector.ledger.erasures import Backups
-from connector.ledger.lease import Owner
+from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
 from connector.operations.backup import Made, make_backup
 from connector.operations.backup_file import check_backup
@@ -226,7 +226,7 @@ def test_a_restore_is_refused_where_it_would_do_harm(settings: Settings, tmp_pat
         restore(settings, made.file)
     with Ledger(settings.folder) as ledger:
         now = datetime.now(UTC)
-        ledger.take_lease("push", Owner.of_this_process("r1", "push"), now)
+        ledger.take_lease("push", LeaseOwner.of_this_process("r1", "push"), now)
         with pytest.raises(LeaseHeld, match="push"):
             restore(settings, made.file, replaces)
         ledger.release_lease("push", "r1")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from connector.errors_api import LeaseHeld, LeaseLost
-from connector.ledger.lease import LEASE_SECONDS, Owner
+from connector.ledger.lease import LEASE_SECONDS, LeaseOwner
 from connector.ledger.ledger import Ledger
 from connector.ledger.request_budget import LeaseHolder
 from tests.ledger.account import LIST, START, Clock, spender, start
@@ -34,9 +34,9 @@ asyncio.run(hold())
 """
 
 
-def owner(run_id: str = "ours") -> Owner:
+def owner(run_id: str = "ours") -> LeaseOwner:
     """A run of this very process."""
-    return Owner.of_this_process(run_id, "pull")
+    return LeaseOwner.of_this_process(run_id, "pull")
 
 
 def test_the_second_is_told_who_has_it(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_the_dead_hold_nothing(tmp_path: Path, change: dict[str, object], *, is_
     """An owner that is dead for certain is replaced at once; any other keeps it until it runs
     out.
     """
-    theirs = replace(owner("theirs"), **change)  # type: ignore[arg-type]  # fields of an Owner
+    theirs = replace(owner("theirs"), **change)  # type: ignore[arg-type]  # fields of an LeaseOwner
     with Ledger(tmp_path) as ledger:
         ledger.take_lease("pull", theirs, START)
         before = START + timedelta(seconds=LEASE_SECONDS - 1)

@@ -16,7 +16,7 @@ from dagster._core.instance.runs.run_domain import RunDomain
 
 from connector import CATALOG, PullReport, Warehouse, pull
 from connector.client.client import Client
-from connector.ledger.lease import Owner
+from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
 from connector.sandbox.faults import Status
 from connector.sandbox.server import Sandbox
@@ -130,7 +130,7 @@ def test_what_landed_is_published_after_the_last_repeat(tmp_path: Path) -> None:
 def hold_the_lease(folder: Path) -> None:
     """Let this very process hold the account's lease, as a pull of it would."""
     with Ledger(folder) as ledger:
-        ledger.take_lease("pull", Owner.of_this_process("run-1", "pull"), datetime.now(UTC))
+        ledger.take_lease("pull", LeaseOwner.of_this_process("run-1", "pull"), datetime.now(UTC))
 
 
 @pytest.mark.usefixtures("impatient")

@@ -24,7 +24,7 @@ from connector.engine.push_commands import Move
 from connector.engine.push_plan import Plan, PushPolicy, RowProblem, Verdict
 from connector.engine.push_states import Task
 from connector.ledger.journal import PUSH_LEASE, Journal
-from connector.ledger.lease import Owner
+from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
 from connector.settings.model import Settings
 from connector.warehouse.duckdb_file import opened, quoted
@@ -233,7 +233,7 @@ class Agency:
         verdict = Verdict(9, "invalid", "email_format", (said,))
         plan = Plan("candidates", "upsert", "a/b.csv", "0" * 64, tuple(tasks), (verdict,))
         with Ledger(self.folder) as ledger:
-            ledger.take_lease(PUSH_LEASE, Owner.of_this_process("r1", "push"), AT)
+            ledger.take_lease(PUSH_LEASE, LeaseOwner.of_this_process("r1", "push"), AT)
             journal = Journal(ledger, "r1", now=lambda: AT)
             batch = journal.undertake(plan, PushPolicy())
             for task in tasks[:6]:

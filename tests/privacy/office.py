@@ -32,7 +32,7 @@ from connector.engine.push_commands import Move
 from connector.engine.push_plan import Plan, PushPolicy, RowProblem, Verdict
 from connector.engine.push_states import Task
 from connector.ledger.journal import PUSH_LEASE, Journal
-from connector.ledger.lease import Owner
+from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
 from connector.publishing.publication import publish
 from connector.pushes.landed import copy
@@ -185,7 +185,7 @@ class Office:
         )
         plan = Plan(plan.resource, plan.mode, plan.file, plan.digest, plan.tasks, (verdict,))
         with Ledger(self.folder) as ledger:
-            ledger.take_lease(PUSH_LEASE, Owner.of_this_process("r1", "push"), AT)
+            ledger.take_lease(PUSH_LEASE, LeaseOwner.of_this_process("r1", "push"), AT)
             journal = Journal(ledger, "r1", now=lambda: AT)
             self.batch = journal.undertake(plan, PushPolicy())
             self._apply(journal, create, None)

@@ -15,7 +15,7 @@ from connector.client.request import Request
 from connector.errors import Misused
 from connector.errors_api import LeaseHeld
 from connector.ledger.journal import PUSH_LEASE, Journal
-from connector.ledger.lease import Owner
+from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
 from connector.privacy.erase import erase
 from connector.pulls.run_context import PULL_LEASE
@@ -82,7 +82,7 @@ def test_waits_for_nobody(tmp_path: Path, name: str) -> None:
     agency = office(tmp_path)
     held = list(traces(agency.folder))
     with Ledger(agency.folder) as ledger:
-        ledger.take_lease(name, Owner.of_this_process("other", name), NOW)
+        ledger.take_lease(name, LeaseOwner.of_this_process("other", name), NOW)
         with pytest.raises(LeaseHeld, match="run other"):
             erase(agency.settings, EMAIL, applies=True, now=lambda: NOW)
 
@@ -109,7 +109,7 @@ def test_rows_in_doubt_come_first(tmp_path: Path) -> None:
 def leave_in_doubt(agency: Office) -> None:
     """Send the row that was planned, and hear no answer."""
     with Ledger(agency.folder) as ledger:
-        ledger.take_lease(PUSH_LEASE, Owner.of_this_process("r2", "push"), AT)
+        ledger.take_lease(PUSH_LEASE, LeaseOwner.of_this_process("r2", "push"), AT)
         journal = Journal(ledger, "r2", now=lambda: AT)
         path = f"/api/v1/candidates/{agency.id}"
         request = Request("candidates", "update", "PUT", path, "candidates.write", body=b"{}")

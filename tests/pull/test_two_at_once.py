@@ -10,7 +10,7 @@ from threading import Event
 import pytest
 
 from connector.errors_api import LeaseHeld
-from connector.ledger.lease import Owner
+from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
@@ -87,7 +87,7 @@ def test_28_a_push_and_a_pull_run_side_by_side(tmp_path: Path) -> None:
     with Sandbox(counts={"jobs": 3}) as sandbox:
         folder = settings_of(sandbox, tmp_path).make_folder()
         with Ledger(folder) as ledger:
-            push = Owner.of_this_process("p", "push")
+            push = LeaseOwner.of_this_process("p", "push")
             ledger.take_lease("push", push, datetime.now(UTC))
             report = pulled(sandbox, tmp_path)
             assert ["push"] == [each.name for each in ledger.leases()]
@@ -101,7 +101,9 @@ def test_28_library_calls_are_kept_apart(tmp_path: Path) -> None:
     with Sandbox(counts={"jobs": 3}) as sandbox:
         folder = settings_of(sandbox, tmp_path).make_folder()
         with Ledger(folder) as ledger:
-            ledger.take_lease("pull", Owner.of_this_process("other", "dagster"), datetime.now(UTC))
+            ledger.take_lease(
+                "pull", LeaseOwner.of_this_process("other", "dagster"), datetime.now(UTC)
+            )
             with pytest.raises(LeaseHeld, match=r"\(dagster\)"):
                 pulled(sandbox, tmp_path)
         assert [] == sandbox.log

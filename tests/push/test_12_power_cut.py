@@ -40,7 +40,7 @@ from pathlib import Path
 from connector.catalog import CATALOG
 from connector.engine.push_plan import Plan, PushPolicy
 from connector.engine.push_states import Task
-from connector.ledger.ledger import Ledger; from connector.ledger.lease import Owner
+from connector.ledger.ledger import Ledger; from connector.ledger.lease import LeaseOwner
 from connector.ledger.journal import PUSH_LEASE, Journal
 from connector.client.request import create_request
 
@@ -49,7 +49,7 @@ said = os.open(folder / "said", os.O_CREAT | os.O_WRONLY)
 values = [{"email": f"p{n}@people.example", "notes": "long " * 900} for n in range(rows)]
 tasks = tuple(Task(n, "create", "candidates", each) for n, each in enumerate(values, 2))
 with Ledger(folder) as ledger:
-    owner = Owner.of_this_process("run", "push")
+    owner = LeaseOwner.of_this_process("run", "push")
     ledger.take_lease(PUSH_LEASE, owner, datetime.now(UTC))
     journal = Journal(ledger, "run")
     plan = Plan("candidates", "create", "people.csv", "0" * 64, tasks)

@@ -12,7 +12,7 @@ from connector.engine.quota import Month
 from connector.errors import Misused
 from connector.errors_api import LeaseHeld
 from connector.ledger.journal import PUSH_LEASE
-from connector.ledger.lease import Owner
+from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
 from connector.pushes.batch_report import BatchReport
 from connector.sandbox.faults import Drop, Limited, Status
@@ -110,8 +110,8 @@ def test_28_a_second_push_sends_nothing(tmp_path: Path) -> None:
         pusher = Pusher(sandbox, tmp_path)
         with Ledger(pusher.settings.folder) as ledger:
             now = pusher.time.ours()
-            ledger.take_lease("pull", Owner.of_this_process("p", "pull"), now)
-            ledger.take_lease(PUSH_LEASE, Owner.of_this_process("other", "push"), now)
+            ledger.take_lease("pull", LeaseOwner.of_this_process("p", "pull"), now)
+            ledger.take_lease(PUSH_LEASE, LeaseOwner.of_this_process("other", "push"), now)
             with pytest.raises(LeaseHeld, match=r"a push is under way already: .*run other"):
                 pusher.push(creates(2))
             assert [] == sandbox.log
@@ -135,7 +135,7 @@ def test_28_a_push_that_lost_its_turn_sends_no_more(tmp_path: Path) -> None:
             if len(writes(sandbox)) == 3:
                 pusher.time.pass_minutes(3)
                 with Ledger(pusher.settings.folder) as ledger:
-                    owner = Owner.of_this_process("other", "push")
+                    owner = LeaseOwner.of_this_process("other", "push")
                     ledger.take_lease(PUSH_LEASE, owner, pusher.time.ours())
 
         sandbox.between = between

@@ -21,7 +21,7 @@ from connector.errors_api import LeaseLost
 from connector.ledger import journal_reads
 from connector.ledger.journal import PUSH_LEASE, Journal
 from connector.ledger.journal_reads import Changes, Key, Pending
-from connector.ledger.lease import Owner
+from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
 from tests.ledger.account import START, Clock
 from tests.push.pushing import convert, create, creates, file_of, update
@@ -32,7 +32,7 @@ CLOCK = Clock()
 @contextmanager
 def journal_of(ledger: Ledger, run_id: str) -> Iterator[Journal]:
     """A journal that a run may write to, for as long as it has its turn."""
-    ledger.take_lease(PUSH_LEASE, Owner.of_this_process(run_id, "push"), START)
+    ledger.take_lease(PUSH_LEASE, LeaseOwner.of_this_process(run_id, "push"), START)
     yield Journal(ledger, run_id, now=CLOCK)
     ledger.release_lease(PUSH_LEASE, run_id)
 

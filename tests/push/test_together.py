@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from connector.errors import Misused, UnknownName
-from connector.ledger.lease import Owner
+from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
 from connector.pushes.dry_run import Asked
 from connector.pushes.push import Manner, PushReport, Watches, push
@@ -192,7 +192,7 @@ def test_a_push_waits_for_the_pull_under_way(
         file = Asked("candidates", written(tmp_path, "people.csv", PEOPLE), "create")
         with Ledger(settings.folder) as ledger:
             now = datetime.now(UTC)
-            ledger.take_lease("pull", Owner.of_this_process("other", "pull"), now)
+            ledger.take_lease("pull", LeaseOwner.of_this_process("other", "pull"), now)
 
             def waits(why: str) -> None:
                 said.append(why)

@@ -301,17 +301,6 @@ def column_texts(project: Project, shapes: Shapes) -> dict[str, dict[str, str]]:
     return texts
 
 
-def undescribed(project: Project, shapes: Shapes) -> tuple[str, ...]:
-    """The columns of seeds and models that no text describes, with their tables."""
-    texts = column_texts(project, shapes)
-    return tuple(
-        f"{node.table}.{column.name}"
-        for node in project.nodes
-        for column in shapes.get(node.table, ())
-        if not texts[node.table].get(column.name)
-    )
-
-
 def check_columns(project: Project, shapes: Shapes) -> None:
     """Raise `ModelInvalid` for a test or a text of a column that is not there."""
     for path, line, what, table, column in _asked(project):

@@ -60,7 +60,7 @@ class Reconcile:
         self.is_sorted = True
         self._absent: dict[str, None] = {}
 
-    def run(self) -> Steps[frozenset[str]]:
+    def run(self) -> Steps[list[str]]:
         """The landed ids that are suspected to be deleted. Missing records land, and are queued.
 
         Ends early, with nothing, once the guard has refused: then too many are absent.
@@ -78,8 +78,8 @@ class Reconcile:
             halves = yield from self._halve(low, high)
             waiting.extend(reversed(halves))
         if self._guard.refused is not None or not self.is_sorted:
-            return frozenset()
-        return frozenset(self._absent.keys() - frozenset().union(*self._listed.values()))
+            return []
+        return sorted(self._absent.keys() - frozenset().union(*self._listed.values()))
 
     def _surplus(self, cut: Cut) -> Steps[int]:
         """How many more rows are landed before the cut than the list shows there.

@@ -215,7 +215,8 @@ def _compare(page: Page[Resource], done: Round, guard: Guard, *, reads_all: bool
     guard.check_absent(done.absent, done.recognised)
     absent = absent - guard.held.keys() if guard.refused is None else frozenset()
     differing = yield from Differing(page.items)
-    suspects = dict.fromkeys(absent, "absent") | dict.fromkeys(differing, "differs")
+    suspects = dict.fromkeys(sorted(absent), "absent")
+    suspects |= dict.fromkeys(sorted(differing), "differs")
     done.suspects |= suspects
     if reads_all:
         suspects = dict.fromkeys(ids_of(page.items), "full") | suspects

@@ -428,7 +428,7 @@ class OrderChecks:
             below = tuple(
                 item for item in page.items if item.id in clean and item.id not in self.above
             )
-            suspects |= dict.fromkeys((yield from Differing(below)), "differs")
+            suspects |= dict.fromkeys(sorted((yield from Differing(below))), "differs")
             for item in below:
                 row = self.details.known.get(item.id)
                 if row is None or row.is_deleted:
@@ -436,7 +436,7 @@ class OrderChecks:
                 elif row.updated_at is not None and row.updated_at <= self.future:
                     dated.append(row.updated_at)
         if dated and dated == sorted(dated, reverse=True):
-            suspects |= dict.fromkeys((yield from self._unseen(dated[-1])), "absent")
+            suspects |= dict.fromkeys(sorted((yield from self._unseen(dated[-1]))), "absent")
         # What has no date, or one in the future, is shown to have changed by nothing but reading.
         suspects |= dict.fromkeys((yield from Undated(self.future)), "undated")
         return {id: why for id, why in suspects.items() if not self.details.settled(id)}

@@ -292,7 +292,7 @@ def _lies(at: datetime | None, after: datetime | None, before: datetime | None) 
 
 
 def _told(value: object) -> str:
-    """An ask or an answer in one line."""
+    """A command or an answer in one line, the same in every process."""
     match value:
         case Page():
             ids = " ".join(str(item.raw["id"]) for item in value.items)
@@ -301,15 +301,17 @@ def _told(value: object) -> str:
             return f"found {record.raw['updated_at']} at {served_at:%H:%M:%S}"
         case dict():
             return "{" + ", ".join(f"{key}: {_told(each)}" for key, each in value.items()) + "}"
+        case commands.NextQueued(count, skip):
+            return f"NextQueued({count}, skip={sorted(skip)})"
         case Commit():
             parts = (
                 f"{len(value.items)} items",
                 f"records {' '.join(each.record.raw['id'] for each in value.records)}",
-                f"gone {' '.join(value.gone)}",
-                f"queued {dict(value.enqueue)}",
+                f"gone {' '.join(sorted(value.gone))}",
+                f"queued {dict(sorted(value.enqueue.items()))}",
                 *(f"{each.kind}: {each.detail}" for each in value.events),
                 str(value.bookmark),
             )
             return f"commit {'; '.join(parts)}"
         case _:
-            return str(value)
+            return str(sorted(value) if isinstance(value, frozenset) else value)

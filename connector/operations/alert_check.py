@@ -1,4 +1,4 @@
-"""Checking an account: look, decide, write down, deliver; one check of an account at a time.
+"""Alert checks: look, decide, write down, deliver; one at a time for an account.
 
 A check decides before it delivers, and what it decides is on the disk before anything leaves. A
 sink that fails is left alone until the check after next, and then for longer and longer; whatever
@@ -42,8 +42,9 @@ KEPT = timedelta(days=90)
 
 @dataclass(frozen=True, slots=True)
 class Undelivered:
-    """What has not arrived at one sink: how many messages, since when attempts are in vain, and
-    why the last one was (None: none was made yet).
+    """Messages that have not arrived at one sink.
+
+    `failed_since` and `reason` tell of attempts in vain; both are None where none was made yet.
     """
 
     sink: str
@@ -63,8 +64,9 @@ class Undelivered:
 
 @dataclass(frozen=True, slots=True)
 class AlertCheck:
-    """What a check came to: what has changed, what stands, how many messages have arrived, and what
-    waits. `is_skipped`: another process is at it.
+    """Result of a check: what has changed, what stands, what has arrived, what waits.
+
+    `is_skipped`: another process is at it.
     """
 
     account: str | None
@@ -76,7 +78,7 @@ class AlertCheck:
 
     @property
     def waiting(self) -> tuple[Undelivered, ...]:
-        """What waits, by sink."""
+        """Messages that wait, by sink."""
         found = []
         for sink in sorted({each.sink for each in self.undelivered}):
             waits = [each for each in self.undelivered if each.sink == sink]
@@ -141,7 +143,7 @@ def due(
     now: datetime,
     jobs: Sequence[JobRun] = (),
 ) -> Decision:
-    """What a check would decide now; nothing is written or sent."""
+    """Decision that a check would come to now; nothing is written or sent."""
     sight = sight_of(look(settings, now), jobs)
     kinds = settings.alert_kinds.value
     return decide(standing, sight, now, kinds, settings.account.value)

@@ -1,4 +1,4 @@
-"""Alerts: every one that there is, and which are due, each once per change of state.
+"""Alerts: all that there are, and which are due, once per change of state.
 
 Pure: the moment is an argument, and nothing is read or sent. `findings.py` says what is not well.
 """
@@ -162,8 +162,9 @@ NOTHING_TO_DO = "Nothing need be done."
 
 
 class Subject(NamedTuple):
-    """What can be well or not: the code of an alert, and the resource or job that it is about,
-    nothing where it is the account.
+    """Subject of an alert: its code, and the resource or job that it is about.
+
+    `about` is empty where it is the account.
     """
 
     code: str
@@ -172,7 +173,10 @@ class Subject(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something is not well: since when (None: since it is noticed), what happened, what to do."""
+    """Something that is not well: since when, what happened, what to do.
+
+    `since` is None where it begins when it is noticed.
+    """
 
     since: datetime | None
     happened: str
@@ -189,7 +193,7 @@ looked at, and stays as it was.
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The alerts that stand from now on, and what is to be told: what ended, then what opened."""
+    """Alerts that stand from now on, and messages: what ended, then what opened."""
 
     standing: tuple[AlertRecord, ...]
     messages: tuple[MessageRecord, ...]
@@ -248,7 +252,7 @@ def _message(
 
 
 def because(said: str, message: str | None, code: str | None) -> str:
-    """What happened and, where it is known, why: a run's own words, and the error's code.
+    """Sentence on what happened and why: a run's own words, and the error's code.
 
     An alert leaves the machine. The API's own words in an error may name anybody, so that they
     stay behind; everything else in a record is the connector's own, which never holds a record's

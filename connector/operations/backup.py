@@ -1,4 +1,4 @@
-"""Making a backup: everything is copied beside it, put into one file, read back, and named.
+"""Backups: all is copied beside the file, put into it, read back, then named.
 
 What belongs to it comes from a list of what is allowed: nothing that lies about gets in. Until it
 has its name it is no backup: a crash leaves a folder that the next one clears away.

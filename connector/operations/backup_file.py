@@ -1,5 +1,7 @@
-"""Backup files: a tar whose first member says of which account and moment it is, and every file
-with its digest, against which each is held while it is read.
+"""Backup files: a tar whose first member is a manifest.
+
+The manifest says of which account and moment the backup is, and has every file with its digest,
+against which each is held while it is read.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ _PIECE_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class BackupEntry:
-    """One file of a backup: its path below the account's folder, its bytes and SHA-256."""
+    """File of a backup: its path below the account's folder, bytes and SHA-256."""
 
     name: str
     bytes: int
@@ -42,7 +44,9 @@ class BackupEntry:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Contents of a backup. `account` is None for the unnamed one; `version` is the program's;
+    """Contents of a backup.
+
+    `account` is None for the unnamed one; `version` is the program's;
     `work` and `ledger` are the numbers of the files' last migrations, None where there was none.
     """
 
@@ -114,8 +118,10 @@ def _leads_elsewhere(name: str) -> bool:
 
 
 def check_backup(path: Path) -> Manifest:
-    """Read the whole backup, and return its manifest. Raises `BackupDamaged` where any of it is
-    not as it was written, and a `WarehouseError` where it cannot be read.
+    """Read the whole backup, and return its manifest.
+
+    Raises `BackupDamaged` where any of it is not as it was written, and a
+    `WarehouseError` where it cannot be read.
     """
     return _read(path, None)
 

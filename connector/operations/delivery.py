@@ -1,4 +1,4 @@
-"""Where alerts go: a webhook, and email; each message in the form in which it leaves.
+"""Delivery of alerts: a webhook, and email, each with a form of the message.
 
 Nothing that is said of a sink, or logged, holds its address, and none of what it answers.
 """
@@ -45,7 +45,7 @@ class Sink(Protocol):
 
     @property
     def name(self) -> str:
-        """Which of the sinks that can be set it is."""
+        """Name of the sink: `webhook` or `email`."""
 
     def send(self, message: MessageRecord) -> None:
         """Send the message; once this returns it has arrived. Raises `NotDelivered`."""
@@ -145,7 +145,7 @@ def slack(message: MessageRecord, account: str | None) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """A webhook that is sent messages of an account. `seconds` is how long one may take."""
+    """Webhook that is sent messages of an account, each within so many seconds."""
 
     address: SecretStr
     style: Style
@@ -216,8 +216,9 @@ def _quiet(logger: logging.Logger) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Email:
-    """Emails to people, about an account, handed in over a connection that is protected where it
-    leaves this machine. `seconds` is how long any one answer of the server may take; `trust` makes
+    """Emails about an account, over a connection that is protected off this machine.
+
+    `seconds` is how long any one answer of the server may take; `trust` makes
     what certificates are checked against.
     """
 

@@ -1,4 +1,4 @@
-"""Doctor: what could keep a pull from working, or an account from staying well, one at a time.
+"""Doctor: checks of what a pull needs and of what keeps an account well.
 
 Local checks spend no request, and of a webhook or a mail server only the connection is tried. At
 most one request for each scope is spent on the API. Nothing is written but a file in the data
@@ -73,7 +73,7 @@ Clock = Callable[[], datetime]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at: what was found, and what to do where it is not well."""
+    """Check of one thing: what was found, and what to do where it is not well."""
 
     name: str
     state: State
@@ -87,7 +87,7 @@ Looks = Iterable[tuple[str, Callable[[], Verdict]]]
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """Everything that was looked at. `settings` are names, values as they may be shown, origins."""
+    """Checks of an account, and its settings: names, values as shown, origins."""
 
     settings: tuple[tuple[str, str, str], ...]
     checks: tuple[Check, ...]
@@ -141,8 +141,9 @@ async def examine(
 
 
 def upkeep(settings: Settings, environ: Mapping[str, str], now: datetime) -> Iterator[Check]:
-    """What keeps an account well from one night to the next. Whatever is found is told, and nothing
-    is raised or changed.
+    """Checks of what keeps an account well from one night to the next.
+
+    Whatever is found is told, and nothing is raised or changed.
     """
     return _checks(_upkeep(settings, environ, now))
 

@@ -1,4 +1,4 @@
-"""Findings: what pulls, publications, pushes, the billing cycle and silence have come to.
+"""Findings: what is not well by an account's runs, pushes, month and silence.
 
 An account's files are looked at once; everything else is pure: records in, findings out. What could
 not be looked at is left out.
@@ -252,7 +252,9 @@ def _spent(standing: LedgerStatus) -> Finding | None:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """`oldest` is the moment up to which the resource is proven that is furthest behind (None:
+    """Age of what is proven.
+
+    `oldest` is the moment up to which the resource is proven that is furthest behind (None:
     none ever was), `behind` those that are older than is allowed, and `sentence` says so (None:
     all are young enough).
     """
@@ -307,7 +309,9 @@ class JobRun:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the files say. `health` is None where nothing was ever landed, or where the work file
+    """Facts that an account's files hold.
+
+    `health` is None where nothing was ever landed, or where the work file
     is `unusable`; `standing` and `pushes` are None where there is no ledger.
     """
 
@@ -340,7 +344,7 @@ def look(settings: Settings, now: datetime) -> Facts:
 
 
 def sight_of(facts: Facts, jobs: Sequence[JobRun] = ()) -> Sight:
-    """What the facts, and the jobs of whoever runs them, come to."""
+    """Findings on the facts, and on the jobs of whoever runs them."""
     return dict(_seen(facts, jobs))
 
 

@@ -173,7 +173,9 @@ def _is_table(path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LedgerChoice:
-    """`kept`: the ledger that is here stays, and nothing that it knows is lost; `restored`: the
+    """Ledger that is here after a restore.
+
+    `kept`: the ledger that is here stays, and nothing that it knows is lost; `restored`: the
     backup's takes its place. `can_read_live` says whether the one that is here can be read.
     """
 
@@ -274,7 +276,9 @@ Clock = Callable[[], datetime]
 
 @dataclass(frozen=True, slots=True)
 class RestoreOptions:
-    """How to restore. `replaces`: although there are files here already, which are moved aside.
+    """Options of a restore.
+
+    `replaces`: although there are files here already, which are moved aside.
     `takes_ledger`: the backup's ledger, although the one that is here can be read. `receipts`: a
     folder with receipts of erasures, kept elsewhere, besides those that are here.
     """
@@ -286,7 +290,9 @@ class RestoreOptions:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What came of it. `ledger` says which ledger is here now, and `lost` has sentences on what is
+    """Result of a restore.
+
+    `ledger` says which ledger is here now, and `lost` has sentences on what is
     not known any more; `aside` is where what was here is now, None where nothing was.
     `receipts` are of those who were erased once more. `error` is why something was not brought to
     its end: the files are in place, and analysts do not see them yet.

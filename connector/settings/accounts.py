@@ -1,4 +1,4 @@
-"""Every account that is configured, each with its settings, or with why it has none.
+"""Accounts that are configured, each with its settings, or why it has none.
 
 A mistake in the settings of one account keeps no other from being looked at.
 """

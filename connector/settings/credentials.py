@@ -1,4 +1,4 @@
-"""Secrets: from the environment, a file, or the system's keyring, each in a form of its own.
+"""Secrets: from the environment, a file, or the system's keyring.
 
 A secret is never shown: not by a message, and not by `repr`.
 """
@@ -27,8 +27,10 @@ HASH_KEY_CHARACTERS_MIN = 16
 
 
 def read_key(text: str) -> str:
-    """A key, which must be able to stand in a header (API 5.1); "not shown" is all else that is
-    known of its form (API 5.5). Raises `ValueError`, whose text holds nothing of it.
+    """Key, which must be able to stand in a header (API 5.1).
+
+    "Not shown" is all else that is known of its form (API 5.5). Raises `ValueError`, whose
+    text holds nothing of it.
     """
     if not text:
         raise ValueError("is empty")
@@ -51,7 +53,7 @@ def read_hash_key(text: str) -> str:
 
 
 def find_secret(layers: Layers, name: str, warnings: list[str]) -> Setting[SecretStr | None]:
-    """The secret from the one place that it is set in: a variable, a file, or the keyring.
+    """Secret from the one place it is set in: a variable, a file, or the keyring.
 
     A file that others can open is told in `warnings`. Raises `SettingsError`.
     """
@@ -109,7 +111,7 @@ def _read_file(found: RawValue, path: Path, warnings: list[str]) -> str:
 
 
 def read_keyring(entry: object) -> str:
-    """What the system's keyring holds under `SERVICE/USER`.
+    """Secret that the system's keyring holds under `SERVICE/USER`.
 
     Raises `ValueError`, whose text says what is wrong and what to do; it holds nothing of the key,
     and nothing of what the keyring itself has said, which may.

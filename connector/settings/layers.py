@@ -57,7 +57,7 @@ _SHOWN_CHARACTERS_MAX = 120
 
 @dataclass(frozen=True, slots=True)
 class Setting(Generic[T]):
-    """A value and its origin: `--account`, `CONNECTOR_BASE_URL`, `connector.toml` or `default`."""
+    """Value and its origin: a flag, a variable, the project file, or `default`."""
 
     value: T
     origin: str
@@ -97,7 +97,7 @@ class RawValue:
     rule: Spec
 
     def read(self) -> Any:
-        """What the rule makes of the value, and a `SettingsError` where that is nothing."""
+        """Value as the rule reads it. Raises `SettingsError`."""
         try:
             return self.rule.read(self.raw)
         except ValueError as error:
@@ -114,7 +114,7 @@ class RawValue:
 
 @dataclass(slots=True)
 class Layers:
-    """Where values are looked for, in order of precedence; `rules` has every setting's."""
+    """Layers of values, in order of precedence; `rules` has every setting's."""
 
     rules: Mapping[str, Spec]
     flags: Mapping[str, object]

@@ -1,4 +1,4 @@
-"""Settings of one account: every one is declared here, once, with how it is read and its default.
+"""Settings of one account: each is declared here, once, with its default.
 
 A value is taken from the first of: a flag, the environment, `connector.toml`, the default. The
 project file has keys at its top and, for several accounts, tables:
@@ -64,8 +64,9 @@ SCHEMAS = ("landing", "history", "sync", "push", "staging", "marts", "seeds")
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """What a client needs: the address before `/api/v1`, and the key; the file of an authority
-    that is trusted besides the usual ones, and a proxy, where there are any.
+    """Connection to the API: the address before `/api/v1`, and the key.
+
+    `ca_file` has an authority that is trusted besides the usual ones; `proxy` is the way there.
     """
 
     base_url: str
@@ -85,7 +86,7 @@ secret = partial(Spec, is_secret=True)
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything that was set, or is the default; `docs/SETTINGS.md` says what each is for."""
+    """Settings of one account; `docs/SETTINGS.md` says what each is for."""
 
     account: Annotated[Setting[str | None], Spec(read_account, is_of_all=True)]
     """None for the unnamed account."""

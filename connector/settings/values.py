@@ -1,4 +1,4 @@
-"""Readers of settings: each turns a raw value into what the setting is, or says what is allowed.
+"""Readers of settings: from a raw value to the setting, or what is allowed.
 
 A reader raises `ValueError` with nothing but what is allowed, so that no text of an error holds any
 of a value that may be secret. Nothing is opened, sent or looked up here but time zones' names.

@@ -185,7 +185,7 @@ def status(session: Session, *, max_age: Age | None, is_for_all: bool) -> int:
     warehouse.prepare()
     found = AccountStatus(
         warehouse,
-        warehouse.standing(),
+        warehouse.status(),
         warehouse.runs(RUNS_SHOWN),
         _changed_at(warehouse),
         published_in(warehouse.published),

@@ -36,7 +36,6 @@ from connector.lakehouse.connect import (
 from connector.lakehouse.manifest import ManifestEntry
 from connector.lakehouse.tables import (
     Changed,
-    LakeTable,
     Part,
     bring_up,
     lake_tables,
@@ -48,6 +47,7 @@ from connector.lakehouse.tables import (
 from connector.settings.model import Settings
 from connector.warehouse.duckdb_file import literal, transaction
 from connector.warehouse.runs import SharedPublication, write_shared
+from connector.warehouse.schema import TableSchema
 from connector.warehouse.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -122,15 +122,11 @@ def publish_and_record(
         done = publish_to_lakehouse(settings, anew=anew)
     except ConnectorError as error:
         done = LakePublication(place.account, "failed", error=error)
+    copied = ("outcome", "publication", "snapshot", "tables", "inserted", "removed")
     row = SharedPublication(
-        started_at=started_at,
-        ended_at=now(),
-        outcome=done.outcome,
-        publication=done.publication,
-        snapshot=done.snapshot,
-        tables=done.tables,
-        inserted=done.inserted,
-        removed=done.removed,
+        started_at,
+        now(),
+        **{name: getattr(done, name) for name in copied},
         error_code=None if done.error is None else done.error.code,
         message=None if done.error is None else str(done.error),
     )
@@ -215,7 +211,7 @@ class Publisher:
         return _published(account, entry.publication, changes)
 
     def _update(
-        self, table: LakeTable, held: LakeTable | None, parts: dict[str, Part], *, anew: bool
+        self, table: TableSchema, held: TableSchema | None, parts: dict[str, Part], *, anew: bool
     ) -> Changed:
         """Bring one table up to the file, and note in `parts` how it is then."""
         bring_up(self._connection, table, held)
@@ -242,7 +238,9 @@ class Publisher:
         manifest.forget_account(connection, account)
         return _published(account, None, [Changed(0, each) for each in removed])
 
-    def _last(self, held: Mapping[str, LakeTable]) -> tuple[ManifestEntry | None, dict[str, Part]]:
+    def _last(
+        self, held: Mapping[str, TableSchema]
+    ) -> tuple[ManifestEntry | None, dict[str, Part]]:
         """What the account has published last."""
         if manifest.PUBLICATIONS not in held:
             return None, {}

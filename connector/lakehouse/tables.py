@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import md5
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ import duckdb
 from connector.errors import LakehouseDiffers
 from connector.lakehouse.connect import LAKE
 from connector.warehouse.duckdb_file import literal, quoted
+from connector.warehouse.schema import Column, TableSchema
 
 SCHEMAS = ("landing", "history", "marts", "seeds")
 """What is shared of a published file. `staging` is a means to an end, and `sync` and `push` are the
@@ -41,56 +42,27 @@ _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 _FLOATS = ("FLOAT", "DOUBLE")
 
 
-@dataclass(frozen=True, slots=True)
-class LakeColumn:
-    """A column with its type in the lakehouse."""
-
-    name: str
-    type: str
-    comment: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class LakeTable:
-    """A table by its schema and name; `columns` are those of the file, in order."""
-
-    schema: str
-    name: str
-    columns: tuple[LakeColumn, ...]
-    comment: str | None = None
-
-    def __str__(self) -> str:
-        return f"{self.schema}.{self.name}"
-
-    @property
-    def quoted(self) -> str:
-        """The schema and the name as SQL has them."""
-        return f"{quoted(self.schema)}.{quoted(self.name)}"
-
-
-def published_tables(connection: duckdb.DuckDBPyConnection) -> tuple[LakeTable, ...]:
+def published_tables(connection: duckdb.DuckDBPyConnection) -> tuple[TableSchema, ...]:
     """The tables of the attached file `published` that are shared. Views are not."""
     comments = connection.execute(
-        "SELECT schema_name, table_name, comment FROM duckdb_tables() "
+        "SELECT schema_name || '.' || table_name, coalesce(comment, '') FROM duckdb_tables() "
         "WHERE database_name = 'published' AND NOT internal"
     ).fetchall()
-    about = {(schema, name): comment for schema, name, comment in comments}
+    about = dict(comments)
     return tuple(
-        replace(each, comment=about[each.schema, each.name])
+        replace(each, about=about[str(each)])
         for each in _tables(connection, "published")
-        if (each.schema, each.name) in about
-        and each.schema in SCHEMAS
-        and not CONTENT.match(str(each))
+        if str(each) in about and each.schema in SCHEMAS and not CONTENT.match(str(each))
     )
 
 
-def lake_tables(connection: duckdb.DuckDBPyConnection) -> dict[str, LakeTable]:
+def lake_tables(connection: duckdb.DuckDBPyConnection) -> dict[str, TableSchema]:
     """The tables of the lakehouse by name, with all of their columns."""
     return {str(each): each for each in _tables(connection, LAKE)}
 
 
 def bring_up(
-    connection: duckdb.DuckDBPyConnection, table: LakeTable, held: LakeTable | None
+    connection: duckdb.DuckDBPyConnection, table: TableSchema, held: TableSchema | None
 ) -> None:
     """Make the table, or add to `held`, how it is there, the columns that it lacks.
 
@@ -126,24 +98,22 @@ def bring_up(
             )
 
 
-def _make(connection: duckdb.DuckDBPyConnection, table: LakeTable, target: str) -> None:
+def _make(connection: duckdb.DuckDBPyConnection, table: TableSchema, target: str) -> None:
     columns = (
-        LakeColumn(ACCOUNT, "VARCHAR", _ACCOUNT_COMMENT),
+        Column(ACCOUNT, "VARCHAR", _ACCOUNT_COMMENT),
         *table.columns,
-        LakeColumn(FINGERPRINT, "UUID", _FINGERPRINT_COMMENT),
+        Column(FINGERPRINT, "UUID", _FINGERPRINT_COMMENT),
     )
     defined = ", ".join(f"{quoted(each.name)} {each.type}" for each in columns)
     connection.execute(f"CREATE SCHEMA IF NOT EXISTS {LAKE}.{quoted(table.schema)}")
     connection.execute(f"CREATE TABLE {target} ({defined})")
     connection.execute(f"ALTER TABLE {target} SET PARTITIONED BY ({ACCOUNT})")
-    if table.comment:
-        connection.execute(f"COMMENT ON TABLE {target} IS {literal(table.comment)}")
+    if table.about:
+        connection.execute(f"COMMENT ON TABLE {target} IS {literal(table.about)}")
     _comment(connection, target, columns)
 
 
-def _comment(
-    connection: duckdb.DuckDBPyConnection, target: str, columns: Iterable[LakeColumn]
-) -> None:
+def _comment(connection: duckdb.DuckDBPyConnection, target: str, columns: Iterable[Column]) -> None:
     for each in columns:
         if each.comment:
             connection.execute(
@@ -159,16 +129,16 @@ def _holds(wide: str, narrow: str) -> bool:
     )
 
 
-def _tables(connection: duckdb.DuckDBPyConnection, database: str) -> Iterator[LakeTable]:
-    columns: dict[tuple[str, str], list[LakeColumn]] = {}
+def _tables(connection: duckdb.DuckDBPyConnection, database: str) -> Iterator[TableSchema]:
+    columns: dict[tuple[str, str], list[Column]] = {}
     for schema, table, name, type, comment in connection.execute(
         "SELECT schema_name, table_name, column_name, data_type, comment FROM duckdb_columns() "
         f"WHERE database_name = {literal(database)} AND NOT internal "
         "ORDER BY schema_name, table_name, column_index"
     ).fetchall():
-        columns.setdefault((schema, table), []).append(LakeColumn(name, _type(type), comment))
+        columns.setdefault((schema, table), []).append(Column(name, _type(type), comment or ""))
     for (schema, table), found in columns.items():
-        yield LakeTable(schema, table, tuple(found))
+        yield TableSchema(schema, table, tuple(found))
 
 
 def _type(type: str) -> str:
@@ -205,7 +175,7 @@ class Changed(NamedTuple):
     removed: int = 0
 
 
-def take_fingerprints(connection: duckdb.DuckDBPyConnection, table: LakeTable) -> Part:
+def take_fingerprints(connection: duckdb.DuckDBPyConnection, table: TableSchema) -> Part:
     """Note the fingerprint of each row in `fresh`; returns that of them all."""
     connection.execute(
         "CREATE OR REPLACE TEMP TABLE fresh AS SELECT rowid AS row, "
@@ -220,7 +190,7 @@ def take_fingerprints(connection: duckdb.DuckDBPyConnection, table: LakeTable) -
 
 
 def update_part(
-    connection: duckdb.DuckDBPyConnection, table: LakeTable, account: str, *, anew: bool
+    connection: duckdb.DuckDBPyConnection, table: TableSchema, account: str, *, anew: bool
 ) -> Changed:
     """Make the account's rows those of `fresh`; `anew` writes all of them."""
     if not anew:
@@ -248,7 +218,7 @@ def remove_part(connection: duckdb.DuckDBPyConnection, table: str, account: str)
 
 
 def _compare(
-    connection: duckdb.DuckDBPyConnection, table: LakeTable, account: str
+    connection: duckdb.DuckDBPyConnection, table: TableSchema, account: str
 ) -> tuple[int, int, int]:
     """Note in `differing` the fingerprints whose rows differ from `fresh`.
 
@@ -270,7 +240,7 @@ def _compare(
 
 
 def _insert(
-    connection: duckdb.DuckDBPyConnection, table: LakeTable, account: str, which: str = ""
+    connection: duckdb.DuckDBPyConnection, table: TableSchema, account: str, which: str = ""
 ) -> int:
     ((inserted,),) = connection.execute(
         f"INSERT INTO {LAKE}.{table.quoted} BY NAME SELECT {literal(account)} AS {ACCOUNT}, "

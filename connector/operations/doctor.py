@@ -224,7 +224,7 @@ def _proven(warehouse: Warehouse) -> str:
     """Up to when each resource of a file that lost its log is proven now."""
     proven = [
         f"{each.resource} {each.proven_at:%Y-%m-%d %H:%M:%S}"
-        for each in warehouse.standing()
+        for each in warehouse.status()
         if each.proven_at is not None
     ]
     if not proven:
@@ -239,7 +239,7 @@ def _warehouse(warehouse: Warehouse) -> Verdict:
     if not warehouse.exists:
         return _ok("nothing is landed yet; the first pull makes it")
     warehouse.prepare()
-    live = sum(each.live for each in warehouse.standing())
+    live = sum(each.live for each in warehouse.status())
     return _ok(f"{warehouse.work} holds {live:,} live records")
 
 

@@ -432,7 +432,7 @@ def _note(
     proven: dict[str, datetime | None] = {}
     if warehouse.exists:
         warehouse.prepare()
-        proven = {each.resource: each.proven_at for each in warehouse.standing()}
+        proven = {each.resource: each.proven_at for each in warehouse.status()}
     note = Restore(at, manifest.made_at, is_ledger_older, proven)
     Backups(ledger).note_restore(note)
 

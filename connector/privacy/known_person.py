@@ -280,7 +280,7 @@ def _had(
                 found = _joined(found, person.marks_in(name_of(record, parts)))
     for name, value in record.items():
         if name not in fields:
-            for text in _telling(resource, name, value, person):
+            for text in _informative(resource, name, value, person):
                 marks = person.marks_in(text)
                 # An address within a longer text is mentioned there; a name is a part of another.
                 is_all = person.without(text.strip()) == MARK
@@ -289,7 +289,7 @@ def _had(
     return found
 
 
-def _telling(resource: str, name: str, value: Any, person: Person) -> Iterator[str]:
+def _informative(resource: str, name: str, value: Any, person: Person) -> Iterator[str]:
     """Texts of a field that say what the record is, rather than name people.
 
     Of an undeclared field those texts count that are a mark and nothing else.

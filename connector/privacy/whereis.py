@@ -132,7 +132,7 @@ def returned(settings: Settings) -> list[Person]:
     if suppressed is None:
         return []
     found: set[Identifier] = set()
-    for resource, record in _kept(settings):
+    for resource, record in _every_record(settings):
         noticing = Noticing(suppressed)
         if reduced(CATALOG[resource], record, noticing) != record:
             found |= noticing.met
@@ -146,7 +146,7 @@ def returned(settings: Settings) -> list[Person]:
     return _persons(settings, suppressed, found)
 
 
-def _kept(settings: Settings) -> Iterable[tuple[str, dict[str, object]]]:
+def _every_record(settings: Settings) -> Iterable[tuple[str, dict[str, object]]]:
     """Every record and body that the account's databases hold, with its resource."""
     warehouse = Warehouse(settings.folder)
     if warehouse.exists:

@@ -162,7 +162,7 @@ async def _schedule(
     for name, each in prices.items():
         for stream in await context.streams(declaration(name)):
             quiet += _quiet_requests(stream, each)
-        proven_at = (await asyncio.to_thread(context.warehouse.standing_of, name)).proven_at
+        proven_at = (await asyncio.to_thread(context.warehouse.status_of, name)).proven_at
         if proven_at is not None and now > proven_at:
             days = max((now - proven_at) / timedelta(days=1), 1 / 24)
             changes_a_day += each.changed / days

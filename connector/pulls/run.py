@@ -121,7 +121,7 @@ class _Pull:
         done: dict[str, ResourceRun] = {}
         fatal: ConnectorError | None = None
         standing = {
-            name: await asyncio.to_thread(self._warehouse.standing_of, name) for name in names
+            name: await asyncio.to_thread(self._warehouse.status_of, name) for name in names
         }
         self._scrubs = _shares(self._options.scrub_requests, {n: standing[n].live for n in names})
         for name in _most_in_need_first(names, standing):
@@ -313,7 +313,7 @@ class _Pull:
             month_share=self._share(spent.of(name)),
         )
         try:
-            done = _with_standing(done, await asyncio.to_thread(self._warehouse.standing_of, name))
+            done = _with_standing(done, await asyncio.to_thread(self._warehouse.status_of, name))
             if outcome == "done" and not self._ids:
                 done = _judged(done, tally.is_proven)
             elif outcome == "done" and tally.reason != engine.ONLY_THESE:

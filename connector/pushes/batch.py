@@ -117,7 +117,7 @@ def check_pulled(ledger: Ledger, warehouse: Warehouse, resource: str) -> None:
     restored = Backups(ledger).last_restore(is_ledger_older=True)
     if restored is None:
         return
-    before, proven_at = restored.proven.get(resource), warehouse.standing_of(resource).proven_at
+    before, proven_at = restored.proven.get(resource), warehouse.status_of(resource).proven_at
     if proven_at is not None and (before is None or proven_at > before):
         return
     raise RestoredUnpulled(

@@ -65,7 +65,7 @@ class History:
         )
         for id, item in items.items():
             if id in last or id not in held:
-                edits.list(item, item.served_at or at, _standing(last.get(id), held.get(id)))
+                edits.list(item, item.served_at or at, _state_of(last.get(id), held.get(id)))
         return edits
 
     def _differs(self, item: Resource, row: Held) -> bool:
@@ -79,7 +79,7 @@ class History:
         last = self._last(id for id, row in held.items() if id not in same or row.is_listed_since)
         for id, each in found.items():
             if id in last or id not in held:
-                before = _standing(last.get(id), held.get(id))
+                before = _state_of(last.get(id), held.get(id))
                 edits.read(each.record, each.served_at, before)
         return edits
 
@@ -241,7 +241,7 @@ def _version(row: tuple[Any, ...]) -> Version:
     )
 
 
-def _standing(last: Version | None, row: Held | None) -> RecordState | None:
+def _state_of(last: Version | None, row: Held | None) -> RecordState | None:
     if last is None or row is None:
         return None
     return RecordState(last, json.loads(row.record), row.is_hydrated, row.seen_at)

@@ -304,7 +304,7 @@ def _told(stripped: Mapping[str, Resource], held: Mapping[str, Held]) -> Iterato
             yield Event(SUPPRESSED, "of a person who was erased: landed without what tells so", id)
 
 
-def asked_without_erased(wanted: commands.Query[Any], folder: Path) -> commands.Query[Any]:
+def query_without_erased(wanted: commands.Query[Any], folder: Path) -> commands.Query[Any]:
     """The question with the same answers in it that would land. Raises a `WarehouseError`."""
     if not isinstance(wanted, commands.Differing | commands.Differences):
         return wanted

@@ -135,28 +135,36 @@ def _columns(fields: tuple[Field, ...]) -> Iterator[Column]:
 
 
 @dataclass(frozen=True, slots=True)
-class TableDeclaration:
-    """A table as it is to be."""
+class TableSchema:
+    """A table as it is, or is to be: its columns in order, and what it is about."""
 
     schema: str
     name: str
-    about: str
     columns: tuple[Column, ...]
+    about: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+    @property
+    def quoted(self) -> str:
+        """The schema and the name as SQL has them."""
+        return f"{quoted(self.schema)}.{quoted(self.name)}"
 
 
-def declared_tables() -> Iterator[TableDeclaration]:
+def declared_tables() -> Iterator[TableSchema]:
     """Every table of a work file: the connector's own, the landing and the history."""
     for table, (about, texts) in OWN_TABLES.items():
         schema, _, name = table.partition(".")
-        yield TableDeclaration(schema, name, about, _named(texts))
+        yield TableSchema(schema, name, _named(texts), about)
     for resource in CATALOG.values():
-        yield TableDeclaration("landing", resource.name, resource.about, columns(resource))
+        yield TableSchema("landing", resource.name, columns(resource), resource.about)
         if any(each.kind is Kind.PARTS for each in resource.detail_fields):
             about = "The fields of each content type."
-            yield TableDeclaration("landing", PARTS_TABLE, about, part_columns())
+            yield TableSchema("landing", PARTS_TABLE, part_columns(), about)
         # The parts of a content type are in its `_record` there.
         about = f"Every observed version of the {resource.name.replace('_', ' ')}, one row each."
-        yield TableDeclaration("history", resource.name, about, history_columns(resource))
+        yield TableSchema("history", resource.name, history_columns(resource), about)
 
 
 def migrate(connection: duckdb.DuckDBPyConnection, path: str) -> None:
@@ -216,11 +224,11 @@ def last_migration(connection: duckdb.DuckDBPyConnection) -> int:
 
 def _bring_up(
     connection: duckdb.DuckDBPyConnection,
-    table: TableDeclaration,
+    table: TableSchema,
     held: Mapping[str, str | None] | None,
 ) -> None:
     """Make the table, or add the columns that it lacks, with all comments."""
-    name = f"{table.schema}.{quoted(table.name)}"
+    name = table.quoted
     statements = [f"CREATE SCHEMA IF NOT EXISTS {table.schema}"]
     if held is None:
         defined = ", ".join(f"{quoted(each.name)} {each.type}" for each in table.columns)

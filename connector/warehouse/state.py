@@ -122,7 +122,7 @@ def take_notices(connection: duckdb.DuckDBPyConnection, run_id: str) -> tuple[st
     return tuple(detail for (detail,) in rows)
 
 
-def standing(
+def read_status(
     connection: duckdb.DuckDBPyConnection, resource: str, *, tells_last: bool = True
 ) -> StreamState:
     """State of a resource, over all its streams; with its last run, if wanted."""

@@ -33,7 +33,7 @@ from connector.warehouse import runs, state
 from connector.warehouse import state as pushes
 from connector.warehouse.compaction import Compaction
 from connector.warehouse.duckdb_file import make_folder, naming_errors, opened, quoted, transaction
-from connector.warehouse.landing import Landed, LandingTable, asked_without_erased, without_erased
+from connector.warehouse.landing import Landed, LandingTable, query_without_erased, without_erased
 from connector.warehouse.memory import is_small
 from connector.warehouse.queries import StreamQueries
 from connector.warehouse.runs import (
@@ -247,18 +247,18 @@ class Warehouse:
         """Answer a question of an engine, as `engine/commands.py` describes it."""
         with self.reading() as connection:
             queries = StreamQueries(connection, stream)
-            asked = asked_without_erased(wanted, self.folder)
+            asked = query_without_erased(wanted, self.folder)
             return self._sparingly(connection, lambda: queries.answer(asked), keeps=True)
 
-    def standing_of(self, resource: str) -> StreamState:
+    def status_of(self, resource: str) -> StreamState:
         """Where one resource stands, but for its last run, which is not looked for."""
         with self.reading() as connection:
-            return state.standing(connection, resource, tells_last=False)
+            return state.read_status(connection, resource, tells_last=False)
 
-    def standing(self) -> tuple[StreamState, ...]:
+    def status(self) -> tuple[StreamState, ...]:
         """Where every resource stands, in the API's order."""
         with self.reading() as connection:
-            return tuple(state.standing(connection, name) for name in CATALOG)
+            return tuple(state.read_status(connection, name) for name in CATALOG)
 
     def count_by(self, resource: Declaration, field: str) -> dict[Any, int]:
         """Live landed records by the value of a field, the most frequent first."""

@@ -101,7 +101,7 @@ def test_an_older_warehouse_is_brought_up(tmp_path: Path) -> None:
 
     warehouse.prepare()
 
-    (last,) = [each.last for each in warehouse.standing() if each.resource == "jobs"]
+    (last,) = [each.last for each in warehouse.status() if each.resource == "jobs"]
     assert last is not None
     assert (2, 0, 0, {}, None) == (
         *(last.requests, last.sweeps, last.scrubs),

@@ -112,7 +112,7 @@ def test_listed_rows_are_queued_until_their_details_land(warehouse: Warehouse) -
     assert frozenset({"j2"}) == warehouse.look(JOBS, between)
     detail = Found(Job({**items[2].raw, "description": "d"}), NOW)
     assert Landed(new=1) == warehouse.commit(JOBS, Commit(records=(detail,)), "run-2", NOW)
-    assert 2 == warehouse.standing_of("jobs").pending
+    assert 2 == warehouse.status_of("jobs").pending
 
 
 def test_a_commit_is_whole_or_nothing(warehouse: Warehouse) -> None:

@@ -47,12 +47,12 @@ class InFiles:
 
     def places(self, folder: Path) -> Iterator[PersonPlace]:
         """What can be cleaned, and parts of workbooks that cannot, as places."""
-        for path, rows in self.tables.items():
-            yield PersonPlace(str(path.relative_to(folder)), None, rows)
-        for path, part in self.parts:
-            yield PersonPlace(str(path.relative_to(folder)), part, 1)
-        for path in (*self.pages, *self.logs):
-            yield PersonPlace(str(path.relative_to(folder)), None, 1)
+        held: list[tuple[Path, str | None, int]]
+        held = [(path, None, rows) for path, rows in self.tables.items()]
+        held += [(path, part, 1) for path, part in self.parts]
+        held += [(path, None, 1) for path in (*self.pages, *self.logs)]
+        for path, part, rows in held:
+            yield PersonPlace(str(path.relative_to(folder)), part, rows)
 
 
 def search(folder: Path, person: Person) -> InFiles:

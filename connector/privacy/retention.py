@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, get_args
+from typing import Any
 
 from connector.catalog import CATALOG
 from connector.catalog.resource import Declaration
@@ -31,7 +31,7 @@ from connector.warehouse.warehouse import Warehouse
 # `and`. Pure: nothing is looked up here.
 
 
-Unit = Literal["days", "months", "years"]
+UNITS = ("days", "months", "years")
 
 DELETED = "_deleted_at"
 """The landing's own column that a rule may count from."""
@@ -52,7 +52,7 @@ class Rule:
 
     resource: str
     number: int
-    unit: Unit
+    unit: str
     field: str
     conditions: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
@@ -80,10 +80,7 @@ def read_rules(written: Mapping[str, str], origin: str) -> tuple[Rule, ...]:
     """The rules in the API's order. Raises `SettingsError` or `UnknownName`."""
     peopled = [each.name for each in CATALOG.values() if each.subjects]
     for name in written:
-        if name not in peopled:
-            raise UnknownName(
-                f"resource with people in it, of retention in {origin}", name, peopled
-            )
+        _one_of(f"resource with people in it, of retention in {origin}", name, peopled)
     return tuple(_read(name, written[name], origin) for name in CATALOG if name in written)
 
 
@@ -91,40 +88,30 @@ def _read(resource: str, text: str, origin: str) -> Rule:
     found = _SENTENCE.fullmatch(text.strip())
     if found is None:
         raise _refused(resource, text, origin, f"a sentence {_FORM}")
-    number, units = int(found["number"]), get_args(Unit)
-    unit: Unit | None = next((each for each in units if each == found["unit"]), None)
-    if unit is None:
-        raise UnknownName(f"unit of retention.{resource} ({origin})", found["unit"], units)
+    number, of = int(found["number"]), f"of retention.{resource} ({origin})"
+    unit = _one_of(f"unit {of}", found["unit"], UNITS)
     if not 0 < number <= _NUMBER_MAX:
         raise _refused(resource, text, origin, f"a number of {unit} from 1 to {_NUMBER_MAX}")
-    declaration = CATALOG[resource]
-    moments = _moments(declaration)
-    if found["field"] not in moments:
-        raise UnknownName(f"moment of retention.{resource} ({origin})", found["field"], moments)
-    conditions = tuple(_conditions(declaration, found["conditions"], text, origin))
-    return Rule(resource, number, unit, found["field"], conditions)
-
-
-def _conditions(
-    declaration: Declaration, text: str | None, rule: str, origin: str
-) -> Iterator[tuple[str, tuple[str, ...]]]:
-    for part in re.split(r" +and +", text.strip()) if text is not None else ():
-        found = _CONDITION.fullmatch(part)
-        if found is None:
-            raise _refused(declaration.name, rule, origin, "conditions such as 'status in on_hold'")
-        choices = {each.name: each.values for each in declaration.fields.values() if each.values}
-        name = found["field"]
-        if name not in choices:
-            raise UnknownName(f"choice of retention.{declaration.name} ({origin})", name, choices)
-        values = tuple(each.strip() for each in found["values"].split(","))
+    moment = _one_of(f"moment {of}", found["field"], _moments(CATALOG[resource]))
+    choices = {e.name: e.values for e in CATALOG[resource].fields.values() if e.values}
+    conditions = []
+    written = found["conditions"]
+    for part in re.split(r" +and +", written.strip()) if written is not None else ():
+        condition = _CONDITION.fullmatch(part)
+        if condition is None:
+            raise _refused(resource, text, origin, "conditions such as 'status in on_hold'")
+        name = _one_of(f"choice {of}", condition["field"], choices)
+        values = tuple(each.strip() for each in condition["values"].split(","))
         for value in values:
-            if value not in choices[name]:
-                raise UnknownName(
-                    f"value of {name} in retention.{declaration.name} ({origin})",
-                    value,
-                    choices[name],
-                )
-        yield name, values
+            _one_of(f"value of {name} in retention.{resource} ({origin})", value, choices[name])
+        conditions.append((name, values))
+    return Rule(resource, number, unit, moment, tuple(conditions))
+
+
+def _one_of(what: str, received: str, allowed: Collection[str]) -> str:
+    if received not in allowed:
+        raise UnknownName(what, received, allowed)
+    return received
 
 
 def _moments(declaration: Declaration) -> tuple[str, ...]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from connector.catalog import CATALOG
@@ -11,7 +10,7 @@ from connector.errors import LakehouseError, SpreadsheetError
 from connector.lakehouse.forget import InLakehouse, look_for
 from connector.ledger.erasures import Erasures
 from connector.ledger.journal_persons import InJournal, everything_kept
-from connector.ledger.ledger import Ledger
+from connector.ledger.ledger import LEDGER_FILE, Ledger
 from connector.privacy.folder_files import InFiles, search, tables_in
 from connector.privacy.known_person import KnownPerson, find, seed_of
 from connector.privacy.receipt import PersonPlace, Whereabouts
@@ -22,7 +21,7 @@ from connector.suppression.listed import Noticing, Suppressed
 from connector.suppression.person import Person, reduced
 from connector.warehouse.duckdb_file import opened
 from connector.warehouse.persons import PersonRows, every_version, named_rows, take_out
-from connector.warehouse.warehouse import WORK_FILE, Warehouse
+from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE, Warehouse
 
 LAKEHOUSE = "lakehouse"
 """What the shared lakehouse is called among the files."""
@@ -43,18 +42,23 @@ def places_of(settings: Settings, known: KnownPerson) -> Whereabouts:
     folder, person = settings.folder, known.person
     if not folder.is_dir():
         return Whereabouts()
-    journal, work = in_journal(folder, person), _in_work(folder, person)
-    files = search(folder, person)
-    lakehouse, not_reached = _in_lakehouse(settings, person)
+    with Ledger(folder) as ledger:
+        journal = Erasures(ledger).look(person) if ledger.exists else InJournal()
+    work, files = _in_work(folder, person), search(folder, person)
+    published = Warehouse(folder).published
+    not_reached: list[str] = []
+    try:
+        lakehouse = look_for(settings, person)
+    except LakehouseError as error:
+        # That keeps nobody from looking at the rest.
+        lakehouse = InLakehouse()
+        not_reached.append(f"{LAKEHOUSE} ({error})")
     places = [
-        *(PersonPlace(WORK_FILE, table, rows) for table, rows in work.rows.items()),
-        *(
-            PersonPlace(Ledger(folder).path.name, table, rows)
-            for table, rows in (+journal.counts).items()
-        ),
-        *_in_published(folder, person),
+        *_places(WORK_FILE, work.rows),
+        *_places(LEDGER_FILE, +journal.counts),
+        *_places(PUBLISHED_FILE, named_rows(published, person) if published.exists() else {}),
         *files.places(folder),
-        *(PersonPlace(LAKEHOUSE, table, rows) for table, rows in sorted(lakehouse.rows.items())),
+        *_places(LAKEHOUSE, dict(sorted(lakehouse.rows.items()))),
     ]
     return Whereabouts(
         records={name: len(ids) for name, ids in known.records.items()},
@@ -72,10 +76,8 @@ def places_of(settings: Settings, known: KnownPerson) -> Whereabouts:
     )
 
 
-def in_journal(folder: Path, person: Person) -> InJournal:
-    """What the journal holds of somebody; nothing where there is no ledger."""
-    with Ledger(folder) as ledger:
-        return Erasures(ledger).look(person) if ledger.exists else InJournal()
+def _places(file: str, counts: Mapping[str, int]) -> Iterator[PersonPlace]:
+    return (PersonPlace(file, table, rows) for table, rows in counts.items())
 
 
 def _in_work(folder: Path, person: Person) -> PersonRows:
@@ -84,21 +86,6 @@ def _in_work(folder: Path, person: Person) -> PersonRows:
         return PersonRows()
     with opened(warehouse.work) as connection:
         return take_out(connection, person, None)
-
-
-def _in_lakehouse(settings: Settings, person: Person) -> tuple[InLakehouse, tuple[str, ...]]:
-    """What the lakehouse holds, and a sentence where it could not be asked."""
-    try:
-        return look_for(settings, person), ()
-    except LakehouseError as error:
-        return InLakehouse(), (f"{LAKEHOUSE} ({error})",)
-
-
-def _in_published(folder: Path, person: Person) -> Iterator[PersonPlace]:
-    path = Warehouse(folder).published
-    counts = named_rows(path, person) if path.exists() else Counter[str]()
-    for table, rows in counts.items():
-        yield PersonPlace(path.name, table, rows)
 
 
 def _by_hand(folder: Path, person: Person, journal: InJournal, files: InFiles) -> Iterator[str]:

@@ -118,9 +118,10 @@ _own = _Instances()
 def attached(
     path: Path, attach: Attach, settings: Mapping[str, str], *, keeps: bool
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection of its own, with the file attached. The file is detached after its last opening,
-    which writes a checkpoint; the first one's settings hold until then. The instance is kept for
-    the next file if the last one `keeps` it. Raises what `attach` does.
+    """A connection of its own, with the file attached until its last opening ends.
+
+    Detaching writes a checkpoint; the first opening's settings hold until then. The instance is
+    kept for the next file if the last opening `keeps` it. Raises what `attach` does.
     """
     with _own.lock:
         place = _own.places.setdefault(path, _Place())
@@ -182,8 +183,10 @@ def _taken(settings: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
 
 
 def _give_back(instance: duckdb.DuckDBPyConnection, *, keeps: bool) -> None:
-    """Keep it for the next file, if it is as it was: nothing is attached to it, nothing was written
-    for want of memory, and no error has made it unfit for more.
+    """Keep it for the next file, if it is as it was.
+
+    Nothing is attached to it, nothing was written for want of memory, and no error has made it
+    unfit for more.
     """
     with suppress(duckdb.Error):
         ((others,),) = instance.execute(

@@ -1,9 +1,9 @@
 """History: one row for every observed version of every record.
 
 `history` has a table of the same name for each landing table of records. Its rows are written in
-the transaction that writes the landing, a batch at a time. `edits.py` says what an answer does to
-a record's versions, `version.py` when a version began and ended, `difference.py` what counts as a
-change, the columns' comments in `schema.py` what each moment means.
+the transaction that writes the landing, a batch at a time. `versions.py` says what an answer does
+to a record's versions, and when one began and ended, `rows.py` what counts as a change, the
+columns' comments in `schema.py` what each moment means.
 
 The landing row shows what the open version shows, unless that was seen in lists alone after a
 detail had landed.
@@ -35,7 +35,7 @@ _NEAR_ROWS = 256
 
 
 class History:
-    """One stream's versions, over an open connection; whoever calls holds the transaction.
+    """One stream's versions, over an open connection in a transaction.
 
     `inserted` counts the rows that were put into each table.
     """
@@ -56,7 +56,7 @@ class History:
     def listed(
         self, items: Mapping[str, Resource], held: Mapping[str, Held], at: datetime
     ) -> Edits:
-        """What these list items show beside what is landed; `at` dates those without a moment."""
+        """What these list items show anew; `at` dates those without a moment."""
         edits = Edits(self._stream.resource)
         last = self._last(
             id
@@ -72,9 +72,7 @@ class History:
         return bool(listed_differing(self._stream.resource, item.raw, json.loads(row.record)))
 
     def read(self, found: Mapping[str, Found], held: Mapping[str, Held], same: Set[str]) -> Edits:
-        """What these details show beside what is landed; those of `same` show just that, and are
-        confirmed by `confirm`.
-        """
+        """What these details show anew; those of `same` are for `confirm`."""
         edits = Edits(self._stream.resource)
         last = self._last(id for id, row in held.items() if id not in same or row.is_listed_since)
         for id, each in found.items():
@@ -112,8 +110,9 @@ class History:
         return {row[0]: _version(row) for row in sorted(rows, key=lambda row: int(row[1]))}
 
     def confirm(self) -> None:
-        """Extend the open versions of the ids in the staged table (`id`, `at`), which were read as
-        landed, but for those that lists have shown otherwise since.
+        """Extend the open versions of staged ids (`id`, `at`) that were read as landed.
+
+        Those that lists have shown otherwise since are left alone.
         """
         self._connection.execute(
             f"UPDATE {self._name} AS held SET _observed_to = greatest(_observed_to, stage.at) "
@@ -122,8 +121,10 @@ class History:
         )
 
     def write(self, edits: Edits, landed: pa.Table | None, run_id: str) -> None:
-        """Carry the edits out. `landed` holds rows that were landed with the same batch, whose
-        values are taken over rather than read again.
+        """Carry the edits out.
+
+        `landed` holds rows that were landed with the same batch, whose values are taken over rather
+        than read again.
         """
         self._end(edits.endings)
         self._move(edits.moved)
@@ -201,7 +202,7 @@ class History:
         self._inserted[self._name] += len(places)
 
     def _move(self, moved: Mapping[str, Version]) -> None:
-        """Let the version before end where a version that was completed is now known to begin."""
+        """End the version before where a completed one is now known to begin."""
         if not moved:
             return
         before = pa.array([each.number - 1 for each in moved.values()], pa.int64())
@@ -248,8 +249,9 @@ def _state_of(last: Version | None, row: Held | None) -> RecordState | None:
 
 
 def _neighbours(places: Sequence[int]) -> Iterator[str]:
-    """Conditions that find the rows at these places, which are in order: one for those that lie
-    together, since DuckDB reads what is between the first and the last of one.
+    """Conditions that find rows at these places, one for those that lie together.
+
+    DuckDB reads what is between the first and the last of one. The places are in order.
     """
     left = deque(places)
     while left:

@@ -30,9 +30,7 @@ from connector.warehouse.schema import PARTS_TABLE, columns, part_columns
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """What one commit did, by fate: `listed` rows came from a list alone; the others from
-    details.
-    """
+    """Rows of one commit by fate: `listed` by lists alone, the others by details."""
 
     listed: int = 0
     new: int = 0
@@ -68,7 +66,7 @@ class LandingTable:
     # -- done -------------------------------------------------------------------------------------
 
     def land(self, what: Commit, run_id: str, at: datetime) -> tuple[Landed, tuple[Event, ...]]:
-        """Carry out everything in the commit but its bookmark; tells the rows' fates and events."""
+        """Carry out the commit but for its bookmark; returns the rows' fates and events."""
         listed, events = self._land_items(what.items, run_id, at)
         records, more = self._land_records(what.records, run_id)
         deleted, tombstones = self._bury(what.gone, run_id)
@@ -79,8 +77,9 @@ class LandingTable:
     def _land_items(
         self, items: tuple[Resource, ...], run_id: str, at: datetime
     ) -> tuple[int, tuple[Event, ...]]:
-        """Insert rows for ids that are not there, and queue them. A row that was read is only seen,
-        whatever a list shows; the history keeps what differs.
+        """Insert and queue rows for ids that are not there.
+
+        A row that was read is only seen, whatever a list shows; the history keeps what differs.
         """
         if not items:
             return 0, ()
@@ -117,7 +116,7 @@ class LandingTable:
     def _land_records(
         self, records: tuple[Found, ...], run_id: str
     ) -> tuple[Landed, tuple[Event, ...]]:
-        """Replace the rows of records that were read; one that reads as before is only stamped."""
+        """Replace rows of records that were read; one that is as before is stamped."""
         if not records:
             return Landed(), ()
         distinct: dict[str, Found] = {each.record.id: each for each in records}
@@ -159,9 +158,7 @@ class LandingTable:
             self._insert(rows.table(), name)
 
     def _bury(self, gone: Mapping[str, Gone], run_id: str) -> tuple[int, tuple[Event, ...]]:
-        """Mark rows as deleted, with the evidence as an event; a row already so marked stays as
-        it is.
-        """
+        """Mark rows as deleted, with the evidence as an event, but for marked ones."""
         if not gone:
             return 0, ()
         held = held_rows(self._connection, self._stream.resource, gone)
@@ -271,8 +268,9 @@ SUPPRESSED = "suppressed"
 def without_erased(
     connection: duckdb.DuckDBPyConnection, stream: Stream, what: Commit, folder: Path
 ) -> Commit:
-    """The commit as it may land: records of people who were erased have lost what tells of them,
-    and an event says so of each that is new or changed. Raises a `WarehouseError`.
+    """The commit as it may land, without what tells of people who were erased.
+
+    An event says so of each record that is new or changed. Raises a `WarehouseError`.
     """
     if not what.items and not what.records:
         return what
@@ -305,7 +303,7 @@ def _told(stripped: Mapping[str, Resource], held: Mapping[str, Held]) -> Iterato
 
 
 def query_without_erased(wanted: commands.Query[Any], folder: Path) -> commands.Query[Any]:
-    """The question with the same answers in it that would land. Raises a `WarehouseError`."""
+    """The query with its answers as they would land. Raises a `WarehouseError`."""
     if not isinstance(wanted, commands.Differing | commands.Differences):
         return wanted
     list_ = Suppressed.of(folder)

@@ -1,4 +1,4 @@
-"""Versions of a record and the moments between them: the rules of history, as plain values.
+"""Versions of a record and the moments between them: the rules of history.
 
 No one tells us when a record changed: it is looked at, and looks as it did or otherwise. So each
 version has the interval in which it began, the one in which it ended, and within them the best
@@ -47,7 +47,7 @@ SECOND = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version as it stands: the last of its record, open unless `ended_at` says otherwise.
+    """A version: the last of its record, open unless `ended_at` says otherwise.
 
     `shown` is the list item that it shows, only for one that was seen in lists alone: the last
     whole one is in the landing table. `changed` is None for a first version.
@@ -74,8 +74,9 @@ class Version:
         return self.observed_from + SECOND
 
     def is_before(self, sighting: Observation) -> bool:
-        """Whether a sighting's date lies after the last answer that showed the version. A date in
-        the sighting's own future is wrong, and tells nothing.
+        """Whether the observation's date lies after the last answer with this version.
+
+        A date in the observation's own future is wrong, and tells nothing.
         """
         at = sighting.updated_at
         return at is not None and self.observed_to + SECOND <= at < sighting.at + SECOND
@@ -83,7 +84,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """An answer that showed a record at the moment `at`; `updated_at` where it said so."""
+    """An answer that showed a record `at` a moment; `updated_at` is the record's."""
 
     at: datetime
     updated_at: datetime | None
@@ -102,7 +103,7 @@ class Ending:
 
 
 def first(sighting: Observation, created_at: datetime | None) -> Version:
-    """The first version of a record that was created at `created_at`, as it says itself."""
+    """The first version of a record; `created_at` is what it says itself."""
     if created_at is not None and created_at >= sighting.at + SECOND:
         created_at = sighting.at
     return _begun(1, sighting, sighting.at, created_at, None)
@@ -114,8 +115,10 @@ def following(
     changed: Iterable[str],
     listed_at: datetime | None,
 ) -> Version:
-    """The version after an open one. `listed_at` is when a list last showed the version before, if
-    a field changed that a list would have shown.
+    """The version after an open one.
+
+    `listed_at` is when a list last showed the version before, if a field changed that a list would
+    have shown.
     """
     at = max(sighting.at, before.observed_to)
     seen = before.observed_to if listed_at is None else max(before.observed_to, listed_at)
@@ -135,8 +138,9 @@ def again(before: Version, sighting: Observation, changed: Iterable[str]) -> Ver
 
 
 def completed(listed: Version, sighting: Observation, changed: Iterable[str]) -> Version:
-    """A version that was seen in lists alone, as the first detail that agrees with it shows it:
-    observed since that detail, because lists do not show all of it.
+    """A version seen in lists alone, as the first detail that agrees shows it.
+
+    It is observed since that detail, because lists do not show all of it.
     """
     at = max(sighting.at, listed.observed_to)
     names = None
@@ -194,27 +198,24 @@ def _best(
 # -- Edits -----------------------------------------------------------------------------------------
 # What answers do to the versions of a stream's records: the rules, and nothing that acts.
 #
-# -   For each id, versions are numbered from 1 without a gap, each begins where the one before
-# ended     (later, if the record was deleted in between), and the last one is open while the record
-# lives. -   An unchanged answer makes no version: it moves `observed_to`. -   A list item that
-# differs from the open version in what lists show begins a version that shows     what the list
-# showed, and nothing else: what lists do not show may have changed as well. The     first detail
-# that agrees with it completes it. One that shows other values there, or says that     it was
-# changed after that list, begins another version. -   A list item is believed only if it is newer
-# by a second than the answer that it disagrees     with, since the server's clock shows whole
-# seconds and pages are committed after they were     read. One that shows a deleted record is left
-# to the detail. -   A deletion ends the last version. A record that is there again continues with
-# the next one.
-
+# - For each id, versions are numbered from 1 without a gap, each begins where the one before ended
+#   (later, if the record was deleted in between), and the last one is open while the record lives.
+# - An unchanged answer makes no version: it moves `observed_to`.
+# - A list item that differs from the open version in what lists show begins a version that shows
+#   what the list showed, and nothing else: what lists do not show may have changed as well. The
+#   first detail that agrees with it completes it. One that shows other values there, or says that
+#   it was changed after that list, begins another version.
+# - A list item is believed only if it is newer by a second than the answer that it disagrees with,
+#   since the server's clock shows whole seconds and pages are committed after they were read. One
+#   that shows a deleted record is left to the detail.
+# - A deletion ends the last version. A record that is there again continues with the next one.
 
 _DATE = "updated_at"
 
 
 @dataclass(frozen=True, slots=True)
 class RecordState:
-    """A record as it stands before an answer: its last version, what its landed row shows, whether
-    a detail showed that, and when a list or a detail last showed the record.
-    """
+    """A record before an answer: its last version, and what its landed row shows."""
 
     last: Version
     landed: Mapping[str, Any]
@@ -229,9 +230,10 @@ class RecordState:
 
 @dataclass(slots=True)
 class Edits:
-    """What a batch does to the history: versions to begin and complete with what they show,
-    versions to end, earlier ends to move, versions that a list confirmed, and ids whose list items
-    are too old to count. All by id; one answer of each record.
+    """Edits that a batch makes to the history, by id; one answer of each record.
+
+    Versions to begin and complete with what they show, versions to end, earlier ends to move,
+    versions that a list confirmed, and ids whose list items are too old to count.
     """
 
     declaration: Declaration
@@ -295,9 +297,7 @@ class Edits:
     def _changed(
         self, shown: Mapping[str, Any], raw: Mapping[str, Any], before: RecordState
     ) -> tuple[tuple[str, ...], bool]:
-        """The fields in which a detail differs from what was last known, and whether a list would
-        have shown one of them.
-        """
+        """Fields in which a detail differs, and whether lists would show one of them."""
         names = differing(shown, raw)
         if not before.last.is_whole:
             # Values that came from a list are compared by what they say, whatever their form.
@@ -326,7 +326,7 @@ class Edits:
         last: Version,
         sighting: Observation,
     ) -> bool:
-        """Whether a detail shows another version than the last one, which lists alone had shown.
+        """Whether a detail shows another version than one that lists alone had shown.
 
         Where a list cannot show the detail's value, what it showed instead says little.
         """

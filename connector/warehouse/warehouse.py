@@ -103,8 +103,9 @@ class Warehouse:
         return self.published.exists() and not self.exists
 
     async def apart(self, work: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
-        """What `work` gives, done in the one thread that the warehouse has for this: the C library
-        keeps the memory that DuckDB is done with for each thread that had it.
+        """What `work` gives, done in the one thread that the warehouse has for this.
+
+        The C library keeps the memory that DuckDB is done with for each thread that had it.
         """
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, partial(work, *args, **options))

@@ -1,4 +1,4 @@
-"""The work file as a whole: made, copied for a publication, written anew, put in place.
+"""The work file as a whole: made, copied, written anew, put in place.
 
 Copy, sync, atomic rename, sync of the folder. A reader that holds the old file keeps reading it,
 one that opens now sees the new one, and a crash leaves one or the other. Neither ever waits for

@@ -15,7 +15,7 @@ from typing import Any
 import duckdb
 
 from connector.lakehouse import manifest
-from connector.lakehouse.connect import LAKE, WAIT_SECONDS, LakehouseAccount, changing, reading
+from connector.lakehouse.connect import LAKE, LakehouseAccount, changing, reading
 from connector.lakehouse.manifest import ManifestEntry
 from connector.lakehouse.tables import lake_tables
 from connector.settings.model import Settings
@@ -112,7 +112,6 @@ def maintain(
     *,
     applies: bool = False,
     grace: timedelta = GRACE,
-    wait_seconds: float = WAIT_SECONDS,
     now: datetime | None = None,
 ) -> Maintained:
     """Look after the whole lakehouse; without `applies`, say what there is to do.
@@ -124,7 +123,7 @@ def maintain(
     place = LakehouseAccount.required(settings)
     moment = now or datetime.now(UTC)
     keeps_from = moment - timedelta(days=keep_days)
-    with changing(place, wait_seconds=wait_seconds) as (_, connection):
+    with changing(place) as (_, connection):
         kept, expired = _expiring(connection, keeps_from)
         if not applies:
             waiting = remove_files(connection, moment - grace, applies=False)

@@ -9,16 +9,19 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import date
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from connector.client.request import Request
 from connector.engine.commands import Commit, Purpose
 from connector.engine.pull import Pulled
 from connector.engine.quota import Month
 from connector.errors import ConnectorError
-from connector.publishing.publication import Published
 from connector.warehouse.landing import Landed
 from connector.warehouse.runs import ResourceRun
+
+if TYPE_CHECKING:
+    # A report has one, and whoever only reads a report's form need not load what publishes.
+    from connector.publishing.publication import Published
 
 RunOutcome = Literal["done", "partial", "stopped", "failed"]
 ResourceOutcome = Literal["done", "partial", "skipped", "stopped", "failed", "not_started"]

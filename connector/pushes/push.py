@@ -183,14 +183,13 @@ async def push(
     for each in ordered:
         earlier = [before.planned for before in foreseen]
         is_last = len(foreseen) + 1 == len(ordered)
-        is_applied_so = manner.applies and not manner.pulls and not foreseen
         foreseen.append(
             await preview(
                 settings,
                 each,
                 again=manner.terms.again,
                 earlier=earlier,
-                keeps_tasks=is_applied_so or not is_last,
+                keeps_tasks=not is_last,
             )
         )
     if manner.applies:
@@ -201,7 +200,7 @@ async def push(
     left, goes_on = budget, manner.applies
     for seen in foreseen:
         run = _Push(settings, manner, left, watches, connect)
-        done = await (run.applied(seen, is_first=not reports) if goes_on else run.previewed(seen))
+        done = await (run.applied(seen) if goes_on else run.previewed(seen))
         reports.append(done)
         left = None if left is None else max(0, left - done.requests)
         goes_on = goes_on and done.outcome in ("done", "partial")
@@ -227,11 +226,8 @@ class _Push:
         """Say what would be done."""
         return await self._report(foreseen, foreseen.results)
 
-    async def applied(self, foreseen: Preview, *, is_first: bool) -> PushReport:
-        """Bring the landing up to date, and send; what is foreseen is so for a landing
-        that neither a pull nor an earlier file has changed since, and is foreseen again
-        otherwise.
-        """
+    async def applied(self, foreseen: Preview) -> PushReport:
+        """Bring the landing up to date, foresee again, and send."""
         pulled = None
         if self._manner.pulls and not foreseen.is_pushed:
             pulled = await self._pull(foreseen)
@@ -246,9 +242,9 @@ class _Push:
                     error=pulled.error,
                     unpublished=unpublished,
                 )
-        if pulled is not None or not is_first:
-            again = self._manner.terms.again
-            foreseen = await preview(self._settings, foreseen.asked, again=again, keeps_tasks=True)
+        # The landing is another one now: by the pull, or by the files before this one.
+        again = self._manner.terms.again
+        foreseen = await preview(self._settings, foreseen.asked, again=again, keeps_tasks=True)
         spent = pulled.requests if pulled is not None else 0
         done = await apply(
             self._settings,

@@ -17,7 +17,6 @@ from connector.ledger.ledger import Ledger
 from connector.pushes.dry_run import Asked
 from connector.pushes.push import Manner, PushReport, Watches, push
 from connector.sandbox.server import Sandbox
-from connector.spreadsheet import table
 from tests.cli.calling import call, variables
 from tests.push.pushing import Pusher, settings_at
 
@@ -107,31 +106,6 @@ def test_records_of_earlier_files_are_foreseen(tmp_path: Path) -> None:
     (booking,) = made["bookings"].values()
     assert booking["company_id"] in made["companies"]
     assert booking["job_id"] in made["jobs"]
-
-
-def test_a_file_is_checked_again_only_after_a_change(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without a pull, the first file is checked once before it is sent; a file behind it is checked
-    again, since what it is compared with is another landing then.
-    """
-    opened: list[str] = []
-
-    def open_table(path: Path, **given: Any) -> table.Spreadsheet:
-        opened.append(path.stem)
-        return table.open_table(path, **given)
-
-    monkeypatch.setattr("connector.pushes.dry_run.open_table", open_table)
-    files = [
-        Asked("companies", written(tmp_path, "firms.csv", FIRMS), "create"),
-        Asked("candidates", written(tmp_path, "people.csv", PEOPLE), "create"),
-    ]
-    with Sandbox() as sandbox:
-        manner = Manner(applies=True, pulls=False, reports=False)
-        done = asyncio.run(push(Pusher(sandbox, tmp_path).settings, files, manner))
-
-    assert ["done", "done"] == [each.outcome for each in done]
-    assert ["firms", "people", "people"] == opened
 
 
 @pytest.mark.parametrize(

@@ -49,8 +49,8 @@ _OWNER_SHOWN = frozenset(("run_id", "command", "pid", "host"))
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
-    """Records that are still to be read, about how many requests that takes, at how many a minute
+class Backlog:
+    """Backlog: records still to be read, about how many requests that takes, at how many a minute
     (None: not known), and the part of the month's requests (None: the plan's figure is not known).
 
     `is_known` is false while a list is still being read: there may be more.
@@ -109,7 +109,7 @@ class AccountStatus:
         return run.outcome or ("under way" if is_under_way else "cut off")
 
     @property
-    def unread(self) -> Unread | None:
+    def unread(self) -> Backlog | None:
         """What is still to be read; None where nothing is."""
         waiting = [each for each in self.resources if each.pending or each.is_listing]
         if not waiting:
@@ -124,7 +124,7 @@ class AccountStatus:
             for each in waiting
         )
         limit = self.standing.month.limit if self.standing is not None else None
-        return Unread(
+        return Backlog(
             records=sum(each.pending for each in waiting),
             requests=requests,
             per_minute=self._per_minute,
@@ -369,7 +369,7 @@ def _next(found: AccountStatus) -> Iterator[str]:
         yield f"Never pulled: {', '.join(never)}."
 
 
-def _remaining(unread: Unread) -> str:
+def _remaining(unread: Backlog) -> str:
     about = "about" if unread.is_known else "at least"
     records, requests = count_noun(unread.records, "record"), count_noun(unread.requests, "request")
     said = f"{records}, for {about} {requests}"

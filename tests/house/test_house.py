@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 import connector
-from tests.house import layers, style
+from tests.house import layers, ratchets, style
+from tests.house.trace import passed_by_a_pull, passed_by_a_push
 from tests.house.tree import ROOT, Tree
+
+PULL_FILES_MAX = 59
+PUSH_FILES_MAX = 91
+"""Files that a pull of one changed record and one created row pass today; the aim is 30 and 45."""
 
 Rule = Callable[[Tree], list[str]]
 
@@ -39,3 +45,32 @@ def test_the_front_door_opens() -> None:
 
     assert shown == connector.__all__
     assert [] == [name for name in shown if not hasattr(connector, name)]
+
+
+def test_figures_only_fall() -> None:
+    """No figure of the house is above its limit, and no limit is left far above its figure."""
+    assert "" == "\n".join(ratchets.too_high(TREE, ratchets.MOST))
+
+
+def test_a_figure_that_rises_is_noticed() -> None:
+    """A limit below its figure is an offence, and so is one far above it; an exact one is not."""
+    found = ratchets.measured(TREE)
+    (rises,) = ratchets.too_high(TREE, {**found, "lines": 1})
+    (falls,) = ratchets.too_high(TREE, {**found, "lines": 99_999})
+
+    assert [] == ratchets.too_high(TREE, found)
+    assert "take some away" in rises
+    assert "lower 99999" in falls
+
+
+@pytest.mark.parametrize(
+    ("trace", "most"), [(passed_by_a_pull, PULL_FILES_MAX), (passed_by_a_push, PUSH_FILES_MAX)]
+)
+def test_a_change_passes_few_files(
+    trace: Callable[[Path], set[str]], most: int, tmp_path: Path
+) -> None:
+    """A pull of one changed record, and one created row, pass through no more of our files."""
+    passed = trace(tmp_path)
+
+    assert len(passed) <= most, sorted(passed)
+    assert {"engine/walk.py", "warehouse/landing.py"} <= passed

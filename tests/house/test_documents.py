@@ -170,6 +170,16 @@ def test_overview_stays_short(page: str, most: int) -> None:
     assert lines[0].startswith("# ")
 
 
+def test_the_evening_is_short() -> None:
+    """The files that a newcomer reads first are there, and have at most 5,000 lines together."""
+    page = (ROOT / "docs" / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    evening = page.partition("## The evening")[2].partition("##")[0]
+    files = [ROOT / "connector" / name for name in re.findall(r"`(\w+/\w+\.py)`", evening)]
+
+    assert len(files) >= 15
+    assert sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files) <= 5_000
+
+
 def test_every_dependency_has_its_reason() -> None:
     """Each package that the project asks for stands in the table of decisions."""
     described = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

@@ -18,10 +18,22 @@ from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 T = TypeVar("T")
 
 _Reader = Callable[[Any], Any]
+
+
+def _text(value: object) -> str:
+    """The text itself: SQLite lets a column of texts have anything, if a byte of it is damaged."""
+    if not isinstance(value, str):
+        raise ValueError(f"a text was expected where {type(value).__name__} was found")
+    return value
+
+
 _READERS: Mapping[Any, _Reader] = {
     datetime: datetime.fromisoformat,
     date: date.fromisoformat,
     bool: bool,
+    int: int,
+    float: float,
+    str: _text,
     Path: Path,
     Mapping: json.loads,
 }

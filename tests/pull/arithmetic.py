@@ -103,6 +103,9 @@ class _Computed:
         self._count, self._changed = count, changed
         self._item_fields = [each.name for each in _FIELDS.item_fields]
 
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
     async def exchange(self, request: Request) -> Answer:
         """The answer to a list of candidates or to one of their details."""
         if request.resource != "candidates":

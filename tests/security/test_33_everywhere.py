@@ -80,7 +80,7 @@ def test_33_the_key_is_in_nothing_that_any_command_leaves(
             raise RuntimeError(f"with {' '.join(forms(PLANTED))} in it")
 
         with monkeypatch.context() as patch:
-            patch.setattr(Warehouse, "standing", broken)
+            patch.setattr(Warehouse, "status", broken)
             for form in ("text", "json"):
                 failed = ask("status", CONNECTOR_LOG=form)
                 assert 1 == failed.status

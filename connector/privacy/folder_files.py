@@ -7,7 +7,8 @@ accounts' folders, Dagster's own, and what is compressed are not searched, and a
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -53,6 +54,10 @@ class InFiles:
         held += [(path, None, 1) for path in (*self.pages, *self.logs)]
         for path, part, rows in held:
             yield PersonPlace(str(path.relative_to(folder)), part, rows)
+
+
+AROUND_BYTES = 512
+"""How much of a file is read on each side of what may be a person's: more than any writing has."""
 
 
 def search(folder: Path, person: Person) -> InFiles:
@@ -130,12 +135,30 @@ def _is_in_bytes(path: Path, person: Person) -> bool:
     """Whether the file names the person in any of the usual encodings."""
     content = _bytes(path)
     lowered = content.lower()
-    needles = (*person.needles, *person.ids)
     return any(
-        any(each.encode(encoding, "ignore") in lowered for each in needles)
-        and person.is_named_in(html.unescape(content.decode(encoding, "replace")))
+        person.is_named_in(html.unescape(content[start:end].decode(encoding, "replace")))
         for encoding in _ENCODINGS
+        for start, end in _around(
+            lowered, [each.encode(encoding, "ignore") for each in (*person.needles, *person.ids)]
+        )
     )
+
+
+def _around(content: bytes, needles: Iterable[bytes]) -> Iterator[tuple[int, int]]:
+    """The parts of the content that are near a needle, none of them twice: a file may be large."""
+    spots = sorted(
+        found.start() for each in needles if each for found in re.finditer(re.escape(each), content)
+    )
+    start = end = -1
+    for spot in spots:
+        if spot >= end:
+            if end >= 0:
+                yield start, end
+            # A text of two bytes a letter begins where its needle's letters do.
+            start = max(spot % 2, spot - AROUND_BYTES)
+        end = spot + AROUND_BYTES
+    if end >= 0:
+        yield start, end
 
 
 def _is_in_log(path: Path, person: Person) -> bool:

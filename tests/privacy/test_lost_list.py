@@ -164,7 +164,7 @@ def test_releases_of_an_earlier_version_are_kept(office: Office) -> None:
     with closing(sqlite3.connect(office.ledger, isolation_level=None)) as connection:
         connection.execute("DROP TABLE relisted")
         connection.execute(f"PRAGMA user_version = {RELISTED - 1}")
-        first = "SELECT min(erasure) FROM erasures"
+        first = "SELECT erasure FROM erasures ORDER BY rowid LIMIT 1"
         connection.execute(f"DELETE FROM suppressed WHERE person LIKE ({first}) || '/%'")
         connection.execute(f"DELETE FROM erasures WHERE erasure <> ({first})")
         connection.execute("DELETE FROM suppressed")

@@ -21,7 +21,7 @@ _Reader = Callable[[Any], Any]
 
 
 def _text(value: object) -> str:
-    """The text itself: SQLite lets a column of texts have anything, if a byte of it is damaged."""
+    """Text as it is; a damaged byte may make anything else of it."""
     if not isinstance(value, str):
         raise ValueError(f"a text was expected where {type(value).__name__} was found")
     return value

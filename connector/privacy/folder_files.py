@@ -145,7 +145,7 @@ def _is_in_bytes(path: Path, person: Person) -> bool:
 
 
 def _around(content: bytes, needles: Iterable[bytes]) -> Iterator[tuple[int, int]]:
-    """The parts of the content that are near a needle, none of them twice: a file may be large."""
+    """Parts of a content, which may be large, that are near a needle."""
     spots = sorted(
         found.start() for each in needles if each for found in re.finditer(re.escape(each), content)
     )

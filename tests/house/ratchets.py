@@ -66,10 +66,10 @@ def measured(tree: Tree) -> dict[str, int]:
     }
 
 
-def too_high(tree: Tree, most: Mapping[str, int]) -> list[str]:
+def too_high(found: Mapping[str, int], most: Mapping[str, int]) -> list[str]:
     """What has grown beyond its limit, or fallen so far that the limit has to follow."""
     offences = []
-    for name, value in measured(tree).items():
+    for name, value in found.items():
         if value > most[name]:
             offences.append(f"{name}: {value} are more than {most[name]}: take some away")
         elif most[name] > value * SLACK + 1:

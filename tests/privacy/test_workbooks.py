@@ -236,6 +236,19 @@ def test_unreadable_workbook_is_not_taken_for_clean(tmp_path: Path) -> None:
     assert [f"{NAME}.md"] == [each.name for each in found.by_hand]
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("before", [0, 1, 511, 512, 513, 100_001])
+def test_a_file_of_bytes_is_searched_whole(tmp_path: Path, encoding: str, before: int) -> None:
+    """Somebody's name in a file that is no table is found wherever it begins, in every encoding;
+    what is part of a longer word is not theirs.
+    """
+    named, longer = f" {NAME} ".encode(encoding), f"x{NAME}x".encode(encoding)
+    (tmp_path / "named.bin").write_bytes(b"\1" * before + longer + named + b"\1" * 2_000)
+    (tmp_path / "longer.bin").write_bytes(b"\1" * before + longer * 3)
+
+    assert ["named.bin"] == [each.name for each in search(tmp_path, PERSON).by_hand]
+
+
 def test_untouched_parts_keep_their_bytes(tmp_path: Path) -> None:
     """A workbook that names nobody is as it was, byte for byte, part by part."""
     path = tmp_path / "a.xlsx"

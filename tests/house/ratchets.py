@@ -14,7 +14,7 @@ from tests.house.tree import Source, Tree, imports
 
 MOST: Mapping[str, int] = {
     "files": 203,
-    "lines": 49_268,
+    "lines": 49_300,
     "rooms": 19,
     "modules with one importer": 28,
     "class names of more than one thing": 0,

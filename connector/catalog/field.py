@@ -157,11 +157,6 @@ class Field:
         """Whether the API counts the value for each answer, and keeps none."""
         return self.kind is Kind.INTEGER and not self.create.accepted
 
-    @property
-    def detail_only(self) -> bool:
-        """Whether the field is shown by a detail answer and by no list item."""
-        return not self.listed and not self.write_only
-
     def read(self, value: Any) -> tuple[Any, str | None]:
         """Read one value of a response: the value, and a problem or None. Never raises.
 

@@ -30,7 +30,6 @@ from connector.engine.bookmark import Bookmark, Stream
 from connector.engine.commands import Commit, Event
 from connector.engine.quota import Use
 from connector.warehouse import runs, state
-from connector.warehouse import state as pushes
 from connector.warehouse.compaction import Compaction
 from connector.warehouse.duckdb_file import make_folder, naming_errors, opened, quoted, transaction
 from connector.warehouse.landing import Landed, LandingTable, query_without_erased, without_erased
@@ -165,7 +164,7 @@ class Warehouse:
     def pushes_copied(self) -> int:
         """The last change of the journal that was copied; 0 where none was."""
         with self.reading() as connection:
-            return pushes.last_copied(connection)
+            return state.last_copied(connection)
 
     def copy_pushes(self, copied: int, parts: Iterable[PushChanges]) -> bool:
         """Copy changes of the journal since `copied` for analysts, in one transaction.
@@ -178,7 +177,7 @@ class Warehouse:
         if first is None:
             return True
         with self._writing() as connection:
-            return pushes.write_pushes(connection, copied, chain((first,), changed))
+            return state.write_pushes(connection, copied, chain((first,), changed))
 
     def runs(self, count: int) -> tuple[Run, ...]:
         """The latest runs, newest first."""

@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, cast, get_args
 
 from connector.engine.push_commands import Attempt
 from connector.engine.push_plan import PushPolicy, RowProblem, unpacked
@@ -258,9 +258,11 @@ def _row_record(row: tuple[Any, ...], problems: Mapping[Key, list[RowProblem]]) 
 
 
 def _outcome(
-    state: State, operation: Operation | None, is_begun: bool, is_in_doubt: bool
+    state: str, operation: Operation | None, is_begun: bool, is_in_doubt: bool
 ) -> RowOutcome:
-    return outcome_of(state, operation, is_begun=is_begun, is_in_doubt=is_in_doubt)
+    if state not in get_args(State):
+        raise ValueError(f"a row is in no such state: {state}")
+    return outcome_of(cast("State", state), operation, is_begun=is_begun, is_in_doubt=is_in_doubt)
 
 
 def attempt_records(
@@ -367,8 +369,7 @@ def portion_end(
         f" AND number > ? AND {where} ORDER BY number LIMIT ?)",
         (*behind, *parameters, ROWS_AT_ONCE),
     ).fetchall()
-    assert last is None or isinstance(last, int)
-    return last
+    return None if last is None else int(last)
 
 
 def followed_rows(connection: sqlite3.Connection, batch: str) -> tuple[PendingRow, ...]:

@@ -19,21 +19,12 @@ T = TypeVar("T")
 
 _Reader = Callable[[Any], Any]
 
-
-def _text(value: object) -> str:
-    """Text as it is; a damaged byte may make anything else of it."""
-    if not isinstance(value, str):
-        raise ValueError(f"a text was expected where {type(value).__name__} was found")
-    return value
-
-
 _READERS: Mapping[Any, _Reader] = {
     datetime: datetime.fromisoformat,
     date: date.fromisoformat,
     bool: bool,
     int: int,
     float: float,
-    str: _text,
     Path: Path,
     Mapping: json.loads,
 }

@@ -23,6 +23,9 @@ MALFORMED = (
     "UPDATE push_batches SET begun_at = x'ff00fe'",
     "UPDATE push_rows SET task = CAST(x'ff00fe' AS TEXT)",
     "UPDATE push_rows SET task = '[1]'",
+    "UPDATE push_batches SET change = x'ff00fe'",
+    "UPDATE push_rows SET number = 'no number'",
+    "UPDATE push_rows SET state = 'no state'",
     "UPDATE spent SET requests = x'ff00fe'",
     "UPDATE server SET offset_seconds = 'no number'",
     "ALTER TABLE push_rows RENAME COLUMN moved_at TO moved",
@@ -118,5 +121,5 @@ def test_malformed_values_are_a_damaged_ledger(site: Site, damage: str) -> None:
         status, said = site.call(folder, *words)
         assert "unexpected" not in said, (words, said)
         if status == 1:
-            codes.add("ledger_damaged" if "[ledger_damaged]" in said else said)
-    assert {"ledger_damaged"} == codes
+            codes.add("damaged" if "ledger.sqlite is damaged" in said else said)
+    assert {"damaged"} == codes

@@ -18,8 +18,8 @@ from connector.pulls.run import pull
 from connector.pushes.dry_run import Asked
 from connector.pushes.push import Manner, push
 from connector.sandbox.server import Sandbox
-from connector.settings.model import Settings, load_settings
 from tests.house.tree import ROOT
+from tests.pull.landed import settings_of
 
 _PACKAGE = f"{ROOT / 'connector'}/"
 
@@ -45,17 +45,6 @@ def files_passed(work: Callable[[], Awaitable[object]]) -> set[str]:
 
 async def _awaited(work: Callable[[], Awaitable[object]]) -> None:
     await work()
-
-
-def settings_of(sandbox: Sandbox, folder: Path) -> Settings:
-    """Settings of an account at the sandbox, without models."""
-    environ = {
-        "CONNECTOR_BASE_URL": sandbox.base_url,
-        "CONNECTOR_API_KEY": sandbox.key,
-        "CONNECTOR_DATA_DIR": str(folder / "data"),
-        "CONNECTOR_MODELS": "off",
-    }
-    return load_settings({}, environ, folder)
 
 
 def passed_by_a_pull(folder: Path) -> set[str]:

@@ -240,7 +240,7 @@ def models_of(accounts: Accounts) -> dg.AssetsDefinition:
             for name in selected:
                 yield dg.MaterializeResult(asset_key=key_of(PROJECT, name), metadata=off)
         for each in made.built.models:
-            if key_of(PROJECT, each.name) in context.selected_asset_keys and not each.is_carried:
+            if key_of(PROJECT, each.name) in context.selected_asset_keys:
                 yield dg.MaterializeResult(
                     asset_key=key_of(PROJECT, each.name),
                     metadata=of_model(PROJECT, shown[each.name], each, made),

@@ -75,14 +75,31 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
+class BuildRecord:
+    """Digests of all that a published file was made of; nothing of the data is in them.
+
+    `nodes` are those of seeds and tables by name, `checks` those of the checks that passed, and
+    `rows` those of each seed's and table's rows, by the columns that somebody reads. `texts` is
+    that of everything the comments are made of.
+    """
+
+    nodes: Mapping[str, str] = field(default_factory=dict)
+    checks: Mapping[str, str] = field(default_factory=dict)
+    rows: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    texts: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Built:
     """A build that ran to its end: every selected model stands in the file.
 
     Whether the file is fit to publish is what `blocking` says: it is, where that is empty.
+    `record` is None where none was asked for.
     """
 
     models: tuple[ModelBuilt, ...]
     checks: tuple[Checked, ...]
+    record: BuildRecord | None = None
 
     @property
     def blocking(self) -> tuple[Checked, ...]:
@@ -482,6 +499,7 @@ class Project:
             f"{m.table} {m.kind} {m.texts} {self.sql(m.template)}" for m in self.models.values()
         ]
         parts += [f"{each.table} {each.columns}" for each in self.seeds.values()]
+        parts += [f"{each.table} {each.texts}" for each in self.sources.values()]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

@@ -20,7 +20,8 @@ from typing import Any
 from connector.errors import ConnectorError, PublishingRefused, WarehouseBusy, WarehouseError
 from connector.lakehouse.connect import LakehouseAccount
 from connector.lakehouse.publish import LakePublication, publish_and_record
-from connector.publishing.build import build
+from connector.publishing.build import Earlier, build
+from connector.publishing.carry import read_record, write_record
 from connector.publishing.folder import load_project
 from connector.publishing.mask import Mask, write_masked
 from connector.publishing.project import Building, Built, Project
@@ -265,6 +266,7 @@ class _Publishing:
             self._draft,
             project_of(self._settings),
             **self._taken_over(select),
+            records=self._mask is None,
             watch=self._watch,
         )
         failed = tuple(each.name for each in (*built.blocking, *built.warnings))
@@ -276,14 +278,17 @@ class _Publishing:
     def _taken_over(self, select: Sequence[str]) -> dict[str, Any]:
         """What is selected, and the file that all else is carried over from.
 
-        Everything is selected where the published file or this one has personal columns dropped or
+        Everything is built where the published file or this one has personal columns dropped or
         hashed: tokens are no values, and what is masked goes by how the models are made now.
         """
-        if not select or not self._target.exists():
+        if not self._target.exists():
             return {"select": select}
+        earlier = Earlier(self._target, read_record(self._target))
+        if not select:
+            return {} if earlier.record is None or self._mask else {"earlier": earlier}
         shown = published_in(self._target)
         is_plain = shown is not None and shown.personal == self._row.personal == "keep"
-        return {"select": select, "carry_from": self._target} if is_plain else {"select": ()}
+        return {"select": select, "earlier": earlier} if is_plain else {}
 
     def takes_up(self, prepared: str) -> bool:
         """Take up a draft that was left, if nothing later was published.
@@ -313,6 +318,8 @@ class _Publishing:
         else:
             row = replace(row, outcome="built")
         record(self._draft, row)
+        if built.record is not None:
+            write_record(self._target, built.record, row.publication, is_draft=True)
         return Prepared(row.publication, self._draft, built)
 
     def put_in_place(self, built: Built | None) -> Published:
@@ -327,10 +334,15 @@ class _Publishing:
             write_masked(self._draft, self._masked, self._mask, self._project())
             remove(self._draft)
             finished = self._masked
+        name = self._row.publication
+        made_of = built.record if built else read_record(self._target, draft=name)
         size = put_in_place(finished, self._target)
         self._end("published", bytes=size)
-        # It is published, recorded or not: the next publication finds the record in the file.
+        # It is published, recorded or not: the next publication finds the record in the file, and
+        # builds everything where it is not known what the file was made of.
         with suppress(WarehouseError):
+            if made_of is not None:
+                write_record(self._target, made_of, name)
             record(self._work, self._row)
         return Published(self._target, self._row, built)
 

@@ -7,7 +7,8 @@ with
 -- Where a list alone showed a version and cannot show the status, it is taken to be as it was.
 known as (
     select
-        * exclude (status),
+        candidate_id, version, created_at, valid_from, valid_to, began_after, began_before,
+        ended_after, ended_before, ended_by,
         case
             when is_hydrated then status
             else last_value(status ignore nulls) over (

@@ -6,7 +6,7 @@ with
 
 versions as (
     select
-        *,
+        job_id, version, status, published_at, created_at, valid_from, began_after, began_before,
         status in ('filled', 'closed', 'cancelled') as is_over,
         lag(status in ('filled', 'closed', 'cancelled')) over history as was_over
     from {{ ref('stg_job_versions') }}

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from connector.errors import ModelFailed, ModelInvalid
-from connector.publishing.build import check
+from connector.publishing.build import Earlier, check
 from connector.publishing.project import Built, Checked
 from tests.publishing.small import JOBS, Follower, Small
 
@@ -217,7 +217,7 @@ def test_the_rest_is_carried_over(small: Small) -> None:
     small.file.write_bytes(fresh)
     with duckdb.connect(str(small.file)) as connection:
         connection.execute("DELETE FROM landing.jobs WHERE id = 'j3'")
-    built = small.build("sum_jobs", carry_from=earlier)
+    built = small.build("sum_jobs", earlier=Earlier(earlier))
 
     assert ["fct_jobs"] == [each.name for each in built.models if each.is_carried]
     assert [(3,)] == small.rows("SELECT count(*) FROM marts.fct_jobs")
@@ -234,7 +234,7 @@ def test_a_table_of_another_shape_is_not_carried(small: Small) -> None:
     small.file.rename(earlier)
     small.file.write_bytes(fresh)
     small.replace("marts/fct_jobs.sql", "people.name as", "people.since, people.name as")
-    built = small.build("stg_jobs", carry_from=earlier)
+    built = small.build("stg_jobs", earlier=Earlier(earlier))
 
     assert [] == [each.name for each in built.models if each.is_carried]
     assert ("fct_jobs", "sum_jobs") == tuple(each.name for each in built.models)[-2:]

@@ -1,0 +1,457 @@
+"""Carrying over: a file that was published from an earlier one is the file that a build from
+nothing makes at the same moment, table by table and check by check.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from connector.publishing import publication as publishing
+from connector.publishing.carry import InputDigests, _starred
+from connector.publishing.folder import load_project, shipped_folder
+from connector.publishing.project import (
+    Audit,
+    BuildRecord,
+    Checked,
+    Kind,
+    Model,
+    Project,
+    read_template,
+)
+from connector.publishing.publication import Published, prepare, publish
+from connector.settings.model import Settings, load_settings
+from connector.warehouse.duckdb_file import opened
+from tests.faults.amount import IS_ALL
+from tests.publishing.agency import Agency
+from tests.publishing.demonstration import AT, land_agency
+from tests.publishing.small import Follower, Small
+
+COUNTS = {
+    "jobs": 30,
+    "candidates": 40,
+    "companies": 8,
+    "bookings": 40,
+    "leads": 15,
+    "content_types": 2,
+    "content_items": 6,
+}
+STEPS = 40 if IS_ALL else 3
+SEED = 11
+
+_OWN = "sync.publications"
+"""The one table that says when, and by which attempt, the file was published."""
+
+
+class Account:
+    """One account's data and models, of which a test may change anything between publications."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder, self.data = folder, folder / "data"
+        self.project_folder = folder / "project"
+        shutil.copytree(shipped_folder(), self.project_folder)
+        self.warehouse = land_agency(self.data, COUNTS)
+        self.warehouse.release()
+        self.at = AT
+        monkeypatch.setattr(publishing, "project_of", self.project)
+
+    def project(self, settings: Settings) -> Project:
+        """The models as they are now, with the seeds of the account's own."""
+        seeds = settings.folder / "seeds"
+        return load_project(self.project_folder, seeds=seeds if seeds.is_dir() else None)
+
+    def publish(self, **given: str) -> Published:
+        """Publish."""
+        return self._publish(self.data, given)
+
+    def publish_both(self, **given: str) -> Published:
+        """Publish, and hold the file against one that is made from nothing."""
+        fresh = self.folder / "fresh"
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir()
+        shutil.copy(self.warehouse.work, fresh)
+        if (self.data / "seeds").exists():
+            shutil.copytree(self.data / "seeds", fresh / "seeds")
+        carried, built = (self._publish(each, given) for each in (self.data, fresh))
+        assert _told(built) == _told(carried)
+        assert [] == differences(built.file, carried.file)
+        return carried
+
+    def _publish(self, data: Path, given: dict[str, str]) -> Published:
+        environ = {"CONNECTOR_DATA_DIR": str(data), **given}
+        return publish(load_settings({}, environ, self.folder), now=lambda: self.at)
+
+    def write(self, *statements: str) -> None:
+        """Run statements in the work file."""
+        with opened(self.warehouse.work) as connection:
+            for each in statements:
+                connection.execute(each)
+
+
+def _told(done: Published) -> tuple[list[Checked], list[tuple[str, Kind, int | None]]]:
+    assert done.built is not None
+    models = [(each.table, each.kind, each.rows) for each in done.built.models]
+    return list(done.built.checks), models
+
+
+def differences(one: Path, other: Path) -> list[str]:
+    """What one file has and the other has not: tables, views, columns, texts and rows."""
+    with duckdb.connect(":memory:") as connection:
+        for name, file in (("one", one), ("other", other)):
+            connection.execute(f"ATTACH '{file}' AS {name} (READ_ONLY)")
+        found = [
+            f"{what} {row}"
+            for what, sql in _SHAPES.items()
+            for row in connection.execute(_either_way(sql)).fetchall()
+        ]
+        tables = connection.execute(
+            "SELECT schema_name || '.' || table_name FROM duckdb_tables() "
+            "WHERE database_name = 'one'"
+        ).fetchall()
+        for (table,) in tables:
+            rows = "" if found else _either_way(f"SELECT * FROM {{db}}.{table}")
+            if table != _OWN and rows and connection.execute(rows).fetchall():
+                found.append(table)
+    return found
+
+
+_SHAPES = {
+    "columns": "SELECT schema_name, table_name, column_name, data_type, comment "
+    "FROM duckdb_columns() WHERE database_name = '{db}'",
+    "tables": "SELECT schema_name, table_name, comment FROM duckdb_tables() "
+    "WHERE database_name = '{db}'",
+    "views": "SELECT schema_name, view_name, comment, sql FROM duckdb_views() "
+    "WHERE database_name = '{db}'",
+}
+
+
+def _either_way(sql: str) -> str:
+    one, other = sql.format(db="one"), sql.format(db="other")
+    return f"({one} EXCEPT ALL {other}) UNION ALL ({other} EXCEPT ALL {one})"
+
+
+def carried(done: Published) -> set[str]:
+    """The names of the seeds and tables that were copied."""
+    assert done.built is not None
+    return {each.name for each in done.built.models if each.is_carried}
+
+
+def made(done: Published) -> set[str]:
+    """The names of the tables that were built."""
+    assert done.built is not None
+    return {e.name for e in done.built.models if e.kind == "table" and not e.is_carried}
+
+
+# -- Changes ---------------------------------------------------------------------------------------
+
+_RESOURCES = ("jobs", "candidates", "companies", "bookings", "leads", "content_items")
+
+
+def _one(table: str, chance: random.Random) -> str:
+    return f"id = (SELECT id FROM {table} ORDER BY id LIMIT 1 OFFSET {chance.randint(0, 5)})"
+
+
+def _later(account: Account, chance: random.Random) -> None:
+    """The moment of the data moves on, by minutes or by days."""
+    account.at += chance.choice([timedelta(minutes=2), timedelta(hours=9), timedelta(days=6)])
+    account.write(f"UPDATE sync.bookmarks SET proven_at = '{account.at.isoformat()}'")
+
+
+def _looked_at(account: Account, chance: random.Random) -> None:
+    """Records are read again and found as they were."""
+    table = chance.choice(_RESOURCES)
+    at = account.at.isoformat()
+    account.write(
+        f"UPDATE landing.{table} SET _hydrated_at = '{at}', _seen_at = '{at}' "
+        f"WHERE {_one(f'landing.{table}', chance)}",
+        f"UPDATE history.{table} SET _observed_to = '{at}' WHERE _valid_to IS NULL",
+    )
+
+
+def _landed(account: Account, chance: random.Random) -> None:
+    """A record is another one now, in its landing and its open version."""
+    table, column, value = chance.choice(
+        [
+            ("jobs", "status", "filled"),
+            ("jobs", "placement_fee", str(chance.randint(1, 9_000))),
+            ("candidates", "status", "screening"),
+            ("candidates", "source", "Billboard"),
+            ("bookings", "start_datetime", "2026-08-03 09:00:00+00"),
+            ("companies", "name", f"Renamed {chance.random()}"),
+            ("leads", "assigned_to", "somebody"),
+        ]
+    )
+    for schema in ("landing", "history"):
+        where = _one(f"landing.{table}", chance)
+        account.write(f"UPDATE {schema}.{table} SET {column} = '{value}' WHERE {where}")
+
+
+def _deleted(account: Account, chance: random.Random) -> None:
+    """A record is gone."""
+    table = chance.choice(_RESOURCES)
+    where, at = _one(f"landing.{table}", chance), account.at.isoformat()
+    account.write(
+        f"UPDATE history.{table} SET _valid_to = '{at}', _ended_after = '{at}', "
+        f"_ended_before = '{at}', _ended_by = 'deletion' WHERE _valid_to IS NULL AND {where}",
+        f"UPDATE landing.{table} SET _deleted_at = '{at}' WHERE {where}",
+    )
+
+
+def _version(account: Account, chance: random.Random) -> None:
+    """A version of a candidate turns out to have begun earlier."""
+    account.write(
+        "UPDATE history.candidates SET _valid_from = _valid_from - INTERVAL 3 DAY, "
+        "_began_after = _began_after - INTERVAL 3 DAY "
+        f"WHERE {_one('history.candidates', chance)}"
+    )
+
+
+def _ran(account: Account, chance: random.Random) -> None:
+    """Another run, with what it cost."""
+    name, at = f"run-{chance.random()}", account.at.isoformat()
+    account.write(
+        "INSERT INTO sync.runs (run_id, command, started_at, ended_at, outcome) "
+        f"VALUES ('{name}', 'pull', '{at}', '{at}', 'done')",
+        "INSERT INTO sync.run_resources (run_id, resource, outcome, proven, requests) "
+        f"VALUES ('{name}', 'jobs', 'done', TRUE, {chance.randint(1, 50)})",
+    )
+
+
+def _quota(account: Account, chance: random.Random) -> None:
+    """A setting that a model reads through the table of requests: the day that a cycle begins."""
+    account.write(
+        "INSERT INTO sync.quota (cycle_begins, day, command, kind, requests) VALUES "
+        f"('2026-08-{chance.randint(1, 28):02}', '2026-08-30', 'pull', 'list', 5)"
+    )
+
+
+def _seeded(account: Account, chance: random.Random) -> None:
+    """The account's own seed is there, or is another."""
+    own = account.data / "seeds"
+    own.mkdir(exist_ok=True)
+    (own / "people.csv").write_text(f"id,name,team\nsomebody,Ada {chance.random()},\n")
+
+
+def _shipped(account: Account, chance: random.Random) -> None:
+    """A shipped seed has a row more, or one less."""
+    path = account.project_folder / "seeds" / "holidays.csv"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([*lines[:-1]] if chance.random() < 0.5 else [*lines[:1], *lines[2:]]))
+
+
+def _sql(account: Account, chance: random.Random) -> None:
+    """A model, a view, an audit or a text is written anew."""
+    number = chance.randint(2, 10**6)
+    file, old, new = chance.choice(
+        [
+            ("marts/sum_time_to_fill.sql", "count(days", f"(0 * {number}) + count(days"),
+            ("marts/fct_time_in_stage.sql", "86400", f"(86400 + 0 * {number})"),
+            ("marts/dim_companies.sql", "-- grain: one", f"-- grain: {number}, one"),
+            ("staging/stg_leads.sql", "_run_id as", f"_run_id || '{number}' as"),
+            ("staging/stg_jobs.sql", "_seen_at as", f"_seen_at + interval {number} second as"),
+            ("audits/dates_are_in_order.sql", "interval 1", f"interval {number}"),
+            ("marts/schema.yml", "whole record", f"whole record {number}"),
+        ]
+    )
+    path = account.project_folder / file
+    path.write_text((shipped_folder() / file).read_text().replace(old, new))
+    assert path.read_text() != (shipped_folder() / file).read_text(), f"{old!r} is not in {file}"
+
+
+CHANGES: tuple[Callable[[Account, random.Random], None], ...] = (
+    *(_later, _looked_at, _landed, _deleted, _version, _ran, _quota, _seeded, _shipped, _sql),
+)
+
+
+@pytest.fixture
+def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Account:
+    """An agency's account, with the models as they are shipped."""
+    return Account(tmp_path, monkeypatch)
+
+
+def test_whatever_changes_it_is_as_built_from_nothing(account: Account) -> None:
+    """Random changes of inputs, a few at a time: nothing in the file is stale, what is carried is
+    what a build makes, and checks say the same.
+    """
+    chance = random.Random(f"carried {SEED}")
+    account.publish()
+    copied: set[str] = set()
+    for step in range(STEPS):
+        for change in chance.sample(CHANGES, chance.randint(1, 4)):
+            change(account, chance)
+        masked = {"CONNECTOR_PUBLISH_PERSONAL": "drop"} if step == STEPS // 2 else {}
+        copied |= carried(account.publish_both(**masked))
+    assert len(copied) > 15
+
+
+def test_a_quiet_night_builds_what_depends_on_the_moment(account: Account) -> None:
+    """Where records were only looked at again, no table is built whose rows would be the same, and
+    with nothing new at all none is.
+    """
+    chance = random.Random(SEED)
+    account.publish()
+    assert set() == made(account.publish())
+    _looked_at(account, chance)
+    looked = made(account.publish())
+    account.at += timedelta(days=1)
+    _ran(account, chance)
+    account.write(f"UPDATE sync.bookmarks SET proven_at = '{account.at.isoformat()}'")
+    later = made(account.publish())
+
+    assert {"mirror_health", "dim_jobs"} >= looked
+    assert {"mirror_health", "fct_time_in_stage", "fct_job_ageing"} <= later
+    assert not {"dim_candidates", "fct_candidate_stages", "fct_placements", "dim_days"} & later
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        pytest.param(lambda a: a.file.with_name("recruitment.duckdb.json").unlink(), id="gone"),
+        pytest.param(
+            lambda a: a.file.with_name("recruitment.duckdb.json").write_text("{"), id="torn"
+        ),
+        pytest.param(lambda a: os.utime(a.file), id="written to"),
+        pytest.param(lambda a: shutil.copy(a.file, a.folder) and a.file.unlink(), id="no file"),
+    ],
+)
+def test_without_a_record_of_the_file_everything_is_built(
+    agency: Agency, spoil: Callable[[Agency], object]
+) -> None:
+    """Nothing is carried over from a file that may be another than was recorded."""
+    agency.publish()
+    spoil(agency)
+    watch = Follower()
+    agency.publish(watch=watch)
+    again = Follower()
+    agency.publish(watch=again)
+
+    assert {"stg_jobs", "fct_jobs", "dim_people"} == set(watch.made)
+    assert ["stg_jobs"] == again.made
+
+
+def test_what_was_prepared_is_carried_on(agency: Agency) -> None:
+    """A draft that was put in place by another process leaves its record as well; one that never
+    was does not.
+    """
+    agency.publish(prepared=prepare(agency.settings()).publication)
+    first, second = Follower(), Follower()
+    agency.publish(watch=first)
+    agency.land("jobs", {"id": "j3", "title": "Driver"})
+    prepare(agency.settings())
+    agency.publish(watch=second)
+
+    assert ["stg_jobs"] == first.made
+    assert "fct_jobs" in second.made
+
+
+def test_a_check_that_failed_is_run_again(agency: Agency) -> None:
+    """A warning is told each time, with its examples, whether or not anything has changed."""
+    agency.land("jobs", {"id": "j3", "title": "Driver"})
+    first, second = agency.publish(), agency.publish()
+    assert first.built is not None
+    assert second.built is not None
+
+    assert ["jobs_are_few"] == [each.name for each in second.built.warnings]
+    assert first.built.checks == second.built.checks
+
+
+def test_what_a_selection_left_stale_is_built_the_next_time(agency: Agency) -> None:
+    """A table that was copied though its inputs had changed is not taken for what it should be."""
+    agency.publish()
+    agency.land("jobs", {"id": "j3", "title": "Driver"})
+    agency.publish(select=("dim_people",))
+    stale = agency.rows("SELECT count(*) AS n FROM marts.fct_jobs")
+    agency.publish()
+
+    assert [{"n": 2}] == stale
+    assert [{"n": 3}] == agency.rows("SELECT count(*) AS n FROM marts.fct_jobs")
+
+
+# -- Texts -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sql", "whole"),
+    [
+        ("select id, count(*) as n, 2 * id as twice from {{ ref('a') }} group by id", ""),
+        ("select * from {{ ref('a') }}", "a"),
+        ("select distinct * from {{ ref('a') }}", "a"),
+        ("select b.* from {{ ref('a') }} as a join {{ ref('b') }} as b on a.id = b.id", "b"),
+        ("select b.* from {{ ref('a') }} join {{ ref('b') }} as b on a.id = b.id", "ab"),
+        ("select \"b\" . * from {{ ref('a') }} as a, {{ ref('b') }} as b", "b"),
+        ("with c as (select id from {{ ref('a') }}) select * from c", ""),
+        ("with c as (select id from {{ ref('a') }}) select * from c, {{ ref('b') }} as b", "b"),
+        ("select (select max(x) from t), * from {{ ref('a') }} as a", "a"),
+        ("select id from {{ ref('a') }} union all select * from {{ ref('b') }}", "b"),
+        ("select s.* from (select id from {{ ref('a') }}) as s -- *", ""),
+        ("select id from {{ ref('a') }} as a, (select a.* from t) as s", "a"),
+        ("select '*' as star, json_extract(x, '$.*') from {{ ref('a') }}", ""),
+    ],
+)
+def test_a_star_reads_all_columns_of_its_tables(sql: str, whole: str) -> None:
+    """A star is of the tables of its own select, or of the one that it names."""
+    found = _starred(read_template(sql, Path("model.sql")))
+
+    assert whole == "".join(sorted({each.name for each in found}))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "now() as at",
+        "current_date as day",
+        "random() as chance",
+        "(select max(title) from landing.jobs) as newest",
+        "(select count(*) from read_csv('rates.csv')) as rates",
+        "rowid as place",
+    ],
+)
+def test_a_text_that_may_depend_on_more_is_built_each_time(small: Small, text: str) -> None:
+    """The clock, chance, files, places in a file, and tables that are not referred to."""
+    (small.folder / "rates.csv").write_text("rate\n1\n")
+    sql = text.replace("rates.csv", f"{small.folder}/rates.csv")
+    small.replace("marts/sum_jobs.sql", "status, count", f"status, {sql}, count")
+    project = small.project()
+    with duckdb.connect(str(small.file)) as connection:
+        digests = InputDigests(connection, project, BuildRecord())
+
+    assert digests.is_open(project.models["sum_jobs"].template)
+    assert not digests.is_open(project.models["fct_jobs"].template)
+
+
+def test_every_shipped_table_and_audit_can_be_carried() -> None:
+    """None depends on more than what it refers to; and none reads columns without their names,
+    stars apart, as DuckDB's own parser says.
+    """
+    project = load_project()
+    tables = [each for each in project.models.values() if each.kind == "table"]
+    with duckdb.connect(":memory:") as connection:
+        digests = InputDigests(connection, project, BuildRecord())
+        shipped: tuple[Model | Audit, ...] = (*tables, *project.audits)
+        for each in shipped:
+            assert not digests.is_open(each.template), each.name
+            sql = project.sql(each.template)
+            found = connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchall()
+            tree = json.loads(found[0][0])
+            assert not tree["error"], each.name
+            for node in _nodes(tree):
+                assert node.get("type") != "PIVOT", each.name
+                assert node.get("ref_type") != "NATURAL", each.name
+                assert node.get("type") != "BASE_TABLE" or not node["column_name_alias"], each.name
+
+
+def _nodes(tree: object) -> list[dict[str, object]]:
+    """All objects in a tree of JSON."""
+    if isinstance(tree, list):
+        return [node for each in tree for node in _nodes(each)]
+    if isinstance(tree, dict):
+        return [tree, *(node for each in tree.values() for node in _nodes(each))]
+    return []

@@ -65,17 +65,23 @@ INTERRUPTED = 130
 """The exit status after Ctrl-C, as shells have it."""
 
 
-class _WithoutPandas(MetaPathFinder):
-    """No import of pandas. DuckDB would, with the first parameter of a statement, to see whether it
-    is a frame; no command has any, and importing it takes longer than most of them.
-    """
+_UNUSED = ("numpy", "pandas", "httpx._main")
+"""What others import though no command uses it, and what takes longer than most commands.
+
+DuckDB looks with the first parameter of a statement whether it is a frame, Arrow when it is loaded
+whether there are arrays, and httpx loads a command of its own. All do without.
+"""
+
+
+class _WithoutUnused(MetaPathFinder):
+    """Refuses to import what no command uses."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> None:
-        """Refuse pandas, and leave everything else to the others."""
-        if fullname == "pandas":
-            raise ModuleNotFoundError("no command uses pandas", name=fullname)
+        """Refuse what is unused, and leave everything else to the others."""
+        if fullname in _UNUSED:
+            raise ModuleNotFoundError(f"no command uses {fullname}", name=fullname)
 
 
 class _Commands(click.Group):
@@ -95,7 +101,7 @@ class _Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> object:
         """Call the command; Ctrl-C while it is still being imported is no mistake either."""
-        without = _WithoutPandas()
+        without = _WithoutUnused()
         sys.meta_path.insert(0, without)
         try:
             return super().invoke(ctx)

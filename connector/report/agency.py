@@ -13,6 +13,7 @@ from connector.report.figure import (
     Section,
     count,
     figure,
+    headed,
     lacking,
     money,
     of,
@@ -78,20 +79,12 @@ def _forecast(published: PublishedFile) -> Drawing | None:
     table = FigureTable(
         "Fees by month of the start and currency",
         "sum_fee_forecast",
-        {
-            "month_start": "Month",
-            "currency": "Currency",
-            "placements": "Placements",
-            "placements_with_fee": "With a fee",
-            "fee_coverage": "Coverage",
-            "fee": "Fees",
-            "confirmed_fee": "Confirmed",
-            "fee_from_booking": "From booking",
-            "fee_from_job": "From job",
-            "fee_from_percentage": "From percentage",
-            "reporting_fee": "Converted",
-            "reporting_currency": "To",
-        },
+        headed(
+            "month_start Month; currency Currency; placements Placements; placements_with_fee With "
+            "a fee; fee_coverage Coverage; fee Fees; confirmed_fee Confirmed; fee_from_booking "
+            "From booking; fee_from_job From job; fee_from_percentage From percentage; "
+            "reporting_fee Converted; reporting_currency To"
+        ),
         rows,
     )
     amounts = ", ".join(money(currency, fee) for currency, fee in ahead.items())
@@ -156,13 +149,10 @@ def _ending(published: PublishedFile) -> Drawing | None:
     table = FigureTable(
         "Contracts by the days that are left",
         "fct_contractors_ending",
-        {
-            "band": "Ending",
-            "contracts": "Contracts",
-            "next_booking_id": "Next known",
-            "is_extended": "Extended",
-            "is_replaced": "Replaced",
-        },
+        headed(
+            "band Ending; contracts Contracts; next_booking_id Next known; is_extended Extended; "
+            "is_replaced Replaced"
+        ),
         rows,
     )
     parts = {"next_booking_id": "next booking known", "unfollowed": "nothing follows yet"}
@@ -184,16 +174,11 @@ def _soon(published: PublishedFile) -> tuple[FigureTable, ...]:
     table = FigureTable(
         "The contracts that end first, within 30 days",
         "fct_contractors_ending",
-        {
-            "booking_id": "Booking",
-            "job_title": "Job",
-            "company_name": "Client",
-            "consultant_name": "Consultant",
-            "end_date": "Last day",
-            "days_left": "Days left",
-            "next_start_date": "Next begins",
-            "is_replaced": "Replaced",
-        },
+        headed(
+            "booking_id Booking; job_title Job; company_name Client; consultant_name Consultant; "
+            "end_date Last day; days_left Days left; next_start_date Next begins; is_replaced "
+            "Replaced"
+        ),
         rows,
         is_open=True,
     )
@@ -243,18 +228,12 @@ ACTIVITY_NEEDS = {
     "FROM marts.sum_source_effectiveness AS s GROUP BY source_group "
     "ORDER BY candidates_placed DESC, candidates DESC, source_group",
     caption="Candidates by the group of their source",
-    headings={
-        "source_group": "Source group",
-        "candidates": "Candidates",
-        "candidates_interviewed": "Interviewed",
-        "interview_rate": "Of all",
-        "candidates_placed": "Placed",
-        "hire_rate": "Of all",
-        "placements": "Placements",
-        "placements_with_reporting_fee": "With a fee",
-        "reporting_fee": "Fees, converted",
-        "reporting_currency": "To",
-    },
+    headings=headed(
+        "source_group Source group; candidates Candidates; candidates_interviewed Interviewed; "
+        "interview_rate Of all; candidates_placed Placed; hire_rate Of all; placements Placements; "
+        "placements_with_reporting_fee With a fee; reporting_fee Fees, converted; "
+        "reporting_currency To"
+    ),
     empty="No candidates have landed yet.",
 )
 def _sources(rows: list[Row]) -> Drawing | None:
@@ -297,14 +276,10 @@ def _best(rows: Sequence[Row]) -> str:
     "OR (dimension = 'source_group' AND leads > 0) "
     "ORDER BY dimension = 'all', leads DESC, l.member",
     caption="Leads by the group of their source",
-    headings={
-        "member": "Source group",
-        "leads": "Leads",
-        "converted": "Converted",
-        "lost": "Lost",
-        "conversion_rate": "Converted of all",
-        "p50_days_to_convert": "Median days",
-    },
+    headings=headed(
+        "member Source group; leads Leads; converted Converted; lost Lost; conversion_rate "
+        "Converted of all; p50_days_to_convert Median days"
+    ),
     empty="No leads have landed yet.",
 )
 def _leads(rows: list[Row]) -> Drawing | None:
@@ -338,13 +313,10 @@ def _leads(rows: list[Row]) -> Drawing | None:
     "FROM marts.sum_lead_conversion AS s WHERE dimension = 'lead_status' "
     "GROUP BY member ORDER BY leads DESC, member",
     caption="Leads by their status",
-    headings={
-        "member": "Status",
-        "leads": "Leads",
-        "converted": "Converted",
-        "lost": "Lost",
-        "conversion_rate": "Converted of all",
-    },
+    headings=headed(
+        "member Status; leads Leads; converted Converted; lost Lost; conversion_rate Converted of "
+        "all"
+    ),
     empty="No leads have landed yet.",
 )
 def _lead_statuses(rows: list[Row]) -> Drawing | None:
@@ -393,17 +365,12 @@ def _consultants(published: PublishedFile) -> Drawing | None:
     table = FigureTable(
         "Activity of the last twelve months",
         "sum_consultant_activity",
-        {
-            "consultant_name": "Consultant",
-            "candidates_added": "Candidates",
-            "jobs_added": "Jobs",
-            "interviews_booked": "Interviews entered",
-            "interviews_held": "Held",
-            "placements": "Placements",
-            "placements_with_reporting_fee": "With a fee",
-            "reporting_fee": "Fees, converted",
-            "reporting_currency": "To",
-        },
+        headed(
+            "consultant_name Consultant; candidates_added Candidates; jobs_added Jobs; "
+            "interviews_booked Interviews entered; interviews_held Held; placements Placements; "
+            "placements_with_reporting_fee With a fee; reporting_fee Fees, converted; "
+            "reporting_currency To"
+        ),
         rows,
     )
     return Drawing(
@@ -429,14 +396,10 @@ def _by_month(published: PublishedFile) -> Drawing | None:
     table = FigureTable(
         "Activity by month",
         "sum_consultant_activity",
-        {
-            "period_start": "Month",
-            "candidates_added": "Candidates",
-            "leads_added": "Leads",
-            "jobs_added": "Jobs",
-            "interviews_held": "Interviews held",
-            "placements": "Placements",
-        },
+        headed(
+            "period_start Month; candidates_added Candidates; leads_added Leads; jobs_added Jobs; "
+            "interviews_held Interviews held; placements Placements"
+        ),
         shown,
     )
     held, placed = int(shown[-1]["interviews_held"]), int(shown[-1]["placements"])
@@ -474,15 +437,10 @@ PEOPLE = Section(
     "(last_updated_at AT TIME ZONE 'UTC')::DATE AS last_updated_at) "
     "FROM marts.sum_content_items ORDER BY items DESC, content_type_name, content_type_id",
     caption="Content items by their type",
-    headings={
-        "content_type_name": "Type",
-        "is_active": "In use",
-        "items": "Items",
-        "items_published": "Published",
-        "items_draft": "Drafts",
-        "last_published_at": "Last published",
-        "last_updated_at": "Last changed",
-    },
+    headings=headed(
+        "content_type_name Type; is_active In use; items Items; items_published Published; "
+        "items_draft Drafts; last_published_at Last published; last_updated_at Last changed"
+    ),
     empty="No content types have landed yet.",
 )
 def _content_items(rows: list[Row]) -> Drawing:

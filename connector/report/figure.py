@@ -113,6 +113,11 @@ _BY_TYPE: Mapping[type, Callable[[Any], str]] = {
 # -- Tables and charts -----------------------------------------------------------------------------
 
 
+def headed(text: str) -> dict[str, str]:
+    """Headings by column, as in "stage Stage; days_in_stage Median days"."""
+    return dict(each.split(" ", maxsplit=1) for each in text.split("; "))
+
+
 @dataclass(frozen=True, slots=True)
 class FigureTable:
     """Table of a figure; headings are by the columns' names in rows and mart.

@@ -10,6 +10,7 @@ from connector.report.figure import (
     Drawing,
     Section,
     age,
+    headed,
     moment,
     of,
     share,
@@ -68,17 +69,11 @@ def facts(published: PublishedFile, written_at: datetime) -> list[tuple[str, str
     "SELECT * REPLACE (replace(resource, '_', ' ') AS resource) "
     "FROM marts.mirror_health AS m ORDER BY m.resource",
     caption="The copy of each resource",
-    headings={
-        "resource": "Resource",
-        "live": "Live",
-        "listed_only": "Only listed",
-        "deleted": "Deleted",
-        "pending": "Waiting",
-        "proven_at": "Proven up to",
-        "scrub_age_days": "Oldest reading, days",
-        "last_outcome": "Last run",
-        "anomalies": "Anomalies",
-    },
+    headings=headed(
+        "resource Resource; live Live; listed_only Only listed; deleted Deleted; pending Waiting; "
+        "proven_at Proven up to; scrub_age_days Oldest reading, days; last_outcome Last run; "
+        "anomalies Anomalies"
+    ),
     is_open=True,
     empty="Nothing has landed yet.",
     is_wide=True,
@@ -106,13 +101,9 @@ def _resources(rows: list[Row]) -> Drawing | None:
     "SELECT * REPLACE (replace(question, '_', ' ') AS question) FROM marts.sum_coverage AS c "
     "WHERE total > 0 ORDER BY coverage, c.question",
     caption="How much of what the figures rest on is there",
-    headings={
-        "about": "Question",
-        "covered": "Have it",
-        "total": "Of",
-        "missing": "Missing",
-        "coverage": "Coverage",
-    },
+    headings=headed(
+        "about Question; covered Have it; total Of; missing Missing; coverage Coverage"
+    ),
     empty="Nothing has landed that could be covered.",
 )
 def _coverage(rows: list[Row]) -> Drawing:
@@ -138,11 +129,9 @@ def _coverage(rows: list[Row]) -> Drawing:
     "coalesce(requests_this_month, 0) AS requests FROM marts.mirror_health AS m "
     "WHERE requests > 0 OR requests_last_run > 0 ORDER BY m.requests_this_month DESC, m.resource",
     caption="Requests by resource",
-    headings={
-        "resource": "Resource",
-        "requests_last_run": "Last run",
-        "requests_this_month": "This billing month",
-    },
+    headings=headed(
+        "resource Resource; requests_last_run Last run; requests_this_month This billing month"
+    ),
     empty="No request was spent yet.",
 )
 def _cost(rows: list[Row]) -> Drawing:

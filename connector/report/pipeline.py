@@ -15,6 +15,7 @@ from connector.report.figure import (
     count,
     days,
     figure,
+    headed,
     lacking,
     of,
     plain,
@@ -39,11 +40,7 @@ _MONTHS = 12
     "quantile_cont(days_in_stage, 0.5) AS days_in_stage FROM marts.fct_pipeline_candidates AS c "
     "GROUP BY c.stage, stage_order ORDER BY stage_order NULLS LAST, candidates DESC",
     caption="Candidates by stage",
-    headings={
-        "stage": "Stage",
-        "candidates": "Candidates",
-        "days_in_stage": "Median days in it so far",
-    },
+    headings=headed("stage Stage; candidates Candidates; days_in_stage Median days in it so far"),
     empty="No candidates have landed yet.",
 )
 def _stages(rows: list[Row]) -> Drawing:
@@ -66,17 +63,10 @@ def _stages(rows: list[Row]) -> Drawing:
     "SELECT * REPLACE (replace(stage, '_', ' ') AS stage), advanced + arrived AS further "
     "FROM marts.sum_stage_conversion WHERE dimension = 'all' ORDER BY stage_order",
     caption="From each stage further on",
-    headings={
-        "stage": "Stage",
-        "entered": "Seen in it",
-        "advanced": "Went further",
-        "arrived": "At the end",
-        "in_progress": "Not decided",
-        "lost": "Lost",
-        "deleted": "Deleted",
-        "conversion_rate": "Of all",
-        "decided_rate": "Of decided",
-    },
+    headings=headed(
+        "stage Stage; entered Seen in it; advanced Went further; arrived At the end; in_progress "
+        "Not decided; lost Lost; deleted Deleted; conversion_rate Of all; decided_rate Of decided"
+    ),
     empty="No candidate was seen in a stage of the pipeline yet.",
 )
 def _funnel(rows: list[Row]) -> Drawing | None:
@@ -126,15 +116,10 @@ def _narrowest(rows: Sequence[Row]) -> str:
     f"QUALIFY row_number() OVER (PARTITION BY dimension ORDER BY o.member DESC) <= {_MONTHS} "
     "ORDER BY dimension = 'all', o.member",
     caption="Offers by the month in which they were made",
-    headings={
-        "member": "Month",
-        "offers": "Offers",
-        "accepted": "Accepted",
-        "declined": "Declined",
-        "pending": "Pending",
-        "dropped": "Dropped",
-        "acceptance_rate": "Accepted of decided",
-    },
+    headings=headed(
+        "member Month; offers Offers; accepted Accepted; declined Declined; pending Pending; "
+        "dropped Dropped; acceptance_rate Accepted of decided"
+    ),
     empty="No offer was seen yet.",
     is_wide=True,
 )
@@ -181,16 +166,11 @@ _ROWS_MAX = 10
     "FROM marts.sum_job_funnel AS f WHERE dimension IN ('all', 'consultant') "
     "ORDER BY dimension = 'all', interviewed DESC, placements DESC, f.member",
     caption="From interview to placement, by the job's consultant",
-    headings={
-        "member": "Consultant",
-        "jobs": "Jobs",
-        "jobs_with_interview": "With interview",
-        "interviewed": "Interviewed",
-        "interviewed_again": "Again",
-        "placed_after_interview": "Placed after it",
-        "placements": "Placements",
-        "interview_to_placement_rate": "Interview to placement",
-    },
+    headings=headed(
+        "member Consultant; jobs Jobs; jobs_with_interview With interview; interviewed "
+        "Interviewed; interviewed_again Again; placed_after_interview Placed after it; placements "
+        "Placements; interview_to_placement_rate Interview to placement"
+    ),
     empty="No jobs have landed yet.",
 )
 def _met(rows: list[Row]) -> Drawing | None:
@@ -235,26 +215,19 @@ def _ageing(published: PublishedFile) -> Drawing | None:
     by_age = FigureTable(
         "Open jobs by age in days",
         "fct_job_ageing",
-        {
-            "age_band": "Age in days",
-            "listed": "Published",
-            "held": "On hold",
-            "jobs": "Jobs",
-            "without": "Nothing booked",
-        },
+        headed(
+            "age_band Age in days; listed Published; held On hold; jobs Jobs; without Nothing "
+            "booked"
+        ),
         rows,
     )
     by_job = FigureTable(
         f"The {count_noun(len(oldest), 'job')} that have been open longest",
         "fct_job_ageing",
-        {
-            "job_title": "Job",
-            "company_name": "Client",
-            "consultant_name": "Consultant",
-            "age_days": "Days open",
-            "bookings": "Bookings",
-            "days_without_booking": "Days since the last",
-        },
+        headed(
+            "job_title Job; company_name Client; consultant_name Consultant; age_days Days open; "
+            "bookings Bookings; days_without_booking Days since the last"
+        ),
         oldest,
     )
     without, jobs = total(rows, "without"), total(rows, "jobs")
@@ -278,15 +251,10 @@ def _ageing(published: PublishedFile) -> Drawing | None:
     "sum(reporting_value) AS reporting_value, max(reporting_currency) AS reporting_currency "
     "FROM marts.fct_pipeline_jobs GROUP BY currency ORDER BY jobs DESC, currency",
     caption="What open jobs may still earn, by currency",
-    headings={
-        "currency": "Currency",
-        "jobs": "Open jobs",
-        "positions_open": "Positions open",
-        "expected_fee": "With a known fee",
-        "pipeline_value": "Fees",
-        "reporting_value": "Converted",
-        "reporting_currency": "To",
-    },
+    headings=headed(
+        "currency Currency; jobs Open jobs; positions_open Positions open; expected_fee With a "
+        "known fee; pipeline_value Fees; reporting_value Converted; reporting_currency To"
+    ),
     is_open=True,
     empty="No job is open.",
 )
@@ -318,15 +286,11 @@ def _clients(published: PublishedFile) -> Drawing | None:
     table = FigureTable(
         f"Fill rate of the {count_noun(len(first), 'client')} with the most decided jobs",
         "sum_client_fill_rate",
-        {
-            "company_name": "Client",
-            "open_jobs": "Open",
-            "filled_jobs": "Filled",
-            "closed_jobs": "Closed",
-            "cancelled_jobs": "Cancelled",
-            "job_fill_rate": "Filled of decided",
-            "position_fill_rate": "Positions filled",
-        },
+        headed(
+            "company_name Client; open_jobs Open; filled_jobs Filled; closed_jobs Closed; "
+            "cancelled_jobs Cancelled; job_fill_rate Filled of decided; position_fill_rate "
+            "Positions filled"
+        ),
         first,
     )
     chart = charts.bars(

@@ -35,14 +35,17 @@ from connector.publishing.project import (
 )
 from connector.system.atomic_files import replacing
 from connector.warehouse.duckdb_file import naming_errors, quoted
+from connector.warehouse.schema import SCHEMA_VERSION
 
 # -- Record ----------------------------------------------------------------------------------------
 
 RECORD_ENDING = ".json"
 """What the record is called, behind the name of the published file."""
 
-_FORMAT = f"1, DuckDB {duckdb.__version__}"
-"""How digests are made; those of another version are as good as none."""
+_FORMAT = f"1, tables {SCHEMA_VERSION}, DuckDB {duckdb.__version__}"
+"""How digests are made; those of another version are as good as none. The first number rises where
+a build makes something else of the same inputs.
+"""
 
 
 def write_record(

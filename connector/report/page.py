@@ -18,8 +18,7 @@ from markupsafe import Markup
 from connector.report.agency import CONTENT, FEES, PEOPLE
 from connector.report.charts import PALETTE, draw
 from connector.report.figure import Figure, FigureAnswer, KeyFigure, age, capital, moment
-from connector.report.key_figures import QUESTIONS, answer
-from connector.report.mirror import MIRROR, facts
+from connector.report.overview import MIRROR, QUESTIONS, answer, facts
 from connector.report.pipeline import CANDIDATES, JOBS, TIME
 from connector.report.published import PublishedFile, opened
 from connector.system.atomic_files import replacing

@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from connector.report.key_figures import QUESTIONS
+from connector.report.overview import QUESTIONS
 from connector.report.page import SECTIONS, ReportPage, as_json
 from connector.report.published import read_contract
 from connector.warehouse.published_file import query

@@ -122,7 +122,7 @@ def check(
 
 @contextmanager
 def _writing_fast(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Do without the compression that takes half of the time of writing, for 3% of the file."""
+    """Do without the compression that takes half of the writing, for 3% of the file."""
     connection.execute("SET GLOBAL disabled_compression_methods = 'fsst'")
     try:
         yield

@@ -1,4 +1,4 @@
-"""Carry-over: tables and checks whose inputs are as they were at the last publication.
+"""Carry-over: tables and checks whose inputs are as they were when last published.
 
 A table is a function of its SQL and of the rows that it reads, in the columns that it names. Both
 are kept as digests beside the published file. Where they are the same again, the table is copied
@@ -51,7 +51,7 @@ a build makes something else of the same inputs.
 def write_record(
     published: Path, record: BuildRecord, publication: str, *, is_draft: bool = False
 ) -> None:
-    """Keep the record of a publication beside the file, which is there unless it is a draft yet.
+    """Keep the record of a publication beside its file, or where the file is to be.
 
     Raises a `WarehouseError`.
     """
@@ -63,7 +63,7 @@ def write_record(
 
 
 def read_record(published: Path, draft: str | None = None) -> BuildRecord | None:
-    """The record of the file as it is now, or of a draft; None where there is none of it."""
+    """The record of the file as it is now, or of a draft; None where there is none."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         kept = json.loads(published.with_name(published.name + RECORD_ENDING).read_bytes())
         of_file = kept["file"] if draft is None else kept["publication"]
@@ -110,7 +110,7 @@ _Words = frozenset[str] | None
 
 
 class InputDigests:
-    """Digests of all that the tables and checks of a file are made of, held against `earlier`."""
+    """Digests of all that the tables and checks of a file are made of."""
 
     def __init__(
         self, connection: duckdb.DuckDBPyConnection, project: Project, earlier: BuildRecord
@@ -140,7 +140,7 @@ class InputDigests:
         return digest is not None and self._earlier.nodes.get(node.name) == digest
 
     def copied(self, node: Model | Seed, columns: Iterable[Described]) -> None:
-        """Take over what is known of a table that was copied, whatever it should be by now."""
+        """Take over what is known of a copied table, whatever it should be by now."""
         self._columns[node.table] = {each.name: each.type for each in columns}
         self._nodes[node.name] = self._earlier.nodes.get(node.name, "")
         self._rows[node.table] = dict(self._earlier.rows.get(node.table, {}))

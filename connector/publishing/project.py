@@ -76,7 +76,7 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class BuildRecord:
-    """Digests of all that a published file was made of; nothing of the data is in them.
+    """Digests of all that a published file was made of, without any of its data.
 
     `nodes` are those of seeds and tables by name, `checks` those of the checks that passed, and
     `rows` those of each seed's and table's rows, by the columns that somebody reads. `texts` is

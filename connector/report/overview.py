@@ -1,4 +1,4 @@
-"""What stands around the agency's figures: the grid on top, and the health of the mirror below."""
+"""Overview of the file: the grid on top of the page, the health of the mirror below."""
 
 from __future__ import annotations
 

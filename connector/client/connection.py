@@ -8,13 +8,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import re
 import ssl
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import httpx
 from pydantic import SecretStr
@@ -22,6 +20,7 @@ from pydantic import SecretStr
 from connector.client.answer import Answer, Unpacked, parse
 from connector.client.envelope import in_doubt
 from connector.client.request import Request
+from connector.client.transport import Departure, Transport
 from connector.errors import ConnectorError, Misused, SettingsError
 from connector.errors_api import (
     AnswerTooLarge,
@@ -32,17 +31,6 @@ from connector.errors_api import (
     UnreadableAnswer,
 )
 from connector.system.log import MASK, forms
-
-if TYPE_CHECKING:
-    import httpcore
-
-IDLE_SECONDS_MAX = 5.0
-"""A connection idle for longer is not used again: the server may be closing it, which puts a
-write in doubt.
-"""
-
-CONNECT_SECONDS_MAX = 10.0
-"""For making a connection, of the deadline: where nobody is, more patience finds nobody."""
 
 HEADERS_MAX = 200
 """More header lines than this are not an answer of this API."""
@@ -68,9 +56,6 @@ class Connections:
         proxy: str | None = None,
     ) -> None:
         self._base_url = base_url
-        trust = _trust(ca_file)
-        # What is not encrypted never goes through a proxy, which would see the key.
-        way = None if proxy is None else httpx.AsyncHTTPTransport(proxy=proxy, verify=trust)
         self._deadline_seconds, self._body_bytes_max = deadline_seconds, body_bytes_max
         self._bearer = _Bearer(key)
         self._http = httpx.AsyncClient(
@@ -84,18 +69,9 @@ class Connections:
             },
             # Nobody's cookies are taken: a session would outlive the key that was meant.
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-            verify=trust,
-            mounts={} if way is None else {"https://": way},
+            transport=Transport(count=count, trust=_trust(ca_file), proxy=proxy),
             trust_env=False,
             follow_redirects=False,
-            timeout=httpx.Timeout(
-                deadline_seconds, connect=min(CONNECT_SECONDS_MAX, deadline_seconds)
-            ),
-            limits=httpx.Limits(
-                max_connections=count,
-                max_keepalive_connections=count,
-                keepalive_expiry=IDLE_SECONDS_MAX,
-            ),
         )
 
     async def aclose(self) -> None:
@@ -110,7 +86,7 @@ class Connections:
         """
         if self._http.is_closed:
             raise Misused(f"{request.where} was not sent: the client is closed")
-        departure = _Departure()
+        departure = Departure()
         try:
             async with asyncio.timeout(self._deadline_seconds):
                 return await self._stream(request, departure)
@@ -128,17 +104,15 @@ class Connections:
             if request.is_read:
                 raise
             raise in_doubt(request, error) from None
-        finally:
-            await departure.end()
 
-    async def _stream(self, request: Request, departure: _Departure) -> Answer:
+    async def _stream(self, request: Request, departure: Departure) -> Answer:
         """Send, and read the answer no further than the cap."""
         async with self._http.stream(
             request.method,
             request.path,
             params=dict(request.query),
             content=request.body,
-            extensions={"trace": departure.trace},
+            extensions={"departure": departure},
         ) as response:
             if len(response.headers.raw) > HEADERS_MAX:
                 raise AnswerTooLarge(
@@ -184,26 +158,6 @@ def _lost(request: Request, reason: str) -> ConnectorError:
     if request.is_read:
         return NoAnswer(f"{request.where} was not answered: {reason}")
     return InDoubt(request.where, reason)
-
-
-class _Departure:
-    """Notes whether a request's first byte may have left; until then it was certainly not sent."""
-
-    def __init__(self) -> None:
-        self.has_begun = False
-        self._unproven: httpcore.AsyncNetworkStream | None = None
-
-    async def trace(self, event: str, info: Mapping[str, Any]) -> None:
-        """Called by httpcore before and after each of its steps."""
-        if event == "connection.connect_tcp.complete":
-            self._unproven = info["return_value"]
-        elif event.endswith("send_request_headers.started"):
-            self.has_begun, self._unproven = True, None
-
-    async def end(self) -> None:
-        """Close a connection whose handshake was broken off; httpcore would leave it open."""
-        if self._unproven is not None:
-            await self._unproven.aclose()
 
 
 class _Bearer(httpx.Auth):
@@ -253,10 +207,8 @@ def _usual_trust() -> ssl.SSLContext:
     return httpx.create_ssl_context(trust_env=False)
 
 
-class _WithoutData(logging.Filter):
-    """Keeps the logs of httpx and httpcore to what is not secret and not personal, should somebody
-    switch them on: no query of an address, and nothing of what a server sent back.
-    """
+class _WithoutQuery(logging.Filter):
+    """Keeps queries out of the log of httpx: they can hold personal data."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if isinstance(record.args, tuple):
@@ -264,9 +216,7 @@ class _WithoutData(logging.Filter):
                 each.copy_with(query=None) if isinstance(each, httpx.URL) else each
                 for each in record.args
             )
-        record.msg = re.split(" return_value=| exception=", str(record.msg), maxsplit=1)[0]
         return True
 
 
-for _name in ("httpx", "httpcore.connection", "httpcore.http11"):
-    logging.getLogger(_name).addFilter(_WithoutData())
+logging.getLogger("httpx").addFilter(_WithoutQuery())

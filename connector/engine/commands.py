@@ -6,6 +6,8 @@ command, and sends back what came of it:
     page = yield from ListPage(1, "updated_at", "desc")     # the engine
     command = steps.send(answer)                            # its driver
 
+An error that ends the pull is thrown into the engine, which may commit first.
+
 So one engine runs over HTTP and DuckDB (`pulls/driver.py`), and over a store, a clock and faults
 of its own (the simulator). What a command is answered with is the type that it is declared with.
 """
@@ -25,6 +27,10 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 Purpose = Literal["pull", "sweep", "scrub"]
+
+BATCH_RECORDS_MAX = 1_000
+BATCH_SECONDS_MAX = 3.0
+"""Largest batch of one commit, which bounds what a crash costs of paid requests."""
 
 
 class EngineCommand(Generic[T_co]):
@@ -85,7 +91,10 @@ class ListPage(EngineCommand[Page[Resource]]):
 
 @dataclass(frozen=True, slots=True)
 class ReadRecords(EngineCommand[dict[str, Outcome]]):
-    """Read details, concurrently: an outcome for every id."""
+    """Read details, concurrently.
+
+    An outcome for each id that there was time for, which is one at least.
+    """
 
     ids: tuple[str, ...]
 

@@ -6,6 +6,7 @@ listed is read as well, since only the API's 404 says that it is gone.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from math import ceil, log2
@@ -14,6 +15,7 @@ from connector.catalog.page import Page
 from connector.catalog.resource import Declaration, Resource
 from connector.engine.bookmark import Bookmark, floor_of, future_of
 from connector.engine.commands import (
+    BATCH_RECORDS_MAX,
     Between,
     CountLive,
     CountQueued,
@@ -23,13 +25,13 @@ from connector.engine.commands import (
     Gone,
     LandedRow,
     ListPage,
+    Outcome,
     ReadRecords,
     Recall,
     Steps,
 )
 from connector.engine.first_load import DETAILS_REREAD_HOURS, read_before
 from connector.engine.listing import Dirtiness, first_clean, ids_of, list_all, predicted, recall
-from connector.engine.recheck import BATCH_RECORDS_MAX
 
 
 @dataclass(slots=True)
@@ -76,10 +78,17 @@ def compare(resource: Declaration, found: StreamComparison) -> Steps[None]:
 
 def _read(ids: tuple[str, ...], found: StreamComparison) -> Steps[None]:
     """Read these records and compare them with the landed rows."""
-    if not ids:
-        return
-    known = yield from Recall(ids)
-    outcomes = yield from ReadRecords(ids)
+    left = ids
+    while left:
+        known = yield from Recall(left)
+        outcomes = yield from ReadRecords(left)
+        left = tuple(id for id in left if id not in outcomes)
+        yield from _compare_read(outcomes, known, found)
+
+
+def _compare_read(
+    outcomes: Mapping[str, Outcome], known: Mapping[str, LandedRow], found: StreamComparison
+) -> Steps[None]:
     records = tuple(each.record for each in outcomes.values() if isinstance(each, Found))
     found.stale |= yield from Differences(records)
     for id, outcome in outcomes.items():

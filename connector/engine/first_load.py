@@ -29,7 +29,7 @@ from connector.engine.commands import (
     Steps,
 )
 from connector.engine.guard import Guard
-from connector.engine.listing import ids_of, is_ascending, list_all, recall
+from connector.engine.listing import PageBatch, ids_of, is_ascending, list_all, recall
 from connector.engine.recheck import bury, bury_few, drain
 from connector.engine.scrub import Round, read_windows
 
@@ -69,7 +69,7 @@ def sweep(bookmark: Bookmark) -> Steps[Swept]:
     It repeats while fewer ids are landed than the total says, which unstable ties can cause. R is
     set at once only if one answer showed everything; otherwise `verify` sets it.
     """
-    requests, is_short = 0, True
+    requests, is_short, batch = 0, True, PageBatch()
 
     def land(page: Page[Resource]) -> Steps[int]:
         nonlocal requests, bookmark
@@ -80,12 +80,20 @@ def sweep(bookmark: Bookmark) -> Steps[Swept]:
             listed=page.total,
             is_sorted=bookmark.is_sorted and is_ascending(page),
         )
-        yield from Commit(items=page.items, bookmark=bookmark)
+        batch.pages.append(page)
+        if batch.is_full:
+            yield from commit()
         return bookmark.total_offset or 0
+
+    def commit() -> Steps[None]:
+        if batch.pages:
+            yield from Commit(items=batch.items, bookmark=bookmark)
+            batch.pages.clear()
 
     for attempt in range(1, SWEEPS_MAX + 1):
         first = max(1, bookmark.load_page or 1) if attempt == 1 else 1
-        page = yield from list_all("created_at", land, first)
+        page = yield from list_all("created_at", land, first, commit)
+        yield from commit()
         is_short = (yield from CountLive()) < page.count
         if not is_short:
             break

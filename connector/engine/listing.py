@@ -12,9 +12,17 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Literal
 
-from connector.catalog.page import Page
+from connector.catalog.page import Order, Page
 from connector.catalog.resource import Resource
-from connector.engine.commands import LandedRow, ListPage, Recall, Steps
+from connector.engine.commands import (
+    BATCH_RECORDS_MAX,
+    BATCH_SECONDS_MAX,
+    LandedRow,
+    ListPage,
+    Recall,
+    Steps,
+)
+from connector.errors import ConnectorError
 
 
 def ids_of(items: Iterable[Resource]) -> tuple[str, ...]:
@@ -33,17 +41,53 @@ def is_ascending(page: Page[Resource]) -> bool:
     return all(earlier <= later for earlier, later in pairwise(created))
 
 
+class PageBatch:
+    """Pages that are committed together, at most as many as make a batch."""
+
+    def __init__(self) -> None:
+        self.pages: list[Page[Resource]] = []
+
+    @property
+    def items(self) -> tuple[Resource, ...]:
+        """The items of all pages, in the order in which they were listed."""
+        return tuple(item for page in self.pages for item in page.items)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it has as many records as one commit, or took as long to read."""
+        first, last = self.pages[0].heard_at, self.pages[-1].heard_at
+        seconds = (last - first).total_seconds() if first and last else 0.0
+        count = sum(len(page.items) for page in self.pages)
+        return count >= BATCH_RECORDS_MAX or seconds >= BATCH_SECONDS_MAX
+
+
+def list_page(
+    number: int, sort: str | None, order: Order, commit: Callable[[], Steps[None]] | None
+) -> Steps[Page[Resource]]:
+    """Read one page; an error is raised after a `commit` of the pages before it."""
+    try:
+        return (yield from ListPage(number, sort, order))
+    except ConnectorError:
+        if commit is not None:
+            yield from commit()
+        raise
+
+
 def list_all(
-    sort: str | None, take: Callable[[Page[Resource]], Steps[int]], first: int = 1
+    sort: str | None,
+    take: Callable[[Page[Resource]], Steps[int]],
+    first: int = 1,
+    commit: Callable[[], Steps[None]] | None = None,
 ) -> Steps[Page[Resource]]:
     """List all pages from `first` on, ascending, and return the last.
 
     `take` has each page, and says by how many the list's rows are known to exceed its total. After
-    a total that fell, the page before is read again: what stood there moved to the left.
+    a total that fell, the page before is read again: what stood there moved to the left. `commit`
+    lands what was taken and not landed yet, before an error is raised.
     """
     number, total = first, 0
     while True:
-        page = yield from ListPage(number, sort, "asc")
+        page = yield from list_page(number, sort, "asc", commit)
         offset = yield from take(page)
         has_shrunk, total = page.total < total, page.total
         if has_shrunk and number > 1:

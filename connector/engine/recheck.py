@@ -13,9 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import islice
 
 from connector.engine.bookmark import SECOND, Bookmark, later
 from connector.engine.commands import (
+    BATCH_RECORDS_MAX,
     Commit,
     Differing,
     Event,
@@ -30,9 +32,6 @@ from connector.engine.commands import (
 )
 from connector.engine.guard import Guard
 from connector.engine.listing import Listing
-
-BATCH_RECORDS_MAX = 100
-"""Records read between two commits, which bounds what a crash costs."""
 
 
 def drain(guard: Guard) -> Steps[None]:
@@ -78,12 +77,14 @@ def recheck(
     `is_absent` says that no list shows those that may be gone. What the guard does not let through
     at once is queued. Returns the bookmark, whose lateness may have grown.
     """
-    wanted = tuple(dict.fromkeys(ids))
+    left = dict.fromkeys(ids)
     gone: dict[str, Gone] = {}
-    for start in range(0, len(wanted), BATCH_RECORDS_MAX):
-        batch = wanted[start : start + BATCH_RECORDS_MAX]
+    while left:
+        batch = tuple(islice(left, BATCH_RECORDS_MAX))
         known = yield from Recall(batch)
         outcomes = yield from ReadRecords(batch)
+        for id in outcomes:
+            del left[id]
         found, batch_gone = _sorted_out(outcomes)
         gone |= batch_gone
         differing = yield from Differing(tuple(each.record for each in found))
@@ -204,13 +205,14 @@ class DetailReads:
         """Read details, landing every full batch together with the open pass: whatever cuts the
         pass short, no more than a batch of what it has read is lost.
         """
-        left = ids
+        left = dict.fromkeys(ids)
         while left:
             room = BATCH_RECORDS_MAX - self._unlanded
-            batch, left = left[:room], left[room:]
-            outcomes = yield from ReadRecords(batch)
-            self._unlanded += len(batch)
+            outcomes = yield from ReadRecords(tuple(islice(left, room)))
+            self._unlanded += len(outcomes)
             self.step += 1
+            for id in outcomes:
+                del left[id]
             for id, outcome in outcomes.items():
                 self.unread.pop(id, None)
                 if isinstance(outcome, Found):
@@ -219,7 +221,7 @@ class DetailReads:
                     self.gone[id] = outcome
                 else:
                     self.unread[id] = outcome.reason
-            if self._unlanded >= BATCH_RECORDS_MAX:
+            if left or self._unlanded >= BATCH_RECORDS_MAX:
                 yield from self._land()
 
     def compare(self, listing: Listing) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from connector.catalog.page import PER_PAGE_MAX, Page
 from connector.catalog.resource import Resource
@@ -26,7 +27,7 @@ from connector.engine.commands import (
     Steps,
 )
 from connector.engine.guard import Guard
-from connector.engine.listing import ids_of, is_ascending, recall
+from connector.engine.listing import PageBatch, ids_of, is_ascending, list_page, recall
 from connector.engine.recheck import recheck
 
 DETAILS_PER_WINDOW = 20
@@ -62,8 +63,10 @@ class Round:
     is_steady: bool = True
     is_over: bool = False
     ends_full: bool = False
-    # The windows read since the moment that the bookmark says is scrubbed.
+    # The windows read since the moment that the bookmark says is scrubbed, and those of them that
+    # are still to be compared.
     union: list[Page[Resource]] = field(default_factory=list)
+    batch: PageBatch = field(default_factory=PageBatch)
 
     def note(self, page: Page[Resource]) -> bool:
         """Take in what a page says of the whole list; whether fewer records are in it than when
@@ -135,10 +138,11 @@ def read_windows(
     # A whole round vouches for the list, so where it goes on must be shown to leave no gap; to a
     # few windows of a scrub that would cost one of them.
     is_strict = windows is None and bookmark.scrubbed_to is not None
+    compare = partial(_compare, done, guard, reads_all=reads_all)
     while not done.is_over:
         if windows is not None and done.requests >= windows:
             break
-        page = yield from ListPage(number, "created_at", "asc")
+        page = yield from list_page(number, "created_at", "asc", compare)
         has_shrunk = done.note(page)
         if done.requests == 1 and page.per_page != PER_PAGE_MAX:
             assumed, (number, offset) = number, (yield from _place(bookmark, page.per_page))
@@ -151,11 +155,17 @@ def read_windows(
             has_shrunk or ((offset or is_strict) and _starts_after(page, done.bookmark))
         ):
             # Something before it was deleted, so what stood here moved a page to the left.
+            yield from compare()
             number, done.union = number - 1, []
             continue
         offset, is_strict = 0, False
-        yield from _compare(page, done, guard, reads_all=reads_all)
+        done.union.append(page)
+        done.batch.pages.append(page)
+        done.is_over = page.ends_list(done.bookmark.total_offset or 0)
+        if done.is_over or done.batch.is_full:
+            yield from compare()
         number += 1
+    yield from compare()
     if done.is_over and windows is None and page.is_full and done.bookmark.total_offset is None:
         yield from _look_from_the_end(page, done)
     return done
@@ -198,30 +208,33 @@ def _starts_after(page: Page[Resource], bookmark: Bookmark) -> bool:
     return bookmark.scrubbed_to is not None and first is not None and first > bookmark.scrubbed_to
 
 
-def _compare(page: Page[Resource], done: Round, guard: Guard, *, reads_all: bool) -> Steps[None]:
+def _compare(done: Round, guard: Guard, *, reads_all: bool) -> Steps[None]:
     """Hold the windows read since the scrubbed moment against the landed rows, and commit."""
-    done.union.append(page)
-    done.is_over = page.ends_list(done.bookmark.total_offset or 0)
+    if not done.batch.pages:
+        return
+    page, items = done.batch.pages[-1], done.batch.items
     last = None if done.is_over else page.items[-1].created_at
     held = yield from Between(done.bookmark.scrubbed_to, last)
     listed = {id for each in done.union for id in ids_of(each.items)}
     guard.still_listed(listed)
     absent = held - listed - done.suspects.keys()
-    known = yield from recall(page.items)
-    done.show(page.items, known)
+    known = yield from recall(items)
+    done.show(items, known)
     done.recognised += sum(not each.is_deleted for each in known.values())
     done.absent += len(absent)
-    guard.check_total(page.total)
+    for each in done.batch.pages:
+        guard.check_total(each.total)
     guard.check_absent(done.absent, done.recognised)
     absent = absent - guard.held.keys() if guard.refused is None else frozenset()
-    differing = yield from Differing(page.items)
+    differing = yield from Differing(items)
     suspects = dict.fromkeys(sorted(absent), "absent")
     suspects |= dict.fromkeys(sorted(differing), "differs")
     done.suspects |= suspects
     if reads_all:
-        suspects = dict.fromkeys(ids_of(page.items), "full") | suspects
+        suspects = dict.fromkeys(ids_of(items), "full") | suspects
     yield from _advance(page, last, listed, done)
-    yield from Commit(items=page.items, enqueue=suspects, bookmark=done.bookmark)
+    yield from Commit(items=items, enqueue=suspects, bookmark=done.bookmark)
+    done.batch.pages.clear()
 
 
 def _advance(

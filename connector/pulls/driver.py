@@ -7,6 +7,7 @@ under way are not held up by the disk.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import replace
@@ -17,6 +18,7 @@ from connector.catalog.resource import Resource
 from connector.client.endpoint import Endpoint
 from connector.engine.bookmark import Stream
 from connector.engine.commands import (
+    BATCH_SECONDS_MAX,
     Commit,
     EngineCommand,
     Found,
@@ -36,8 +38,8 @@ from connector.pulls.run_context import RunContext
 
 T = TypeVar("T")
 
-MOMENT_SECONDS = 0.05
-"""What an answer may take while the file stays open, about what closing and opening it takes."""
+LOOK_SECONDS = 0.2
+"""How often a wait is interrupted to see if others want the work file."""
 
 UNREAD_MAX = 5
 """Details of one batch that may fail before the resource is given up for this run."""
@@ -61,7 +63,12 @@ class Driver:
         try:
             command = next(steps)
             while True:
-                command = steps.send(await self._perform(command))
+                try:
+                    answer = await self._perform(command)
+                except ConnectorError as error:
+                    command = steps.throw(error)
+                else:
+                    command = steps.send(answer)
         except StopIteration as ended:
             result: T = ended.value
             return result
@@ -82,18 +89,15 @@ class Driver:
             case _:
                 assert isinstance(command, Query), command
                 warehouse = self._context.warehouse
-                return await warehouse.apart(warehouse.look, self._stream, command)
+                return await asyncio.to_thread(warehouse.look, self._stream, command)
 
     async def _lending(self, asking: Coroutine[Any, Any, T]) -> T:
-        """Wait for the network, and let others have the file if that is longer than a moment:
-        closing and opening it takes longer than many an answer.
-        """
+        """Wait for the network, and let others have the file that want it meanwhile."""
         warehouse, asked = self._context.warehouse, asyncio.ensure_future(asking)
         try:
-            is_long = warehouse.is_held_long
-            done, _ = await asyncio.wait((asked,), timeout=0.0 if is_long else MOMENT_SECONDS)
-            if is_long or not done:
-                await warehouse.apart(warehouse.release)
+            while not asked.done():
+                await asyncio.wait((asked,), timeout=LOOK_SECONDS)
+                await asyncio.to_thread(warehouse.yield_if_wanted)
             return await asked
         finally:
             if not asked.done():
@@ -102,7 +106,7 @@ class Driver:
 
     async def _commit(self, what: Commit) -> None:
         context, name, tally = self._context, self._stream.resource.name, self._tally
-        fates = await context.warehouse.apart(
+        fates = await asyncio.to_thread(
             context.warehouse.commit, self._stream, what, context.run.run_id, context.now()
         )
         tally.commit(what, fates)
@@ -117,16 +121,19 @@ class Driver:
         return listed
 
     async def _read(self, ids: tuple[str, ...]) -> dict[str, Outcome]:
-        """Read details with as many workers as connections."""
+        """Read details, one worker for each connection, until a batch's time is over."""
         outcomes: dict[str, Outcome] = {}
         waiting = iter(ids)
         failures: list[ConnectorError] = []
+        until = time.monotonic() + BATCH_SECONDS_MAX
 
         async def work() -> None:
             for id in waiting:
                 outcomes[id] = await self._read_one(id, failures)
                 if len(failures) > UNREAD_MAX:
                     raise failures[-1]
+                if time.monotonic() > until:
+                    break
 
         workers = [asyncio.ensure_future(work()) for _ in range(self._context.connections)]
         try:

@@ -1,11 +1,6 @@
 """Opening a DuckDB file, and naming what can go wrong with it.
 
 Every error of the file system or of DuckDB leaves here as a `WarehouseError` that says what to do.
-
-A file is *attached* to a database in memory, since only then can the size of its row groups be
-said. With DuckDB's own sizes one small commit to a large table takes hundreds of MiB for a moment:
-each column of a row group that is written takes a block, and row groups are joined as their rows
-are deleted. With those below, what a commit takes does not grow with the table.
 """
 
 from __future__ import annotations
@@ -16,11 +11,13 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count
+from math import inf
 from pathlib import Path
 
 import duckdb
@@ -36,7 +33,6 @@ from connector.errors import (
 )
 from connector.system.atomic_files import FILE_MODE, sync_folder
 from connector.system.log import stamped
-from connector.warehouse.memory import is_small, sparing
 
 # -- Quoting ---------------------------------------------------------------------------------------
 # Names and texts as SQL has them, for statements that are put together.
@@ -55,163 +51,26 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-# -- Instances -------------------------------------------------------------------------------------
-# The databases in memory that files are attached to, each kept from one opening to the next.
-#
-# Making one takes DuckDB three times as long as attaching a small file, committing to it and
-# detaching it, and a pull opens its file for every batch. All openings of one file at one time have
-# the same one, or they would keep each other out.
-#
-# One that had a large file is not kept: a first load took 50 MiB more with it by the time that its
-# file had 80 MB.
+# -- File ------------------------------------------------------------------------------------------
+# A file is attached to a database in memory, since only then can the size of its row groups be set.
+# DuckDB's own size, 122,880 rows, made a first load take three times as long and twice as much
+# memory: a row group that is not full yet is compressed again with every checkpoint.
 
-
-IDLE_MAX = 2
-"""So many are kept while no file is attached to them: a pull has one file open, and at its end the
-one that it publishes beside it.
-"""
 
 STORAGE_VERSION = "v1.2.0"
-"""The file format: old enough for the tools that analysts use, whichever DuckDB writes it."""
+"""File format, old enough for the tools that analysts use."""
 
 BLOCK_BYTES = 16_384
-"""The size of a new file's blocks, the least that there is: columns of small row groups fill no
-larger ones, and a batch's rows are read from blocks all over the file.
-"""
-
-_CONFIG: dict[str, str | bool | int | float | list[str]] = {
-    "storage_compatibility_version": STORAGE_VERSION,
-    "default_block_size": str(BLOCK_BYTES),
-    # Batches are small: a second thread costs them more than it does for them.
-    "threads": "1",
-}
-
-Attach = Callable[[duckdb.DuckDBPyConnection], str]
-"""Attaches the file, unless it is, and makes it what the connection uses; gives its name there."""
-
-
-@dataclass(slots=True)
-class _Place:
-    """What all openings of one file have in common."""
-
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    """Held while the file is attached or detached."""
-    instance: duckdb.DuckDBPyConnection | None = None
-    openings: int = 0
-    users: int = 0
-    """Openings, and those that are about to be."""
-
-
-class _Instances:
-    """Those of this process."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.places: dict[Path, _Place] = {}
-        self.idle: list[duckdb.DuckDBPyConnection] = []
-
-
-_own = _Instances()
-
-
-@contextmanager
-def attached(
-    path: Path, attach: Attach, settings: Mapping[str, str], *, keeps: bool
-) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection of its own, with the file attached until its last opening ends.
-
-    Detaching writes a checkpoint; the first opening's settings hold until then. The instance is
-    kept for the next file if the last opening `keeps` it. Raises what `attach` does.
-    """
-    with _own.lock:
-        place = _own.places.setdefault(path, _Place())
-        place.users += 1
-    try:
-        with place.lock:
-            connection, name = _open(place, attach, settings)
-        try:
-            yield connection
-        finally:
-            with place.lock:
-                _close(place, connection, name, keeps=keeps)
-    finally:
-        with _own.lock:
-            place.users -= 1
-            if not place.users:
-                del _own.places[path]
-
-
-def _open(
-    place: _Place, attach: Attach, settings: Mapping[str, str]
-) -> tuple[duckdb.DuckDBPyConnection, str]:
-    instance = place.instance or _taken(settings)
-    connection = instance.cursor()
-    try:
-        name = attach(connection)
-    except BaseException:
-        connection.close()
-        if not place.openings:
-            _give_back(instance, keeps=True)
-        raise
-    place.instance = instance
-    place.openings += 1
-    return connection, name
-
-
-def _close(place: _Place, connection: duckdb.DuckDBPyConnection, name: str, *, keeps: bool) -> None:
-    connection.close()
-    place.openings -= 1
-    instance = place.instance
-    if place.openings or instance is None:
-        return
-    place.instance = None
-    # A checkpoint fails where the disk is full; the log has all commits.
-    with suppress(duckdb.Error):
-        instance.execute(f"DETACH {quoted(name)}")
-    _give_back(instance, keeps=keeps)
-
-
-def _taken(settings: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
-    """One that waits, or a new one."""
-    with _own.lock:
-        instance = _own.idle.pop() if _own.idle else None
-    if instance is None:
-        instance = duckdb.connect(":memory:", config=_CONFIG)
-    for setting, value in settings.items():
-        instance.execute(f"SET GLOBAL {setting} = {literal(value)}")
-    return instance
-
-
-def _give_back(instance: duckdb.DuckDBPyConnection, *, keeps: bool) -> None:
-    """Keep it for the next file, if it is as it was.
-
-    Nothing is attached to it, nothing was written for want of memory, and no error has made it
-    unfit for more.
-    """
-    with suppress(duckdb.Error):
-        ((others,),) = instance.execute(
-            "SELECT count(*) - 1 FROM duckdb_databases() WHERE NOT internal"
-        ).fetchall()
-        instance.execute("SET GLOBAL temp_directory = ''")
-        with _own.lock:
-            if keeps and not others and len(_own.idle) < IDLE_MAX:
-                _own.idle.append(instance)
-                return
-    instance.close()
-
-
-# -- File ------------------------------------------------------------------------------------------
-#
-
+"""Size of a new file's blocks: columns of small row groups fill no larger."""
 
 ROW_GROUP_ROWS = 8_192
-"""How many rows are written and compressed together."""
+"""Rows that are written and compressed together."""
 
-JOINED_ROWS = 2_048
-"""Where a file is tidied, up to three times as many rows are joined at once."""
+MEMORY_MAX = "160MB"
+"""Memory of DuckDB; what needs more spills to a folder beside the file."""
 
 LOCK_WAIT_SECONDS = 30.0
-"""How long to wait for another process to let go of the file."""
+"""How long to wait for another process to close the file."""
 
 _LOCK_RETRY_SECONDS = 0.05
 
@@ -241,39 +100,152 @@ def log_of(path: Path) -> Path:
     return path.with_name(path.name + ".wal")
 
 
+@dataclass(slots=True)
+class _Opening:
+    """What all parts of this process that have one file open share."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    instance: duckdb.DuckDBPyConnection | None = None
+    users: int = 0
+
+
+_openings: defaultdict[Path, _Opening] = defaultdict(_Opening)
+
+
 @contextmanager
 def opened(
-    path: Path, *, wait_seconds: float = LOCK_WAIT_SECONDS, tidies: bool = False
+    path: Path,
+    *,
+    wait_seconds: float = LOCK_WAIT_SECONDS,
+    memory: str = MEMORY_MAX,
+    queues: bool = False,
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection to the file, alone with it, in UTC.
+    """A connection to the file, which no other process has meanwhile, in UTC.
 
-    With `tidies`, some row groups with few rows left are joined when it is closed after a commit.
-    Raises `WarehouseBusy` with the holder's process after `wait_seconds`, `NotAWarehouse`,
-    `DiskFull` or another `WarehouseError`.
+    Parts of one process share an instance of DuckDB, whose `memory` is that of the first opening.
+    With `queues` a process that waits for the file already has it first. Raises `WarehouseBusy`
+    with the holder's process after `wait_seconds`, `NotAWarehouse`, `DiskFull` or another
+    `WarehouseError`.
     """
-    rows = JOINED_ROWS if tidies else ROW_GROUP_ROWS
-    settings = {
-        # What does not fit into memory would else be written to wherever the process was started.
-        "temp_directory": f"{path.absolute()}.tmp",
-        # What small commits leave is put together by `compaction.py`, for less. Where the file is
-        # tidied it is one step in each table: what is left waits for the next time.
-        "max_vacuum_tasks": "1" if tidies else "0",
-    }
+    opening, name = _openings[path.absolute()], path.name.partition(".")[0]
+    with naming_errors(path):
+        with opening.lock:
+            if opening.instance is None:
+                opening.instance = _attached(path, name, wait_seconds, memory, queues)
+            connection = opening.instance.cursor()
+            opening.users += 1
+        try:
+            connection.execute(f"USE {quoted(name)}; SET TimeZone = 'UTC'")
+            yield connection
+        finally:
+            with opening.lock:
+                connection.close()
+                opening.users -= 1
+                if not opening.users:
+                    instance, opening.instance = opening.instance, None
+                    # A checkpoint fails where the disk is full; the log has all commits.
+                    with suppress(duckdb.Error):
+                        instance.execute(f"DETACH {quoted(name)}")
+                    instance.close()
 
-    def attach(connection: duckdb.DuckDBPyConnection) -> str:
-        is_new = not path.exists()
-        name = _attach(connection, path, wait_seconds, rows)
+
+def _attached(
+    path: Path, name: str, wait_seconds: float, memory: str, queues: bool
+) -> duckdb.DuckDBPyConnection:
+    """A new instance of DuckDB to which the file is attached."""
+    is_new = not path.exists()
+    instance = duckdb.connect(
+        ":memory:",
+        config={
+            "storage_compatibility_version": STORAGE_VERSION,
+            "default_block_size": str(BLOCK_BYTES),
+            # Commits are small: a second thread costs them more than it does for them.
+            "threads": "1",
+            "allocator_background_threads": "true",
+            # DuckDB joins row groups again and again while most of their rows are being replaced:
+            # 9 of the 45 s of a first load. `compact` joins them, once in a while.
+            "max_vacuum_tasks": "0",
+            "memory_limit": memory,
+            # DuckDB would else spill to wherever the process was started.
+            "temp_directory": f"{path.absolute()}.tmp",
+        },
+    )
+    attach = (
+        f"ATTACH {literal(str(path))} AS {quoted(name)} "
+        f"(STORAGE_VERSION '{STORAGE_VERSION}', ROW_GROUP_SIZE {ROW_GROUP_ROWS})"
+    )
+    until = time.monotonic() + wait_seconds
+    try:
+        if queues:
+            _attach_queued(instance, attach, path, until)
+        else:
+            try:
+                instance.execute(attach)
+            except duckdb.Error as error:
+                if not _is_held(str(error)):
+                    raise
+                _attach_queued(instance, attach, path, until)
         if is_new:
             path.chmod(FILE_MODE)
-        connection.execute("SET TimeZone = 'UTC'")
-        return name
+    except BaseException:
+        instance.close()
+        raise
+    return instance
 
-    with (
-        naming_errors(path),
-        sparing(path),
-        attached(path.absolute(), attach, settings, keeps=is_small(path)) as connection,
-    ):
-        yield connection
+
+# -- Turns -----------------------------------------------------------------------------------------
+# A pull keeps the file open as long as nobody else wants it. Whoever does holds the lock of the
+# folder while it waits, which the pull looks for between its steps. The system takes the lock back
+# from a process that dies.
+
+
+def is_wanted(path: Path) -> bool:
+    """Whether another process waits for the file."""
+    try:
+        with folder_locked(path.parent, until=0.0):
+            return False
+    except TimeoutError:
+        return True
+
+
+def _attach_queued(
+    instance: duckdb.DuckDBPyConnection, attach: str, path: Path, until: float
+) -> None:
+    """Attach the file once this process is the first that waits, and nobody has it."""
+    held = "Could not set lock: others wait as well"
+    with suppress(TimeoutError), folder_locked(path.parent, until):
+        while True:
+            try:
+                instance.execute(attach)
+            except duckdb.Error as error:
+                held = str(error)
+                if not _is_held(held):
+                    raise
+            else:
+                return
+            if time.monotonic() >= until:
+                break
+            time.sleep(_LOCK_RETRY_SECONDS)
+    # For what another part of this process has attached by itself, DuckDB has another error.
+    raise duckdb.IOException(held)
+
+
+@contextmanager
+def folder_locked(folder: Path, until: float = inf) -> Iterator[None]:
+    """Hold the folder's lock. Raises `TimeoutError` if it is not free by then."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= until:
+                    raise TimeoutError from None
+                time.sleep(_LOCK_RETRY_SECONDS)
+        yield
+    finally:
+        os.close(handle)
 
 
 @contextmanager
@@ -301,29 +273,6 @@ def naming_errors(path: Path) -> Iterator[None]:
         raise _named(path, str(error)) from error
     except OSError as error:
         raise naming(path, error) from error
-
-
-def _attach(
-    connection: duckdb.DuckDBPyConnection, path: Path, wait_seconds: float, rows: int
-) -> str:
-    """Attach the file, and use it; gives the name that it has in the connection."""
-    until = time.monotonic() + wait_seconds
-    name = path.name.partition(".")[0]
-    while True:
-        try:
-            connection.execute(
-                f"ATTACH IF NOT EXISTS {literal(str(path))} AS {quoted(name)} "
-                f"(STORAGE_VERSION '{STORAGE_VERSION}', ROW_GROUP_SIZE {rows})"
-            )
-        except duckdb.Error as error:
-            if not _is_held(str(error)):
-                raise
-            if time.monotonic() >= until:
-                raise duckdb.IOException(str(error)) from error
-            time.sleep(_LOCK_RETRY_SECONDS)
-        else:
-            connection.execute(f"USE {quoted(name)}")
-            return name
 
 
 def _is_held(message: str) -> bool:

@@ -12,8 +12,7 @@ detail had landed.
 from __future__ import annotations
 
 import json
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Set
 from datetime import datetime
 from typing import Any
 
@@ -27,24 +26,14 @@ from connector.warehouse.duckdb_file import from_microseconds, quoted
 from connector.warehouse.queries import Held, staged
 from connector.warehouse.rows import RowBatch, ids_table, listed_differing, moments
 from connector.warehouse.schema import HISTORY_COLUMNS, columns
-from connector.warehouse.sparing import narrowly
 from connector.warehouse.versions import Edits, Ending, RecordState, Version
-
-_NEAR_ROWS = 256
-"""Rows that are no further apart are looked for at once."""
 
 
 class History:
-    """One stream's versions, over an open connection in a transaction.
+    """One stream's versions, over an open connection in a transaction."""
 
-    `inserted` counts the rows that were put into each table.
-    """
-
-    def __init__(
-        self, connection: duckdb.DuckDBPyConnection, stream: Stream, inserted: Counter[str]
-    ) -> None:
-        self._connection, self._inserted = connection, inserted
-        self._stream = stream
+    def __init__(self, connection: duckdb.DuckDBPyConnection, stream: Stream) -> None:
+        self._connection, self._stream = connection, stream
         self._name = f"history.{quoted(stream.resource.name)}"
         self._columns = columns(stream.resource)
         own = {column.name for column in HISTORY_COLUMNS} - {"_record", "_run_id"}
@@ -95,7 +84,7 @@ class History:
         stage = ids_table(ids)
         if not len(stage):
             return {}
-        with staged(self._connection, stage), narrowly(self._connection, self._name):
+        with staged(self._connection, stage):
             rows = self._connection.execute(
                 "SELECT id, _version, epoch_us(_valid_from), epoch_us(_began_after), "
                 "epoch_us(_observed_from), epoch_us(_observed_to), epoch_us(_hydrated_at), "
@@ -169,7 +158,6 @@ class History:
         stage = stage.append_column("_version", numbers)
         with staged(self._connection, stage):
             self._connection.execute(f"INSERT INTO {self._name} BY NAME SELECT * FROM stage")
-        self._inserted[self._name] += len(stage)
 
     def _end(self, endings: Mapping[str, Ending]) -> None:
         if not endings:
@@ -184,22 +172,19 @@ class History:
         # The rows are written once more, since they lie all over the table: for each place and
         # column of an update, DuckDB takes half a megabyte until the transaction ends.
         with staged(self._connection, stage.append_column("how", how)):
-            with narrowly(self._connection, self._name) as is_narrow:
-                found = self._connection.execute(
-                    f"SELECT rowid FROM {self._name} "
-                    "WHERE _valid_to IS NULL AND id IN (SELECT id FROM stage) ORDER BY ALL"
-                ).fetchall()
-                places = [place for (place,) in found]
-                assert len(places) == len(endings), f"{self._name}: an open version is not one"
-                for there in _neighbours(places) if is_narrow else [_among(places)]:
-                    self._connection.execute(
-                        f"INSERT INTO {self._name} SELECT held.* REPLACE (stage.valid_to AS "
-                        "_valid_to, held._observed_to AS _ended_after, stage.before AS "
-                        f"_ended_before, stage.how AS _ended_by) FROM {self._name} AS held "
-                        f"JOIN stage USING (id) WHERE {there}"
-                    )
-            self._connection.execute(f"DELETE FROM {self._name} WHERE {_among(places)}")
-        self._inserted[self._name] += len(places)
+            found = self._connection.execute(
+                f"SELECT rowid FROM {self._name} "
+                "WHERE _valid_to IS NULL AND id IN (SELECT id FROM stage) ORDER BY ALL"
+            ).fetchall()
+            assert len(found) == len(endings), f"{self._name}: an open version is not one"
+            places = f"rowid IN ({', '.join(str(place) for (place,) in found)})"
+            self._connection.execute(
+                f"INSERT INTO {self._name} SELECT held.* REPLACE (stage.valid_to AS _valid_to, "
+                "held._observed_to AS _ended_after, stage.before AS _ended_before, "
+                f"stage.how AS _ended_by) FROM {self._name} AS held JOIN stage USING (id) "
+                f"WHERE {places}"
+            )
+            self._connection.execute(f"DELETE FROM {self._name} WHERE {places}")
 
     def _move(self, moved: Mapping[str, Version]) -> None:
         """End the version before where a completed one is now known to begin."""
@@ -246,24 +231,6 @@ def _state_of(last: Version | None, row: Held | None) -> RecordState | None:
     if last is None or row is None:
         return None
     return RecordState(last, json.loads(row.record), row.is_hydrated, row.seen_at)
-
-
-def _neighbours(places: Sequence[int]) -> Iterator[str]:
-    """Conditions that find rows at these places, one for those that lie together.
-
-    DuckDB reads what is between the first and the last of one. The places are in order.
-    """
-    left = deque(places)
-    while left:
-        near = [left.popleft()]
-        while left and left[0] < near[0] + _NEAR_ROWS:
-            near.append(left.popleft())
-        yield f"rowid BETWEEN {near[0]} AND {near[-1]} AND {_among(near)}"
-
-
-def _among(places: Iterable[int]) -> str:
-    """A condition: the row is at one of these places."""
-    return f"rowid IN ({', '.join(map(str, places))})"
 
 
 def _moment(microseconds: int) -> datetime:

@@ -5,8 +5,7 @@ Functions over an open connection and one stream; whoever calls them holds the t
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -49,10 +48,7 @@ class Landed:
 
 
 class LandingTable:
-    """One stream's rows in its landing table, over an open connection.
-
-    `inserted` counts the rows that were put into each table.
-    """
+    """One stream's rows in its landing table, over an open connection."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, stream: Stream) -> None:
         self._connection = connection
@@ -60,8 +56,7 @@ class LandingTable:
         self._name = f"landing.{quoted(stream.resource.name)}"
         self._columns = columns(stream.resource)
         self._parent = stream.parent or ""
-        self.inserted: Counter[str] = Counter()
-        self._history = History(connection, stream, self.inserted)
+        self._history = History(connection, stream)
 
     # -- done -------------------------------------------------------------------------------------
 
@@ -93,7 +88,7 @@ class LandingTable:
         for id in unread:
             own = self._own(run_id, seen_at=distinct[id].served_at or at)
             rows.add(distinct[id], own)
-        self._see([id for id in held if id not in edits.stale], items, at)
+        self._see((distinct[id] for id in held if id not in edits.stale), at)
         self._delete(self._name, "id", [id for id in unread if id in held])
         table = rows.table()
         self._insert(table)
@@ -103,14 +98,16 @@ class LandingTable:
         self._enqueue({id: "listed" for id in distinct if id not in held} | reappeared)
         return len(distinct) - len(held), _events(rows)
 
-    def _see(self, ids: list[str], items: tuple[Resource, ...], at: datetime) -> None:
+    def _see(self, items: Iterable[Resource], at: datetime) -> None:
         """Record that a list showed these."""
-        seen_at = next((item.served_at for item in items if item.served_at), at)
-        with staged(self._connection, ids_table(ids)):
+        seen = [(item.id, item.served_at or at) for item in items]
+        if not seen:
+            return
+        stage = ids_table(id for id, _ in seen).append_column("at", moments(at for _, at in seen))
+        with staged(self._connection, stage):
             self._execute(
-                f"UPDATE {self._name} SET _seen_at = $at::TIMESTAMPTZ "
-                "WHERE id IN (SELECT id FROM stage)",
-                {"at": seen_at.isoformat()},
+                f"UPDATE {self._name} AS held SET _seen_at = stage.at "
+                "FROM stage WHERE held.id = stage.id"
             )
 
     def _land_records(
@@ -203,7 +200,6 @@ class LandingTable:
                 "AND id IN (SELECT id FROM stage))",
                 self._mine(),
             )
-        self.inserted["sync.queue"] += len(reasons)
 
     def _dequeue(self, ids: tuple[str, ...]) -> None:
         if not ids:
@@ -223,7 +219,6 @@ class LandingTable:
         name = name or self._name
         with staged(self._connection, table):
             self._execute(f"INSERT INTO {name} BY NAME SELECT * FROM stage")
-        self.inserted[name] += len(table)
 
     def _delete(self, name: str, column: str, ids: list[str]) -> None:
         if not ids:

@@ -1,8 +1,8 @@
 """Lookups of a spreadsheet's checks in the landing, answered from the work file.
 
-The file is opened for a question and kept open from one to the next for a moment only, so that a
-pull or a status may have it in between. Values are written into the statements, and results are
-taken as Arrow: a table that is lent to DuckDB, as a parameter, would make it import pandas.
+The file is kept open from one question to the next until another process waits for it. Values are
+written into the statements, and results are taken as Arrow: a table that is lent to DuckDB, as a
+parameter, would make it import pandas.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class WarehouseLookups:
         resource or a field that is not there.
         """
         index = self._index(resource, tuple(fields), parent)
-        self._let_go()
+        self._warehouse.yield_if_wanted()
         return [index.ids(each) for each in values]
 
     def landed(self, resource: str, ids: Collection[str]) -> dict[str, LandedRecord]:
@@ -160,14 +160,9 @@ class WarehouseLookups:
         self._indexes[resource, names, parent] = made
         return made
 
-    def _let_go(self) -> None:
-        """Close the file if it was open for long enough: what is indexed needs it no more."""
-        if self._warehouse.is_held_long:
-            self._warehouse.release()
-
     @contextmanager
     def _reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        self._let_go()
+        self._warehouse.yield_if_wanted()
         with self._warehouse.reading() as connection:
             yield connection
 

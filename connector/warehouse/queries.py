@@ -21,7 +21,6 @@ from connector.engine.bookmark import Stream
 from connector.engine.commands import LandedRow
 from connector.warehouse.duckdb_file import from_microseconds, quoted, to_microseconds
 from connector.warehouse.rows import as_json, differing, ids_table, listed_differing
-from connector.warehouse.sparing import narrowly
 
 _QUEUED = "SELECT id FROM sync.queue WHERE resource = $resource AND parent = $parent"
 """The stream's queue, as a statement; takes the parameters `resource` and `parent`."""
@@ -63,8 +62,7 @@ def held_rows(
 ) -> dict[str, Held]:
     """The landed rows that are there under these ids."""
     name = quoted(resource.name)
-    tables = f"landing.{name}", f"history.{name}"
-    with staged(connection, ids_table(ids)), narrowly(connection, *tables):
+    with staged(connection, ids_table(ids)):
         rows = connection.execute(
             "SELECT id, _record::VARCHAR, _hydrated_at IS NOT NULL, _deleted_at IS NOT NULL, "
             f"id IN (SELECT id FROM history.{name} "
@@ -178,24 +176,21 @@ class StreamQueries:
     ) -> frozenset[str]:
         statement = f"SELECT id FROM {self._live()}"
         parameters: dict[str, Any] = {"parent": self._parent}
-        # A bound that is not there is left out, since every condition costs.
+        # Bounds are written out, so that DuckDB passes over row groups that lie outside of them.
         if after is not None:
-            statement += f" AND epoch_us({column}) > $after"
-            parameters["after"] = to_microseconds(after)
+            statement += f" AND {column} > make_timestamptz({to_microseconds(after)})"
         if before is not None:
-            statement += f" AND epoch_us({column}) < $before"
-            parameters["before"] = to_microseconds(before)
+            statement += f" AND {column} < make_timestamptz({to_microseconds(before)})"
         if not queued:
             statement += f" AND id NOT IN ({_QUEUED})"
             parameters["resource"] = self._stream.resource.name
         return frozenset(self._ids(statement, parameters))
 
     def _count_before(self, moment: datetime | None) -> int:
-        return self._count(
-            f"SELECT count(*) FROM {self._live()} "
-            "AND ($before::BIGINT IS NULL OR epoch_us(created_at) < $before)",
-            {"parent": self._parent, "before": to_microseconds(moment)},
-        )
+        bound = ""
+        if moment is not None:
+            bound = f" AND created_at < make_timestamptz({to_microseconds(moment)})"
+        return self._count(f"SELECT count(*) FROM {self._live()}{bound}", {"parent": self._parent})
 
     def _least_recent(self, count: int) -> tuple[str, ...]:
         return self._ids(

@@ -15,7 +15,7 @@ import duckdb
 
 from connector.engine.quota import Use, period_of
 from connector.errors import WarehouseError
-from connector.warehouse.duckdb_file import from_microseconds, opened, transaction
+from connector.warehouse.duckdb_file import from_microseconds, literal, opened, transaction
 from connector.warehouse.own_tables import RowsOf
 from connector.warehouse.published_file import query
 from connector.warehouse.schema import migrate
@@ -116,6 +116,16 @@ def count_anomalies(
         [run_id, resource],
     ).fetchall()
     return dict(rows)
+
+
+def changed_since(connection: duckdb.DuckDBPyConnection, kind: str) -> int:
+    """Number of runs that changed a row since the last event of this kind, or ever."""
+    ((count,),) = connection.execute(
+        "SELECT count(DISTINCT run_id) FROM sync.run_resources JOIN sync.runs USING (run_id) "
+        "WHERE new + changed + deleted > 0 AND started_at > coalesce((SELECT max(seen_at) "
+        f"FROM sync.events WHERE kind = {literal(kind)}), TIMESTAMPTZ '-infinity')"
+    ).fetchall()
+    return int(count)
 
 
 def last_runs(connection: duckdb.DuckDBPyConnection, count: int) -> tuple[Run, ...]:

@@ -1,25 +1,20 @@
 """The warehouse of one account, as the rest of the connector sees it.
 
 Every method opens the work file, does its one thing and closes it, so that a pull, a push and a
-status run side by side. A pull keeps it open between one thing and the next, and lets go of it
-while it waits for the network.
+status run side by side. A pull keeps the file open, and closes it when another process waits for
+it.
 """
 
 from __future__ import annotations
 
-import asyncio
 import threading
-import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from datetime import date, datetime, timedelta
-from functools import partial
+from datetime import UTC, date, datetime, timedelta
 from itertools import chain
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import duckdb
 
@@ -30,10 +25,15 @@ from connector.engine.bookmark import Bookmark, Stream
 from connector.engine.commands import Commit, Event
 from connector.engine.quota import Use
 from connector.warehouse import runs, state
-from connector.warehouse.compaction import Compaction
-from connector.warehouse.duckdb_file import make_folder, naming_errors, opened, quoted, transaction
+from connector.warehouse.duckdb_file import (
+    is_wanted,
+    make_folder,
+    naming_errors,
+    opened,
+    quoted,
+    transaction,
+)
 from connector.warehouse.landing import Landed, LandingTable, query_without_erased, without_erased
-from connector.warehouse.memory import is_small
 from connector.warehouse.queries import StreamQueries
 from connector.warehouse.runs import (
     Health,
@@ -46,12 +46,8 @@ from connector.warehouse.runs import (
     read_health,
 )
 from connector.warehouse.schema import is_migrated, migrate
-from connector.warehouse.sparing import let_go, sparingly
 from connector.warehouse.state import PushChanges, StreamState
-from connector.warehouse.work_file import is_missing, make
-
-P = ParamSpec("P")
-T = TypeVar("T")
+from connector.warehouse.work_file import compact, is_missing, make
 
 WORK_FILE = "work.duckdb"
 PUBLISHED_FILE = "recruitment.duckdb"
@@ -62,11 +58,17 @@ LOST_ACTION = (
     " newer backup with 'connector restore FILE --replace'."
 )
 
+COMPACTED = "compacted"
+"""Kind of the event that says that the work file was written anew."""
+
 QUOTA_DAYS_AGAIN = 7
 """Days of the requests spent that are copied again each time."""
 
-HELD_SECONDS = 1.0
-"""For how long the file may stay open while nothing but short waits come between its uses."""
+RUNS_UNTIL_COMPACTION = 50
+"""Runs with changes, each of which leaves row groups of its own in tables."""
+
+ROWS_WRITTEN_MAX = 5_000
+"""Rows after which the file is closed: until then DuckDB remembers the replaced."""
 
 
 class Warehouse:
@@ -81,15 +83,10 @@ class Warehouse:
         self.published = folder / PUBLISHED_FILE
         self._open = ExitStack()
         self._connection: duckdb.DuckDBPyConnection | None = None
-        self._opened_at = 0.0
-        self._keeps = False
-        self._compaction = Compaction()
-        self._is_tidy = True
-        """Whether no earlier process can have left anything that is to be joined."""
-        self._has_changed = False
-        # One thread may be asking while another lets go of the file.
+        self._keeps = self._has_yielded = False
+        self._rows_written = 0
+        # One thread may be asking while another closes the file.
         self._lock = threading.RLock()
-        self._thread = ThreadPoolExecutor(1, "warehouse")
 
     @property
     def exists(self) -> bool:
@@ -101,14 +98,6 @@ class Warehouse:
         """Whether the work file is gone, which the published one beside it shows."""
         return self.published.exists() and not self.exists
 
-    async def apart(self, work: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
-        """What `work` gives, done in the one thread that the warehouse has for this.
-
-        The C library keeps the memory that DuckDB is done with for each thread that had it.
-        """
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, partial(work, *args, **options))
-
     def prepare(self) -> None:
         """Make the folder and the work file, or bring its tables up to this version.
 
@@ -116,12 +105,17 @@ class Warehouse:
         cannot be, and other `WarehouseError`s.
         """
         make_folder(self.folder)
-        self._is_tidy = not self.exists
-        if self._is_tidy:
-            self._is_tidy = not self.published.exists()
+        if not self.exists:
             make(self.work, self.published)
         with self.reading() as connection:
             migrate(connection, str(self.work))
+            is_due = runs.changed_since(connection, COMPACTED) >= RUNS_UNTIL_COMPACTION
+        if is_due:
+            self.release()
+            compact(self.work)
+            with self._writing() as connection:
+                state.write_notice(connection, Event(COMPACTED, "made anew"), datetime.now(UTC))
+                state.take_notices(connection, "")
 
     # -- runs -------------------------------------------------------------------------------------
 
@@ -138,7 +132,7 @@ class Warehouse:
 
     def end_resource(self, run_id: str, done: ResourceRun) -> ResourceRun:
         """Record what a run did with one resource; returns it with its anomalies."""
-        with self._tidying() as tidies, self._writing(tidies=tidies) as connection:
+        with self._writing() as connection:
             anomalies = runs.count_anomalies(connection, run_id, done.resource)
             done = replace(done, anomalies=anomalies)
             runs.write_resource_run(connection, run_id, done)
@@ -210,45 +204,22 @@ class Warehouse:
         """
         if what == Commit():
             return Landed()
-        if self._compaction.is_long:
-            # Nothing takes more memory, so that it has an opening of its own, and no other thread
-            # looks into it.
-            with self._lock:
-                self.release()
-                with self.reading() as connection:
-                    self._compaction.put_together(connection)
-                self.release()
-        with self._tidying() as tidies, self.reading(tidies=tidies) as connection:
-            land = partial(self._land, connection, stream, what, run_id, at)
-            fates, inserted = self._sparingly(connection, land)
-            self._compaction.added(+inserted)
-        self._has_changed |= fates != Landed(unchanged=fates.unchanged)
+        with self._writing() as connection:
+            what = without_erased(connection, stream, what, self.folder)
+            fates, events = LandingTable(connection, stream).land(what, run_id, at)
+            state.write_events(connection, stream, events, run_id, at)
+            if what.bookmark is not None:
+                state.write_bookmark(connection, stream, what.bookmark, run_id)
+        self._rows_written += len(what.items) + len(what.records)
+        if self._rows_written >= ROWS_WRITTEN_MAX:
+            self.release()
         return fates
-
-    def _land(
-        self,
-        connection: duckdb.DuckDBPyConnection,
-        stream: Stream,
-        what: Commit,
-        run_id: str,
-        at: datetime,
-    ) -> tuple[Landed, Counter[str]]:
-        """Carry out a commit; returns the rows' fates, and the rows put into each table."""
-        what = without_erased(connection, stream, what, self.folder)
-        table = LandingTable(connection, stream)
-        fates, events = table.land(what, run_id, at)
-        state.write_events(connection, stream, events, run_id, at)
-        if what.bookmark is not None:
-            state.write_bookmark(connection, stream, what.bookmark, run_id)
-        table.inserted["sync.events"] += len(events)
-        return fates, table.inserted
 
     def look(self, stream: Stream, wanted: commands.Query[Any]) -> Any:
         """Answer a question of an engine, as `engine/commands.py` describes it."""
         with self.reading() as connection:
-            queries = StreamQueries(connection, stream)
             asked = query_without_erased(wanted, self.folder)
-            return self._sparingly(connection, lambda: queries.answer(asked), keeps=True)
+            return StreamQueries(connection, stream).answer(asked)
 
     def status_of(self, resource: str) -> StreamState:
         """Where one resource stands, but for its last run, which is not looked for."""
@@ -294,10 +265,9 @@ class Warehouse:
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
-        """Keep the file open until `release`: opening is what costs.
+        """Keep the file open from its first use on, until `release`.
 
-        Whoever keeps it calls `release` in every wait for something else than the disk that is
-        longer than a moment, and in any wait at all once it `is_held_long`.
+        Whoever keeps it calls `yield_if_wanted` between its steps and in its waits.
         """
         self._keeps = True
         try:
@@ -307,59 +277,25 @@ class Warehouse:
             self.release()
 
     def release(self) -> None:
-        """Close the file, if it is open: others may have it now."""
+        """Close the file, if it is open; the next use opens it again."""
         with self._lock:
             self._open.close()
-            if self._connection is not None:
-                self._compaction.closed()
-            self._connection = None
+            self._connection, self._rows_written = None, 0
 
-    @property
-    def is_held_long(self) -> bool:
-        """Whether the file was open for longer, or for more rows, than it should be."""
-        if self._connection is None:
-            return False
-        return time.monotonic() - self._opened_at > HELD_SECONDS or self._compaction.has_many_fresh
+    def yield_if_wanted(self) -> None:
+        """Close the file if another process waits for it, which then has it first."""
+        if self._connection is not None and is_wanted(self.work):
+            self.release()
+            self._has_yielded = True
 
     @contextmanager
-    def _tidying(self) -> Iterator[bool]:
-        """Whether the commit inside is to tidy the file, in an opening of its own.
-
-        That takes time and memory, which a pull that finds nothing new should not take.
-        """
-        if self._is_tidy or not self._has_changed:
-            yield False
-            return
-        with self._lock:
-            self.release()
-            yield True
-            self.release()
-            self._compaction.joined()
-            self._is_tidy = True
-
-    def _sparingly(
-        self, connection: duckdb.DuckDBPyConnection, work: Callable[[], T], *, keeps: bool = False
-    ) -> T:
-        """What `work` gives, done in a transaction with as little memory as needed.
-
-        What it read is let go of, unless the next look `keeps` it.
-        """
-        if is_small(self.work):
-            with transaction(connection):
-                done = work()
-        else:
-            done = sparingly(connection, work)
-        if not keeps:
-            let_go(connection)
-        return done
-
-    @contextmanager
-    def reading(self, *, tidies: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+    def reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection to the work file, opened for this unless it is kept open."""
         with self._lock:
             if self._connection is None:
-                self._connection = self._open.enter_context(opened(self.work, tidies=tidies))
-                self._opened_at = time.monotonic()
+                opening = opened(self.work, queues=self._has_yielded)
+                self._connection = self._open.enter_context(opening)
+                self._has_yielded = False
             try:
                 with naming_errors(self.work):
                     yield self._connection
@@ -371,6 +307,6 @@ class Warehouse:
                 self.release()
 
     @contextmanager
-    def _writing(self, *, tidies: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
-        with self.reading(tidies=tidies) as connection, transaction(connection):
+    def _writing(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        with self.reading() as connection, transaction(connection):
             yield connection

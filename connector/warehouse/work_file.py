@@ -8,11 +8,8 @@ the other.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +26,7 @@ from connector.warehouse.duckdb_file import (
     LOG_ENDINGS,
     ROW_GROUP_ROWS,
     STORAGE_VERSION,
+    folder_locked,
     literal,
     log_of,
     move_logs,
@@ -231,7 +229,7 @@ def make(work: Path, published: Path) -> None:
     file cannot give back what was lost, `DiskFull`, `NotAWarehouse` or another `WarehouseError`;
     there is then no work file.
     """
-    with _alone(work.parent):
+    with naming_errors(work.parent), folder_locked(work.parent):
         if not is_missing(work):
             return
         fresh = work.with_name(work.name + MAKING_ENDING)
@@ -248,19 +246,6 @@ def make(work: Path, published: Path) -> None:
         except BaseException:
             remove(fresh)
             raise
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock, which the system takes back from a process that dies."""
-    with naming_errors(folder):
-        handle = os.open(folder, os.O_RDONLY)
-    try:
-        with naming_errors(folder):
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 def _take_back(published: Path, fresh: Path) -> None:

@@ -51,9 +51,9 @@ def open_files(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with ExitStack() as stack:
 
         @contextmanager
-        def once(path: Path, *, tidies: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+        def once(path: Path, **options: bool) -> Iterator[duckdb.DuckDBPyConnection]:
             if path not in held:
-                held[path] = stack.enter_context(opened(path, tidies=tidies))
+                held[path] = stack.enter_context(opened(path))
             yield held[path]
 
         for module in (warehouse, agency_module):

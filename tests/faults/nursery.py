@@ -19,6 +19,9 @@ import duckdb
 from connector.sandbox.server import Sandbox
 from tests.faults.parent import Parent, fork_for_each_line
 
+BATCH_REQUESTS = 100
+"""Records that a child reads between two commits."""
+
 
 @dataclass(frozen=True, slots=True)
 class Child:
@@ -87,6 +90,10 @@ def serve() -> None:
     # Imported before the first fork; what a command imports late is imported here.
     import connector.cli.operations  # noqa: PLC0415
     import connector.cli.pull  # noqa: F401, PLC0415
+    from connector.engine import listing, recheck  # noqa: PLC0415
+
+    # A load that is soon read has several batches all the same.
+    vars(listing)["BATCH_RECORDS_MAX"] = vars(recheck)["BATCH_RECORDS_MAX"] = BATCH_REQUESTS
 
     fork_for_each_line(_live)
 

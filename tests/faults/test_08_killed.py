@@ -15,12 +15,9 @@ import pytest
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from tests.faults.amount import IS_ALL, SEED, SHARES, chosen, drawn
-from tests.faults.nursery import Ended, Nursery, child
+from tests.faults.nursery import BATCH_REQUESTS, Ended, Nursery, child
 from tests.faults.patience import Time, pulled
 from tests.pull.landed import differences, published
-
-BATCH_REQUESTS = 100
-"""What is read between two commits, at most."""
 
 COUNTS = {"candidates": 110, "jobs": 185}
 RESOURCES = ("jobs", "candidates")

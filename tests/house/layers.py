@@ -42,6 +42,8 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
 HOMES: Mapping[str, tuple[str, ...]] = {
     # The client speaks to the API alone: with the key, at its pace, paying for each request.
     "httpx": ("connector/client", "connector/operations/delivery"),
+    "aiohttp": ("connector/client/transport",),
+    "yarl": ("connector/client/transport",),
     "duckdb": ("connector/warehouse", "connector/publishing", "connector/lakehouse"),
     "psycopg": ("connector/lakehouse",),
     "sqlglot": ("connector/publishing",),
@@ -66,7 +68,8 @@ HOMES: Mapping[str, tuple[str, ...]] = {
 
 _WORLD = frozenset(
     (
-        *("asyncio", "concurrent", "duckdb", "http", "httpx", "logging", "multiprocessing", "os"),
+        *("aiohttp", "asyncio", "concurrent", "duckdb", "http", "httpx", "logging"),
+        *("multiprocessing", "os"),
         *("pathlib", "random", "secrets", "select", "shutil", "signal", "socket", "sqlite3"),
         *("ssl", "subprocess", "tempfile", "threading", "time", "urllib", "uuid"),
     )

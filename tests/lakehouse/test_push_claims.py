@@ -153,7 +153,7 @@ def test_two_folders_at_once(
     assert times == 2 or 3 in {each.status for each in ended}
 
 
-@pytest.mark.parametrize("kind", ["journal", "send_request_headers.started", "response_closed"])
+@pytest.mark.parametrize("kind", ["journal", "request_headers_sent", "answer_read"])
 def test_one_of_two_is_killed(
     server: Server, nurseries: tuple[Nursery, Nursery], tmp_path: Path, kind: str
 ) -> None:
@@ -187,7 +187,7 @@ def test_one_of_two_is_killed(
     created = [row for row in (*first.rows, *second.rows) if row.outcome == "created"]
     assert len(made) == len(created)
     in_doubt = [row.number for row in first.rows if row.outcome == "held"]
-    assert len(in_doubt) == (kind == "send_request_headers.started"), in_doubt
+    assert len(in_doubt) == (kind == "request_headers_sent"), in_doubt
 
 
 def test_a_claim_ends_with_what_it_was_for(server: Server, tmp_path: Path) -> None:

@@ -22,6 +22,11 @@ from tests.pull.landed import differences, published, pulled, rows, settings_of
 
 COUNTS = {"candidates": 230, "jobs": 20, "content_types": 2, "content_items": 8}
 COMMAND = "from connector.cli import main; main(prog_name='connector')"
+SMALL_BATCHES = (
+    "from connector.engine import listing, recheck;"
+    "listing.BATCH_RECORDS_MAX = recheck.BATCH_RECORDS_MAX = 100;"
+)
+"""So that a load which is soon read has several batches."""
 
 
 def start_pull(
@@ -36,7 +41,7 @@ def start_pull(
         "CONNECTOR_MODELS": "off",
     }
     return subprocess.Popen(
-        [sys.executable, "-c", COMMAND, "pull"],
+        [sys.executable, "-c", SMALL_BATCHES + COMMAND, "pull"],
         env=environ,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

@@ -15,13 +15,22 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import aiohttp
 
 from connector.sandbox.server import Sandbox
 from tests.faults import nursery
 from tests.faults.nursery import Ended
 from tests.faults.parent import fork_for_each_line
+
+STEPS = (
+    *("connection_create_start", "connection_create_end", "connection_reuseconn"),
+    *("request_headers_sent", "request_chunk_sent", "request_end", "response_chunk_received"),
+)
+"""Steps of a request, as aiohttp names them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +139,7 @@ async def _no_wait(seconds: float) -> None:
 
 def _count(dies_at: int | None) -> list[dict[str, Any]]:
     """Number what is passed, in the list returned, and die at the one of that number."""
-    from connector.client import connection  # noqa: PLC0415
+    from connector.client import transport  # noqa: PLC0415
     from connector.ledger.journal import Journal  # noqa: PLC0415
     from connector.warehouse import warehouse  # noqa: PLC0415
 
@@ -151,16 +160,27 @@ def _count(dies_at: int | None) -> list[dict[str, Any]]:
 
         return transaction
 
-    whole = connection._Departure.trace
+    class Tracing(aiohttp.TraceConfig):
+        """Passes at each step that aiohttp tells of."""
 
-    async def trace(self: Any, event: str, info: Mapping[str, Any]) -> None:
-        await whole(self, event, info)
-        step = event.split(".", 1)[-1]
-        if step == "send_request_headers.started":
-            begun[0] += info["request"].method != b"GET"
-        passes(step)
+        def __init__(self) -> None:
+            super().__init__()
+            for step in STEPS:
+                getattr(self, f"on_{step}").append(partial(self._step, step))
+
+        async def _step(self, step: str, session: Any, context: Any, told: Any) -> None:
+            if step == "request_headers_sent":
+                begun[0] += told.method != "GET"
+            passes(step)
+
+    closing = transport._Body.aclose
+
+    async def close(self: Any) -> None:
+        await closing(self)
+        passes("answer_read")
 
     setattr(Journal, "_writing", counted(Journal._writing, "journal"))  # noqa: B010
     vars(warehouse)["transaction"] = counted(vars(warehouse)["transaction"], "warehouse")
-    setattr(connection._Departure, "trace", trace)  # noqa: B010
+    setattr(transport._Body, "aclose", close)  # noqa: B010
+    vars(aiohttp)["TraceConfig"] = Tracing
     return passed

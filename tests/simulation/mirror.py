@@ -119,7 +119,11 @@ class Mirror:
             while True:
                 if self.trace is not None and isinstance(wanted, Commit):
                     self.trace(f"{self.world.now:%H:%M:%S.%f} {_told(wanted)}")
-                answer = self._perform(wanted)
+                try:
+                    answer = self._perform(wanted)
+                except ConnectorError as error:
+                    wanted = steps.throw(error)
+                    continue
                 if self.trace is not None and not isinstance(wanted, Commit):
                     self.trace(f"{self.world.now:%H:%M:%S.%f} {_told(wanted)} -> {_told(answer)}")
                 wanted = steps.send(answer)
@@ -176,8 +180,11 @@ class Mirror:
             self.before_request()
 
     def _read(self, ids: tuple[str, ...]) -> dict[str, Outcome]:
-        """Details in any order, as from several connections; as a drive gives up, so does this."""
+        """Details in any order, as from several connections, for as long as a batch takes; as the
+        driver gives up, so does this.
+        """
         outcomes: dict[str, Outcome] = {}
+        until = self.world.now + timedelta(seconds=commands.BATCH_SECONDS_MAX)
         order = list(ids)
         self.world.chance.shuffle(order)
         failures = 0
@@ -191,6 +198,8 @@ class Mirror:
                 found = tuple(each for each in outcomes.values() if isinstance(each, Found))
                 self._stepping(partial(self._commit, Commit(records=found)))
                 raise NoAnswer("Too many details failed.")
+            if self.world.now > until:
+                break
         return outcomes
 
     # -- looks ------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from tests.simulation import ablation
 from tests.simulation.planted import PLANTED, Planted
 from tests.simulation.push import ablation as push_ablation
 
-SOON = 200
+SOON = 500
 """Runs within which each fault is seen; most are within ten."""
 
 HARMLESS_RUNS = 30

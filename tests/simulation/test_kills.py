@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from connector.engine import recheck
+from connector.engine import listing, recheck
 from tests.simulation.checkers import differences, judge
 from tests.simulation.mirror import Kill, Mirror
 from tests.simulation.scenario import Scenario, scenario_of
@@ -26,6 +26,7 @@ def small_batches() -> Iterator[None]:
     """Let the engine commit often."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(recheck, "BATCH_RECORDS_MAX", BATCH)
+        patch.setattr(listing, "BATCH_RECORDS_MAX", BATCH)
         yield
 
 

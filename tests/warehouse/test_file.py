@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from datetime import UTC, datetime
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Barrier
 
 import duckdb
 import pytest
@@ -15,9 +19,8 @@ from connector.catalog.job import Job
 from connector.engine.bookmark import Stream
 from connector.engine.commands import Commit, Found
 from connector.errors import WarehouseBusy
-from connector.warehouse import compaction
-from connector.warehouse.compaction import ROWS_ENOUGH, Compaction
-from connector.warehouse.duckdb_file import BLOCK_BYTES, opened
+from connector.warehouse import warehouse as warehouse_module
+from connector.warehouse.duckdb_file import BLOCK_BYTES, is_wanted, log_of, opened, transaction
 from connector.warehouse.runs import Run
 from connector.warehouse.warehouse import Warehouse
 from tests.alerts.agency import DONE
@@ -56,118 +59,28 @@ def row_groups(connection: duckdb.DuckDBPyConnection, table: str) -> list[int]:
 
 @pytest.mark.usefixtures("made_the_real_way")
 def test_small_commits_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many small commits there were, and in however many processes, the rows lie together
-    in a few row groups of a bounded size, and each row is there once.
+    """However many runs have changed a row, the rows lie together in a few row groups, and each is
+    there once.
     """
-    monkeypatch.setattr(compaction, "PIECES_MAX", 8)
-    made = []
-    for process in range(2):
+    monkeypatch.setattr(warehouse_module, "RUNS_UNTIL_COMPACTION", 5)
+    counts = []
+    for number in range(12):
         warehouse = Warehouse(tmp_path)
-        with warehouse.keeping():
-            warehouse.prepare()
-            warehouse.begin(Run(str(process), "pull", NOW))
-        for batch in range(8 + 6):
-            made += (ids := [f"{process} {batch} {number}" for number in range(2)])
-            found = tuple(Found(Job({"id": id, "created_at": STAMP}), NOW) for id in ids)
-            warehouse.commit(JOBS, Commit(records=found), str(process), NOW)
-    with opened(warehouse.work) as connection:
-        groups = {table: row_groups(connection, table) for table in TABLES}
-        held = connection.execute("SELECT id FROM landing.jobs").fetchall()
-        blocks = connection.execute("SELECT block_size FROM pragma_database_size()").fetchall()
+        run = Run(str(number), "pull", NOW + timedelta(days=365 * 30, seconds=number))
+        warehouse.prepare()
+        warehouse.begin(run)
+        record = Found(Job({"id": f"{number}", "created_at": STAMP}), NOW)
+        warehouse.commit(JOBS, Commit(records=(record,)), run.run_id, NOW)
+        warehouse.end_resource(run.run_id, replace(DONE, resource="jobs", new=1))
+        with opened(warehouse.work) as connection:
+            groups = {table: row_groups(connection, table) for table in TABLES}
+            blocks = connection.execute("SELECT block_size FROM pragma_database_size()").fetchall()
+        assert {number + 1} == {sum(each) for each in groups.values()}
+        counts.append(max(map(len, groups.values())))
 
-    assert sorted(made) == sorted(id for (id,) in held)
+    assert [1, 2, 3, 4, 5] == counts[:5]
+    assert [2] == counts[5:6]
     assert (BLOCK_BYTES,) in blocks
-    for counts in groups.values():
-        assert len(made) == sum(counts)
-        # The pieces of the last process are not long enough yet.
-        assert 6 + 2 >= len(counts)
-
-
-@pytest.mark.usefixtures("made_the_real_way")
-def test_processes_of_one_small_commit_do_not_pile_up(tmp_path: Path) -> None:
-    """What earlier processes left is joined by the next one that changes a row, however little it
-    does; one that changes none leaves it as it is.
-    """
-    found = {}
-    for process in range(12):
-        changes = process not in (4, 11)
-        warehouse = Warehouse(tmp_path)
-        with warehouse.keeping():
-            warehouse.prepare()
-            warehouse.begin(Run(str(process), "pull", NOW))
-            if changes:
-                record = Found(Job({"id": f"{process}", "created_at": STAMP}), NOW)
-                warehouse.commit(JOBS, Commit(records=(record,)), str(process), NOW)
-            warehouse.end_resource(str(process), DONE)
-        with opened(warehouse.work) as connection:
-            found[process] = row_groups(connection, "landing.jobs")
-
-    assert [10, 4] == [sum(found[11]), sum(found[4])]
-    assert found[3] == found[4]
-    assert found[10] == found[11]
-    # Up to three are joined at once, and the last one's piece is joined by the next one.
-    assert 3 >= max(map(len, found.values()))
-
-
-@pytest.mark.usefixtures("made_the_real_way")
-def test_what_is_put_together_is_left_alone(tmp_path: Path) -> None:
-    """Enough loose rows make a row group, which is not written again; nothing is left where they
-    were, and each row is there once.
-    """
-    warehouse = Warehouse(tmp_path)
-    warehouse.prepare()
-    count, made = ROWS_ENOUGH // 2, 0
-    found = []
-    for _ in range(7):
-        records = tuple(
-            Found(Job({"id": f"{number:06}", "created_at": STAMP}), NOW)
-            for number in range(made, made + count)
-        )
-        warehouse.commit(JOBS, Commit(records=records), "run", NOW)
-        made += count
-        with opened(warehouse.work) as connection:
-            found.append(row_groups(connection, "landing.jobs"))
-            held = connection.execute("SELECT count(*), count(DISTINCT id) FROM landing.jobs")
-            assert [(made, made)] == held.fetchall()
-
-    whole = 2 * count
-    assert [[count], [count, count], [whole, count], [whole, count, count]] == found[:4]
-    assert [[whole, whole, count], [whole, whole, count, count]] == found[4:6]
-    assert [whole, whole, whole, count] == found[6]
-
-
-def test_a_checkpoint_while_rows_are_put_together_leaves_none_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where DuckDB writes a checkpoint after each slice, all pieces are put together all the same,
-    as many as there are slices, and each row is there once, as it was.
-    """
-    monkeypatch.setattr(compaction, "SLICE_ROWS", 100)
-    path, rows_each, pieces = tmp_path / "work.duckdb", 25, compaction.PIECES_MAX
-    ends = Compaction()
-    with opened(path) as connection:
-        connection.execute("CREATE TABLE t (id VARCHAR, text VARCHAR)")
-        connection.execute("INSERT INTO t SELECT 'first', '' FROM range(1_000)")
-    for piece in range(pieces):
-        with opened(path) as connection:
-            connection.execute(
-                f"INSERT INTO t SELECT '{piece} ' || i, md5(i::VARCHAR) FROM range({rows_each}) "
-                "AS r(i)"
-            )
-            ends.added({"t": rows_each})
-        ends.closed()
-    assert ends.is_long
-    with opened(path) as connection:
-        before = connection.execute("FROM t ORDER BY ALL").fetchall()
-        assert 1 + pieces == len(row_groups(connection, "t"))
-        connection.execute("SET GLOBAL wal_autocheckpoint = '1B'")
-        ends.put_together(connection)
-        # The instance may be kept for the next file.
-        connection.execute("RESET GLOBAL wal_autocheckpoint")
-
-    with opened(path) as connection:
-        assert before == connection.execute("FROM t ORDER BY ALL").fetchall()
-        assert [1_000] + 8 * [100] == row_groups(connection, "t")
 
 
 def test_a_file_of_other_sizes_is_used_as_it_is(tmp_path: Path) -> None:
@@ -195,6 +108,42 @@ def test_parts_of_one_process_have_the_file_together(work: Path) -> None:
     )
 
 
+def test_a_file_is_free_once_it_is_closed(tmp_path: Path) -> None:
+    """Nobody has it any more, its log is in it, and what is behind its name may be another file
+    the next time.
+    """
+    path = tmp_path / "work.duckdb"
+    for number in range(3):
+        with opened(path) as connection:
+            connection.execute("CREATE TABLE t AS SELECT $1 AS n", [number])
+        assert not log_of(path).exists()
+        with duckdb.connect(str(path)) as other:
+            assert other.execute("FROM t").fetchall() == [(number,)]
+        path.unlink()
+
+
+def test_openings_of_a_file_at_one_time_share_it(tmp_path: Path) -> None:
+    """Threads that have the same file open see each other's commits, and others have others."""
+    paths = [tmp_path / f"{number}.duckdb" for number in range(3)]
+    for path in paths:
+        with opened(path) as connection:
+            connection.execute("CREATE TABLE t (n INTEGER)")
+    all_open = Barrier(6)
+
+    def insert(number: int) -> list[tuple[int]]:
+        with opened(paths[number % 3]) as connection:
+            all_open.wait(timeout=30)
+            with transaction(connection):
+                connection.execute("INSERT INTO t VALUES ($1)", [number])
+            all_open.wait(timeout=30)
+            return connection.execute("FROM t ORDER BY n").fetchall()
+
+    with ThreadPoolExecutor(6) as threads:
+        found = list(threads.map(insert, range(6)))
+
+    assert found == [[(n % 3,), (n % 3 + 3,)] for n in range(6)]
+
+
 def test_a_file_that_is_open_otherwise_is_busy(work: Path) -> None:
     """A connection that another part of this process made by itself is waited for, and named."""
     held = duckdb.connect(str(work))
@@ -217,14 +166,58 @@ def test_the_catalog_has_the_file_s_own_name(tmp_path: Path) -> None:
     assert [(1, "some'thing")] == here == there
 
 
-def test_what_is_done_apart_is_done_in_one_thread(warehouse: Warehouse) -> None:
-    """However much is asked at once, by whichever loop: one thread has the file, and not the one
-    that asks.
-    """
+def test_a_file_that_is_kept_open_is_had_by_who_waits_for_it(warehouse: Warehouse) -> None:
+    """A process that keeps the file open looks whether another one waits, and lets it go first."""
+    with warehouse.keeping():
+        warehouse.runs(1)
+        waiting = start_waiting(warehouse.work)
+        try:
+            until = time.monotonic() + 60
+            while not is_wanted(warehouse.work):
+                assert time.monotonic() < until
+            warehouse.yield_if_wanted()
+            found = warehouse.runs(1)
+        finally:
+            said, _ = waiting.communicate(timeout=60)
 
-    async def ask() -> list[int]:
-        asked = (warehouse.apart(threading.get_ident) for _ in range(20))
-        return await asyncio.gather(*asked)
+    assert b"had it" in said
+    # Its own next use came after the other's.
+    assert ("theirs",) == tuple(run.run_id for run in found)
 
-    threads = {*asyncio.run(ask()), *asyncio.run(ask())}
-    assert 1 == len(threads - {threading.get_ident()}) == len(threads)
+
+def test_nobody_waits_for_a_file_that_is_free(warehouse: Warehouse) -> None:
+    """A file that is kept open stays open where nobody wants it."""
+    with warehouse.keeping():
+        warehouse.runs(1)
+        assert not is_wanted(warehouse.work)
+        warehouse.yield_if_wanted()
+        with pytest.raises(WarehouseBusy):
+            busy_elsewhere(warehouse.work)
+
+
+WAITING = """
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from connector.errors import WarehouseBusy
+from connector.warehouse.duckdb_file import opened
+try:
+    with opened(Path(sys.argv[1]), wait_seconds=float(sys.argv[2])) as connection:
+        connection.execute("INSERT INTO sync.runs (run_id, started_at) VALUES ('theirs', now())")
+    print("had it")
+except WarehouseBusy:
+    print("busy")
+"""
+
+
+def start_waiting(work: Path, wait_seconds: float = 30) -> subprocess.Popen[bytes]:
+    """Another process that opens the file as soon as it can."""
+    command = [sys.executable, "-c", WAITING, str(work), str(wait_seconds)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE)
+
+
+def busy_elsewhere(work: Path) -> None:
+    """Raise `WarehouseBusy` where another process is refused the file at once."""
+    said, _ = start_waiting(work, 0).communicate(timeout=60)
+    if b"busy" in said:
+        raise WarehouseBusy("held")

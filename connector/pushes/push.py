@@ -246,6 +246,8 @@ class _Push:
         again = self._manner.terms.again
         foreseen = await preview(self._settings, foreseen.asked, again=again, keeps_tasks=True)
         spent = pulled.requests if pulled is not None else 0
+        # Sending takes long, and needs none of a workbook's values.
+        foreseen.table.release()
         done = await apply(
             self._settings,
             await asyncio.to_thread(foreseen.plan),

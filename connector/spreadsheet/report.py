@@ -15,7 +15,7 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from functools import cache, lru_cache
@@ -212,12 +212,16 @@ def write_report(path: Path, table: Spreadsheet, results: Iterable[RowResult]) -
             yield row, result
 
     suffix = path.suffix.lower()
-    with new_table(path, "a report") as file:
-        if suffix == WORKBOOK_SUFFIX:
-            _write_sheet(file, path, table, counted())
-        else:
-            delimiter = "\t" if suffix == ".tsv" else table.delimiter or ","
-            write_rows(file, delimiter, _text_rows(table.headings, counted()))
+    try:
+        with new_table(path, "a report") as file:
+            if suffix == WORKBOOK_SUFFIX:
+                _write_sheet(file, path, table, counted())
+            else:
+                delimiter = "\t" if suffix == ".tsv" else table.delimiter or ","
+                write_rows(file, delimiter, _text_rows(table.headings, counted()))
+    finally:
+        # The report is the last that reads the table.
+        table.release()
     return written
 
 
@@ -310,7 +314,7 @@ _SIZE = re.compile(rb"<dimension [^>]*/>")
 _PACKING = 1
 """Level of compression: the next ones take twice the time and save a fifth of the bytes."""
 
-_TEXTS_REMEMBERED = 20_000
+_CELLS_REMEMBERED = 20_000
 _LARGE_BYTES = 32 * 1024 * 1024
 """The sheet of a larger input may pass 2 GiB, which a zip must announce before it is written."""
 
@@ -358,7 +362,9 @@ class _ReportSheet:
             sheet.column_dimensions[letters].width = width
         self._comments = 0
         self._style = cache(self._new_style)
-        self._text = lru_cache(_TEXTS_REMEMBERED)(self._new_text)
+        self._text = lru_cache(_CELLS_REMEMBERED)(self._new_text)
+        # A truth value is no number, though Python calls them equal.
+        self._cell = lru_cache(_CELLS_REMEMBERED, typed=True)(self._new_cell)
 
     def parts(self) -> dict[str, bytes]:
         """The workbook's parts as the library writes them, with styles and comments so far."""
@@ -376,7 +382,7 @@ class _ReportSheet:
         """A row: its own cells, its result, and those that no heading stands above."""
         if result is None:
             return self._row(row.number, ())
-        own = [self._own(row, index) for index in range(len(row.cells))]
+        own = self._own_cells(row)
         for problem in result.problems:
             index = self._index.get(problem.column or "")
             if index is not None:
@@ -404,30 +410,40 @@ class _ReportSheet:
         joined = "".join([f'<c r="{letters}{number}"{cell}' for letters, cell in placed])
         return f'<row r="{number}">{joined}</row>'
 
+    def _own_cells(self, row: SheetRow) -> list[str]:
+        """The input's cells."""
+        if not (row.flaws or row.missing or len(row.cells) != len(self._headings)):
+            # The plain case needs to be fast: there may be a million of them.
+            with suppress(_TextTooLong):
+                return list(map(self._cell, row.cells))
+        return [self._own(row, index) for index in range(len(row.cells))]
+
     def _own(self, row: SheetRow, index: int, color: str | None = None) -> str:
-        """One of the input's cells, with its own type."""
-        value = row.cells[index]
-        if (stand_in := _stand_in(row, index, len(self._index))) is not None:
+        """One of the input's cells, or what stands in for it."""
+        if (stand_in := _stand_in(row, index, len(self._headings))) is not None:
             return self._text(stand_in, color)
         if index in row.flaws:
             return _value("e", escape(row.flaws[index][1]), self._style(None, color))
+        try:
+            return self._cell(row.cells[index], color)
+        except _TextTooLong:
+            raise ReportRefused(
+                f"{self._path}: cell {letter(index)}{row.number} of the input has more text than a"
+                " workbook's cell can hold",
+                action="Write the report as csv.",
+            ) from None
+
+    def _new_cell(self, value: Cell, color: str | None = None) -> str:
+        """A cell of the type that its value has."""
         match value:
             case str():
-                try:
-                    return self._text(mark_text_cell(value), color)
-                except _TextTooLong:
-                    raise ReportRefused(
-                        f"{self._path}: cell {letter(index)}{row.number} of the input has more"
-                        " text than a workbook's cell can hold",
-                        action="Write the report as csv.",
-                    ) from None
+                return self._text(mark_text_cell(value), color)
             case bool():
                 return _value("b", int(value), self._style(None, color))
             case int() | float():
                 return _value("n", value, self._style(None, color))
-        number_format = _DATE_FORMATS[type(value)]
         days = to_excel(value)  # type: ignore[no-untyped-call]
-        return _value("n", days, self._style(number_format, color))
+        return _value("n", days, self._style(_DATE_FORMATS[type(value)], color))
 
     def _new_text(
         self, text: str, color: str | None = None, *, is_bold: bool = False, wraps: bool = False

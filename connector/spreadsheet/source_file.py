@@ -9,7 +9,7 @@ import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedReader
@@ -328,14 +328,18 @@ def parser(source: SourceFile, name: str) -> expat.XMLParserType:
 
 
 def parse(
-    source: SourceFile, opened: zipfile.ZipFile, part: str, reading: expat.XMLParserType
+    source: SourceFile,
+    opened: zipfile.ZipFile,
+    part: str,
+    reading: expat.XMLParserType,
+    through: Callable[[Iterator[bytes]], Iterator[bytes]] = iter,
 ) -> Iterator[None]:
-    """Parse a member's XML, a piece at a step.
+    """Parse a member's XML, a piece at a step, as `through` gives the pieces on.
 
     Raises `DamagedSpreadsheet`, `UnsafeWorkbook`.
     """
     with _naming_damage(source):
-        for piece in _pieces(source, opened, opened.getinfo(part)):
+        for piece in through(_pieces(source, opened, opened.getinfo(part))):
             reading.Parse(piece)
             yield
         reading.Parse(b"", True)

@@ -69,6 +69,11 @@ class Spreadsheet:
         """
         return self._read()
 
+    def release(self) -> None:
+        """Free the memory of a workbook's values. They are read again when they are needed."""
+        if self.kind == "xlsx":
+            workbook.forget_sheet()
+
 
 def open_table(
     path: Path,
@@ -284,8 +289,5 @@ class RowForm:
 
 
 def _size(cells: Sequence[Cell]) -> int:
-    """The characters of all texts together."""
-    try:
-        return len("".join(cells))  # type: ignore[arg-type] # a csv has nothing but text
-    except TypeError:
-        return sum(len(cell) for cell in cells if isinstance(cell, str))
+    """The characters of all cells together."""
+    return len("".join(map(str, cells)))

@@ -9,7 +9,8 @@ import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import BinaryIO
+from functools import lru_cache
+from itertools import pairwise
 
 from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook
 
@@ -59,7 +60,7 @@ def _outline(source: SourceFile, opened: zipfile.ZipFile, part: str, sheet: str)
     `DamagedSpreadsheet` for XML that is broken or has two cells in one place.
     """
     scan = _SheetScan(source, part, sheet)
-    for _ in parse(source, opened, part, scan.parser):
+    for _ in parse(source, opened, part, scan.parser, _shortened):
         pass
     scan.leave_cell()
     return scan.outline
@@ -192,6 +193,59 @@ def _too_far(what: str) -> UnsafeWorkbook:
     )
 
 
+# -- Plain rows ------------------------------------------------------------------------------------
+# Nearly all rows of nearly all files are plain: cells in order, each with a value or a text and
+# nothing else. All that the scan learns from such a row is where its last filled cell is. So that
+# cell alone is left of it, and the scan is spared the others; any other row is left as it is.
+
+
+_PLAIN_TEXT = rb"(?:[^<>&\0-\x08\x0b\x0c\x0e-\x1f]++|&(?:amp|lt|gt|quot|apos);)*+"
+_PLAIN_CELL = (
+    rb'<c r="[A-Z]{1,3}(?P=row)"(?: s="[0-9]+")?(?: t="(?:b|d|n|s|inlineStr)")?'
+    rb"(?: ?/>|><v>%(text)b</v></c>"
+    rb'|><is><t(?: xml:space="preserve")?>%(text)b</t></is></c>)'
+) % {b"text": _PLAIN_TEXT}
+_PLAIN_ROW = re.compile(
+    rb'(?P<start><row r="(?P<row>[1-9][0-9]*)"[^<>]*>)(?P<cells>(?:%b)*+)</row>' % _PLAIN_CELL
+)
+_COLUMN = re.compile(rb'<c r="([A-Z]+)')
+_ORDERS_REMEMBERED = 1_000
+
+
+def _shortened(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """A sheet's XML without what the scan does not need of plain rows."""
+    rest = b""
+    for piece in pieces:
+        rows, end, rest = (rest + piece).rpartition(b"</row>")
+        if not end:
+            # No row ends here: what there is need not be kept until one does.
+            rows, rest = rest, b""
+        try:
+            (rows + end).decode()
+        except UnicodeDecodeError:
+            # The scan refuses it, or knows its encoding.
+            yield rows + end
+        else:
+            yield _PLAIN_ROW.sub(_last_filled, rows + end)
+    yield rest
+
+
+def _last_filled(row: re.Match[bytes]) -> bytes:
+    """A plain row with its last filled cell alone; the whole row if cells are out of order."""
+    start, cells = row["start"], row["cells"]
+    if not _are_in_order(tuple(_COLUMN.findall(cells))):
+        return row[0]
+    end = cells.rfind(b"</c>")
+    last = cells[cells.rfind(b"<c ", 0, end) : end] + b"</c>" if end >= 0 else b""
+    return start + last + b"</row>"
+
+
+@lru_cache(_ORDERS_REMEMBERED)
+def _are_in_order(columns: tuple[bytes, ...]) -> bool:
+    """Whether each column is further right than the one before it."""
+    return all((len(left), left) < (len(right), right) for left, right in pairwise(columns))
+
+
 # -- Workbook --------------------------------------------------------------------------------------
 
 
@@ -220,8 +274,7 @@ class SheetFile:
         `SpreadsheetChanged`.
         """
         # The whole sheet is in memory from here; the outline says that it fits.
-        with self.source.open() as file:
-            sheet = _read(self.source, file, self.name)
+        sheet = _read(self.source, self.name)
         self.source.check()
         first, last = sheet.start or (0, 0), sheet.end or (-1, -1)
         width = self.outline.columns
@@ -230,8 +283,9 @@ class SheetFile:
         values = sheet.iter_rows()
         for index in range(self.outline.rows):
             cells: list[Cell] = [""] * first[1]
-            cells.extend(map(_cell, next(values, ())))
-            cells.extend([""] * (width - len(cells)))
+            read = next(values, ())
+            cells += [_retyped(v) if isinstance(v, (float, timedelta)) else v for v in read]
+            cells += [""] * (width - len(cells))
             flaws = self.outline.flaws.get(index, {})
             for column, (_, what) in flaws.items():
                 cells[column] = what
@@ -338,29 +392,36 @@ def _alike(source: SourceFile, names: Iterable[str], wanted: str) -> str:
     return alike[0]
 
 
-def _read(source: SourceFile, file: BinaryIO, name: str) -> CalamineSheet:
-    try:
-        return CalamineWorkbook.from_filelike(file).get_sheet_by_name(name)
-    except CalamineError as error:
-        raise DamagedSpreadsheet(f"{source.path}: sheet {name!r} is damaged: {error}") from error
-    except BaseException as error:
-        # A broken assumption of the reader's own is none of Python's exceptions.
-        if type(error).__name__ == "PanicException":
-            raise DamagedSpreadsheet(f"{source.path}: sheet {name!r} cannot be read") from error
-        raise
+@lru_cache(maxsize=1)
+def _read(source: SourceFile, name: str) -> CalamineSheet:
+    """The sheet's values. A sheet is read three times, and parsed once: it is kept meanwhile."""
+    with source.open() as file:
+        try:
+            return CalamineWorkbook.from_filelike(file).get_sheet_by_name(name)
+        except CalamineError as error:
+            raise DamagedSpreadsheet(
+                f"{source.path}: sheet {name!r} is damaged: {error}"
+            ) from error
+        except BaseException as error:
+            # A broken assumption of the reader's own is none of Python's exceptions.
+            if type(error).__name__ == "PanicException":
+                raise DamagedSpreadsheet(f"{source.path}: sheet {name!r} cannot be read") from error
+            raise
 
 
-def _cell(value: object) -> Cell:
+def forget_sheet() -> None:
+    """Free the memory of the sheet that was read last."""
+    _read.cache_clear()
+
+
+def _retyped(value: float | timedelta) -> Cell:
     """The value as it was typed; a length of time and an endless number as text."""
     if isinstance(value, float):
         if value.is_integer() and abs(value) < _WHOLE_MAX:
             return int(value)
         # No program writes these two; as text they are refused where a number belongs.
         return value if math.isfinite(value) else str(value)
-    if isinstance(value, timedelta):
-        # Hours, minutes and seconds, as a spreadsheet shows a length of time.
-        seconds = round(value.total_seconds())
-        sign, seconds = ("-", -seconds) if seconds < 0 else ("", seconds)
-        return f"{sign}{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-    assert isinstance(value, Cell)
-    return value
+    # Hours, minutes and seconds, as a spreadsheet shows a length of time.
+    seconds = round(value.total_seconds())
+    sign, seconds = ("-", -seconds) if seconds < 0 else ("", seconds)
+    return f"{sign}{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"

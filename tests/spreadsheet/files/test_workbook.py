@@ -6,6 +6,8 @@ import datetime as d
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from openpyxl import Workbook, load_workbook
 from openpyxl.worksheet.worksheet import Worksheet
 
@@ -18,6 +20,8 @@ from connector.errors import (
     NotASpreadsheet,
     SheetUnknown,
 )
+from connector.spreadsheet import workbook
+from connector.spreadsheet.source_file import find
 from connector.spreadsheet.table import open_table
 from tests.spreadsheet.files.made import (
     cells_of,
@@ -271,3 +275,43 @@ def test_merged_cells_are_told_of(tmp_path: Path) -> None:
 
     assert ("B2:B3",) == table.merged
     assert [("x", "Leeds"), ("y", ""), ("z", "York")] == cells_of(table)
+
+
+def place(row: int, column: str, rest: str) -> str:
+    """A cell of that place, as XML."""
+    return f'<c r="{column}{row}"{rest}'
+
+
+FORMS = ["/>", ' s="1" />', "><v>1</v></c>", ' s="2" t="s"><v>0</v></c>', ' t="b"><v>1</v></c>']
+FORMS += [' t="inlineStr"><is><t>a &amp; b</t></is></c>', "><v>1 & 2</v></c>", "><v>\x01</v></c>"]
+FORMS += [' t="e"><v>#N/A</v></c>', "><f>A1</f></c>", ' t="str"><f>A1</f><v>x</v></c>', "></c>"]
+FORMS += ["><v>1</v><!-- x --></c>", "><v>1</v></c><!-- </row> -->", "><v>1</c>"]
+PLACED = st.tuples(st.sampled_from(["A", "B", "C", "AA", "ZZZ"]), st.sampled_from(FORMS))
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[*HealthCheck])
+@given(rows=st.lists(st.lists(PLACED, max_size=4), min_size=1, max_size=4), far=st.booleans())
+def test_plain_rows_are_passed_over_and_judged_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[list[tuple[str, str]]], far: bool
+) -> None:
+    """A sheet is scanned to the same end, or refused alike, where no row is passed over."""
+    numbers = [number * (1_000_000 if far else 1) for number in range(1, len(rows) + 1)]
+    path = workbook_file(
+        tmp_path,
+        *(
+            f'<row r="{number}">{"".join(place(number, *cell) for cell in row)}</row>'
+            for number, row in zip(numbers, rows, strict=True)
+        ),
+    )
+
+    def judged() -> object:
+        try:
+            return workbook.find_sheet(find(path), None).outline
+        except ConnectorError as error:
+            # Where XML is damaged is counted in what is left of it.
+            return str(error).partition("damaged")[0]
+
+    shortened = judged()
+    with monkeypatch.context() as patched:
+        patched.setattr(workbook, "_shortened", iter)
+        assert judged() == shortened

@@ -22,6 +22,8 @@ from connector.spreadsheet.matching import (
     Finder,
     LandedComparison,
     References,
+    RowDraft,
+    RowReader,
     comparable,
     listed,
 )
@@ -33,7 +35,6 @@ from connector.spreadsheet.problems import (
     SheetRow,
     problem_of,
 )
-from connector.spreadsheet.row_reader import RowDraft, RowReader
 from connector.spreadsheet.target_columns import (
     CONTENT_PREFIX,
     LandedState,

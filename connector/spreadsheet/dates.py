@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime, time
-from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -105,7 +104,6 @@ def _time_missing(day: str) -> Unreadable:
 def date_reader(declared: DateFormat | None) -> ReadText:
     """Reader of texts where a date belongs; ISO is always understood."""
 
-    @lru_cache(maxsize=4096)
     def read(text: str) -> str:
         day, rest = text[:10], text[10:]
         if _ISO_DATE(day) is not None:
@@ -184,7 +182,6 @@ def _odd_date(text: str, declared: DateFormat | None, allowed: str) -> Unreadabl
 def moment_reader(declared: DateFormat | None, zone: ZoneInfo | None) -> ReadText:
     """Reader of texts where a moment belongs; `zone` is that of moments without one."""
 
-    @lru_cache(maxsize=4096)
     def read(text: str) -> str:
         if _ISO_MOMENT(text) is not None:
             try:

@@ -1,4 +1,4 @@
-"""Records of rows: found, referred to, compared, and claimed by one row each.
+"""Rows as they are read, and their records: found, referred to, compared, claimed once.
 
 Nothing found and several found are problems; which of several is meant is never chosen.
 """
@@ -6,16 +6,18 @@ Nothing found and several found are problems; which of several is meant is never
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from connector.catalog import CATALOG
+from connector.catalog.value import VALUE_ERASED, is_redacted
 from connector.engine.lookup import is_same
-from connector.spreadsheet.cells import ColumnPolicy
-from connector.spreadsheet.mapping import ColumnMap
-from connector.spreadsheet.problems import Problem, problem_of
-from connector.spreadsheet.row_reader import RowDraft
+from connector.engine.push_states import Operation
+from connector.spreadsheet.cells import ColumnPolicy, reader
+from connector.spreadsheet.mapping import ColumnMap, MappedColumn
+from connector.spreadsheet.problems import Cell, Problem, SheetRow, Unreadable, problem_of
 from connector.spreadsheet.target_columns import (
     CONTENT_PREFIX,
     LandedState,
@@ -25,6 +27,129 @@ from connector.spreadsheet.target_columns import (
     TargetColumn,
     folded,
 )
+
+# -- Reading ---------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class RowDraft:
+    """A row on its way through the checks.
+
+    `values` are JSON values by the keys of target columns; null empties a field. `failed` are the
+    keys whose cells could not be read, so that they are not called missing as well. `identity` is
+    the natural key of a row that makes a record. `is_misshapen` says that the row's cells cannot
+    be matched to columns, so that no other problem is reported.
+    """
+
+    row: SheetRow
+    values: dict[str, Any]
+    problems: tuple[Problem, ...] = ()
+    failed: Set[str] = frozenset()
+    is_misshapen: bool = False
+    operation: Operation | None = None
+    record_id: str | None = None
+    landed: LandedState | None = None
+    identity: Mapping[str, Any] = field(default_factory=dict)
+
+    def add(self, problem: Problem) -> None:
+        """Note a problem of the row."""
+        self.problems = (*self.problems, problem)
+
+    def fail(self, key: str, problem: Problem) -> None:
+        """Note that the field's cell is wrong."""
+        self.add(problem)
+        self.failed = self.failed | {key}
+        self.values.pop(key, None)
+
+
+_CELLS_REMEMBERED = 4_096
+_CLEARED = object()
+"""Stands for the value of a cell that empties its field."""
+
+
+class RowReader:
+    """Reads the rows of one file: each cell as its column's field, all problems at once."""
+
+    def __init__(self, target: PushTarget, columns: ColumnMap) -> None:
+        self._drops_cleared = target.mode == "create"
+        self._columns = [
+            (each.index, each.target.key, _cell_reader(each, target), each)
+            for each in columns.columns
+        ]
+        self._constants = {
+            column.key: value for column, _, value in columns.constants if value is not None
+        }
+
+    def read(self, row: SheetRow) -> RowDraft:
+        """The row's values and problems.
+
+        A row whose form is wrong is not read any further, since its cells may belong to other
+        columns.
+        """
+        values = self._constants.copy()
+        draft = RowDraft(row, values)
+        if row.problems and self._take_form(draft):
+            return draft
+        cells, skipped = row.cells, draft.failed
+        for index, key, read, column in self._columns:
+            if key in skipped:
+                continue
+            try:
+                value = read(cells[index])
+            except Unreadable as error:
+                draft.fail(key, error.problem(column.heading, cells[index]))
+                continue
+            if value is _CLEARED:
+                self._empty(draft, column, cells[index])
+            elif value is not None:
+                values[key] = value
+        return draft
+
+    def _take_form(self, draft: RowDraft) -> bool:
+        """Take over the problems of the row's form; True where it is misshapen.
+
+        A problem with the cell of a column that fills nothing does no harm.
+        """
+        mapped = {column.heading: key for _, key, _, column in self._columns}
+        for problem in draft.row.problems:
+            if problem.column is None:
+                draft.is_misshapen = True
+                draft.add(problem)
+            elif problem.column in mapped:
+                draft.fail(mapped[problem.column], problem)
+        return draft.is_misshapen
+
+    def _empty(self, draft: RowDraft, column: MappedColumn, cell: Cell) -> None:
+        key, received = column.target.key, str(cell).strip()
+        if not column.target.can_be_cleared:
+            message = f"The field {key} must have a value."
+            draft.fail(key, problem_of("cannot_clear", message, column.heading, received=received))
+        elif not self._drops_cleared:
+            # A record that does not exist yet has nothing to be emptied.
+            draft.values[key] = None
+
+
+def _cell_reader(column: MappedColumn, target: PushTarget) -> Callable[[Cell], Any]:
+    """The reader of a column's cells, made once; so is the value of a cell that comes again.
+
+    It gives None for a cell that leaves the field alone, or raises `Unreadable`.
+    """
+    reads, clear = reader(column.target, target.mode, column.options), target.clear
+
+    # A truth value is no number, though Python calls them equal.
+    @lru_cache(_CELLS_REMEMBERED, typed=True)
+    def read(cell: Cell) -> Any:
+        if not isinstance(cell, str):
+            return reads.typed(cell)
+        text = cell.strip()
+        if not text:
+            return None
+        if is_redacted(text):
+            raise Unreadable(VALUE_ERASED)
+        return _CLEARED if text == clear else reads.text(text)
+
+    return read
+
 
 _IDS_SHOWN_MAX = 5
 

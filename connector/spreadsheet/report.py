@@ -314,7 +314,7 @@ _SIZE = re.compile(rb"<dimension [^>]*/>")
 _PACKING = 1
 """Level of compression: the next ones take twice the time and save a fifth of the bytes."""
 
-_CELLS_REMEMBERED = 20_000
+_CELLS_REMEMBERED, _TEXTS_REMEMBERED = 10_000, 1_000
 _LARGE_BYTES = 32 * 1024 * 1024
 """The sheet of a larger input may pass 2 GiB, which a zip must announce before it is written."""
 
@@ -362,7 +362,7 @@ class _ReportSheet:
             sheet.column_dimensions[letters].width = width
         self._comments = 0
         self._style = cache(self._new_style)
-        self._text = lru_cache(_CELLS_REMEMBERED)(self._new_text)
+        self._text = lru_cache(_TEXTS_REMEMBERED)(self._new_text)
         # A truth value is no number, though Python calls them equal.
         self._cell = lru_cache(_CELLS_REMEMBERED, typed=True)(self._new_cell)
 
@@ -437,7 +437,7 @@ class _ReportSheet:
         """A cell of the type that its value has."""
         match value:
             case str():
-                return self._text(mark_text_cell(value), color)
+                return self._new_text(mark_text_cell(value), color)
             case bool():
                 return _value("b", int(value), self._style(None, color))
             case int() | float():

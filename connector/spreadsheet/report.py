@@ -21,7 +21,7 @@ from datetime import date, datetime, time
 from functools import cache, lru_cache
 from itertools import count
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 from xml.sax.saxutils import escape
 
 from openpyxl import Workbook
@@ -315,6 +315,7 @@ _PACKING = 1
 """Level of compression: the next ones take twice the time and save a fifth of the bytes."""
 
 _CELLS_REMEMBERED, _TEXTS_REMEMBERED = 10_000, 1_000
+_PIECE_BYTES = 256 * 1024
 _LARGE_BYTES = 32 * 1024 * 1024
 """The sheet of a larger input may pass 2 GiB, which a zip must announce before it is written."""
 
@@ -324,7 +325,9 @@ def _write_sheet(file: IO[bytes], path: Path, table: Spreadsheet, pairs: _Pairs)
     sheet = _ReportSheet(path, table.headings)
     is_large = table.path.stat().st_size > _LARGE_BYTES
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=_PACKING) as archive:
-        with archive.open(_SHEET_PART, "w", force_zip64=is_large) as part:
+        packed = archive.open(_SHEET_PART, "w", force_zip64=is_large)
+        # Rows are packed many at a time.
+        with io.BufferedWriter(cast("io.RawIOBase", packed), _PIECE_BYTES) as part:
             before, _ = _ROWS.split(sheet.parts()[_SHEET_PART])
             part.write(_SIZE.sub(b"", before) + b"<sheetData>")
             part.write(sheet.heading_row().encode())

@@ -1,5 +1,7 @@
-"""Opening and checking a spreadsheet: rows a second and memory: `python -m benchmarks
-spreadsheet_checking`; `python -m benchmarks.spreadsheet_checking 1000000` takes that many rows.
+"""Opening and checking a spreadsheet: rows a second and memory.
+
+`python -m benchmarks spreadsheet_checking`; `python -m benchmarks.spreadsheet_checking 1000000`
+takes that many rows.
 
 A csv of six columns is opened, read and checked for creating candidates, against a warehouse with
 20,000 candidates landed, in a process of its own; nothing of it is kept. One row in a hundred is

@@ -1,4 +1,4 @@
-"""Rows as they are read, and their records: found, referred to, compared, claimed once.
+"""Rows as they are read, and their records: found, compared, claimed once.
 
 Nothing found and several found are problems; which of several is meant is never chosen.
 """
@@ -62,13 +62,15 @@ class RowDraft:
         self.values.pop(key, None)
 
 
-_CELLS_REMEMBERED = 4_096
+_CELLS_REMEMBERED = 1_000
+"""Cells of one column whose values are kept, as many as there are rows in a batch."""
+
 _CLEARED = object()
 """Stands for the value of a cell that empties its field."""
 
 
 class RowReader:
-    """Reads the rows of one file: each cell as its column's field, all problems at once."""
+    """Reader of one file's rows: each cell as its field, all problems at once."""
 
     def __init__(self, target: PushTarget, columns: ColumnMap) -> None:
         self._drops_cleared = target.mode == "create"
@@ -130,7 +132,7 @@ class RowReader:
 
 
 def _cell_reader(column: MappedColumn, target: PushTarget) -> Callable[[Cell], Any]:
-    """The reader of a column's cells, made once; so is the value of a cell that comes again.
+    """The reader of a column's cells, which reads a cell that comes again once.
 
     It gives None for a cell that leaves the field alone, or raises `Unreadable`.
     """

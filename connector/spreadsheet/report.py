@@ -370,7 +370,7 @@ class _ReportSheet:
         self._cell = lru_cache(_CELLS_REMEMBERED, typed=True)(self._new_cell)
 
     def parts(self) -> dict[str, bytes]:
-        """The workbook's parts as the library writes them, with styles and comments so far."""
+        """The workbook's parts as the library writes them, without the rows."""
         written = io.BytesIO()
         self._book.save(written)
         with zipfile.ZipFile(written) as archive:
@@ -451,7 +451,7 @@ class _ReportSheet:
     def _new_text(
         self, text: str, color: str | None = None, *, is_bold: bool = False, wraps: bool = False
     ) -> str:
-        """A cell of text: without the type, text that begins as a formula does would become one."""
+        """A cell of text, which its type keeps from being a formula."""
         style = self._style("@", color, is_bold, wraps, is_hazard(text))
         if not text:
             return f' s="{style}" t="inlineStr"/>'

@@ -70,7 +70,7 @@ class Spreadsheet:
         return self._read()
 
     def release(self) -> None:
-        """Free the memory of a workbook's values. They are read again when they are needed."""
+        """Free the memory of a workbook's values, which can be read again."""
         if self.kind == "xlsx":
             workbook.forget_sheet()
 

@@ -231,7 +231,7 @@ def _shortened(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _last_filled(row: re.Match[bytes]) -> bytes:
-    """A plain row with its last filled cell alone; the whole row if cells are out of order."""
+    """A plain row with its last filled cell alone; one out of order stays whole."""
     start, cells = row["start"], row["cells"]
     if not _are_in_order(tuple(_COLUMN.findall(cells))):
         return row[0]
@@ -394,7 +394,7 @@ def _alike(source: SourceFile, names: Iterable[str], wanted: str) -> str:
 
 @lru_cache(maxsize=1)
 def _read(source: SourceFile, name: str) -> CalamineSheet:
-    """The sheet's values. A sheet is read three times, and parsed once: it is kept meanwhile."""
+    """The sheet's values, kept since they are read up to three times."""
     with source.open() as file:
         try:
             return CalamineWorkbook.from_filelike(file).get_sheet_by_name(name)

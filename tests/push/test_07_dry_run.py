@@ -27,7 +27,7 @@ from connector.pushes import dry_run as foresee
 from connector.pushes.dry_run import Asked
 from connector.pushes.push import Manner, PushReport, push
 from connector.sandbox.server import Sandbox
-from connector.spreadsheet import check
+from connector.spreadsheet import check, matching
 from connector.spreadsheet import delimited as encoding
 from connector.spreadsheet import source_file as source
 from connector.system import spill_file as kept
@@ -102,6 +102,7 @@ def _small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
         (kept, "_LINES_AT_ONCE", 50),
         (kept, "_READ_BYTES", 4_000),
         (check, "BATCH_ROWS", 100),
+        (matching, "_CELLS_REMEMBERED", 50),
         (foresee, "BATCH_ROWS", 100),
         (encoding, "_CHUNK_BYTES", 4_000),
         (source, "_PIECE_BYTES", 4_000),

@@ -36,6 +36,9 @@ from connector.warehouse.schema import columns as landed_columns
 
 _EARLIER = "earlier"
 
+BUILD_MEMORY_MAX = "1GB"
+"""Memory of DuckDB while models are built; what needs more spills to the disk."""
+
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
@@ -69,7 +72,7 @@ def build(
     selected = project.selected(select)
     names = project.order if earlier else selected
     with (
-        opened(file) as connection,
+        opened(file, memory=BUILD_MEMORY_MAX) as connection,
         _writing_fast(connection),
         _attached(connection, earlier) as shapes_before,
     ):

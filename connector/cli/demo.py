@@ -5,6 +5,7 @@ Parses, calls, prints. It needs no account, and leaves nothing running.
 
 from __future__ import annotations
 
+import json
 import shlex
 import shutil
 import signal
@@ -175,7 +176,7 @@ def serving_twin() -> Iterator[str]:
     Raises `ConnectorError` where it did not start.
     """
     process = subprocess.Popen(  # noqa: S603 # this interpreter, and a module of our own
-        [sys.executable, "-m", __name__],
+        [sys.executable, "-m", __name__, json.dumps(COUNTS)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -196,18 +197,18 @@ def serving_twin() -> Iterator[str]:
                 process.kill()
 
 
-def serve() -> None:
-    """Serve the twin until standard input ends."""
+def serve(counts: Mapping[str, int]) -> None:
+    """Serve a twin with so many records until standard input ends."""
     # Ctrl-C reaches every process of the terminal; this one ends when its parent lets go of it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with Sandbox(counts=COUNTS, rate_limit=RATE_LIMIT) as sandbox:
+    with Sandbox(counts=counts, rate_limit=RATE_LIMIT) as sandbox:
         sys.stdout.write(f"ready {sandbox.base_url}\n")
         sys.stdout.flush()
         sys.stdin.read()
 
 
 if __name__ == "__main__":
-    serve()
+    serve(json.loads(sys.argv[1]))
 
 
 # -- Demo ------------------------------------------------------------------------------------------

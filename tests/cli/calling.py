@@ -82,7 +82,7 @@ def start(
     """
     kept = {name: v for name, v in os.environ.items() if not name.startswith("CONNECTOR_")}
     return subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", f"{before}; {RUN}", *arguments],
+        [sys.executable, "-W", "error", "-c", f"{before}\n{RUN}", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -16,7 +16,7 @@ from pipelines.landing import KEYS
 from pipelines.models import PUBLISHED
 from pipelines.pushes import NAME as PUSH
 from pipelines.sensors import inbox_sensor_of
-from tests.pipelines.running import COUNTS, UNNAMED, instance_in
+from tests.pipelines.running import COUNTS, UNNAMED
 from tests.pull.landed import differences
 
 ACCOUNTS = """
@@ -100,7 +100,7 @@ def test_each_run_is_of_its_own_account(tmp_path: Path, sandboxes: dict[str, San
     """
     account = project(tmp_path, *(each.base_url for each in sandboxes.values()))
     made = define(account)
-    with instance_in(tmp_path / "home") as instance:
+    with dg.DagsterInstance.ephemeral() as instance:
         results = {
             name: made.resolve_job_def(INTRADAY).execute_in_process(
                 instance=instance, partition_key=name, raise_on_error=False

@@ -19,7 +19,7 @@ from connector.warehouse.warehouse import Warehouse
 from pipelines import landing
 from pipelines.accounts import Account
 from pipelines.models import CHECKS, DRAFT_TAG, PROJECT, key_of
-from tests.pipelines.running import instance_in, models
+from tests.pipelines.running import models
 
 LINE = PROJECT.selected(["+fct_lead_conversion"])
 """A mart with all that it is made of: few enough to be recorded quickly."""
@@ -87,7 +87,7 @@ def test_a_run_records_rows_columns_lineage_and_checks(folder: Path) -> None:
     """What was built and checked is in the event log with its metadata, and the draft is left for
     the publication, by the name that the run's tags have.
     """
-    with instance_in(folder / "home") as instance:
+    with dg.DagsterInstance.ephemeral() as instance:
         result = dg.materialize(
             [models],
             selection=[key_of(PROJECT, name) for name in LINE],

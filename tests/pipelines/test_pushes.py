@@ -14,7 +14,7 @@ from pipelines import sensors
 from pipelines.accounts import Account
 from pipelines.definitions import definitions
 from pipelines.pushes import NAME
-from tests.pipelines.running import KEY, account, inbox_sensor, instance_in
+from tests.pipelines.running import KEY, account, inbox_sensor
 from tests.pipelines.test_secrecy import files_with
 
 HEADINGS = "first_name,last_name,email,employment_type,date_of_birth\n"
@@ -119,7 +119,7 @@ def test_rejected_rows_are_told_and_fail_nothing(
         "apply": True,
         "pull": False,
     }
-    with instance_in(store.parent / "home") as instance:
+    with dg.DagsterInstance.ephemeral() as instance:
         ran = pushed(account(sandbox.base_url, store), instance, config)
         kept = logged(instance, ran)
     shown_on = capfd.readouterr()

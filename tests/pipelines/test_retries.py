@@ -25,7 +25,7 @@ from pipelines.accounts import Account
 from pipelines.landing import KEYS, RETRY_TAG, landing_of
 from pipelines.models import PUBLISHED
 from tests.faults.patience import Time
-from tests.pipelines.running import COUNTS, KEY, UNNAMED, account, instance_in, published
+from tests.pipelines.running import COUNTS, KEY, UNNAMED, account, published
 from tests.pull.landed import rows
 
 LEADS = KEYS["leads"]
@@ -195,7 +195,7 @@ def test_from_failure_leaves_out_what_landed(tmp_path: Path) -> None:
     keys: dict[str, Any] = {KEY: scopes, "with-leads": ("*",)}
     with (
         Sandbox(counts=COUNTS, keys=keys) as sandbox,
-        instance_in(tmp_path / "home") as instance,
+        dg.DagsterInstance.ephemeral() as instance,
     ):
         first = landed(account(sandbox.base_url, tmp_path), instance)
         run = instance.get_run_by_id(first.run_id)

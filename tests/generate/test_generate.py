@@ -53,12 +53,12 @@ class Placement(
     status: PlacementStatus | None = field("Its state.", listed=True, filterable=True)
 '''
 USE = """
-import os, subprocess, sys
+import os, sys
 from pathlib import Path
 from connector.sandbox.server import Sandbox
+from tests.cli.calling import call
 from tests.pull.landed import rows
 
-RUN = "from connector.cli import main; main(prog_name='connector')"
 people = "First name,Last name,Email,Employment type,LinkedIn URL"
 files = {
     "placements": "Reference,Fee\\nP-1,12.5\\n",
@@ -70,14 +70,14 @@ questions = {
     "min(live) = 5": "marts.mirror_health WHERE resource = 'placements'",
 }
 folder = Path(sys.argv[1])
+os.chdir(folder)
 with Sandbox(counts={"candidates": 5, "placements": 4}) as sandbox:
     named = {"CONNECTOR_BASE_URL": sandbox.base_url, "CONNECTOR_API_KEY": sandbox.key}
     for name, text in files.items():
         (folder / f"{name}.csv").write_text(text)
         command = ["push", name, f"{name}.csv", "--mode", "create", "--apply"]
-        subprocess.run(
-            [sys.executable, "-c", RUN, *command], cwd=folder, env=os.environ | named, check=True
-        )
+        ended = call(command, named)
+        assert 0 == ended.status, ended.err
     for fact, table in questions.items():
         query = f"SELECT {fact} AS holds FROM {table}"
         assert [{"holds": True}] == rows(next(folder.rglob("recruitment.duckdb")), query), query
@@ -153,9 +153,7 @@ class Copy:
 def copy(tmp_path: Path) -> Copy:
     """A copy of what the command reads and writes."""
     for name in ("connector", "dbt_like_sql", "docs", "generate", "tests"):
-        shutil.copytree(
-            ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "simulation")
-        )
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("simulation"))
     return Copy(tmp_path)
 
 

@@ -50,6 +50,19 @@ PreviewOutcome = RowOutcome | Operation
 
 
 @dataclass(frozen=True, slots=True)
+class LandedRecord:
+    """A landed record: the answer that showed it last, as received.
+
+    `is_whole` says that it was a detail: a list item shows fewer fields (API 2). `is_deleted` says
+    that the record is known to be gone.
+    """
+
+    record: Mapping[str, Any]
+    is_whole: bool = True
+    is_deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
     """One row's write.
 

@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 from connector.catalog.content import ContentTypeField
 from connector.engine.push_plan import Plan, RowProblem, Verdict, fingerprint, packed, unpacked
-from connector.engine.push_states import Mode, Operation, Task
+from connector.engine.push_states import LandedRecord, Mode, Operation, Task
 from connector.engine.quota import Month
 from connector.errors import Misused
 from connector.ledger.erasures import Erasures
@@ -28,7 +28,6 @@ from connector.spreadsheet.problems import COLUMN_MISSING, Problem
 from connector.spreadsheet.report import REMEMBERED_MAX, RowResult, Summary
 from connector.spreadsheet.table import Spreadsheet, open_table
 from connector.spreadsheet.target_columns import (
-    LandedState,
     Lookups,
     PushTarget,
     folded,
@@ -122,15 +121,6 @@ class PreviewedFile:
         return _ROW.format(number=number, file=self.file)
 
 
-@dataclass(frozen=True, slots=True)
-class _Record:
-    """A record that will be there, as far as the row says what it will be."""
-
-    record: Mapping[str, Any]
-    is_whole: bool = True
-    is_deleted: bool = False
-
-
 class Ahead:
     """Lookups into the landing, with the records that earlier files would create."""
 
@@ -155,7 +145,7 @@ class Ahead:
                 found[at] += tuple(each.id_of(number) for number in index.rows(wanted))
         return found
 
-    def landed(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedState]:
+    def landed(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedRecord]:
         """What is landed under these ids, and what rows would create."""
         planned = {id for id in ids if is_planned(id)}
         found = dict(self._landing.landed(resource, [id for id in ids if id not in planned]))
@@ -164,7 +154,7 @@ class Ahead:
                 for task in each.tasks:
                     id = each.id_of(task.number)
                     if id in planned:
-                        found[id] = _Record({**task.fields, **task.afterwards})
+                        found[id] = LandedRecord({**task.fields, **task.afterwards})
         return found
 
     def holds(self, resource: str) -> bool:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from connector.catalog.field import AcceptedWhen, AtLeastOneOf, Input, RequiredWhen
-from connector.engine.push_states import RowOutcome, Task
+from connector.engine.push_states import LandedRecord, RowOutcome, Task
 from connector.spreadsheet.mapping import ColumnMap
 from connector.spreadsheet.matching import (
     ClaimedKeys,
@@ -37,7 +37,6 @@ from connector.spreadsheet.problems import (
 )
 from connector.spreadsheet.target_columns import (
     CONTENT_PREFIX,
-    LandedState,
     Lookups,
     PushTarget,
     TargetColumn,
@@ -187,7 +186,7 @@ class _Checking:
         task = self._task(draft, landed, Difference())
         return CheckedRow(draft.row, None, (), task, draft.record_id)
 
-    def _task(self, draft: RowDraft, landed: LandedState, difference: Difference) -> Task:
+    def _task(self, draft: RowDraft, landed: LandedRecord, difference: Difference) -> Task:
         """The task of a row that changes or converts its record."""
         assert draft.operation is not None
         fields, base = difference.wanted, difference.base

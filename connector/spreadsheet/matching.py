@@ -14,13 +14,12 @@ from typing import Any
 from connector.catalog import CATALOG
 from connector.catalog.value import VALUE_ERASED, is_redacted
 from connector.engine.lookup import is_same
-from connector.engine.push_states import Operation
+from connector.engine.push_states import LandedRecord, Operation
 from connector.spreadsheet.cells import ColumnPolicy, reader
 from connector.spreadsheet.mapping import ColumnMap, MappedColumn
 from connector.spreadsheet.problems import Cell, Problem, SheetRow, Unreadable, problem_of
 from connector.spreadsheet.target_columns import (
     CONTENT_PREFIX,
-    LandedState,
     Lookups,
     PushTarget,
     Reference,
@@ -48,7 +47,7 @@ class RowDraft:
     is_misshapen: bool = False
     operation: Operation | None = None
     record_id: str | None = None
-    landed: LandedState | None = None
+    landed: LandedRecord | None = None
     identity: Mapping[str, Any] = field(default_factory=dict)
 
     def add(self, problem: Problem) -> None:
@@ -362,7 +361,7 @@ class LandedComparison:
         for column, _, _ in columns.constants:
             self._columns[column.key] = column, "overwrite"
 
-    def difference(self, values: Mapping[str, Any], landed: LandedState) -> Difference:
+    def difference(self, values: Mapping[str, Any], landed: LandedRecord) -> Difference:
         """Those of the row's values that the record does not have already."""
         wanted: dict[str, Any] = {}
         base: dict[str, Any] = {}
@@ -383,7 +382,7 @@ class LandedComparison:
         return Difference(wanted, base, unread)
 
 
-def _landed_value(column: TargetColumn, landed: LandedState) -> tuple[Any, bool]:
+def _landed_value(column: TargetColumn, landed: LandedRecord) -> tuple[Any, bool]:
     """The landed value under the column's key, and whether it is known."""
     record = landed.record
     if column.is_content:

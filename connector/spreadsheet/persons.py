@@ -89,7 +89,7 @@ def _in_text(path: Path, who: PersonSearch, *, writes: bool) -> int:
     except OSError as error:
         raise naming(path, error) from error
     lines = list(csv.reader(text, delimiter=table.delimiter or ","))
-    kept = _kept(lines)
+    kept = _report_places(lines)
     left = [_left(line, kept, who) for line in lines]
     emptied = sum(one != other for one, other in zip(left, lines, strict=True))
     if writes and emptied:
@@ -99,7 +99,7 @@ def _in_text(path: Path, who: PersonSearch, *, writes: bool) -> int:
     return emptied
 
 
-def _kept(lines: Sequence[Sequence[str]]) -> list[int]:
+def _report_places(lines: Sequence[Sequence[str]]) -> list[int]:
     return [index for index, each in enumerate(lines[0] if lines else ()) if each in _KEPT]
 
 
@@ -153,7 +153,7 @@ def _without_rows(content: bytes, who: PersonSearch, *, writes: bool) -> tuple[i
             kept: list[int] | None = None
             for row in sheet.iter_rows():
                 texts = ["" if cell.value is None else str(cell.value) for cell in row]
-                kept = _kept([texts]) if kept is None else kept
+                kept = _report_places([texts]) if kept is None else kept
                 left = _left(texts, kept, who)
                 if left != texts:
                     emptied += 1

@@ -190,8 +190,8 @@ def report_path(table: Spreadsheet) -> Path:
     return next(path for path in map(table.path.with_name, names) if not path.exists())
 
 
-def write_report(path: Path, table: Spreadsheet, results: Iterable[RowResult]) -> int:
-    """Write the report, csv or xlsx by its name; return how many rows have results.
+def write_report(path: Path, table: Spreadsheet, results: Iterable[RowResult]) -> None:
+    """Write the report, csv or xlsx by its name.
 
     `results` come in the order of the rows, one for each that is not blank. A csv has the
     input's delimiter. The file is there whole or not at all, and only its owner may read it.
@@ -203,26 +203,17 @@ def write_report(path: Path, table: Spreadsheet, results: Iterable[RowResult]) -
             f"{path} is the input itself, which is never written over",
             action="Give the report another name.",
         )
-    written = 0
-
-    def counted() -> _Pairs:
-        nonlocal written
-        for row, result in _pairs(table, results):
-            written += result is not None
-            yield row, result
-
-    suffix = path.suffix.lower()
+    suffix, pairs = path.suffix.lower(), _pairs(table, results)
     try:
         with new_table(path, "a report") as file:
             if suffix == WORKBOOK_SUFFIX:
-                _write_sheet(file, path, table, counted())
+                _write_sheet(file, path, table, pairs)
             else:
                 delimiter = "\t" if suffix == ".tsv" else table.delimiter or ","
-                write_rows(file, delimiter, _text_rows(table.headings, counted()))
+                write_rows(file, delimiter, _text_rows(table.headings, pairs))
     finally:
         # The report is the last that reads the table.
         table.release()
-    return written
 
 
 def _pairs(table: Spreadsheet, results: Iterable[RowResult]) -> _Pairs:

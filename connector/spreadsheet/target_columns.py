@@ -17,24 +17,8 @@ from connector.catalog.content import ContentTypeField
 from connector.catalog.field import OPTIONAL, REFUSED, Field, Format, Input
 from connector.catalog.resource import Declaration
 from connector.catalog.value import Kind
-from connector.engine.push_states import Mode
+from connector.engine.push_states import LandedRecord, Mode
 from connector.errors import Misused, UnknownName
-
-
-class LandedState(Protocol):
-    """Landed state of one record."""
-
-    @property
-    def record(self) -> Mapping[str, Any]:
-        """The answer that showed it last, as received."""
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether that was a detail; a list item shows fewer fields (API 2)."""
-
-    @property
-    def is_deleted(self) -> bool:
-        """Whether the record is known to be gone."""
 
 
 class Lookups(Protocol):
@@ -58,7 +42,7 @@ class Lookups(Protocol):
         the slug or id of a content type.
         """
 
-    def landed(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedState]:
+    def landed(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedRecord]:
         """The landed state of these ids' records, deleted ones among them."""
 
     def holds(self, resource: str) -> bool:

@@ -10,9 +10,8 @@ from __future__ import annotations
 import json
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Self
 
@@ -24,6 +23,7 @@ from connector.catalog import declaration
 from connector.catalog.content import ContentTypeField
 from connector.catalog.field import Field
 from connector.catalog.value import Kind, read_datetime
+from connector.engine.push_states import LandedRecord
 from connector.warehouse.duckdb_file import (
     from_microseconds,
     literal,
@@ -38,15 +38,6 @@ IDS_MAX = 20
 """As many ids as are returned of records that all have the same values."""
 
 _ROWS_AT_ONCE = 5_000
-
-
-@dataclass(frozen=True, slots=True)
-class LandedRecord:
-    """A landed record: the last answer, `is_whole` if that was a detail."""
-
-    record: Mapping[str, Any]
-    is_whole: bool
-    is_deleted: bool
 
 
 class WarehouseLookups:

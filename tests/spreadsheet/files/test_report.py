@@ -53,9 +53,8 @@ RESULTS = (
 def test_a_csv_report_has_the_inputs_columns_and_six_more(tmp_path: Path) -> None:
     """In the input's order and with its delimiter; a blank row stays blank, byte for byte."""
     path = tmp_path / "report.csv"
-    written = write_report(path, people(tmp_path), RESULTS)
+    write_report(path, people(tmp_path), RESULTS)
 
-    assert 3 == written
     assert (
         "\ufeffname;email;_row;_outcome;_code;_problem;_fix;_id\r\n"
         "Jörg;j@x.de;2;created;;;;id-2\r\n"

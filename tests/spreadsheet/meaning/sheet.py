@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from connector.catalog.content import ContentTypeField
-from connector.engine.push_states import Mode
+from connector.engine.push_states import LandedRecord, Mode
 from connector.spreadsheet.check import CheckedRow, check
 from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap
@@ -46,15 +46,6 @@ def from_csv(content: bytes, delimiter: str) -> Made:
     return Made(tuple(headings), tuple(map(tuple, rows)))
 
 
-@dataclass(frozen=True)
-class Known:
-    """What is landed of one record."""
-
-    record: Mapping[str, Any]
-    is_whole: bool = True
-    is_deleted: bool = False
-
-
 @dataclass
 class Said:
     """A landing that is said: records by resource, and the fields of one content type.
@@ -62,7 +53,7 @@ class Said:
     `asked` counts the questions.
     """
 
-    records: Mapping[str, Sequence[Known]] = field(default_factory=dict)
+    records: Mapping[str, Sequence[LandedRecord]] = field(default_factory=dict)
     fields: Sequence[ContentTypeField] | None = None
     asked: int = 0
 
@@ -90,7 +81,7 @@ class Said:
             for wanted in values
         ]
 
-    def landed(self, resource: str, ids: Collection[str]) -> Mapping[str, Known]:
+    def landed(self, resource: str, ids: Collection[str]) -> Mapping[str, LandedRecord]:
         """What is landed under these ids."""
         self.asked += 1
         there = self.records.get(resource, ())
@@ -103,6 +94,15 @@ class Said:
     def content_fields(self, content_type: str) -> Sequence[ContentTypeField] | None:
         """The fields of the one content type, whose slug is `posts`."""
         return self.fields if content_type == "posts" else None
+
+
+def landing(fields: Sequence[ContentTypeField] | None = None, **records: Sequence[Any]) -> Said:
+    """A landing with these records by resource; one that is a mapping is whole and alive."""
+    made = {
+        resource: [each if isinstance(each, LandedRecord) else LandedRecord(each) for each in given]
+        for resource, given in records.items()
+    }
+    return Said(made, fields)
 
 
 CANDIDATE: Mapping[str, Cell] = {

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from connector.engine.push_states import Task
+from connector.engine.push_states import LandedRecord, Task
 from connector.errors import Misused
 from connector.spreadsheet.cells import CellOptions, ColumnPolicy
 from connector.spreadsheet.check import CheckedRow
@@ -15,10 +15,9 @@ from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import Cell
 from tests.spreadsheet.meaning.sheet import (
     CANDIDATE,
-    Known,
-    Said,
     aimed,
     checked,
+    landing,
     problems,
     table,
 )
@@ -36,16 +35,14 @@ ANNA: Mapping[str, Any] = {
     "phone": None,
 }
 LISTED = {"id": "c2", "first_name": "Bo", "email": "bo@people.example", "phone": "1"}
-SAID = Said(
-    {
-        "candidates": [
-            Known(ANNA),
-            Known(LISTED, is_whole=False),
-            Known({"id": "c3", "email": "gone@people.example"}, is_deleted=True),
-            Known({"id": "c4", "email": "twin@people.example"}),
-            Known({"id": "c5", "email": "twin@people.example"}),
-        ]
-    }
+SAID = landing(
+    candidates=[
+        ANNA,
+        LandedRecord(LISTED, is_whole=False),
+        LandedRecord({"id": "c3", "email": "gone@people.example"}, is_deleted=True),
+        {"id": "c4", "email": "twin@people.example"},
+        {"id": "c5", "email": "twin@people.example"},
+    ]
 )
 
 
@@ -174,14 +171,7 @@ def test_update_takes_its_own_values() -> None:
 
 def test_condition_of_an_update_looks_at_the_record() -> None:
     """A reason to cancel is taken where the booking is, or becomes, cancelled."""
-    said = Said(
-        {
-            "bookings": [
-                Known({"id": "b1", "status": "cancelled"}),
-                Known({"id": "b2", "status": "draft"}),
-            ]
-        }
-    )
+    said = landing(bookings=[{"id": "b1", "status": "cancelled"}, {"id": "b2", "status": "draft"}])
     rows = table(
         {"id": "b1", "cancellation_reason": "Ill"},
         {"id": "b2", "cancellation_reason": "Ill"},
@@ -203,7 +193,7 @@ def test_record_that_only_a_list_has_shown_is_not_compared() -> None:
 
 def test_write_only_field_is_wanted_without_a_base() -> None:
     """What answers never show cannot be compared, so it is sent."""
-    said = Said({"jobs": [Known({"id": "j1", "title": "Nurse"})]})
+    said = landing(jobs=[{"id": "j1", "title": "Nurse"}])
     row = {"id": "j1", "title": "Nurse", "internal_notes": "Urgent"}
     (found,) = checked(table(row), aimed("jobs", "update"), said)
 
@@ -236,7 +226,7 @@ def test_upsert_updates_what_is_there_and_makes_what_is_not() -> None:
 
 def test_upsert_by_another_field_still_makes_no_second_record() -> None:
     """A row that finds nothing by its code, and whose email is there, is a duplicate."""
-    said = Said({"candidates": [Known({"id": "c1", **CANDIDATE, "phone": "1"})]})
+    said = landing(candidates=[{"id": "c1", **CANDIDATE, "phone": "1"}])
     rows = table({**CANDIDATE, "phone": "2"}, {**CANDIDATE, "phone": "1", "first_name": "Z"})
     found = checked(rows, aimed(mode="upsert", match=["phone"]), said)
 
@@ -245,15 +235,13 @@ def test_upsert_by_another_field_still_makes_no_second_record() -> None:
     assert {"first_name": "Z"} == task(found[1]).fields
 
 
-LEADS = Said(
-    {
-        "leads": [
-            Known({"id": "l1", "email": "a@b.example", "status": "lead"}),
-            Known({"id": "l2", "email": "c@d.example", "status": "active"}),
-            Known({"id": "l3", "email": "e@f.example", "converted_at": "2026-01-01T00:00:00Z"}),
-            Known({"id": "l4", "email": "g@h.example"}, is_deleted=True),
-        ]
-    }
+LEADS = landing(
+    leads=[
+        {"id": "l1", "email": "a@b.example", "status": "lead"},
+        {"id": "l2", "email": "c@d.example", "status": "active"},
+        LandedRecord({"id": "l3", "email": "e@f.example", "converted_at": "2026-01-01T00:00:00Z"}),
+        LandedRecord({"id": "l4", "email": "g@h.example"}, is_deleted=True),
+    ]
 )
 
 

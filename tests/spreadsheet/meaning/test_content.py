@@ -8,7 +8,7 @@ from typing import Any
 from connector.catalog.content import ContentTypeField
 from connector.sandbox.records import FIELD_TYPES
 from connector.spreadsheet.mapping import map_headings
-from tests.spreadsheet.meaning.sheet import Known, Said, aimed, checked, mapped, problems, table
+from tests.spreadsheet.meaning.sheet import aimed, checked, landing, mapped, problems, table
 
 OPTIONS = ("Red", "Green", "Blue, light")
 
@@ -34,7 +34,7 @@ FIELDS = (
     *(declared(f"{kind}_value", kind) for kind in FIELD_TYPES),
 )
 ITEM = {"id": "i1", "title": "Hello", "slug": "hello", "fields": {"summary": "S", "text_value": ""}}
-SAID = Said({"content_items": [Known(ITEM)]}, FIELDS)
+SAID = landing(FIELDS, content_items=[ITEM])
 
 
 def test_fields_of_the_type_are_columns() -> None:
@@ -143,7 +143,7 @@ def test_config_that_is_odd_offers_no_options() -> None:
         odd = ContentTypeField({**declared("s", "select").raw, "config": config})
         (slot,) = (
             each
-            for each in aimed("content_items", said=Said(fields=[odd]), parent="posts").columns
+            for each in aimed("content_items", said=landing([odd]), parent="posts").columns
             if each.key == "fields.s"
         )
         assert () == slot.field.values

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from connector.engine.push_states import LandedRecord
 from connector.errors import Misused, UnknownName
 from connector.spreadsheet.cells import CellOptions
 from connector.spreadsheet.mapping_file import SavedMap
@@ -11,27 +12,25 @@ from connector.spreadsheet.matching import ClaimedKeys
 from connector.spreadsheet.problems import PROBLEMS, Problem, SheetRow
 from tests.spreadsheet.meaning.sheet import (
     CANDIDATE,
-    Known,
     Made,
     Said,
     aimed,
     checked,
+    landing,
     problems,
     table,
 )
 
 JOB = {"title": "Nurse", "location": "Leeds", "employment_type": "interim", "description": "Care."}
 BOOKING = {"booking_type": "internal", "start_datetime": "2026-05-04T09:30:00Z"}
-RELATED = Said(
-    {
-        "candidates": [Known({"id": "c1", "email": "zoe@people.example"})],
-        "companies": [
-            Known({"id": "k1", "name": "Wren & Co"}),
-            Known({"id": "k2", "name": "Twin"}),
-            Known({"id": "k3", "name": "twin"}),
-        ],
-        "jobs": [Known({"id": "j1", "reference_code": "00123", "title": "Nurse"})],
-    }
+RELATED = landing(
+    candidates=[{"id": "c1", "email": "zoe@people.example"}],
+    companies=[
+        {"id": "k1", "name": "Wren & Co"},
+        {"id": "k2", "name": "Twin"},
+        {"id": "k3", "name": "twin"},
+    ],
+    jobs=[{"id": "j1", "reference_code": "00123", "title": "Nurse"}],
 )
 
 
@@ -191,15 +190,13 @@ def test_rows_without_a_key_are_duplicates_only_if_identical() -> None:
 
 def test_record_that_exists_is_a_duplicate() -> None:
     """A record of the same natural key is named, with all ids where there are several."""
-    said = Said(
-        {
-            "candidates": [
-                Known({"id": "c1", "email": "zoe@people.example"}),
-                Known({"id": "c2", "email": "zoe2@people.example"}),
-                Known({"id": "c3", "email": "ZOE2@people.example"}),
-                Known({"id": "c4", "email": "gone@people.example"}, is_deleted=True),
-            ]
-        }
+    said = landing(
+        candidates=[
+            {"id": "c1", "email": "zoe@people.example"},
+            {"id": "c2", "email": "zoe2@people.example"},
+            {"id": "c3", "email": "ZOE2@people.example"},
+            LandedRecord({"id": "c4", "email": "gone@people.example"}, is_deleted=True),
+        ]
     )
     emails = ("zoe@people.example", "zoe2@people.example", "gone@people.example")
     found = checked(table(*({**CANDIDATE, "email": each} for each in emails)), aimed(), said)
@@ -216,7 +213,7 @@ def test_row_that_was_created_before_is_known_by_its_task() -> None:
     rows = table({**CANDIDATE, "status": "screening"}, CANDIDATE)
     (first, _), said = (
         checked(rows, aimed()),
-        Said({"candidates": [Known({"id": "c1", **CANDIDATE})]}),
+        landing(candidates=[{"id": "c1", **CANDIDATE}]),
     )
     again, twin = checked(rows, aimed(), said)
 

@@ -10,7 +10,7 @@ from connector.spreadsheet.check import CheckedRow
 from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.problems import PROBLEMS
 from tests.spreadsheet.meaning.messy import FLAWS, HEADINGS, UNKNOWN, Messy, messy
-from tests.spreadsheet.meaning.sheet import Known, Made, Said, aimed, checked, from_csv
+from tests.spreadsheet.meaning.sheet import Made, Said, aimed, checked, from_csv, landing
 
 LANDED = tuple(f"landed{n}@people.example" for n in range(20))
 ROWS = 600
@@ -24,9 +24,7 @@ def file(request: pytest.FixtureRequest) -> Messy:
 
 def said() -> Said:
     """A landing that has the candidates who come again."""
-    return Said(
-        {"candidates": [Known({"id": f"c{n}", "email": email}) for n, email in enumerate(LANDED)]}
-    )
+    return landing(candidates=[{"id": f"c{n}", "email": email} for n, email in enumerate(LANDED)])
 
 
 def outcome(made: Made) -> list[CheckedRow]:

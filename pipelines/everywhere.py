@@ -83,11 +83,7 @@ def everywhere_of(single: dg.JobDefinition) -> dg.JobDefinition:
 def _step_of(name: str, job: dg.JobDefinition) -> dg.OpDefinition:
     """The step of an account."""
 
-    @dg.op(
-        name=_step(job.name, name),
-        description=f"The run of {name}.",
-        out=dg.Out(dg.Nothing),
-    )
+    @dg.op(name=_step(job.name, name), description=f"The run of {name}.", out=dg.Out(dg.Nothing))
     def run_account(context: dg.OpExecutionContext) -> None:
         """Run the job for the account, here. Raises `dagster.Failure` with the run's reasons."""
         before = context.instance.get_runs(

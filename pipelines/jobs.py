@@ -55,7 +55,5 @@ scrub_job = dg.define_asset_job(
 )
 
 freshness_job = dg.define_asset_job(
-    FRESHNESS,
-    selection=_FRESH,
-    description="Check how old the proven data is; no request is sent.",
+    FRESHNESS, selection=_FRESH, description="Check how old the proven data is; no request is sent."
 )

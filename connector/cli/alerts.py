@@ -39,11 +39,7 @@ Trial = dict[str, str | None]
 
 @click.command(
     cls=Command,
-    examples=(
-        "connector alerts",
-        "connector alerts --send --all",
-        "connector alerts --test",
-    ),
+    examples=("connector alerts", "connector alerts --send --all", "connector alerts --test"),
     if_interrupted="What was not sent waits.",
 )
 @click.option("--send", "sends", is_flag=True, help="Check, and send now what is due or waits.")

@@ -84,8 +84,7 @@ def publish(session: Session, *, is_for_all: bool, anew: bool) -> int:
 
 
 @lakehouse.command(
-    cls=Command,
-    examples=("connector lakehouse status", "connector lakehouse status --json"),
+    cls=Command, examples=("connector lakehouse status", "connector lakehouse status --json")
 )
 def status(session: Session) -> int:
     """Show the accounts of the lakehouse, with their rows, and the states that can be asked for."""

@@ -328,10 +328,7 @@ def template(
 
 @click.command(
     cls=Command,
-    examples=(
-        "connector undo last",
-        "connector undo 20261122T000029Z-eac3b1 --apply",
-    ),
+    examples=("connector undo last", "connector undo 20261122T000029Z-eac3b1 --apply"),
     if_interrupted="Run the same command again; it goes on with what is left.",
     checks_alerts=True,
 )

@@ -138,10 +138,7 @@ def check_alerts(
 
 
 def due(
-    settings: Settings,
-    standing: Iterable[AlertRecord],
-    now: datetime,
-    jobs: Sequence[JobRun] = (),
+    settings: Settings, standing: Iterable[AlertRecord], now: datetime, jobs: Sequence[JobRun] = ()
 ) -> Decision:
     """Decision that a check would come to now; nothing is written or sent."""
     sight = sight_of(look(settings, now), jobs)

@@ -184,10 +184,7 @@ def _holds_secret(path: Path, secrets: tuple[bytes, ...]) -> bool:
 def _copy(source: Path, target: Path) -> None:
     make_folder(target.parent)
     # What is published meanwhile has another file: this one is read to its end as it was.
-    with (
-        source.open("rb") as read,
-        create(target) as write,
-    ):
+    with source.open("rb") as read, create(target) as write:
         shutil.copyfileobj(read, write, 1024 * 1024)
 
 

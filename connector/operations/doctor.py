@@ -115,10 +115,7 @@ class Examination:
 
 
 async def examine(
-    settings: Settings,
-    *,
-    repairs: bool = False,
-    now: Clock = lambda: datetime.now(UTC),
+    settings: Settings, *, repairs: bool = False, now: Clock = lambda: datetime.now(UTC)
 ) -> Examination:
     """Look at everything that a pull needs. Whatever is found is told, and nothing is raised.
 

@@ -242,11 +242,7 @@ class _ErasedList:
 
 
 def _list_again(
-    ledger: Ledger,
-    folder: Path,
-    former: _ErasedList | None,
-    elsewhere: Path | None,
-    at: datetime,
+    ledger: Ledger, folder: Path, former: _ErasedList | None, elsewhere: Path | None, at: datetime
 ) -> Iterator[str]:
     """Put on the list who was erased after the backup; sentences on whom nobody can know again.
 

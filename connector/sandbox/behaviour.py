@@ -114,9 +114,7 @@ class Behaviours:
     )
     # Writes.
     unknown_fields: Literal["ignored", "refused"] = switch(
-        "ignored",
-        "A body field that the operation does not list is ignored, or a 422.",
-        "4",
+        "ignored", "A body field that the operation does not list is ignored, or a 422.", "4"
     )
     duplicate_emails: Literal["allowed", "refused"] = switch(
         "allowed", "Two records of a resource may share an `email`, or a 422.", "2"
@@ -146,9 +144,7 @@ class Behaviours:
         "3",
     )
     reason_alone: Literal["refused", "accepted"] = switch(
-        "refused",
-        "`cancellation_reason` without cancelling is a 422, or accepted.",
-        "2.4",
+        "refused", "`cancellation_reason` without cancelling is a 422, or accepted.", "2.4"
     )
     empty_update: Literal["moves", "keeps"] = switch(
         "moves", "A PUT with an empty object moves `updated_at`, or leaves it.", "4"
@@ -190,9 +186,7 @@ class Behaviours:
         "json", "An unknown path is a 404 with an error body, or with an HTML page.", "7.3"
     )
     rate_window: Literal["aligned", "first_request", "sliding"] = switch(
-        "aligned",
-        "A minute begins on the clock, with the first request, or slides.",
-        "8.2",
+        "aligned", "A minute begins on the clock, with the first request, or slides.", "8.2"
     )
     rate_headers: Literal["always", "success_only", "never"] = switch(
         "always", "Every answer carries the rate headers, only successes do, or none.", "8.3"

@@ -266,10 +266,7 @@ class Rejection(Exception):
     """A request that the API refuses: the status, a sentence, and messages by field for 422."""
 
     def __init__(
-        self,
-        status: int,
-        message: str,
-        errors: Mapping[str, Sequence[str]] | None = None,
+        self, status: int, message: str, errors: Mapping[str, Sequence[str]] | None = None
     ) -> None:
         super().__init__(f"{status}: {message}")
         self.status, self.message = status, message
@@ -278,11 +275,7 @@ class Rejection(Exception):
     def body(self, behaviours: Behaviours) -> Body:
         """The error body of API 7; for statuses other than 422 as `error_bodies` says."""
         if self.errors is not None:
-            return {
-                "error": CODES[self.status],
-                "message": self.message,
-                "errors": self.errors,
-            }
+            return {"error": CODES[self.status], "message": self.message, "errors": self.errors}
         match behaviours.error_bodies:
             case "full":
                 return {"error": CODES.get(self.status, "error"), "message": self.message}

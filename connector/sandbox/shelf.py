@@ -135,8 +135,7 @@ class Shelf:
             (record["id"], *map(record.get, self._columns), serial),
         )
         self._run(
-            f"UPDATE {self._table}_record SET record = ? WHERE serial = ?",
-            (_text(record), serial),
+            f"UPDATE {self._table}_record SET record = ? WHERE serial = ?", (_text(record), serial)
         )
 
     def remove(self, serial: int) -> None:

@@ -37,11 +37,7 @@ class Store(DirectStore):
     interlude: Interlude | None = None
 
     def list(
-        self,
-        resource: str,
-        query: Mapping[str, str] | None = None,
-        *,
-        type: str | None = None,
+        self, resource: str, query: Mapping[str, str] | None = None, *, type: str | None = None
     ) -> ApiAnswer:
         """One page (API 4.1). `query` holds the parameters as texts; `type` is a content type's
         slug or id, where the path has one.
@@ -72,11 +68,7 @@ class Store(DirectStore):
         return ApiAnswer(200, {"data": data, "pagination": pagination})
 
     def count(
-        self,
-        resource: str,
-        query: Mapping[str, str] | None = None,
-        *,
-        type: str | None = None,
+        self, resource: str, query: Mapping[str, str] | None = None, *, type: str | None = None
     ) -> int:
         """The `total` that a list with this query would show."""
         declaration = self._declaration(resource, "list")
@@ -94,12 +86,7 @@ class Store(DirectStore):
             return ApiAnswer(200, {"data": self._detail(resource, row.record)})
 
     def create(
-        self,
-        resource: str,
-        body: Body,
-        *,
-        type: str | None = None,
-        at: datetime | None = None,
+        self, resource: str, body: Body, *, type: str | None = None, at: datetime | None = None
     ) -> ApiAnswer:
         """Create a record from a request's body. `at` dates it; by default the clock does."""
         declaration = self._declaration(resource, "create")
@@ -132,12 +119,7 @@ class Store(DirectStore):
             row = self._row(declaration, id, type)
             before = row.record
             values = check_body(
-                declaration,
-                body,
-                "update",
-                self.behaviours,
-                exists=self._exists,
-                stored=before,
+                declaration, body, "update", self.behaviours, exists=self._exists, stored=before
             )
             if row.parent is not None and "fields" in values:
                 kept = before.get("fields") or {}

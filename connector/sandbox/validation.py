@@ -116,10 +116,7 @@ def _too_long(declared: Field, value: str, behaviours: Behaviours) -> str | None
 
 
 def _choices(
-    declared: Field,
-    taken: Input,
-    operation: Literal["create", "update"],
-    behaviours: Behaviours,
+    declared: Field, taken: Input, operation: Literal["create", "update"], behaviours: Behaviours
 ) -> tuple[str, ...]:
     if operation == "update" and behaviours.update_choices == "responses":
         return declared.values

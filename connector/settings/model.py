@@ -151,8 +151,7 @@ class Settings:
     lakehouse_keep_days: Annotated[Setting[int], Spec(values.whole(0, 36_500), 30)]
     push_journal: Annotated[Setting[PushJournal], Spec(values.one_of(PushJournal), "folder")]
     retention: Annotated[
-        Setting[Mapping[str, str]],
-        Spec(values.read_retention, MappingProxyType({}), is_table=True),
+        Setting[Mapping[str, str]], Spec(values.read_retention, MappingProxyType({}), is_table=True)
     ]
     """Rules in text, by resource; `connector/privacy` reads them."""
 
@@ -270,11 +269,7 @@ _HIDDEN = frozenset(name for name, rule in RULES.items() if rule.is_secret or ru
 
 
 def load_settings(
-    flags: Mapping[str, object],
-    environ: Mapping[str, str],
-    cwd: Path,
-    *,
-    heeds_all: bool = True,
+    flags: Mapping[str, object], environ: Mapping[str, str], cwd: Path, *, heeds_all: bool = True
 ) -> Settings:
     """Read the settings from flags (by the setting's name; None: not given), the environment and
     the project file in `cwd` or where `CONNECTOR_CONFIG` says.

@@ -33,10 +33,7 @@ EXPECTED = {
         ("10:00", "ended", "not_proven", "candidates"),
     ],
     # Its key is refused all day, and 26 hours after its last proof it is silent as well.
-    "globex": [
-        ("00:00", "opened", "pull_failed", ""),
-        ("22:20", "opened", "silent", ""),
-    ],
+    "globex": [("00:00", "opened", "pull_failed", ""), ("22:20", "opened", "silent", "")],
     # Its month is spent at noon.
     "initech": [("12:00", "opened", "quota_spent", "")],
 }

@@ -20,12 +20,7 @@ from tests.privacy.office import traces
 from tests.pull.landed import differences, published, rows
 
 EMAIL, NAME = "Olwen.Zz@mail.example", "Zzyzxworth"
-PERSON = {
-    "first_name": "Olwen",
-    "last_name": NAME,
-    "email": EMAIL,
-    "employment_type": "permanent",
-}
+PERSON = {"first_name": "Olwen", "last_name": NAME, "email": EMAIL, "employment_type": "permanent"}
 
 
 @pytest.fixture

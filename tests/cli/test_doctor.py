@@ -104,9 +104,7 @@ def test_page_of_a_website(tmp_path: Path) -> None:
 def test_clock_that_differs_is_told(tmp_path: Path) -> None:
     """A difference between the clocks is a warning with its size and direction."""
     with Sandbox(
-        counts=COUNTS,
-        keys={KEY: ("*",)},
-        clock=lambda: datetime.now(UTC) + timedelta(minutes=10),
+        counts=COUNTS, keys={KEY: ("*",)}, clock=lambda: datetime.now(UTC) + timedelta(minutes=10)
     ) as sandbox:
         called = call(["doctor", "--json"], variables(sandbox.base_url, tmp_path))
 

@@ -70,10 +70,5 @@ class Diary:
 def client_of(base_url: str, clock: Clock | None = None, **options: Any) -> Client:
     """A client whose waits take no time."""
     clock = clock or Clock()
-    terms: dict[str, Any] = {
-        "clock": clock,
-        "sleep": clock.wait,
-        "chance": lambda: 0.0,
-        **options,
-    }
+    terms: dict[str, Any] = {"clock": clock, "sleep": clock.wait, "chance": lambda: 0.0, **options}
     return Client(base_url, KEY, **terms)

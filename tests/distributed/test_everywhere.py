@@ -122,10 +122,7 @@ def cluster(project: Path) -> Iterator[LocalCluster]:
     with pytest.MonkeyPatch.context() as patch, dask.config.set(settings() | unsynced):
         patch.setenv("CONNECTOR_CONFIG", str(project))
         with LocalCluster(  # type: ignore[no-untyped-call] # Dask's
-            n_workers=2,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address=None,
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
         ) as made:
             patch.setenv(ADDRESS, made.scheduler_address)
             yield made

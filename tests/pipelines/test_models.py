@@ -124,9 +124,7 @@ def test_a_run_records_rows_columns_lineage_and_checks(folder: Path) -> None:
 def test_a_subset_is_built_alone(folder: Path) -> None:
     """One model and its checks are recorded, and nothing else."""
     result = dg.materialize(
-        [models],
-        selection=[key_of(PROJECT, "stg_leads")],
-        resources={"account": account(folder)},
+        [models], selection=[key_of(PROJECT, "stg_leads")], resources={"account": account(folder)}
     )
 
     assert ["stg_leads"] == [

@@ -208,10 +208,7 @@ def test_settled_file_is_pushed_once_and_put_away(
     """A file becomes one run at the second look, as its `push.toml` says; it is put away with its
     report; while a run is under way there is no other; and a look after it finds nothing.
     """
-    folder, here = (
-        store / "inbox" / "candidates",
-        account(sandbox.base_url, store),
-    )
+    folder, here = (store / "inbox" / "candidates", account(sandbox.base_url, store))
     (folder / "push.toml").write_text('mode = "upsert"\nmatch = ["email"]\napply = true\n')
     (folder / "people.csv").write_text(GOOD, encoding="utf-8")
     (folder / "link.csv").symlink_to(folder / "people.csv")
@@ -243,10 +240,7 @@ def test_settled_file_is_pushed_once_and_put_away(
 
 
 def test_run_that_failed_is_repeated_later(
-    sandbox: Sandbox,
-    instance: dg.DagsterInstance,
-    store: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    sandbox: Sandbox, instance: dg.DagsterInstance, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file whose run failed stays and rests; then another run is asked for, of a key of its own.
     Without `push.toml` the file is previewed, and put away.

@@ -193,10 +193,7 @@ def test_from_failure_leaves_out_what_landed(tmp_path: Path) -> None:
     """Dagster's re-execution from the assets that failed asks for leads alone, and publishes."""
     scopes = [f"{each.scope}.read" for each in CATALOG.values() if each.name != "leads"]
     keys: dict[str, Any] = {KEY: scopes, "with-leads": ("*",)}
-    with (
-        Sandbox(counts=COUNTS, keys=keys) as sandbox,
-        dg.DagsterInstance.ephemeral() as instance,
-    ):
+    with Sandbox(counts=COUNTS, keys=keys) as sandbox, dg.DagsterInstance.ephemeral() as instance:
         first = landed(account(sandbox.base_url, tmp_path), instance)
         run = instance.get_run_by_id(first.run_id)
         assert run is not None

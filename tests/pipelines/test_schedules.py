@@ -60,9 +60,7 @@ def ticked(
 ) -> Tick:
     """What Dagster's daemon makes of a schedule at that moment."""
     with dg.build_schedule_context(
-        instance=instance,
-        scheduled_execution_time=at,
-        repository_def=made.get_repository_def(),
+        instance=instance, scheduled_execution_time=at, repository_def=made.get_repository_def()
     ) as context:
         return made.resolve_schedule_def(name).evaluate_tick(context)
 

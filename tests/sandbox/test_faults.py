@@ -78,10 +78,7 @@ def test_html_page_is_a_proxys(world: World, when: faults.When, effect: int) -> 
 
     answer = create(world)
 
-    assert (502, "text/html; charset=utf-8") == (
-        answer.status_code,
-        answer.headers["content-type"],
-    )
+    assert (502, "text/html; charset=utf-8") == (answer.status_code, answer.headers["content-type"])
     assert answer.text.startswith("<!doctype html>")
     assert not any(name in answer.headers for name in RATE_HEADERS)
     assert 2 + effect == jobs(world)
@@ -185,8 +182,7 @@ def test_drip_comes_in_parts_and_whole(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reset", "seconds"),
-    [("right", 53), ("far", 20 * 24 * 3600), ("past", -60)],
+    ("reset", "seconds"), [("right", 53), ("far", 20 * 24 * 3600), ("past", -60)]
 )
 def test_limited_claims_a_reset(world: World, reset: Any, seconds: int) -> None:
     """A 429 without effect, whose reset is right, weeks away or over already."""

@@ -104,8 +104,7 @@ def test_an_entry_that_is_not_there_is_told(
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
-    [(KeyringLocked(KEY), "is locked"), (KeyringError(KEY), "failed")],
+    ("error", "said"), [(KeyringLocked(KEY), "is locked"), (KeyringError(KEY), "failed")]
 )
 def test_a_keyring_that_cannot_be_read_is_told(
     ring: FileKeyring, tmp_path: Path, error: KeyringError, said: str

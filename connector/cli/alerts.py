@@ -20,7 +20,7 @@ from connector.operations.alert_check import (
     AlertCheck,
     check_alerts,
     due,
-    standing_alerts,
+    open_alerts,
     trial_message,
 )
 from connector.operations.alerts import ALERTS
@@ -74,7 +74,7 @@ def alerts(session: Session, *, sends: bool, tests: bool, is_for_all: bool) -> i
 
 def _looked_at(settings: Settings) -> AlertCheck:
     """What a check would find; nothing is sent or written down."""
-    stands = standing_alerts(settings)
+    stands = open_alerts(settings)
     decision = due(settings, stands.standing, datetime.now(UTC))
     return replace(stands, changes=decision.messages, standing=decision.standing)
 

@@ -19,7 +19,7 @@ from connector.engine.quota import shown
 from connector.errors import ConnectorError
 from connector.operations.backup import make_backup
 from connector.operations.backup_file import check_backup
-from connector.operations.doctor import Examination, examine
+from connector.operations.doctor import Examination, diagnose
 from connector.operations.restore import Restored, RestoreOptions
 from connector.operations.restore import restore as run_restore
 from connector.pulls.advice import explain
@@ -54,7 +54,7 @@ def doctor(session: Session, *, repairs: bool, is_for_all: bool) -> int:
 
     def examined(settings: Settings) -> Examination:
         with session.terminal.progress(f"examine {settings.account.value or ''}".rstrip()):
-            return asyncio.run(examine(settings, repairs=repairs))
+            return asyncio.run(diagnose(settings, repairs=repairs))
 
     if is_for_all:
         return _print_all(session.terminal, session.for_each(examined, is_for_all=True))

@@ -251,7 +251,7 @@ def _closing(report: PushReport) -> Iterator[str]:
     if report.file is not None:
         yield f"The report: {report.file}"
     if batch is None and report.error is None:
-        yield _foreseen(report.preview)
+        yield _preview_text(report.preview)
         return
     sent = _cost(report)
     if batch is None:
@@ -265,7 +265,7 @@ def _closing(report: PushReport) -> Iterator[str]:
     yield f"Batch {batch.batch} is {report.outcome} ({sent})."
 
 
-def _foreseen(preview: Preview) -> str:
+def _preview_text(preview: Preview) -> str:
     if not preview.sent:
         return "Nothing would be sent."
     cost = f"about {count_noun(preview.requests, 'request')}"

@@ -21,7 +21,7 @@ from connector.engine.quota import requests_left, shown
 from connector.errors import ConnectorError, SettingsError, count_noun
 from connector.ledger.lease import Lease
 from connector.ledger.ledger import Ledger, LedgerStatus, terms_of
-from connector.operations.alert_check import AlertCheck, standing_alerts
+from connector.operations.alert_check import AlertCheck, open_alerts
 from connector.operations.findings import Proof, proof_of
 from connector.pulls.advice import explain
 from connector.settings.accounts import Configured
@@ -171,7 +171,7 @@ def status(session: Session, *, max_age: Age | None, is_for_all: bool) -> int:
     settings, terminal, now = session.load(), session.terminal, datetime.now(UTC)
     warehouse = Warehouse(settings.folder)
     if not warehouse.exists:
-        watched = standing_alerts(settings)
+        watched = open_alerts(settings)
         proof = proof_of({}, now, max_age) if max_age is not None else None
         nothing = {"folder": settings.folder, "resources": {}, "runs": []}
         told = {**nothing, "is_lost": warehouse.is_lost, **alerting.as_json(proof, watched)}
@@ -191,8 +191,8 @@ def status(session: Session, *, max_age: Age | None, is_for_all: bool) -> int:
         published_in(warehouse.published),
         warehouse.publications(PUBLICATIONS_SHOWN),
         warehouse.shared() if settings.lakehouse.value is not None else None,
-        _standing(settings, now),
-        standing_alerts(settings),
+        _ledger_status(settings, now),
+        open_alerts(settings),
         now,
     )
     proven_at = {each.resource: each.proven_at for each in found.resources}
@@ -203,7 +203,7 @@ def status(session: Session, *, max_age: Age | None, is_for_all: bool) -> int:
     return alerting.judge(terminal, proof, found.watched)
 
 
-def _standing(settings: Settings, now: datetime) -> LedgerStatus | None:
+def _ledger_status(settings: Settings, now: datetime) -> LedgerStatus | None:
     with Ledger(settings.folder) as ledger:
         return ledger.standing(terms_of(settings), now) if ledger.exists else None
 
@@ -463,8 +463,8 @@ class AccountLine:
         return cls(
             proof_of(proven_at, now, max_age or settings.alert_max_age.value),
             health.runs[0] if health is not None and health.runs else None,
-            _standing(settings, now),
-            standing_alerts(settings),
+            _ledger_status(settings, now),
+            open_alerts(settings),
         )
 
 

@@ -146,7 +146,7 @@ def due(
     return decide(standing, sight, now, kinds, settings.account.value)
 
 
-def standing_alerts(settings: Settings) -> AlertCheck:
+def open_alerts(settings: Settings) -> AlertCheck:
     """The alerts that stand, and what has not arrived at the sinks that are set; nothing is looked
     at anew, and no file is made. Raises a `WarehouseError`.
     """

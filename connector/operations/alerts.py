@@ -172,7 +172,7 @@ class Subject(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Trouble:
     """Something that is not well: since when, what happened, what to do.
 
     `since` is None where it begins when it is noticed.
@@ -183,9 +183,9 @@ class Finding:
     action: str
 
 
-Seen = Iterator[tuple[Subject, Finding | None]]
+Seen = Iterator[tuple[Subject, Trouble | None]]
 
-Sight = Mapping[Subject, Finding | None]
+Sight = Mapping[Subject, Trouble | None]
 """What is seen now: a finding, or None where all is well. A subject that is not there could not be
 looked at, and stays as it was.
 """

@@ -146,7 +146,7 @@ def _staged(settings: Settings, staging: Path, made_at: datetime) -> Manifest:
     work = copy_whole(warehouse.work, staging / WORK_FILE) if warehouse.exists else None
     ledger = copy_ledger(ledger_path, staging / LEDGER_FILE) if ledger_path.exists() else None
     secrets = tuple(each.encode() for each in settings.secrets())
-    for source in _others(folder):
+    for source in _plain_files(folder):
         with naming_errors(source):
             if not _holds_secret(source, secrets):
                 _copy(source, staging / source.relative_to(folder))
@@ -155,7 +155,7 @@ def _staged(settings: Settings, staging: Path, made_at: datetime) -> Manifest:
     return Manifest(made_at, settings.account.value, program, work, ledger, entries)
 
 
-def _others(folder: Path) -> Iterator[Path]:
+def _plain_files(folder: Path) -> Iterator[Path]:
     """The plain files that belong to a backup; no link is followed."""
     for name in FILES:
         if (folder / name).is_file() and not (folder / name).is_symlink():

@@ -114,7 +114,7 @@ class Examination:
         }
 
 
-async def examine(
+async def diagnose(
     settings: Settings, *, repairs: bool = False, now: Clock = lambda: datetime.now(UTC)
 ) -> Examination:
     """Look at everything that a pull needs. Whatever is found is told, and nothing is raised.
@@ -130,7 +130,7 @@ async def examine(
         with Ledger(settings.folder) as ledger:
             check, meter = await asyncio.to_thread(_count, settings, ledger, now)
             tally = RequestTally()
-            checks += [check, *await _examine_api(settings, tally, meter, now)]
+            checks += [check, *await _check_api(settings, tally, meter, now)]
             requests = tally.requests
             if meter is not None:
                 await meter.settle()
@@ -411,7 +411,7 @@ def _count(settings: Settings, ledger: Ledger, now: Clock) -> tuple[Check, Reque
     return Check("requests", "ok", found), RequestBudget(ledger, spender, now=now)
 
 
-async def _examine_api(
+async def _check_api(
     settings: Settings, tally: RequestTally, meter: RequestBudget | None, now: Clock
 ) -> list[Check]:
     """Address, key, scopes, clock and limits, as far as each of them can be looked at: one short

@@ -17,7 +17,7 @@ from connector.errors import WarehouseError, count_noun
 from connector.ledger.journal import PUSH_LEASE
 from connector.ledger.journal_reads import PushHealth, PushRun, read_push_health
 from connector.ledger.ledger import Ledger, LedgerStatus, terms_of
-from connector.operations.alerts import ALERTS, Finding, Seen, Sight, Subject, because
+from connector.operations.alerts import ALERTS, Seen, Sight, Subject, Trouble, because
 from connector.pulls.advice import action_of
 from connector.settings.model import Settings
 from connector.settings.values import Age
@@ -67,7 +67,7 @@ def _of_last(ended: Sequence[Run], published: Sequence[Publication]) -> Seen:
         action = "Run 'connector pull': it goes on where it stopped."
         if not cut_off:
             action = action_of(last.error_code)
-        yield subject, Finding(since, because(said, last.message, last.error_code), action)
+        yield subject, Trouble(since, because(said, last.message, last.error_code), action)
     elif last.outcome != "stopped" or last.requests:
         # A pull that was stopped before its first request has not asked the API anything.
         yield subject, None
@@ -86,14 +86,14 @@ def _of_published(published: Sequence[Publication]) -> Seen:
         if last.failed_checks:
             names = ", ".join(last.failed_checks)
             said = f"{count_noun(len(last.failed_checks), 'check')} found something: {names}."
-            found = Finding(last.ended_at, said, ALERTS["checks_warn"].action)
+            found = Trouble(last.ended_at, said, ALERTS["checks_warn"].action)
         yield Subject("checks_warn"), found
         return
     failed = list(takewhile(lambda each: each.outcome in _REFUSED, published))
     since = failed[-1].ended_at or failed[-1].started_at
     verb = "was refused" if last.outcome == "refused" else "failed"
     said = because(f"The publication {verb}", last.message, last.error_code)
-    yield subject, Finding(since, said, action_of(last.error_code))
+    yield subject, Trouble(since, said, action_of(last.error_code))
 
 
 def of_shared(last: SharedPublication | None) -> Seen:
@@ -104,7 +104,7 @@ def of_shared(last: SharedPublication | None) -> Seen:
     if last is not None and last.outcome == "failed":
         said = "What was published is not in the lakehouse"
         said = because(said, last.message, last.error_code)
-        found = Finding(last.ended_at, said, action_of(last.error_code))
+        found = Trouble(last.ended_at, said, action_of(last.error_code))
     yield Subject("lakehouse_behind"), found
 
 
@@ -122,18 +122,18 @@ def _of_resource(resource: str, done: ResourceRun, run: Run | None) -> Seen:
         yield Subject("not_proven", resource), None
     elif done.outcome not in ("done", "stopped") and not is_told:
         said = because(f"{resource} is {done.outcome}", done.message, done.error_code)
-        yield Subject("not_proven", resource), Finding(since, said, action_of(done))
+        yield Subject("not_proven", resource), Trouble(since, said, action_of(done))
     if refused:
         said = f"{resource}: deletions were not believed"
         said = because(said, done.message, done.error_code)
         action = action_of(done.error_code or "deletions_refused")
-        yield Subject("deletions_refused", resource), Finding(since, said, action)
+        yield Subject("deletions_refused", resource), Trouble(since, said, action)
     elif done.proven:
         yield Subject("deletions_refused", resource), None
     if odd:
         counts = ", ".join(f"{count:,} {kind}" for kind, count in sorted(odd.items()))
         said = f"{resource}: the last pull met {counts}."
-        yield Subject("anomalies", resource), Finding(since, said, ALERTS["anomalies"].action)
+        yield Subject("anomalies", resource), Trouble(since, said, ALERTS["anomalies"].action)
     elif done.proven:
         yield Subject("anomalies", resource), None
 
@@ -156,7 +156,7 @@ def _of_cost(health: Health, ended: Sequence[Run]) -> Seen:
     found = None
     if usual is not None and costs[0] > max(COST_FACTOR * usual, usual + COST_REQUESTS_MIN - 1):
         said = f"The last pull took {costs[0]:,} requests; the median of {len(before)} before it"
-        found = Finding(last.started_at, f"{said} is {usual:,.0f}.", ALERTS["cost_rising"].action)
+        found = Trouble(last.started_at, f"{said} is {usual:,.0f}.", ALERTS["cost_rising"].action)
     yield Subject("cost_rising"), found
 
 
@@ -181,28 +181,28 @@ def of_pushes(health: PushHealth, *, is_under_way: bool) -> Seen:
         rows = count_noun(sum(each.rows for each in in_doubt), "row")
         said = f"{rows} sent, and it is not known whether the API applied them."
         since = min(each.since for each in in_doubt)
-        found = Finding(since, said, ALERTS["rows_in_doubt"].action)
+        found = Trouble(since, said, ALERTS["rows_in_doubt"].action)
     yield Subject("rows_in_doubt"), found
 
 
-def _of_last_push(last: PushRun) -> Finding | None:
+def _of_last_push(last: PushRun) -> Trouble | None:
     said = f"The last push (batch {last.batch}, {last.resource})"
     if last.outcome is None:
         action = "Push the same file again: it goes on where it stopped."
-        return Finding(last.begun_at, f"{said} was cut off.", action)
+        return Trouble(last.begun_at, f"{said} was cut off.", action)
     if last.outcome != "failed":
         return None
     said = because(f"{said} failed", last.message, last.error_code)
-    return Finding(last.ended_at, said, action_of(last.error_code))
+    return Trouble(last.ended_at, said, action_of(last.error_code))
 
 
-def _rejected(last: PushRun) -> Finding | None:
+def _rejected(last: PushRun) -> Trouble | None:
     if not last.refused:
         return None
     push = f"of the last push (batch {last.batch})"
     rows = count_noun(last.refused, f"row {push} was", f"rows {push} were")
     said = f"{last.resource}: {rows} not applied."
-    return Finding(last.ended_at, said, ALERTS["rows_rejected"].action)
+    return Trouble(last.ended_at, said, ALERTS["rows_rejected"].action)
 
 
 # -- Month -----------------------------------------------------------------------------------------
@@ -226,24 +226,24 @@ def of_month(standing: LedgerStatus) -> Seen:
                 f"The billing cycle that ends on {standing.month.period.ends} will take about"
                 f" {expected:,} requests at {standing.usual_day:,} a day; the plan has {limit:,}."
             )
-            yield subject, Finding(None, said, ALERTS["quota_forecast"].action)
+            yield subject, Trouble(None, said, ALERTS["quota_forecast"].action)
         elif expected <= WELL_SHARE * limit:
             yield subject, None
 
 
-def _spent(standing: LedgerStatus) -> Finding | None:
+def _spent(standing: LedgerStatus) -> Trouble | None:
     month, word = standing.month, standing.exhaustion
     action = ALERTS["quota_spent"].action
     if word is not None:
         said = f"The API said that the month's requests are spent: until {shown(word.until)}"
-        return Finding(word.noted_at, f"{said} nothing is asked of it.", action)
+        return Trouble(word.noted_at, f"{said} nothing is asked of it.", action)
     if month.limit is None or month.room(keeps_reserve=True):
         return None
     said = f"{month.used:,} of the billing cycle's {month.limit:,} requests are spent"
     if month.reserve:
         said += f", and {month.reserve:,} are kept for people"
     ends = shown(midnight(month.period.ends))
-    return Finding(None, f"{said}: until {ends} no pull sends any.", action)
+    return Trouble(None, f"{said}: until {ends} no pull sends any.", action)
 
 
 # -- Silence ---------------------------------------------------------------------------------------
@@ -291,10 +291,10 @@ def of_silence(health: Health | None, now: datetime, age: Age) -> Seen:
     if proof.oldest is None and first is not None and now - first <= age.length:
         return
     since = proof.oldest or first
-    yield subject, Finding(since, proof.sentence, ALERTS["silent"].action)
+    yield subject, Trouble(since, proof.sentence, ALERTS["silent"].action)
 
 
-# -- Facts -----------------------------------------------------------------------------------------
+# -- Snapshot --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,8 +308,8 @@ class JobRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """Facts that an account's files hold.
+class FileSnapshot:
+    """Snapshot of what an account's files hold.
 
     `health` is None where nothing was ever landed, or where the work file
     is `unusable`; `standing` and `pushes` are None where there is no ledger.
@@ -323,7 +323,7 @@ class Facts:
     pushes: PushHealth | None
 
 
-def look(settings: Settings, now: datetime) -> Facts:
+def look(settings: Settings, now: datetime) -> FileSnapshot:
     """Look at the account's files; none is made. Raises a `WarehouseError` of the ledger."""
     warehouse = Warehouse(settings.folder)
     health, unusable = None, None
@@ -340,33 +340,33 @@ def look(settings: Settings, now: datetime) -> Facts:
         if ledger.exists:
             standing = ledger.standing(terms_of(settings), now)
             pushes = read_push_health(ledger)
-    return Facts(now, settings.alert_max_age.value, health, unusable, standing, pushes)
+    return FileSnapshot(now, settings.alert_max_age.value, health, unusable, standing, pushes)
 
 
-def sight_of(facts: Facts, jobs: Sequence[JobRun] = ()) -> Sight:
-    """Findings on the facts, and on the jobs of whoever runs them."""
-    return dict(_seen(facts, jobs))
+def sight_of(snapshot: FileSnapshot, jobs: Sequence[JobRun] = ()) -> Sight:
+    """Troubles in the snapshot, and on the jobs of whoever runs them."""
+    return dict(_seen(snapshot, jobs))
 
 
-def _seen(facts: Facts, jobs: Sequence[JobRun]) -> Seen:
-    leases = facts.standing.leases if facts.standing is not None else ()
-    under_way = [each for each in leases if not each.is_over(facts.now)]
+def _seen(snapshot: FileSnapshot, jobs: Sequence[JobRun]) -> Seen:
+    leases = snapshot.standing.leases if snapshot.standing is not None else ()
+    under_way = [each for each in leases if not each.is_over(snapshot.now)]
     unusable = None
-    if (error := facts.unusable) is not None:
+    if (error := snapshot.unusable) is not None:
         said = because("The work file cannot be read", str(error), error.code)
-        unusable = Finding(None, said, error.action or action_of(error.code))
+        unusable = Trouble(None, said, error.action or action_of(error.code))
     yield Subject("files_unusable"), unusable
-    if facts.unusable is None:
-        yield from of_silence(facts.health, facts.now, facts.max_age)
-    if facts.health is not None:
-        yield from of_pulls(facts.health, {each.owner.run_id for each in under_way})
-        yield from of_shared(facts.health.shared)
-    if facts.pushes is not None:
+    if snapshot.unusable is None:
+        yield from of_silence(snapshot.health, snapshot.now, snapshot.max_age)
+    if snapshot.health is not None:
+        yield from of_pulls(snapshot.health, {each.owner.run_id for each in under_way})
+        yield from of_shared(snapshot.health.shared)
+    if snapshot.pushes is not None:
         is_pushing = any(each.name == PUSH_LEASE for each in under_way)
-        yield from of_pushes(facts.pushes, is_under_way=is_pushing)
-    if facts.standing is not None:
-        yield from of_month(facts.standing)
-    yield from _of_jobs(jobs, max(_recorded(facts), default=None))
+        yield from of_pushes(snapshot.pushes, is_under_way=is_pushing)
+    if snapshot.standing is not None:
+        yield from of_month(snapshot.standing)
+    yield from _of_jobs(jobs, max(_recorded(snapshot), default=None))
 
 
 def _of_jobs(jobs: Sequence[JobRun], recorded: datetime | None) -> Seen:
@@ -377,14 +377,14 @@ def _of_jobs(jobs: Sequence[JobRun], recorded: datetime | None) -> Seen:
         found = None
         if each.failed and (recorded is None or recorded < each.started_at):
             said = f"The job {each.job!r} failed in Dagster (run {each.run_id})."
-            found = Finding(each.started_at, said, ALERTS["job_failed"].action)
+            found = Trouble(each.started_at, said, ALERTS["job_failed"].action)
         yield Subject("job_failed", each.job), found
 
 
-def _recorded(facts: Facts) -> Iterator[datetime]:
+def _recorded(snapshot: FileSnapshot) -> Iterator[datetime]:
     """The moments at which the connector last wrote something down."""
-    if facts.health is not None:
-        yield from (each.started_at for each in facts.health.runs[:1])
-        yield from (each.started_at for each in facts.health.publications[:1])
-    if facts.pushes is not None:
-        yield from (each.ended_at or each.begun_at for each in facts.pushes.runs[:1])
+    if snapshot.health is not None:
+        yield from (each.started_at for each in snapshot.health.runs[:1])
+        yield from (each.started_at for each in snapshot.health.publications[:1])
+    if snapshot.pushes is not None:
+        yield from (each.ended_at or each.begun_at for each in snapshot.pushes.runs[:1])

@@ -136,13 +136,13 @@ class DirectStore:
             stamp = keep(self._truncated(self.clock()))
             id = record.get("id") or str(UUID(int=self._random.getrandbits(128), version=4))
             dates = {"created_at": stamp, "updated_at": record.get("created_at", stamp)}
-            self._add(resource, self._kept({"id": id, **dates, **record}), type)
+            self._add(resource, self._as_stored({"id": id, **dates, **record}), type)
         return str(id)
 
     def load(self, resource: str, records: Iterable[tuple[Stored, str | None]]) -> None:
         """Store many records with their content types' ids, all in one transaction."""
         with self._writing():
-            self._shelves[resource].add((self._kept(each), type) for each, type in records)
+            self._shelves[resource].add((self._as_stored(each), type) for each, type in records)
 
     def touch(
         self,
@@ -171,14 +171,14 @@ class DirectStore:
             stamp = keep(self._truncated(updated_at or self.clock()))
             for id in ids:
                 row = self._existing(resource, id)
-                changed = self._kept({**row.record, **(changes or {}), "updated_at": stamp})
+                changed = self._as_stored({**row.record, **(changes or {}), "updated_at": stamp})
                 self._replace(resource, row, changed)
 
     def change_silently(self, resource: str, id: str, changes: Mapping[str, Any]) -> None:
         """Change a record and leave its `updated_at`, unless the changes name one."""
         with self._writing():
             row = self._existing(resource, id)
-            self._replace(resource, row, self._kept({**row.record, **changes}))
+            self._replace(resource, row, self._as_stored({**row.record, **changes}))
 
     def remove(self, resource: str, id: str) -> None:
         """Delete a record. Raises `KeyError` without it."""
@@ -240,7 +240,7 @@ class DirectStore:
             raise KeyError(f"{resource} has no record {id}")
         return row
 
-    def _kept(self, record: Stored) -> Stored:
+    def _as_stored(self, record: Stored) -> Stored:
         """The record with its moments as they are kept."""
         return {
             name: keep(self._truncated(value)) if isinstance(value, datetime) else value

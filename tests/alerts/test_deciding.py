@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connector.ledger.alert_states import AlertRecord
-from connector.operations.alerts import Decision, Finding, Sight, Subject, decide
+from connector.operations.alerts import Decision, Sight, Subject, Trouble, decide
 from connector.settings.values import KINDS, Kind
 
 START = datetime(2026, 11, 21, tzinfo=UTC)
@@ -20,7 +20,7 @@ SUBJECTS = (
     Subject("quota_spent"),
     Subject("silent"),
 )
-BAD = Finding(None, "It is not well.", "Do something.")
+BAD = Trouble(None, "It is not well.", "Do something.")
 
 looks = st.dictionaries(st.sampled_from(SUBJECTS), st.sampled_from([BAD, None]))
 
@@ -28,9 +28,9 @@ looks = st.dictionaries(st.sampled_from(SUBJECTS), st.sampled_from([BAD, None]))
 def test_an_alert_is_told_once_and_keeps_its_beginning() -> None:
     """What is seen again is told nothing of: it has new words, and the beginning that it had."""
     subject, began = SUBJECTS[0], START - timedelta(hours=3)
-    first = decide((), {subject: Finding(began, "Once.", "Do.")}, START, KINDS, "acme")
+    first = decide((), {subject: Trouble(began, "Once.", "Do.")}, START, KINDS, "acme")
     later = START + timedelta(hours=1)
-    again = decide(first.standing, {subject: Finding(later, "Twice.", "Do.")}, later, KINDS)
+    again = decide(first.standing, {subject: Trouble(later, "Twice.", "Do.")}, later, KINDS)
     over = decide(again.standing, {subject: None}, later, KINDS)
 
     assert [("opened", began, "Once.")] == told(first)

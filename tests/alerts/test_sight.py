@@ -13,9 +13,9 @@ from connector.engine.quota import Month, Period
 from connector.errors import NotAWarehouse
 from connector.ledger.journal_reads import Doubt, PushHealth, PushRun
 from connector.ledger.ledger import LedgerStatus
-from connector.operations.alerts import Finding, Seen, Subject
+from connector.operations.alerts import Seen, Subject, Trouble
 from connector.operations.findings import (
-    Facts,
+    FileSnapshot,
     JobRun,
     look,
     of_month,
@@ -50,7 +50,7 @@ def health(
     return Health(runs, scrubs or {}, first, done, {}, publications)
 
 
-def seen(found: Seen) -> dict[str, Finding | None]:
+def seen(found: Seen) -> dict[str, Trouble | None]:
     """What is seen, by the names of its subjects."""
     return {":".join(filter(None, subject)): finding for subject, finding in found}
 
@@ -298,8 +298,8 @@ def test_a_file_that_cannot_be_read_is_told_and_the_rest_stays_unknown(tmp_path:
 def test_a_job_is_told_only_where_the_connector_wrote_nothing_down() -> None:
     """A failed job of Dagster is an alert of its own where no run was recorded since it began."""
     job = JobRun("pull", "d-1", START - timedelta(hours=2), failed=True)
-    silent = Facts(START, AGE, health(run(3)), None, None, None)
-    recorded = Facts(START, AGE, health(run(1.9, "failed")), None, None, None)
+    silent = FileSnapshot(START, AGE, health(run(3)), None, None, None)
+    recorded = FileSnapshot(START, AGE, health(run(1.9, "failed")), None, None, None)
 
     assert sight_of(silent, [job])[Subject("job_failed", "pull")] is not None
     assert None is sight_of(recorded, [job])[Subject("job_failed", "pull")]

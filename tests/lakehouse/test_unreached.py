@@ -14,7 +14,7 @@ from connector.cli import main
 from connector.errors import LakehouseError, LakehouseOffline, SettingsError
 from connector.lakehouse.publish import publish_to_lakehouse
 from connector.operations.alert_check import due
-from connector.operations.doctor import examine
+from connector.operations.doctor import diagnose
 from connector.publishing.publication import publish
 from connector.settings.model import Settings, load_settings
 from tests.lakehouse.group import Group
@@ -30,7 +30,7 @@ def alerts_of(settings: Settings) -> list[str]:
 
 def examined(settings: Settings) -> list[str]:
     """What `doctor` finds of the lake."""
-    found = asyncio.run(examine(settings))
+    found = asyncio.run(diagnose(settings))
     return [each.state for each in found.checks if each.name == "lakehouse"]
 
 

@@ -6,7 +6,7 @@ Each model is built in a transaction of its own: what fails leaves what stood be
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,6 +55,7 @@ def build(
     select: Sequence[str] = (),
     earlier: Earlier | None = None,
     records: bool = False,
+    finish: Callable[[duckdb.DuckDBPyConnection, Built], None] | None = None,
     watch: Building | None = None,
 ) -> Built:
     """Build seeds, views and tables in `file`, comment them, and check them.
@@ -64,7 +65,7 @@ def build(
     passed. With `select`, what it means is built, and a table that it does not mean is copied,
     whatever its inputs, if it has the same columns; checks that would compare a copied table with
     a new one are left out, as the two are of different moments. With `records`, the result says
-    what everything was made of.
+    what everything was made of. `finish` is called before the file is closed.
 
     Raises a `ModelError` that names file and line where a model cannot be built, and a
     `WarehouseError` for a file that cannot be used.
@@ -101,8 +102,11 @@ def build(
         checked = tuple(
             _run_checks(connection, project, checks, shapes, digests=digests, watch=watch)
         )
+        done = Built(built, checked, None if digests is None else digests.record(texts))
+        if finish is not None:
+            finish(connection, done)
         connection.execute("CHECKPOINT")
-    return Built(built, checked, None if digests is None else digests.record(texts))
+    return done
 
 
 def check(
@@ -378,26 +382,26 @@ def _make_content_views(connection: duckdb.DuckDBPyConnection, project: Project)
         made = connection.execute(
             f"SELECT view_name, type_name, statement FROM {model.table} ORDER BY view_name"
         ).fetchall()
+        fields: dict[str, list[tuple[str, ...]]] = {}
+        for name, *field in connection.execute(
+            "SELECT n.view_name, c.column_name, c.field_name, c.help_text "
+            f"FROM {model.schema}.content_columns AS c "
+            f"JOIN {model.schema}.content_names AS n USING (content_type_id)"
+        ).fetchall():
+            fields.setdefault(name, []).append(tuple(field))
         for name, type_name, statement in made:
             connection.execute(statement)
-            _comment_view(connection, name, type_name or "", model.schema)
+            connection.execute(_comments_of_view(name, type_name or "", fields.get(name, [])))
 
 
-def _comment_view(
-    connection: duckdb.DuckDBPyConnection, view: str, type_name: str, schema: str
-) -> None:
-    """Comment the view and its columns with the names that people gave them."""
+def _comments_of_view(view: str, type_name: str, fields: Iterable[tuple[str | None, ...]]) -> str:
+    """The statements that comment a view and its columns with the names that people gave them."""
     table = f"marts.{quoted(view)}"
-    fields = connection.execute(
-        f"SELECT c.column_name, c.field_name, c.help_text FROM {schema}.content_columns AS c "
-        f"JOIN {schema}.content_names AS n USING (content_type_id) WHERE n.view_name = ?",
-        [view],
-    ).fetchall()
     about = f"Live content items of the type {type_name}, with a typed column for each field."
     statements = [f"COMMENT ON VIEW {table} IS {literal(about)}"]
     items = landed_columns(CATALOG["content_items"])
-    passed_on = [(each.name, each.comment, None) for each in items if each.name in _PASSED_ON]
-    for column, field_name, help_text in (*passed_on, *fields):
-        text = ": ".join(each for each in (field_name, help_text) if each)
-        statements.append(f"COMMENT ON COLUMN {table}.{quoted(column)} IS {literal(text)}")
-    connection.execute(";".join(statements))
+    passed_on = [(each.name, each.comment) for each in items if each.name in _PASSED_ON]
+    for column, *texts in (*passed_on, *fields):
+        text = ": ".join(each for each in texts if each)
+        statements.append(f"COMMENT ON COLUMN {table}.{quoted(column or '')} IS {literal(text)}")
+    return ";".join(statements)

@@ -17,6 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import duckdb
+
 from connector.errors import ConnectorError, PublishingRefused, WarehouseBusy, WarehouseError
 from connector.lakehouse.connect import LakehouseAccount
 from connector.lakehouse.publish import LakePublication, publish_and_record
@@ -28,8 +30,8 @@ from connector.publishing.project import Building, Built, Project
 from connector.settings.layers import SEEDS_FOLDER
 from connector.settings.model import Settings
 from connector.system.log import new_id
-from connector.warehouse.duckdb_file import naming_errors
-from connector.warehouse.runs import Publication, published_in
+from connector.warehouse.duckdb_file import naming_errors, transaction
+from connector.warehouse.runs import Publication, published_in, write_publication
 from connector.warehouse.warehouse import Warehouse
 from connector.warehouse.work_file import copy_work, put_in_place, record, remove
 
@@ -192,7 +194,7 @@ def prepare(
     with alone(settings.folder):
         work = _Publishing(settings, run_id, watch, now)
         with work.recorded(keeps_draft=True):
-            return work.leave(work.draw_up(select))
+            return work.leave(work.draw_up(select, ends=False))
 
 
 def project_of(settings: Settings) -> Project:
@@ -251,8 +253,11 @@ class _Publishing:
                     record(self._work, self._row)
             raise
 
-    def draw_up(self, select: Sequence[str]) -> Built:
-        """Copy the work file, and build and check the models in the copy."""
+    def draw_up(self, select: Sequence[str], *, ends: bool = True) -> Built:
+        """Copy the work file, and build and check the models in the copy.
+
+        The draft says of itself that it is published, if that `ends` here and nothing refuses it.
+        """
         remove(self._draft)
         remove(self._masked)
         is_plain = self._settings.models.value == "off"
@@ -262,18 +267,24 @@ class _Publishing:
         self._row = copy_work(self._work, self._draft, self._row, self._target)
         if is_plain:
             return Built((), ())
-        built = build(
+
+        def finish(connection: duckdb.DuckDBPyConnection, built: Built) -> None:
+            failed = tuple(each.name for each in (*built.blocking, *built.warnings))
+            models, checks = len(built.models), len(built.checks)
+            self._row = replace(self._row, models=models, checks=checks, failed_checks=failed)
+            if ends and not built.blocking:
+                self._end("published")
+                with transaction(connection):
+                    write_publication(connection, self._row)
+
+        return build(
             self._draft,
             project_of(self._settings),
             **self._taken_over(select),
             records=self._mask is None,
+            finish=finish,
             watch=self._watch,
         )
-        failed = tuple(each.name for each in (*built.blocking, *built.warnings))
-        self._row = replace(
-            self._row, models=len(built.models), checks=len(built.checks), failed_checks=failed
-        )
-        return built
 
     def _taken_over(self, select: Sequence[str]) -> dict[str, Any]:
         """What is selected, and the file that all else is carried over from.

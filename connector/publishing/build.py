@@ -395,7 +395,7 @@ def _make_content_views(connection: duckdb.DuckDBPyConnection, project: Project)
 
 
 def _comments_of_view(view: str, type_name: str, fields: Iterable[tuple[str | None, ...]]) -> str:
-    """The statements that comment a view and its columns with the names that people gave them."""
+    """The statements that comment a view, its columns by the names people gave them."""
     table = f"marts.{quoted(view)}"
     about = f"Live content items of the type {type_name}, with a typed column for each field."
     statements = [f"COMMENT ON VIEW {table} IS {literal(about)}"]

@@ -8,7 +8,7 @@ import json
 import os
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 
@@ -151,124 +151,82 @@ def made(done: Published) -> set[str]:
 
 
 # -- Changes ---------------------------------------------------------------------------------------
+# In statements `{at}` is the moment, `{n}` a number that is another one each time, and `{one}` says
+# which of a resource's records is meant.
 
-_RESOURCES = ("jobs", "candidates", "companies", "bookings", "leads", "content_items")
-
-
-def _one(table: str, chance: random.Random) -> str:
-    return f"id = (SELECT id FROM {table} ORDER BY id LIMIT 1 OFFSET {chance.randint(0, 5)})"
-
-
-def _later(account: Account, chance: random.Random) -> None:
-    """The moment of the data moves on, by minutes or by days."""
-    account.at += chance.choice([timedelta(minutes=2), timedelta(hours=9), timedelta(days=6)])
-    account.write(f"UPDATE sync.bookmarks SET proven_at = '{account.at.isoformat()}'")
-
-
-def _looked_at(account: Account, chance: random.Random) -> None:
-    """Records are read again and found as they were."""
-    table = chance.choice(_RESOURCES)
-    at = account.at.isoformat()
-    account.write(
-        f"UPDATE landing.{table} SET _hydrated_at = '{at}', _seen_at = '{at}' "
-        f"WHERE {_one(f'landing.{table}', chance)}",
-        f"UPDATE history.{table} SET _observed_to = '{at}' WHERE _valid_to IS NULL",
-    )
-
-
-def _landed(account: Account, chance: random.Random) -> None:
-    """A record is another one now, in its landing and its open version."""
-    table, column, value = chance.choice(
-        [
-            ("jobs", "status", "filled"),
-            ("jobs", "placement_fee", str(chance.randint(1, 9_000))),
-            ("candidates", "status", "screening"),
-            ("candidates", "source", "Billboard"),
-            ("bookings", "start_datetime", "2026-08-03 09:00:00+00"),
-            ("companies", "name", f"Renamed {chance.random()}"),
-            ("leads", "assigned_to", "somebody"),
-        ]
-    )
-    for schema in ("landing", "history"):
-        where = _one(f"landing.{table}", chance)
-        account.write(f"UPDATE {schema}.{table} SET {column} = '{value}' WHERE {where}")
-
-
-def _deleted(account: Account, chance: random.Random) -> None:
-    """A record is gone."""
-    table = chance.choice(_RESOURCES)
-    where, at = _one(f"landing.{table}", chance), account.at.isoformat()
-    account.write(
-        f"UPDATE history.{table} SET _valid_to = '{at}', _ended_after = '{at}', "
-        f"_ended_before = '{at}', _ended_by = 'deletion' WHERE _valid_to IS NULL AND {where}",
-        f"UPDATE landing.{table} SET _deleted_at = '{at}' WHERE {where}",
-    )
-
-
-def _version(account: Account, chance: random.Random) -> None:
-    """A version of a candidate turns out to have begun earlier."""
-    account.write(
+_STATEMENTS: Mapping[str, tuple[str, ...]] = {
+    "looked at again and found as it was": (
+        "UPDATE landing.{table} SET _hydrated_at = '{at}', _seen_at = '{at}' WHERE {one}",
+        "UPDATE history.{table} SET _observed_to = '{at}' WHERE _valid_to IS NULL",
+    ),
+    "gone": (
+        "UPDATE history.{table} SET _valid_to = '{at}', _ended_after = '{at}', "
+        "_ended_before = '{at}', _ended_by = 'deletion' WHERE _valid_to IS NULL AND {one}",
+        "UPDATE landing.{table} SET _deleted_at = '{at}' WHERE {one}",
+    ),
+    "another version": tuple(
+        f"UPDATE {schema}.{change} WHERE id = (SELECT min(id) FROM landing.{change.split()[0]})"
+        for schema in ("landing", "history")
+        for change in (
+            "jobs SET status = 'filled', placement_fee = {n}",
+            "candidates SET status = 'screening', source = 'Billboard {n}'",
+            "bookings SET start_datetime = '2026-08-03 09:00:00+00'",
+            "companies SET name = 'Renamed {n}'",
+        )
+    ),
+    "began earlier": (
         "UPDATE history.candidates SET _valid_from = _valid_from - INTERVAL 3 DAY, "
         "_began_after = _began_after - INTERVAL 3 DAY "
-        f"WHERE {_one('history.candidates', chance)}"
-    )
-
-
-def _ran(account: Account, chance: random.Random) -> None:
-    """Another run, with what it cost."""
-    name, at = f"run-{chance.random()}", account.at.isoformat()
-    account.write(
+        "WHERE id = (SELECT max(id) FROM history.candidates)",
+    ),
+    "another run": (
         "INSERT INTO sync.runs (run_id, command, started_at, ended_at, outcome) "
-        f"VALUES ('{name}', 'pull', '{at}', '{at}', 'done')",
+        "VALUES ('run-{n}', 'pull', '{at}', '{at}', 'done')",
         "INSERT INTO sync.run_resources (run_id, resource, outcome, proven, requests) "
-        f"VALUES ('{name}', 'jobs', 'done', TRUE, {chance.randint(1, 50)})",
-    )
-
-
-def _quota(account: Account, chance: random.Random) -> None:
-    """A setting that a model reads through the table of requests: the day that a cycle begins."""
-    account.write(
+        "VALUES ('run-{n}', 'jobs', 'done', TRUE, {n} % 50)",
+    ),
+    "a setting that a model reads: the day on which a cycle begins": (
         "INSERT INTO sync.quota (cycle_begins, day, command, kind, requests) VALUES "
-        f"('2026-08-{chance.randint(1, 28):02}', '2026-08-30', 'pull', 'list', 5)"
-    )
+        "(DATE '2026-08-01' + {n} % 28, '2026-08-30', 'pull', 'list', 5)",
+    ),
+}
+_RESOURCES = ("jobs", "candidates", "companies", "bookings", "leads", "content_items")
 
-
-def _seeded(account: Account, chance: random.Random) -> None:
-    """The account's own seed is there, or is another."""
-    own = account.data / "seeds"
-    own.mkdir(exist_ok=True)
-    (own / "people.csv").write_text(f"id,name,team\nsomebody,Ada {chance.random()},\n")
-
-
-def _shipped(account: Account, chance: random.Random) -> None:
-    """A shipped seed has a row more, or one less."""
-    path = account.project_folder / "seeds" / "holidays.csv"
-    lines = path.read_text().splitlines(keepends=True)
-    path.write_text("".join([*lines[:-1]] if chance.random() < 0.5 else [*lines[:1], *lines[2:]]))
-
-
-def _sql(account: Account, chance: random.Random) -> None:
-    """A model, a view, an audit or a text is written anew."""
-    number = chance.randint(2, 10**6)
-    file, old, new = chance.choice(
-        [
-            ("marts/sum_time_to_fill.sql", "count(days", f"(0 * {number}) + count(days"),
-            ("marts/fct_time_in_stage.sql", "86400", f"(86400 + 0 * {number})"),
-            ("marts/dim_companies.sql", "-- grain: one", f"-- grain: {number}, one"),
-            ("staging/stg_leads.sql", "_run_id as", f"_run_id || '{number}' as"),
-            ("staging/stg_jobs.sql", "_seen_at as", f"_seen_at + interval {number} second as"),
-            ("audits/dates_are_in_order.sql", "interval 1", f"interval {number}"),
-            ("marts/schema.yml", "whole record", f"whole record {number}"),
-        ]
-    )
-    path = account.project_folder / file
-    path.write_text((shipped_folder() / file).read_text().replace(old, new))
-    assert path.read_text() != (shipped_folder() / file).read_text(), f"{old!r} is not in {file}"
-
-
-CHANGES: tuple[Callable[[Account, random.Random], None], ...] = (
-    *(_later, _looked_at, _landed, _deleted, _version, _ran, _quota, _seeded, _shipped, _sql),
+_TEXTS = (
+    ("marts/sum_time_to_fill.sql", "count(days", "(0 * {n}) + count(days"),
+    ("marts/fct_time_in_stage.sql", "86400", "(86400 + 0 * {n})"),
+    ("marts/dim_companies.sql", "-- grain: one", "-- grain: {n}, one"),
+    ("staging/stg_leads.sql", "_run_id as", "_run_id || '{n}' as"),
+    ("staging/stg_jobs.sql", "_seen_at as", "_seen_at + interval {n} second as"),
+    ("audits/dates_are_in_order.sql", "interval 1", "interval {n}"),
+    ("marts/schema.yml", "whole record", "whole record {n}"),
+    ("seeds/holidays.csv", "2026-12-25,", "2026-12-25,{n} "),
 )
+"""Texts of models, views, audits and seeds, and what takes their place."""
+
+
+def _change(account: Account, what: str, chance: random.Random) -> None:
+    """Change something of the account's data or models."""
+    number = chance.randint(2, 10**6)
+    if what == "later":
+        account.at += chance.choice([timedelta(minutes=2), timedelta(hours=9), timedelta(days=6)])
+        account.write(f"UPDATE sync.bookmarks SET proven_at = '{account.at.isoformat()}'")
+    elif what == "the account's own seed":
+        account.data.joinpath("seeds").mkdir(exist_ok=True)
+        account.data.joinpath("seeds/people.csv").write_text(f"id,name,team\nu,Ada {number},\n")
+    elif what == "a text":
+        file, old, new = chance.choice(_TEXTS)
+        text = (shipped_folder() / file).read_text()
+        assert old in text, f"{old!r} is not in {file}"
+        account.project_folder.joinpath(file).write_text(text.replace(old, new.format(n=number)))
+    else:
+        table, place = chance.choice(_RESOURCES), chance.randint(0, 5)
+        one = f"id = (SELECT id FROM landing.{table} ORDER BY id LIMIT 1 OFFSET {place})"
+        said = {"table": table, "one": one, "at": account.at.isoformat(), "n": number}
+        account.write(*(each.format(**said) for each in _STATEMENTS[what]))
+
+
+CHANGES = (*_STATEMENTS, "later", "the account's own seed", "a text")
 
 
 @pytest.fixture
@@ -286,7 +244,7 @@ def test_whatever_changes_it_is_as_built_from_nothing(account: Account) -> None:
     copied: set[str] = set()
     for step in range(STEPS):
         for change in chance.sample(CHANGES, chance.randint(1, 4)):
-            change(account, chance)
+            _change(account, change, chance)
         masked = {"CONNECTOR_PUBLISH_PERSONAL": "drop"} if step == STEPS // 2 else {}
         copied |= carried(account.publish_both(**masked))
     assert len(copied) > 15
@@ -299,11 +257,11 @@ def test_a_quiet_night_builds_what_depends_on_the_moment(account: Account) -> No
     chance = random.Random(SEED)
     account.publish()
     assert set() == made(account.publish())
-    _looked_at(account, chance)
+    _change(account, "looked at again and found as it was", chance)
     looked = made(account.publish())
     account.at += timedelta(days=1)
-    _ran(account, chance)
-    account.write(f"UPDATE sync.bookmarks SET proven_at = '{account.at.isoformat()}'")
+    _change(account, "later", chance)
+    _change(account, "another run", chance)
     later = made(account.publish())
 
     assert {"mirror_health", "dim_jobs"} >= looked

@@ -352,9 +352,10 @@ class _Publishing:
         # It is published, recorded or not: the next publication finds the record in the file, and
         # builds everything where it is not known what the file was made of.
         with suppress(WarehouseError):
+            record(self._work, self._row)
+        with suppress(WarehouseError):
             if made_of is not None:
                 write_record(self._target, made_of, name)
-            record(self._work, self._row)
         return Published(self._target, self._row, built)
 
     def _project(self) -> Project | None:

@@ -89,7 +89,7 @@ _TOKEN = re.compile(
 )
 """Texts, brackets, where a select begins, and stars, which are no multiplication there."""
 
-_ALIAS = re.compile(r"\s*as (\w+)")
+_ALIAS = re.compile(r"\s*as (\w+)(\s*\()?")
 
 _WHOLE = re.compile(
     r"\b(natural|columns|pivot|unpivot|summarize|table|distinct on)\b"
@@ -256,6 +256,9 @@ def _starred(template: Template) -> list[Call]:
         if isinstance(part, Call):
             named = _ALIAS.match(_plain(after))
             around[-1].calls.append((part, named.group(1) if named else ""))
+            if named and named.group(2):
+                # Other names for its columns, by their places.
+                around[-1].stars.add(named.group(1))
             continue
         for found in _TOKEN.findall(_plain(part)):
             if found == "(":

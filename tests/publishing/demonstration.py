@@ -26,6 +26,17 @@ AT = datetime(2026, 9, 1, 9, 0, tzinfo=UTC)
 
 SEED = 7
 
+FEW = {
+    "jobs": 40,
+    "candidates": 60,
+    "companies": 8,
+    "bookings": 60,
+    "leads": 25,
+    "content_types": 3,
+    "content_items": 9,
+}
+"""How many records make an agency in which every model has rows."""
+
 
 def settings_of(folder: Path) -> Settings:
     """Settings of an account whose data folder is `data` in this one."""

@@ -152,6 +152,15 @@ class Small:
         assert old in text, f"{old!r} is not in {name}"
         return self.write(name, text.replace(old, new))
 
+    def set_aside(self, *select: str) -> Path:
+        """Build it, or what is selected, in a file beside it; this one stays as it was."""
+        earlier = self.file.with_name("earlier.duckdb")
+        fresh = self.file.read_bytes()
+        self.build(*select)
+        self.file.rename(earlier)
+        self.file.write_bytes(fresh)
+        return earlier
+
     def project(self, seeds: Path | None = None) -> Project:
         """The project as it is now."""
         return load_project(self.folder, seeds=seeds)

@@ -210,11 +210,7 @@ def test_the_rest_is_carried_over(small: Small) -> None:
     """With an earlier file, tables that were not selected are its own, views and seeds are new,
     everything stands, and no check compares the two moments.
     """
-    earlier = small.file.with_name("earlier.duckdb")
-    fresh = small.file.read_bytes()
-    small.build()
-    small.file.rename(earlier)
-    small.file.write_bytes(fresh)
+    earlier = small.set_aside()
     with duckdb.connect(str(small.file)) as connection:
         connection.execute("DELETE FROM landing.jobs WHERE id = 'j3'")
     built = small.build("sum_jobs", earlier=Earlier(earlier))
@@ -228,11 +224,7 @@ def test_the_rest_is_carried_over(small: Small) -> None:
 
 def test_a_table_of_another_shape_is_not_carried(small: Small) -> None:
     """A table whose file has changed its columns since is built, and one that was never there."""
-    earlier = small.file.with_name("earlier.duckdb")
-    fresh = small.file.read_bytes()
-    small.build("+fct_jobs")
-    small.file.rename(earlier)
-    small.file.write_bytes(fresh)
+    earlier = small.set_aside("+fct_jobs")
     small.replace("marts/fct_jobs.sql", "people.name as", "people.since, people.name as")
     built = small.build("stg_jobs", earlier=Earlier(earlier))
 

@@ -26,20 +26,12 @@ from connector.sandbox.server import Sandbox
 from connector.settings.model import load_settings
 from connector.warehouse.warehouse import Warehouse
 from tests.faults.amount import IS_ALL
+from tests.publishing.demonstration import FEW
 
 ROOT = Path(__file__).parents[2]
 DBT = ROOT / ".venv-referee" / "bin" / "dbt"
 
-_FEW = {
-    "jobs": 40,
-    "candidates": 60,
-    "companies": 8,
-    "bookings": 60,
-    "leads": 25,
-    "content_types": 3,
-    "content_items": 9,
-}
-COUNTS = demo.COUNTS if IS_ALL else _FEW
+COUNTS = demo.COUNTS if IS_ALL else FEW
 """How many records are pulled: with FAULTS=all as many as the demonstration has."""
 
 pytestmark = pytest.mark.skipif(not DBT.exists(), reason="no dbt: 'make referee' installs it")

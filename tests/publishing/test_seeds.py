@@ -29,27 +29,25 @@ def built_with(small: Small, own: Path, content: bytes) -> list[tuple[object, ..
     return small.rows(ROWS)
 
 
-def test_a_persons_file_wins(small: Small, own: Path) -> None:
-    """A file of the same name in the person's folder takes the place of the project's own."""
-    assert [("x", "Ada", "2024-01-31")] == built_with(
-        small, own, b"id,name,since\nx,Ada,2024-01-31\n"
-    )
+SHEET = '\ufeffid;name;since\r\nx;"Ada ""A."" Løve; Lace";\r\n;;\r\ny;"two\nlines";2024-01-31\r\n'
+READ = {
+    "a person's file wins": (b"id,name,since\nx,Ada,2024-01-31\n", [("x", "Ada", "2024-01-31")]),
+    "a byte order mark, semicolons, Windows line ends, quotes, empty lines": (
+        SHEET.encode(),
+        [("x", 'Ada "A." Løve; Lace', None), ("y", "two\nlines", "2024-01-31")],
+    ),
+    "tabs": (b"id\tname\tsince\nx\tAda\t\n", [("x", "Ada", None)]),
+    "a row that waits to be filled in": (b"id,name,since\nx,Ada,\ny,,\n", [("x", "Ada", None)]),
+}
 
 
-def test_what_a_spreadsheet_program_writes_is_read(small: Small, own: Path) -> None:
-    """A byte order mark, semicolons or tabs, Windows line ends, quotes and empty lines."""
-    rows = [("x", 'Ada "A." Løve; Lace', None), ("y", "two\nlines", "2024-01-31")]
-    text = (
-        '\ufeffid;name;since\r\nx;"Ada ""A."" Løve; Lace";\r\n;;\r\ny;"two\nlines";2024-01-31\r\n'
-    )
-
-    assert rows == built_with(small, own, text.encode())
-    assert [("x", "Ada", None)] == built_with(small, own, b"id\tname\tsince\nx\tAda\t\n")
-
-
-def test_rows_that_wait_to_be_filled_in_count_for_nothing(small: Small, own: Path) -> None:
-    """A row with nothing but its first cell is not in the table."""
-    assert [("x", "Ada", None)] == built_with(small, own, b"id,name,since\nx,Ada,\ny,,\n")
+@pytest.mark.parametrize("name", READ)
+def test_a_persons_file_is_read_as_it_is(small: Small, own: Path, name: str) -> None:
+    """It takes the place of the project's own, whatever a spreadsheet program made of it; a row
+    with nothing but its first cell is not in the table.
+    """
+    content, rows = READ[name]
+    assert rows == built_with(small, own, content)
 
 
 FAULTS = {

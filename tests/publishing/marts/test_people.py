@@ -7,11 +7,6 @@ from pathlib import Path
 from tests.publishing.marts.world import BuiltWorld, World
 
 
-def test_nothing_blocks(people_world: BuiltWorld) -> None:
-    """Rows landed by the warehouse's own commits pass every check that blocks publishing."""
-    assert () == people_world.built.blocking
-
-
 def test_visits_have_the_interval_between_two_looks(people_world: BuiltWorld) -> None:
     """The candidate ann entered interviewing between the looks of 19 and 26 January, on the
     23rd by updated_at.

@@ -1,4 +1,4 @@
-"""A dry run, from the file to its report: rows a second, memory, and beside pandas.
+"""A dry run from the file to its report: rows a second, memory, beside pandas.
 
 `python -m benchmarks push_preview`; `python -m benchmarks.push_preview 1000000` takes that many
 rows of csv.

@@ -1,4 +1,4 @@
-"""Reading spreadsheets: a csv of a million rows, streamed, in a process of its own.
+"""Reading spreadsheets: a csv of a million rows, streamed, in its own process.
 
 `python -m benchmarks spreadsheet_reading`; `python -m benchmarks.spreadsheet_reading 100000`
 takes another size.

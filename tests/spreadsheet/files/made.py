@@ -1,4 +1,4 @@
-"""Files as other programs make them, and as nobody should: bytes of csv, zips of XML."""
+"""Files as other programs make them, and as nobody should: csv, zips of XML."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def text_row(number: int, *texts: str) -> str:
 def parts(
     sheets: Mapping[str, str], states: Mapping[str, str] | None = None, more: Sequence[str] = ()
 ) -> dict[str, str]:
-    """The parts of a workbook with these sheets; `more` are relationships of the workbook."""
+    """The parts of a workbook with these sheets, and `more` relationships of it."""
     told = "".join(
         f'<sheet name="{name}" sheetId="{i}" r:id="r{i}"'
         f' state="{(states or {}).get(name, "visible")}"/>'

@@ -1,4 +1,4 @@
-"""Tables with made-up results, reported on; and reports as a spreadsheet program would see them."""
+"""Tables with made-up results, and reports as a spreadsheet program sees them."""
 
 from __future__ import annotations
 
@@ -58,8 +58,9 @@ def report_on(folder: Path, rows: list[list[str]], suffix: str) -> tuple[Spreads
 
 
 def sheet_cells(path: Path) -> list[tuple[str, str, str, bool]]:
-    """Each cell of the report's sheet: its place, type, text, and whether it is typed behind an
-    apostrophe; a cell with a formula has the type `f`.
+    """Each cell's place, type, text, and whether it is typed behind an apostrophe.
+
+    A cell with a formula has the type `f`.
     """
     with zipfile.ZipFile(path) as archive:
         sheet = Xml.fromstring(archive.read("xl/worksheets/sheet1.xml"))  # noqa: S314 # our own

@@ -1,4 +1,4 @@
-"""Test 29: what is no table, or none whose columns can be told apart, is refused with the place."""
+"""Test 29: what is no table, or has unclear columns, is refused with the place."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_29_headings_that_do_not_tell_columns_apart(
 
 
 def test_29_headings_are_kept_as_they_stand(tmp_path: Path) -> None:
-    """Blanks and invisible characters around a heading stay in it, for the report to show."""
+    """Blanks and invisible characters around a heading stay, for the report."""
     table, _ = read_text(tmp_path, " name ,\u200bcity\n1,2\n".encode())
 
     assert (" name ", "\u200bcity") == table.headings
@@ -108,7 +108,7 @@ def test_29_other_kinds_are_refused_with_advice(tmp_path: Path, name: str) -> No
 
 
 def test_29_what_is_no_file(tmp_path: Path) -> None:
-    """Nothing at all, a folder, a pipe and a device are told apart, and none is waited for."""
+    """Nothing, a folder, a pipe and a device are told apart; none is waited for."""
     (tmp_path / "folder.csv").mkdir()
     os.mkfifo(tmp_path / "pipe.csv")
     (tmp_path / "device.csv").symlink_to("/dev/null")

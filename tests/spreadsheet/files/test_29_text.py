@@ -1,4 +1,4 @@
-"""Test 29: text in every encoding, with every line ending and delimiter, is read right or refused.
+"""Test 29: text of every encoding, line ending and delimiter is right or refused.
 
 A refusal names the file and the place. Whatever is read, as many rows come out as went in.
 """
@@ -46,7 +46,7 @@ CELLS = [("Jörg", "Köln"), ("Zoë", "Łódź")]
 def test_29_encodings_that_are_certain(
     tmp_path: Path, content: bytes, name: str, is_guessed: bool
 ) -> None:
-    """Each Unicode encoding is known by its mark or its bytes, and the mark is in no heading."""
+    """Each Unicode encoding is known by its mark or bytes; no heading has the mark."""
     table, cells = read_text(tmp_path, content)
 
     assert CELLS == cells
@@ -56,7 +56,7 @@ def test_29_encodings_that_are_certain(
 
 
 def test_29_windows_text_is_refused_with_samples_and_read_when_said(tmp_path: Path) -> None:
-    """A cp1252 file is never guessed: the refusal has the place, the option and cells to judge."""
+    """cp1252 is never guessed: the refusal has place, option and cells to judge."""
     content = "name,city\nJörg,Köln\nZoë,Orléans\n".encode("cp1252")
     with pytest.raises(EncodingUnknown) as refused:
         open_table(text_file(tmp_path, content))
@@ -73,9 +73,7 @@ def test_29_windows_text_is_refused_with_samples_and_read_when_said(tmp_path: Pa
 
 
 def test_29_no_encoding_is_offered_where_a_byte_means_nothing_in_it(tmp_path: Path) -> None:
-    """Bytes that cp1252 does not define, NUL among them, make it no offer; another encoding can
-    still be given.
-    """
+    """Bytes that cp1252 does not define make it no offer; another can be given."""
     content = "name,city\nБилл,Любляна\n".encode("cp866")
     for each in (content, "a,b\nJörg,\0\n".encode("cp1252")):
         with pytest.raises(EncodingUnknown) as refused:
@@ -86,7 +84,7 @@ def test_29_no_encoding_is_offered_where_a_byte_means_nothing_in_it(tmp_path: Pa
 
 
 def test_29_another_script_in_utf_16_is_offered_and_not_read_as_garbage(tmp_path: Path) -> None:
-    """Cyrillic without a mark is valid UTF-8, letter for letter; its NUL bytes give it away."""
+    """Cyrillic without a mark is valid UTF-8, and known by its NUL bytes."""
     rows = [("Билл", "Любляна")] * 10
     content = "".join(f"{a},{b}\n" for a, b in [("имя", "город"), *rows]).encode("utf-16-be")
     with pytest.raises(EncodingUnknown, match="every NUL byte is where UTF-16") as refused:
@@ -130,7 +128,7 @@ def test_29_names_that_are_no_encoding(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("ending", ["\n", "\r", "\r\n", "mixed"])
 @pytest.mark.parametrize("is_ended", [True, False], ids=["ended", "not ended"])
 def test_29_line_endings(tmp_path: Path, ending: str, is_ended: bool) -> None:
-    """Every line ending parts rows, mixed too; those between quotes stay in their cell."""
+    """Every line ending parts rows, mixed too; between quotes it stays in its cell."""
     lines = ["a,b", '1,"x\ny"', '2,"x\r\ny"', "", '3,"x\ry"', "4,"]
     ends = ["\r", "\n", "\r\n"] * 2 if ending == "mixed" else [ending] * 6
     if not is_ended:
@@ -173,7 +171,7 @@ def test_29_one_column(tmp_path: Path, content: str) -> None:
     ids=["tie", "misfits", "one column with a comma"],
 )
 def test_29_delimiters_that_are_not_certain(tmp_path: Path, content: str, part: str) -> None:
-    """A tie and a delimiter that most rows deny are refused with counts, and can be said."""
+    """A tie, and a delimiter that most rows deny, are refused, and can be said."""
     with pytest.raises(DelimiterUnknown) as refused:
         open_table(text_file(tmp_path, content.encode()))
 
@@ -222,7 +220,7 @@ def test_29_rows_of_another_width_are_rows_with_a_problem(tmp_path: Path) -> Non
     "content", ["a,b,\n1,2,\n3,4,\n", "a,b\n1,2,\n3,4,\n", "a,b,,\n1,2,,\n3,4\n"]
 )
 def test_29_trailing_delimiters_are_no_columns(tmp_path: Path, content: str) -> None:
-    """A delimiter at the end of every row, or of the headings, adds nothing and is no problem."""
+    """A delimiter at the end of every row, or of the headings, adds nothing."""
     table = open_table(text_file(tmp_path, content.encode()))
 
     assert ("a", "b") == table.headings
@@ -231,7 +229,7 @@ def test_29_trailing_delimiters_are_no_columns(tmp_path: Path, content: str) -> 
 
 
 def test_29_nul_and_huge_cells(tmp_path: Path) -> None:
-    """A NUL stays in its cell; ten million characters stay whole and are a problem of their row."""
+    """A NUL stays in its cell; ten million characters stay whole, as a problem."""
     huge = "x" * 10_000_000
     table = open_table(text_file(tmp_path, f'a,b\n1,x\0y\n2,"{huge}"\n3,z\n'.encode()))
     rows = list(table.rows())
@@ -243,8 +241,9 @@ def test_29_nul_and_huge_cells(tmp_path: Path) -> None:
 
 
 def test_29_a_file_that_changes_is_noticed(tmp_path: Path) -> None:
-    """Rows are those of the file that was opened, or there is an error and not a mixture; also
-    where somebody adds rows while they are read.
+    """Rows are those of the file that was opened, or there is an error.
+
+    So it is where somebody adds rows while they are read.
     """
     path = text_file(tmp_path, b"a,b\n" + b"1,2\n" * 5_000)
     table = open_table(path)
@@ -278,7 +277,7 @@ CELL = st.text(
 def test_29_rows_out_are_rows_in(
     tmp_path: Path, rows: list[list[str]], delimiter: str, ending: str, codec: str
 ) -> None:
-    """Whatever the cells, every row comes out with its number and cells, or the file is refused."""
+    """Every row comes out with its number and cells, or the file is refused."""
     made = io.StringIO()
     writer = csv.writer(made, delimiter=delimiter, lineterminator=ending, quoting=csv.QUOTE_ALL)
     writer.writerows([["a", "b", "c"], *rows])

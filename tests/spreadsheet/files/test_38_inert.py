@@ -1,5 +1,6 @@
-"""Test 38: no cell of a report runs in a spreadsheet program; test_report.py shows that each comes
-back as it was.
+"""Test 38: no cell of a report runs in a spreadsheet program.
+
+That each comes back as it was stands in test_report.py.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ TRICKY = st.text(st.sampled_from("'=+-@\uff1d \t\r\n\0a1()\u200b"), max_size=6) 
 
 
 def test_38_csv_reports_have_no_cell_that_runs(tmp_path: Path) -> None:
-    """Every hazard has an apostrophe before it, problems and fixes of the API among them."""
+    """Every hazard has an apostrophe before it, also in the API's problems and fixes."""
     table = open_table(text_file(tmp_path, csv_of([["a", "-b"], *([c, "x"] for c in HOSTILE)])))
     problem = Problem("=code", "=message", None, "=received", None, "=fix")
     results = (
@@ -48,7 +49,7 @@ def test_38_csv_reports_have_no_cell_that_runs(tmp_path: Path) -> None:
 
 
 def test_38_workbook_reports_have_text_and_no_formula(tmp_path: Path) -> None:
-    """In the sheet's XML each text is a text cell, and a hazard is typed behind an apostrophe."""
+    """Each text is a text cell, and a hazard is typed behind an apostrophe."""
     report_on(tmp_path, [["a", "=b"], *([c, "+1"] for c in HOSTILE)], ".xlsx")
     cells = sheet_cells(tmp_path / "report.xlsx")
     texts = [(text, quoted) for place, kind, text, quoted in cells if kind == "inlineStr"]
@@ -63,8 +64,9 @@ def test_38_workbook_reports_have_text_and_no_formula(tmp_path: Path) -> None:
 @settings(max_examples=500, deadline=None)
 @given(TRICKY)
 def test_38_marking_and_unmarking_are_inverse(text: str) -> None:
-    """Whatever the text, unmarking gives it back from either kind of report, so from one that was
-    saved as the other kind as well; and it is inert.
+    """Unmarking gives any text back from either kind of report, and it is inert.
+
+    So it does from a report that was saved as the other kind.
     """
     assert text == unmark(mark(text))
     assert text == unmark(mark_text_cell(text))

@@ -1,4 +1,4 @@
-"""Test 39: workbooks that would fill the memory, or reach out of themselves, are refused early.
+"""Test 39: workbooks that fill the memory or reach outside are refused early.
 
 How early is told by what was read: a bomb is refused after a few of its bytes were inflated, and
 the reader of values has not seen the file. Memory is measured by what Python allocated meanwhile.
@@ -68,7 +68,7 @@ def inflated(monkeypatch: pytest.MonkeyPatch) -> Iterator[Inflated]:
 
 
 def bomb(size: int, declared: int) -> bytes:
-    """A workbook whose sheet is so many blanks, packed a thousandfold; it may declare less."""
+    """A workbook with so many blanks, packed a thousandfold; it may declare less."""
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     packed = packer.compress(b" " * size) + packer.flush()
     made = io.BytesIO(zipped({name: xml for name, xml in GOOD.items() if name != SHEET}))

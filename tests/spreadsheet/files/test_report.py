@@ -1,4 +1,4 @@
-"""Reports: the input's columns and six more, a result for each row, ready to be pushed again."""
+"""Reports: the input's columns and six more, ready to be pushed again."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ RESULTS = (
 
 
 def test_a_csv_report_has_the_inputs_columns_and_six_more(tmp_path: Path) -> None:
-    """In the input's order and with its delimiter; a blank row stays blank, byte for byte."""
+    """In the input's order, with its delimiter and blank rows, byte for byte."""
     path = tmp_path / "report.csv"
     write_report(path, people(tmp_path), RESULTS)
 
@@ -78,7 +78,7 @@ def test_rows_that_are_added_to_a_report_are_rows_like_others(tmp_path: Path) ->
 
 
 def test_a_workbook_report_keeps_types_and_shows_problems_where_they_are(tmp_path: Path) -> None:
-    """Numbers, dates and truth values stay what they are; a wrong cell is coloured and says why."""
+    """Values keep their types; a wrong cell is coloured and says why."""
     book = Workbook()
     sheet = book.active
     assert isinstance(sheet, Worksheet)
@@ -154,8 +154,9 @@ CELL = st.text(
 def test_38_any_report_gives_the_original_back(
     tmp_path: Path, suffix: str, rows: list[list[str]]
 ) -> None:
-    """Whatever the cells, the headings and the widths, a report opens as its input, and so does a
-    report on it: no cell is changed by being kept inert, and no wrong row is made to look right.
+    """A report opens as its input, whatever that is, and so does a report on it.
+
+    No cell is changed by being kept inert, and no wrong row is made to look right.
     """
     content = csv_of([["name", "=1+1", "'=x"], ["1", "2", "3"], *rows])
     table = open_table(text_file(tmp_path, content), delimiter="comma")
@@ -185,7 +186,7 @@ def test_38_any_report_gives_the_original_back(
 def test_counts_that_do_not_add_up_are_no_report(
     tmp_path: Path, numbers: tuple[int, ...], part: str
 ) -> None:
-    """A row without a result, with two, or a result without a row leaves no file behind."""
+    """A row without a result or with two, or a result without a row, leaves no file."""
     table = people(tmp_path)
     before = sorted(tmp_path.iterdir())
     for name in ("report.csv", "report.xlsx"):
@@ -198,7 +199,7 @@ def test_counts_that_do_not_add_up_are_no_report(
 
 @pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
 def test_a_report_is_its_owners_and_whole(tmp_path: Path, suffix: str) -> None:
-    """Its mode is 0600 whatever the umask; an earlier one stays until the new one is whole."""
+    """Its mode is 0600 whatever the umask; an earlier one stays until it is whole."""
     table = people(tmp_path)
     path = tmp_path / f"report{suffix}"
     path.write_text("earlier")
@@ -216,7 +217,7 @@ def test_a_report_is_its_owners_and_whole(tmp_path: Path, suffix: str) -> None:
 
 
 def test_what_prevents_writing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder that is not there, a full disk, another kind of file and the input itself."""
+    """A missing folder, a full disk, another kind of file and the input itself."""
     table = people(tmp_path)
     with pytest.raises(SpreadsheetError, match=r"none/report\.csv cannot be written: No such file"):
         write_report(tmp_path / "none" / "report.csv", table, RESULTS)
@@ -267,13 +268,13 @@ def test_reports_are_named_beside_the_input_and_never_over_another(tmp_path: Pat
     ],
 )
 def test_a_reports_columns_elsewhere_are_refused(tmp_path: Path, headings: list[str]) -> None:
-    """Moved columns could be taken for the input's own, and would be in the next report twice."""
+    """Moved columns would be taken for the input's own, and be reported twice."""
     with pytest.raises(HeadingsRefused, match="a report's own columns"):
         open_table(text_file(tmp_path, csv_of([headings, ["x"] * len(headings)])))
 
 
 def test_a_report_that_a_program_saved_wider_is_still_one(tmp_path: Path) -> None:
-    """Spreadsheet programs pad all rows to the widest; a row that was too wide still is."""
+    """Programs pad all rows to the widest; a row that was too wide still is."""
     wide = [["1", "2", "3"], ["6", "7", ""]]
     table, _ = report_on(tmp_path, [["a", "b"], *wide, ["4", "5"]], ".csv")
     with (tmp_path / "report.csv").open(encoding="utf-8-sig", newline="") as file:

@@ -1,4 +1,4 @@
-"""Templates: what a person fills in keeps its digits, offers what is allowed, and opens again."""
+"""Templates: they keep digits, offer what is allowed, and open again."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COLUMNS = (
 
 @pytest.mark.parametrize("name", ["rows.csv", "rows.tsv", "rows.txt", "rows.xlsx"])
 def test_a_template_opens_as_a_table(tmp_path: Path, name: str) -> None:
-    """It has the headings in order and the example as its only row, and is its owner's alone."""
+    """It has the headings and the example as its only row, for its owner alone."""
     write_template(tmp_path / name, COLUMNS)
     table = open_table(tmp_path / name)
 
@@ -57,7 +57,7 @@ def test_columns_are_text(tmp_path: Path) -> None:
 
 
 def test_headings_tell_the_rule_and_whether_it_is_required(tmp_path: Path) -> None:
-    """Each heading has its rule as a comment; a required one looks different from the others."""
+    """Each heading has its rule as a comment; a required one looks different."""
     sheet = written(tmp_path)
     said = [cell.comment.text if cell.comment else None for cell in sheet[1]]
     fills = [cell.fill.fgColor.rgb for cell in sheet[1]]
@@ -69,8 +69,9 @@ def test_headings_tell_the_rule_and_whether_it_is_required(tmp_path: Path) -> No
 
 
 def test_allowed_values_are_offered_in_every_row(tmp_path: Path) -> None:
-    """A short list is in the cell's own rule; a long one, or one with commas, on a hidden sheet,
-    which is never taken for the rows.
+    """A short list is in the cell's rule; another one is on a hidden sheet.
+
+    That sheet is never taken for the rows.
     """
     sheet = written(tmp_path)
     offered = {str(each.sqref): each.formula1 for each in sheet.data_validations.dataValidation}

@@ -1,4 +1,4 @@
-"""Workbooks: cells as they were typed, the right sheet, and cells that have no value to read."""
+"""Workbooks: cells as they were typed, the right sheet, cells without a value."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.spreadsheet.files.made import (
 
 
 def saved(folder: Path, *rows: list[object]) -> Path:
-    """A workbook with these rows below the headings a, b, c and so on, by another program."""
+    """A workbook by another program, with these rows below the headings a, b, c."""
     book = Workbook()
     sheet = book.active
     assert isinstance(sheet, Worksheet)
@@ -47,7 +47,7 @@ def saved(folder: Path, *rows: list[object]) -> Path:
 
 
 def test_cells_keep_the_types_that_were_typed(tmp_path: Path) -> None:
-    """Text, numbers, truth values, dates and times come as such; whole numbers without a point."""
+    """Values come with their types; whole numbers without a point."""
     typed = ["00123", "NA", "TRUE", 5, 5.0, 0.1, True, d.date(2025, 3, 4), d.time(9, 30)]
     table = open_table(saved(tmp_path, [*typed, d.datetime(2025, 3, 4, 10, 11, 12)]))
     ((*cells, moment),) = cells_of(table)
@@ -61,7 +61,7 @@ def test_cells_keep_the_types_that_were_typed(tmp_path: Path) -> None:
 
 
 def test_lengths_of_time_and_numbers_without_end_are_text(tmp_path: Path) -> None:
-    """Thirty hours come as a spreadsheet shows them; no digit is made up for a long number."""
+    """Thirty hours come as they are shown; no digit of a long number is made up."""
     path = saved(tmp_path, [d.timedelta(hours=30, minutes=5), 2_000_000_000_000_000])
 
     assert ["30:05:00", "2000000000000000.0"] == [
@@ -98,7 +98,7 @@ def test_headings_are_in_the_first_row_and_column(tmp_path: Path) -> None:
 
 
 def test_cells_below_no_heading_refuse_the_file(tmp_path: Path) -> None:
-    """A column without a heading is refused if it has cells, and is none if it has not."""
+    """A column without a heading is refused if it has cells, else it is none."""
     filled = workbook_file(tmp_path, text_row(1, "a"), text_row(2, "1", "", "x"))
     with pytest.raises(HeadingsRefused, match="in column B or further right"):
         open_table(filled)
@@ -108,8 +108,9 @@ def test_cells_below_no_heading_refuse_the_file(tmp_path: Path) -> None:
 
 
 def test_formulas_are_their_values_and_lost_ones_are_problems(tmp_path: Path) -> None:
-    """A value that was saved is read; an error or a formula never calculated is a problem of its
-    row, with the cell's heading and what it holds.
+    """A saved value is read; an error or an uncalculated formula is a problem.
+
+    The problem has the cell's heading and what it holds.
     """
     path = workbook_file(
         tmp_path,
@@ -142,7 +143,7 @@ def test_formulas_are_their_values_and_lost_ones_are_problems(tmp_path: Path) ->
 
 
 def test_texts_come_as_they_were_written(tmp_path: Path) -> None:
-    """Characters that XML cannot hold, parts in several styles, and outer blanks all arrive."""
+    """Characters that XML cannot hold, styled parts and outer blanks all arrive."""
     cell = '<c t="inlineStr"><is>{}</is></c>'
     path = workbook_file(
         tmp_path,
@@ -190,9 +191,7 @@ def several(folder: Path) -> Path:
 
 
 def test_the_sheet_is_named_or_the_only_one_with_rows(tmp_path: Path) -> None:
-    """Several sheets with rows are refused by name; an empty or hidden one is no choice, unless
-    it is named.
-    """
+    """Several sheets with rows are refused by name; a hidden one must be named."""
     path = several(tmp_path)
     with pytest.raises(SheetUnknown, match="has 2 sheets with something in them") as refused:
         open_table(path)
@@ -254,7 +253,7 @@ def test_files_that_are_no_workbook(
 
 
 def test_a_part_that_is_damaged_is_noticed(tmp_path: Path) -> None:
-    """A flipped byte of a packed part is found by its check sum, or makes no text of it."""
+    """A flipped byte of a packed part is found by its check sum."""
     whole = bytearray(zipped(parts({"People": sheet_xml(text_row(1, "a"), text_row(2, "1"))})))
     place = whole.index(b"xl/worksheets/s1.xml") + 60
     whole[place] ^= 0xFF
@@ -265,7 +264,7 @@ def test_a_part_that_is_damaged_is_noticed(tmp_path: Path) -> None:
 
 
 def test_merged_cells_are_told_of(tmp_path: Path) -> None:
-    """Ranges of merged cells are named: but for the first cell of each, nothing is read of them."""
+    """Ranges of merged cells are named: only the first cell of each is read."""
     path = saved(tmp_path, ["x", "Leeds"], ["y", "lost"], ["z", "York"])
     assert () == open_table(path).merged
     book = load_workbook(path)
@@ -294,7 +293,7 @@ PLACED = st.tuples(st.sampled_from(["A", "B", "C", "AA", "ZZZ"]), st.sampled_fro
 def test_plain_rows_are_passed_over_and_judged_alike(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[list[tuple[str, str]]], far: bool
 ) -> None:
-    """A sheet is scanned to the same end, or refused alike, where no row is passed over."""
+    """A sheet is scanned or refused alike where no row is passed over."""
     numbers = [number * (1_000_000 if far else 1) for number in range(1, len(rows) + 1)]
     path = workbook_file(
         tmp_path,

@@ -38,7 +38,7 @@ _NOTES = (
 
 @dataclass(frozen=True, order=True)
 class Planted:
-    """A problem that was put into the file; `row` counts as a spreadsheet does, headings are 1."""
+    """A problem that was put into the file; the headings are `row` 1."""
 
     row: int
     column: str
@@ -47,7 +47,7 @@ class Planted:
 
 @dataclass(frozen=True)
 class Messy:
-    """A messy file: its bytes, its rows as they were written, and what is wrong with them."""
+    """A messy file: its bytes, its rows as written, and what is wrong with them."""
 
     content: bytes
     rows: tuple[tuple[str, ...], ...]
@@ -118,7 +118,7 @@ FLAWS: tuple[Flaw, ...] = (
 def messy(
     seed: int, rows: int = 3000, *, bad_share: float = 0.12, landed: Sequence[str] = ()
 ) -> Messy:
-    """A file of so many rows, blank ones among them; `bad_share` of the others are wrong.
+    """A file of so many rows; `bad_share` of those that are not blank are wrong.
 
     `landed` are emails of candidates that exist already: a few of them come again.
     """

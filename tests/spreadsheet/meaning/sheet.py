@@ -1,4 +1,4 @@
-"""What the tests of meaning share: tables made of Python values, and a landing that is said.
+"""Tables made of Python values, and a landing that is said, for these tests.
 
 The landing that is said answers by comparing each record, and shares no code with the warehouse's.
 """
@@ -97,7 +97,7 @@ class Said:
 
 
 def landing(fields: Sequence[ContentTypeField] | None = None, **records: Sequence[Any]) -> Said:
-    """A landing with these records by resource; one that is a mapping is whole and alive."""
+    """A landing with these records by resource; a mapping is one whole and alive."""
     made = {
         resource: [each if isinstance(each, LandedRecord) else LandedRecord(each) for each in given]
         for resource, given in records.items()

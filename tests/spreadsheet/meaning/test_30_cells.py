@@ -1,6 +1,4 @@
-"""Test 30: what people and their programs write in cells is kept as it is, or refused with the
-reason, and never guessed at.
-"""
+"""Test 30: cells are kept as they are written, or refused with the reason."""
 
 from __future__ import annotations
 
@@ -122,7 +120,7 @@ DECLARED: list[tuple[str, Cell, CellOptions, Any]] = [
 def test_30_what_is_declared_is_read_so(
     name: str, cell: Cell, options: CellOptions, value: Any
 ) -> None:
-    """A date format, a decimal sign, a time zone or a map of values decides what is unclear."""
+    """A date format, decimal sign, time zone or map of values decides what is unclear."""
     assert value == read(name, cell, options)
 
 
@@ -207,9 +205,7 @@ REFUSED: list[tuple[str, Cell, CellOptions, str, str]] = [
 def test_30_what_is_unclear_or_damaged_is_refused(
     name: str, cell: Cell, options: CellOptions, code: str, fix: str
 ) -> None:
-    """A cell that could mean two things, or has lost what it meant, is a documented problem with a
-    fix.
-    """
+    """A cell of two meanings, or of a lost one, is a documented problem with a fix."""
     error = refused(name, cell, options)
 
     assert code == error.problem().code

@@ -1,4 +1,4 @@
-"""Whatever a cell holds, reading it gives a value that JSON has, or a documented problem."""
+"""Whatever a cell holds, it is read as a JSON value, or a documented problem."""
 
 from __future__ import annotations
 
@@ -47,9 +47,7 @@ _TYPES = {
 def test_any_cell_is_a_value_or_a_documented_problem(
     cell: str | float | bool | date | datetime | time,
 ) -> None:
-    """No cell raises anything else, and a value is of its field's kind and stays itself when read
-    again.
-    """
+    """A value is of its field's kind, and stays itself when it is read again."""
     if isinstance(cell, str) and not cell.strip():
         return
     refusals = set()

@@ -1,4 +1,4 @@
-"""Rows that change, match or convert records: what differs is wanted, and nothing else."""
+"""Rows that change, match or convert records: only what differs is wanted."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def task(found: CheckedRow) -> Task:
 
 
 def test_only_what_differs_is_wanted() -> None:
-    """Values that mean the same are no change: numbers, dates with a midnight, blanks for none."""
+    """Values that mean the same are no change: numbers, midnights, blanks for none."""
     (found,) = updated(
         {
             "id": "c1",
@@ -111,7 +111,7 @@ def test_policy_says_what_a_column_may_do(policy: ColumnPolicy, changes: dict[st
 
 
 def test_clearing_needs_the_very_text_and_a_field_that_may_be_empty() -> None:
-    """Blank cells leave alone; the text clears; what must have a value cannot be cleared."""
+    """Blank cells leave alone; the text clears what need not have a value."""
     found = updated(
         {"id": "c1", "city": "NULL", "notes": "NULL", "first_name": ""},
         {"id": "c1", "city": "", "first_name": "NULL"},
@@ -161,7 +161,7 @@ def test_second_row_of_one_record_is_a_duplicate() -> None:
 
 
 def test_update_takes_its_own_values() -> None:
-    """An update refuses states that only answers show, and takes kinds that create refuses."""
+    """An update refuses states of answers, and takes kinds that create refuses."""
     found = updated({"id": "c1", "status": "on_hold", "employment_type": "freelance"})
 
     assert [(2, "status", "value_not_accepted")] == problems(found)
@@ -201,7 +201,7 @@ def test_write_only_field_is_wanted_without_a_base() -> None:
 
 
 def test_upsert_updates_what_is_there_and_makes_what_is_not() -> None:
-    """Row by row: no match is a create with a create's rules, one match an update with its own."""
+    """No match is a create with a create's rules, one match an update with its own."""
     rows = table(
         {"email": "anna@people.example", "city": "York", "employment_type": "freelance"},
         {**CANDIDATE, "city": "York"},
@@ -247,7 +247,7 @@ LEADS = landing(
 
 @pytest.mark.parametrize("by", ["id", "email"])
 def test_leads_are_converted_by_id_or_email_and_once(by: str) -> None:
-    """A conversion has no fields; one that is converted already, or twice in the file, is told."""
+    """A conversion has no fields; one that is done, or there twice, is told."""
     ids = {"l1": "a@b.example", "l2": "c@d.example", "l3": "e@f.example"}
     cells = [*ids, "l1"] if by == "id" else [*ids.values(), "A@b.example"]
     found = checked(table(*({by: cell} for cell in cells)), aimed("leads", "convert"), LEADS)

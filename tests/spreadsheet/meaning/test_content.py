@@ -1,4 +1,4 @@
-"""Content items: their content type's fields are columns, checked by type, need and options."""
+"""Content items: their type's fields are columns, checked by type and need."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_fields_of_the_type_are_columns() -> None:
 
 
 def test_values_are_read_by_type_and_nested() -> None:
-    """Each `field_type` has its reading, and the values stand below `fields` in the body."""
+    """Each `field_type` has its reading; the values stand below the body's `fields`."""
     wanted = aimed("content_items", said=SAID, parent="posts")
     row = {
         "title": "News",
@@ -87,7 +87,7 @@ def test_values_are_read_by_type_and_nested() -> None:
 
 
 def test_what_is_wrong_is_told_by_column() -> None:
-    """Required, typed and chosen values of the type are checked as those of any resource."""
+    """Required, typed and chosen values are checked as those of any resource."""
     wanted = aimed("content_items", said=SAID, parent="posts")
     row = {
         "title": "News",
@@ -111,7 +111,7 @@ def test_what_is_wrong_is_told_by_column() -> None:
 
 
 def test_update_wants_the_values_that_differ() -> None:
-    """Of an item's values only those that change are wanted, with what is landed of them."""
+    """Only values that change are wanted, with what is landed of them."""
     wanted = aimed("content_items", "update", said=SAID, parent="posts")
     row = {"id": "i1", "title": "Hello", "text_value": "New", "summary": "S"}
     (found,) = checked(table(row), wanted, SAID)
@@ -138,7 +138,7 @@ def test_existing_item_of_the_slug_or_title_is_a_duplicate() -> None:
 
 
 def test_config_that_is_odd_offers_no_options() -> None:
-    """What `config` holds is not shown; options are taken only where they are a list of texts."""
+    """Options are taken only where `config` has a list of texts."""
     for config in ("", "{", "[]", '{"options": "Red"}', '{"options": [1]}'):
         odd = ContentTypeField({**declared("s", "select").raw, "config": config})
         (slot,) = (

@@ -1,4 +1,4 @@
-"""Rows that make records: what they need, what waits for an update, and what is there twice."""
+"""Rows that make records: what they need, what waits, what is there twice."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ RELATED = landing(
 
 
 def test_good_row_becomes_a_task() -> None:
-    """A row without problems is to be sent, with its values as a body takes them; its mapping says
-    how cells are read.
+    """A row without problems is to be sent, with its values as a body takes them.
+
+    Its mapping says how cells are read.
     """
     born, kind = CellOptions(date_format="DD/MM/YYYY"), CellOptions(values={"Perm": "permanent"})
     decided = {"Born": ("date_of_birth", born), "Kind": ("employment_type", kind)}
@@ -56,7 +57,7 @@ def test_good_row_becomes_a_task() -> None:
 
 
 def test_everything_wrong_with_a_row_is_said_at_once() -> None:
-    """Unreadable, missing and refused cells are all told; an unreadable one is not missing too."""
+    """Unreadable, missing and refused cells are told; no cell is told twice."""
     wrong = {"last_name": "", "email": "anna", "employment_type": "freelance", "rating": "x"}
     found = checked(table({**CANDIDATE, **wrong}), aimed())
 
@@ -74,7 +75,7 @@ def test_everything_wrong_with_a_row_is_said_at_once() -> None:
 
 
 def test_required_field_without_a_column_is_said_of_the_row() -> None:
-    """What no column gives is a problem without a column, and a constant gives it to every row."""
+    """A constant gives every row what no column gives, which is a problem else."""
     row = {name: cell for name, cell in CANDIDATE.items() if name != "employment_type"}
     constant = SavedMap("candidates", constants={"employment_type": "Interim"})
 
@@ -85,9 +86,7 @@ def test_required_field_without_a_column_is_said_of_the_row() -> None:
 
 
 def test_what_create_refuses_and_update_accepts_follows_it() -> None:
-    """A candidate's status, a closed job, a cancelled booking with its reason: create, then
-    update.
-    """
+    """A status, a closed job, a cancelled booking with its reason come by update."""
     (candidate,) = checked(table({**CANDIDATE, "status": "Screening"}), aimed())
     draft, closed = checked(
         table({**JOB, "status": "draft"}, {**JOB, "title": "Cook", "status": "closed"}),
@@ -125,7 +124,7 @@ def test_what_create_refuses_and_update_accepts_follows_it() -> None:
 def test_rules_of_the_declaration_hold(
     resource: str, row: dict[str, str], code: str, column: str | None
 ) -> None:
-    """Values that nothing accepts and conditions across fields are checked as declared."""
+    """Values that nothing accepts, and conditions, are checked as declared."""
     found = checked(table(row), aimed(resource))
 
     assert {(2, column, code)} == set(problems(found))
@@ -134,7 +133,7 @@ def test_rules_of_the_declaration_hold(
 
 
 def test_references_are_resolved_and_never_chosen() -> None:
-    """One match becomes its id; none and several are problems, and the ids of several are told."""
+    """One match becomes its id; none and several are problems, told with their ids."""
     rows = table(
         {**BOOKING, "candidate_email": "ZOE@people.example", "job_reference_code": "00123"},
         {**BOOKING, "company_name": "wren & co ", "candidate_email": "nobody@people.example"},
@@ -153,7 +152,7 @@ def test_references_are_resolved_and_never_chosen() -> None:
 
 
 def test_ids_are_checked_where_anything_is_landed() -> None:
-    """An id that is not landed is a problem, unless its resource was never pulled at all."""
+    """An id that is not landed is a problem, unless its resource was never pulled."""
     wrong = table({**BOOKING, "candidate_id": "c9", "company_id": "k1"})
 
     assert [(2, "candidate_id", "reference_unknown")] == problems(
@@ -165,7 +164,7 @@ def test_ids_are_checked_where_anything_is_landed() -> None:
 
 
 def test_second_row_of_one_record_is_a_duplicate() -> None:
-    """By the natural key in any letter case, the first row that can be sent has the record."""
+    """By the natural key in any case, the first row that can be sent has the record."""
     rows = table(
         {**CANDIDATE, "last_name": ""},
         CANDIDATE,
@@ -207,8 +206,9 @@ def test_record_that_exists_is_a_duplicate() -> None:
 
 
 def test_row_that_was_created_before_is_known_by_its_task() -> None:
-    """Once its record exists a row is a duplicate, with the very task that it had before; a
-    second such row of the file has none.
+    """Once its record exists a row is a duplicate, with the task that it had.
+
+    A second such row of the file has none.
     """
     rows = table({**CANDIDATE, "status": "screening"}, CANDIDATE)
     (first, _), said = (
@@ -245,7 +245,7 @@ def test_blank_rows_are_no_rows_and_misshapen_ones_are_not_read() -> None:
 
 
 def test_clearing_makes_nothing_of_a_record_that_is_new() -> None:
-    """The text that clears leaves a new record's field out; a required one cannot be cleared."""
+    """The text that clears leaves a new record's field out, unless it is required."""
     wanted = aimed(clear="NULL")
     rows = table({**CANDIDATE, "notes": "NULL"}, {**CANDIDATE, "email": " NULL ", "notes": "null"})
     found = checked(rows, wanted)

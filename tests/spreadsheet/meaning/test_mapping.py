@@ -1,4 +1,4 @@
-"""Headings find their fields by name or by a known other name, and never by likeness."""
+"""Headings find their fields by name or a known other name, never by likeness."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_known_other_names_are_found(heading: str, column: str) -> None:
     ],
 )
 def test_likeness_is_suggested_and_not_used(heading: str, column: str, reason: str) -> None:
-    """A heading that may be a field fills none; the field is suggested, with the reason."""
+    """A heading that may be a field fills none; the field is suggested with reason."""
     found = map_headings([heading], aimed())
 
     assert () == found.columns
@@ -105,7 +105,7 @@ def test_references_have_several_columns_and_a_plain_field_stays_one() -> None:
 
 
 def test_what_was_decided_goes_first() -> None:
-    """A decision takes a heading from the field of its name, and may free another's field."""
+    """A decision takes a heading from the field of its name, and may free another."""
     saved = SavedMap(
         "candidates",
         {"Phone": ("mobile", CellOptions(policy="fill")), "Handy": ("phone", CellOptions())},
@@ -135,13 +135,13 @@ def test_what_was_decided_goes_first() -> None:
     ],
 )
 def test_decisions_that_make_no_sense_are_refused(saved: SavedMap, said: str) -> None:
-    """A wrong name or value in a mapping is an error that names it, before any row is read."""
+    """A wrong name or value in a mapping is named before any row is read."""
     with pytest.raises((Misused, UnknownName), match=said):
         map_headings(["Mail", "Type"], aimed(), saved=saved)
 
 
 def test_policy_fill_is_refused_where_nothing_shows_what_is_there() -> None:
-    """Whether a write-only field is empty cannot be known, so it cannot be only filled."""
+    """A write-only field cannot be only filled, since it may be empty or not."""
     saved = SavedMap("jobs", {"Notes": ("internal_notes", CellOptions(policy="fill"))})
 
     with pytest.raises(Misused, match=r"never show"):
@@ -149,7 +149,7 @@ def test_policy_fill_is_refused_where_nothing_shows_what_is_there() -> None:
 
 
 def test_map_is_the_same_when_saved_and_given_again() -> None:
-    """What was found once is found again from the saved map, with nothing left to find."""
+    """What was found once is found again from the saved map, all of it."""
     headings = ["Forename", "Surname", "Mail", "Perm?", "Salary"]
     found = map_headings(headings, aimed(), ignored=["Perm?"])
     again = map_headings(headings, aimed(), saved=saved_from(found))

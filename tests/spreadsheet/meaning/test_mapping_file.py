@@ -1,4 +1,4 @@
-"""A mapping as a file: what is written is read again, and what is wrong is named by key."""
+"""A mapping as a file: it is read as written, and what is wrong is named by key."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_wrong_mapping_is_named_by_its_key(
 
 
 def test_mapping_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """A missing file, a folder and a place that cannot be written are errors of the user's."""
+    """A missing file, a folder and a closed place are errors of the user's."""
     with pytest.raises(Misused, match=r"is not there"):
         load_map(tmp_path / "none.toml")
     with pytest.raises(Misused, match=r"cannot be used"):

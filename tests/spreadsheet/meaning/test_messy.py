@@ -1,4 +1,4 @@
-"""A messy file of candidates: the check finds exactly what is wrong with it, and nothing else."""
+"""A messy file of candidates: the check finds exactly what is wrong with it."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ def outcome(made: Made) -> list[CheckedRow]:
 
 
 def test_finds_exactly_the_planted_problems(file: Messy) -> None:
-    """Each planted problem is found in its row and column, with its code, and no other is; a row is
-    to be sent exactly if nothing is wrong with it.
+    """Each planted problem is found in its place, with its code, and no other is.
+
+    A row is to be sent exactly if nothing is wrong with it.
     """
     found = outcome(from_csv(file.content, ";"))
     told = [(each.row.number, str(p.column), p.code) for each in found for p in each.problems]
@@ -58,7 +59,7 @@ def test_corrected_file_has_nothing_wrong(file: Messy) -> None:
 
 
 def test_generator_keeps_its_word() -> None:
-    """About 12 % of the rows are wrong, in 15 ways and more; the same seed makes the same file."""
+    """About 12 % of rows are wrong, in 15 ways and more; a seed makes one file."""
     made = messy(7, 3000, landed=LANDED)
     codes = {each.code for each in made.planted}
 

@@ -1,4 +1,4 @@
-"""The landing answers the checks: a real sandbox is pulled once, and files are checked with it."""
+"""The landing answers the checks: a sandbox is pulled once for all of them."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ Store = dict[str, dict[str, dict[str, Any]]]
 
 @dataclass(frozen=True)
 class Pulled:
-    """A small agency that was pulled: the data folder, the server's records by resource and id as
-    they were then, a candidate who was deleted before, and the server, which still runs.
+    """A small agency that was pulled, and its server, which still runs.
+
+    `store` has the server's records by resource and id as they were then, and `gone` is a
+    candidate who was deleted before.
     """
 
     folder: Path
@@ -121,7 +123,7 @@ def test_deleted_records_are_known_and_not_found(
 
 
 def test_content_types_are_found_by_slug_and_by_id(lookups: WarehouseLookups, store: Store) -> None:
-    """A type's fields come in their order; items are looked for within their type alone."""
+    """A type's fields come in order; items are looked for within their type alone."""
     declared = one(store, "content_types")
     keys = [each["field_key"] for each in declared["fields"]]
     for name in (declared["slug"], declared["id"]):
@@ -138,7 +140,7 @@ def test_content_types_are_found_by_slug_and_by_id(lookups: WarehouseLookups, st
 
 
 def test_what_is_not_there_is_said(lookups: WarehouseLookups, tmp_path: Path) -> None:
-    """An empty warehouse holds nothing, and wrong names are refused with those allowed."""
+    """An empty warehouse holds nothing, and wrong names are refused."""
     fresh = Warehouse(tmp_path / "fresh")
     fresh.prepare()
     with WarehouseLookups(fresh, folded) as empty:
@@ -154,7 +156,7 @@ def test_what_is_not_there_is_said(lookups: WarehouseLookups, tmp_path: Path) ->
 
 
 def test_file_is_let_go_in_between(pulled_once: Pulled) -> None:
-    """After a release another connection may write, and the next question opens the file again."""
+    """After a release another connection may write; the next question opens it."""
     warehouse = Warehouse(pulled_once.folder)
     with WarehouseLookups(warehouse, folded) as asked:
         assert asked.holds("jobs")
@@ -164,9 +166,7 @@ def test_file_is_let_go_in_between(pulled_once: Pulled) -> None:
 
 
 def test_messy_file_is_checked_against_the_landing(lookups: WarehouseLookups, store: Store) -> None:
-    """Candidates of the landing that come again in a messy file are duplicates, and nothing else
-    changes.
-    """
+    """Landed candidates that come again in a messy file are duplicates, and no more."""
     emails = sorted({record["email"] for record in store["candidates"].values()})
     file = messy(11, 400, landed=emails)
     made = from_csv(file.content, ";")
@@ -205,8 +205,9 @@ def written(value: Any) -> Any:
 
 
 def test_example_row_of_a_template_is_right(lookups: WarehouseLookups, store: Store) -> None:
-    """Every column of a template maps by its name, and the example has nothing wrong but that it is
-    the example, and that records of its kind are not there.
+    """Every column of a template maps by its name, and its example row is right.
+
+    It is wrong only in being the example, and where what it refers to is not landed.
     """
     for resource in [name for name, each in CATALOG.items() if "create" in each.operations]:
         parent = one(store, "content_types")["slug"] if resource == "content_items" else None

@@ -67,7 +67,7 @@ class Account:
         shutil.copy(self.warehouse.work, fresh)
         if (self.data / "seeds").exists():
             shutil.copytree(self.data / "seeds", fresh / "seeds")
-        carried, built = self.publish(**given), self.publish(fresh, **given)
+        carried, built = self.publish(self.data, **given), self.publish(fresh, **given)
         assert carried.built
         assert built.built
         assert built.built.checks == carried.built.checks

@@ -1,4 +1,4 @@
-"""`connector alerts`: which alerts are due, stand and wait; to send them; to try where they go.
+"""`connector alerts`: shows, sends and tries alerts.
 
 Parses, calls, prints.
 """
@@ -184,9 +184,10 @@ def as_json(proof: Proof | None, what: AlertCheck) -> dict[str, object]:
 
 
 def judge(terminal: Terminal, proof: Proof | None, what: AlertCheck) -> int:
-    """Warn of alerts that do not arrive, and say whether what is pulled is too old; the exit
-    status. Where a proof was asked for, alerts that cannot arrive make it 1 as well: their silence
-    would mean nothing.
+    """Warn of alerts that do not arrive and of data that is too old: the exit status.
+
+    Where a proof was asked for, alerts that cannot arrive make it 1 as well: their silence would
+    mean nothing.
     """
     for failure in what.failures:
         terminal.warn(f"{failure}. 'connector alerts --test' says whether they would now.")

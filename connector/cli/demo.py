@@ -1,4 +1,6 @@
-"""`connector demo`: a made-up agency, pulled through Dagster and queried, on this machine alone.
+"""`connector demo`: a made-up agency, pulled through Dagster and queried.
+
+Everything stays on this machine.
 
 Parses, calls, prints. It needs no account, and leaves nothing running.
 """
@@ -76,7 +78,7 @@ _STOP_SECONDS_MAX = 10
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Something that a recruiter asks, and the SQL that answers it from the published file."""
+    """Question of a recruiter, and the SQL that answers it from the published file."""
 
     title: str
     sql: str
@@ -136,8 +138,9 @@ def make_folder(folder: Path) -> None:
 
 
 def write_seeds(folder: Path) -> None:
-    """Name the agency's consultants and the states of its leads, as a person would in the seeds:
-    the API has no names for them. Raises `SettingsError`.
+    """Name the agency's consultants and its leads' states, as a person would in seeds.
+
+    The API has no names for them. Raises `SettingsError`.
     """
     people = zip(USERS, _PEOPLE, strict=True)
     statuses = zip(LEAD_STATUSES, _LEAD_STATUSES, strict=True)
@@ -364,7 +367,7 @@ def _next(
 
 
 def _quoted(text: str) -> str:
-    """The text as one word of a shell, in double quotes where that is safe: it reads better."""
+    """The text as one word of a shell, in double quotes where that is safe."""
     return shlex.quote(text) if set(text) & set('"$`\\!') else f'"{text}"'
 
 

@@ -1,4 +1,4 @@
-"""`connector lakehouse`: publish to the shared lakehouse, say how it stands, look after it.
+"""`connector lakehouse`: publishes to the shared lakehouse and looks after it.
 
 Parses, calls, prints. What goes there, and how, is `connector/lakehouse`.
 """

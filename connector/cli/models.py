@@ -1,4 +1,4 @@
-"""`connector models`, `publish` and `report`: what is made of the landing, for analysts.
+"""`connector models`, `publish` and `report`: what analysts get of the landing.
 
 Parses, calls, prints. What a model is, how it is built, and how a file reaches analysts is
 `connector/publishing`.

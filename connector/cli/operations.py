@@ -1,4 +1,4 @@
-"""`connector doctor`, `backup` and `restore`: what keeps an account well, and brings it back.
+"""`connector doctor`, `backup` and `restore`: keep an account well, bring it back.
 
 Parses, calls, prints. What is looked at, stays or is lost is decided in `connector/operations`.
 """

@@ -1,4 +1,4 @@
-"""`connector whereis`, `erase` and `retention`: finding people here, and taking them out.
+"""`connector whereis`, `erase` and `retention`: find people here, take them out.
 
 Parses, calls, prints. What is found and erased, and how, is `connector/privacy`.
 """

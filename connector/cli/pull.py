@@ -166,7 +166,7 @@ def _pull(
 
 
 def _print(terminal: Terminal, report: PullReport) -> None:
-    """The table, a line for each resource that did not end well, and a closing sentence."""
+    """Print the table, a line for each resource that did not end well, and the end."""
     terminal.print_object(report.as_json())
     started = [each for each in report.resources.values() if each.outcome != "not_started"]
     terminal.print_table(COLUMNS, [[getattr(each, name) for name in COLUMNS] for each in started])
@@ -182,8 +182,9 @@ def _print(terminal: Terminal, report: PullReport) -> None:
 
 
 def reasons(report: PullReport) -> Iterator[str]:
-    """A line for each file that was lost and made again, and for each resource that is not done, or
-    not as the API counts it: what to do.
+    """Lines on files that were made again and resources that are not done: what to do.
+
+    A resource is told as well where its rows are not as the API counts them.
 
     What ended the whole run is left out: the closing sentence or the error itself says it.
     """
@@ -228,7 +229,7 @@ def _closing(report: PullReport) -> str:
 
 
 def _left(report: PullReport) -> str:
-    """What a stopped pull leaves to be read, and what that costs; nothing where nothing waits."""
+    """What a stopped pull leaves to be read, and its cost; none where nothing waits."""
     begun = [each for each in report.resources.values() if each.outcome != "not_started"]
     waiting = [each for each in begun if each.pending]
     if not waiting:

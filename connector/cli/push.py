@@ -1,4 +1,4 @@
-"""`connector push`, `template`, `undo` and `resolve`: what writes to the API, row by row.
+"""`connector push`, `template`, `undo` and `resolve`: write to the API by rows.
 
 Parses, calls, prints. What becomes of a row, and why, is decided in `connector/pushes`.
 """
@@ -178,7 +178,7 @@ def _save_map(path: Path, reports: Sequence[PushReport]) -> None:
 
 
 def _say_mapping(terminal: Terminal, report: PushReport) -> None:
-    """Say which columns fill nothing, and which fields a column was taken for by another name."""
+    """Say which columns fill nothing, and which fields were known by another name."""
     columns = report.preview.columns
     for each in columns.columns:
         if each.how == "alias":
@@ -379,7 +379,7 @@ def _print_undone(terminal: Terminal, report: UndoReport) -> None:
 
 
 def _undone_lines(row: UndoneRow) -> Iterator[list[object]]:
-    """The row's lines: one for each field that goes back and each that does not, or one."""
+    """Lines of a row: one for each field, whether it goes back or not, or one in all."""
     head = [row.number, row.operation, _OUTCOMES.get(row.outcome, row.outcome)]
     told: list[list[object]] = [
         [name, short(now, _UNDONE_TEXT_MAX), short(then, _UNDONE_TEXT_MAX)]

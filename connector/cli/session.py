@@ -59,8 +59,10 @@ class Session:
     def for_each(
         self, do: Callable[[Settings], T], *, is_for_all: bool
     ) -> Iterator[tuple[Configured, T | ConnectorError]]:
-        """What `do` gives for the account that is meant, or for each that is configured. What
-        keeps one of all from being looked at is given in its place, and else raised.
+        """What `do` gives for the account that is meant, or for each that is configured.
+
+        Of all accounts, one that cannot be looked at gives its error; the one that is meant raises
+        it.
         """
         for each in self.accounts(is_for_all=is_for_all):
             try:
@@ -165,9 +167,7 @@ def _load(terminal: Terminal, account: str | None, is_debug: bool) -> Settings:
 
 
 def _check_alerts(terminal: Terminal, settings: Settings) -> None:
-    """Send the alerts that are due, where they go anywhere. The command's own end stays as it is,
-    whatever comes of that.
-    """
+    """Send the alerts that are due; the command's own end stays as it is."""
     if settings.alert_webhook.value is None and settings.alert_email_host.value is None:
         return
     # Who has no alerts set need not wait for what sends them.
@@ -186,7 +186,7 @@ def _check_alerts(terminal: Terminal, settings: Settings) -> None:
 
 
 def _place(error: Exception) -> str:
-    """The error's kind and the line it came from, and not its text, which may hold anything."""
+    """The error's kind and line, without its text, which may hold anything."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -197,7 +197,7 @@ def _place(error: Exception) -> str:
 
 
 class _ToTerminal(logging.Handler):
-    """Says each line of the log on the terminal, where everything unsafe is neutralised."""
+    """Log handler that says each line on the terminal, which neutralises it."""
 
     def __init__(self, terminal: Terminal) -> None:
         super().__init__()
@@ -209,7 +209,7 @@ class _ToTerminal(logging.Handler):
 
 
 def show_log(terminal: Terminal, *secrets: str) -> None:
-    """Show the connector's log on standard error from here on, with the secrets masked.
+    """Show the log on standard error from here on, with the secrets masked.
 
     The libraries' own logs stay as they are: they would show addresses with what they ask for.
     """
@@ -226,7 +226,7 @@ def show_log(terminal: Terminal, *secrets: str) -> None:
 
 
 class Follower:
-    """Moves a meter as records are read and models are built, and remembers what has ended."""
+    """Meter of a pull: moves with records and models, remembers what has ended."""
 
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
@@ -271,7 +271,7 @@ class Follower:
 
 
 class RowFollower:
-    """Moves a meter as rows of a push are sent or taken back: one step for each that has ended."""
+    """Meter of a push or an undo: one step for each row that has ended."""
 
     def __init__(self, meter: Meter, doing: str) -> None:
         self._meter, self._doing, self._ended = meter, doing, 0

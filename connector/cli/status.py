@@ -1,4 +1,4 @@
-"""`connector status` and `connector health`: how an account is, from its files alone.
+"""`connector status` and `connector health`: an account's state, from its files.
 
 Parses, asks the warehouse and the ledger, prints. No request is spent.
 """
@@ -50,8 +50,9 @@ _OWNER_SHOWN = frozenset(("run_id", "command", "pid", "host"))
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """Backlog: records still to be read, about how many requests that takes, at how many a minute
-    (None: not known), and the part of the month's requests (None: the plan's figure is not known).
+    """Backlog: records still to be read, their requests, and the share of the month.
+
+    The requests a minute and the share of the month are None where they are not known.
 
     `is_known` is false while a list is still being read: there may be more.
     """
@@ -70,10 +71,12 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True)
 class AccountStatus:
-    """Status of one account at the moment `now`; `published_at` is None where nothing is published,
-    `published` where the published file does not say what it is true of, and `standing` where no
-    request was ever counted. `publications` are the latest attempts to publish, and `shared` is the
-    latest to bring what was published to the lakehouse; `watched` is how alerts stand.
+    """Status of one account at the moment `now`.
+
+    `published_at` is None where nothing is published, `published` where the published file does not
+    say what it is true of, and `standing` where no request was ever counted. `publications` are the
+    latest attempts to publish, and `shared` is the latest to bring what was published to the
+    lakehouse; `watched` is how alerts stand.
     """
 
     warehouse: Warehouse
@@ -102,8 +105,9 @@ class AccountStatus:
         return tuple(each for each in leases if not each.is_over(self.now))
 
     def outcome_of(self, run: Run) -> str:
-        """How the run ended, if it did; one whose process is gone was cut off, and the next run
-        names it `interrupted`.
+        """The run's outcome; a run whose process is gone was cut off.
+
+        The next run names it `interrupted`.
         """
         is_under_way = run.run_id in {each.owner.run_id for each in self.under_way}
         return run.outcome or ("under way" if is_under_way else "cut off")
@@ -134,7 +138,7 @@ class AccountStatus:
 
     @property
     def _per_minute(self) -> float | None:
-        """Requests a minute: of the run under way, of the last one, or what the API allows."""
+        """Requests a minute: of the run under way, the last one, or the API's limit."""
         paces = [
             (each.requests, (self.now - each.since).total_seconds()) for each in self.under_way
         ]
@@ -209,7 +213,7 @@ def _ledger_status(settings: Settings, now: datetime) -> LedgerStatus | None:
 
 
 def _first_step(settings: Settings) -> str:
-    """What to do where nothing was ever landed: first of all, what a pull would ask for."""
+    """What to do first where nothing was ever landed: see what a pull would ask for."""
     name = settings.account.value
     command = "connector pull" if name is None else f"connector pull --account {name}"
     try:
@@ -266,7 +270,7 @@ def _run_row(run: Run, outcome: str) -> Sequence[object]:
 
 
 def _print_publications(terminal: Terminal, found: AccountStatus) -> None:
-    """What analysts have since when, and why that is not the latest, here and in the lakehouse."""
+    """Print since when analysts have what they have, and why it is not the latest."""
     if found.published_at is None:
         terminal.say("Nothing is published yet: the first pull that succeeds will do it.")
     else:
@@ -447,7 +451,7 @@ def age(time: timedelta) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AccountLine:
-    """Status of one account in a line: how old its proof is, and its last run, month and alerts."""
+    """Status of one account in a line: age of its proof, last run, month and alerts."""
 
     proof: Proof
     last: Run | None
@@ -469,8 +473,9 @@ class AccountLine:
 
 
 def _print_accounts(session: Session, max_age: Age | None) -> int:
-    """Print the lines, and what is wrong below them. The exit status is the greatest of what
-    `connector status` has for each account.
+    """Print the lines, and what is wrong below them; gives the exit status.
+
+    It is the greatest of what `connector status` has for each account.
     """
     terminal, now, exit_status = session.terminal, datetime.now(UTC), 0
     found = list(session.for_each(lambda each: AccountLine.of(each, now, max_age), is_for_all=True))

@@ -1,4 +1,4 @@
-"""Terminal: data on standard output, talk on standard error, nothing unsafe on either.
+"""Terminal: data on standard output, talk on standard error, all of it safe.
 
 Text that came from the API or from a file is neutralised before it is shown, so that no name of a
 candidate can move the cursor, change a colour or forge a line. This file knows no command, no
@@ -38,7 +38,7 @@ _UNSAFE_CATEGORIES = frozenset(("Cc", "Zl", "Zp", "Cs"))
 
 
 def neutralise(text: str) -> str:
-    r"""The text with all that a terminal would obey, or a log would break at, made visible.
+    r"""The text with what a terminal obeys, or a log breaks at, made visible.
 
     An escape becomes `\x1b` in letters, a line feed `\n`. All other characters stay, so that
     names in any script are shown as they are.
@@ -54,7 +54,7 @@ def _visible(character: str) -> str:
 
 
 def to_json(value: object, *, is_ascii: bool = False) -> str:
-    """One JSON object, in which what a terminal would obey is escaped and nothing is lost.
+    """One JSON object; what a terminal would obey is escaped, and nothing is lost.
 
     Moments and days are ISO 8601. With `is_ascii` all letters beyond ASCII are escaped as well.
     """
@@ -81,7 +81,7 @@ class Meter:
     def show(
         self, doing: str | None = None, *, total: int | None = None, steps: int | None = None
     ) -> None:
-        """Show what is being done, how many steps are expected in all, and so many more done."""
+        """Show the current step, how many are expected in all, and so many more done."""
         if self._progress is not None:
             said = None if doing is None else neutralise(doing)
             self._progress.update(self._task, description=said, total=total, advance=steps)
@@ -130,7 +130,7 @@ class Terminal:
             self._write(self._out, f"{text}\n")
 
     def print_table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        r"""Print a table on standard output; nothing with `is_json`, whose object has it all.
+        r"""Print a table on standard output; with `is_json` nothing: the object has it all.
 
         Without a watcher the columns are parted and aligned by tabs and an empty cell is `-`, so
         that `awk -F'\t+'` finds each column in its place.
@@ -212,7 +212,7 @@ class Terminal:
         unpublished: ConnectorError | None = None,
         unshared: ConnectorError | None = None,
     ) -> None:
-        """Say what ended a command early, why nothing is published, or why it is so here alone.
+        """Say what ended a command early, or why nothing, or only this, is published.
 
         With `is_json` the report's object has the error already, and there must be no second one.
         """

@@ -108,8 +108,9 @@ def check_alerts(
     seconds: float = DELIVER_SECONDS,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> AlertCheck:
-    """Look at the account, decide which alerts are due, and deliver what waits for the sinks that
-    are set; nothing is done where none is.
+    """Decide which of the account's alerts are due, and deliver what waits.
+
+    Nothing is done where no sink is set.
 
     `jobs` are the last runs of whatever runs the connector. It `forces` attempts that are not due
     yet. A delivery that fails is part of the result. Raises a `WarehouseError` of the ledger.
@@ -147,8 +148,9 @@ def due(
 
 
 def open_alerts(settings: Settings) -> AlertCheck:
-    """The alerts that stand, and what has not arrived at the sinks that are set; nothing is looked
-    at anew, and no file is made. Raises a `WarehouseError`.
+    """Open alerts, and what has not arrived at the sinks that are set.
+
+    Nothing is looked at anew, and no file is made. Raises a `WarehouseError`.
     """
     account = settings.account.value
     with Ledger(settings.folder) as ledger:

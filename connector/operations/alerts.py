@@ -206,7 +206,7 @@ def decide(
     kinds: Collection[Kind],
     account: str | None = None,
 ) -> Decision:
-    """At most one alert stands for each subject, and none whose kind is not wanted any more.
+    """Decide: one open alert a subject at most, none of a kind that is not wanted.
 
     An alert that stands and is seen again is told nothing of; it stands with what is so now. One
     that is of no wanted kind, or of none that there is, ends without a word.

@@ -79,8 +79,9 @@ def make_backup(
     keep: int | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Made:
-    """Back the account's folder up to a file of its own in the folder `to`, which is made if it is
-    not there; with `keep`, remove the account's older backups there but for so many in all.
+    """Back the account's folder up to a new file in the folder `to`, made if missing.
+
+    With `keep`, remove the account's older backups there but for so many in all.
 
     It may be done while a pull or a push goes on, and waits for neither. Raises `Misused` where
     `to` is in the folder that is backed up, `SettingsError` where there is nothing to back up,
@@ -219,7 +220,7 @@ def _member(name: str, size: int, manifest: Manifest) -> tarfile.TarInfo:
 
 
 def _remove(to: Path, account: str | None, keep: int) -> tuple[Path, ...]:
-    """Remove the account's oldest backups but for so many; their names sort as they were made."""
+    """Remove all but the newest backups of the account; names sort as they were made."""
     try:
         found = sorted(each for each in to.iterdir() if is_backup_of(each.name, account))
         for each in found[:-keep]:

@@ -127,22 +127,21 @@ def check_backup(path: Path) -> Manifest:
 
 
 def unpack(path: Path, folder: Path) -> Manifest:
-    """Write the backup's files to a folder, which is there and empty, each readable by its owner
-    alone. Raises as `check_backup` does; what was written by then is of no use.
+    """Write the backup's files to an empty folder, readable by its owner alone.
+
+    Raises as `check_backup` does; what was written by then is of no use.
     """
     return _read(path, folder)
 
 
 def read_manifest(path: Path) -> Manifest:
-    """The backup's manifest; nothing else of it is read. Raises as `check_backup` does."""
+    """The backup's manifest, and nothing else of it. Raises as `check_backup` does."""
     with _opened(path) as tar:
         return _manifest(tar, path)
 
 
 def _read(path: Path, folder: Path | None) -> Manifest:
-    """Read the backup's files in their order, which is the manifest's: nothing more, nothing less;
-    write them to the folder if there is one.
-    """
+    """Read exactly the manifest's files, in order, into the folder if there is one."""
     with _opened(path) as tar:
         manifest = _manifest(tar, path)
         for each in manifest.entries:
@@ -195,7 +194,7 @@ def _written(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _copied(content: IO[bytes], target: IO[bytes] | None) -> tuple[int, str]:
-    """Read to the end, into `target` if there is one; how many bytes, and their digest."""
+    """Read to the end, into `target` if there is one: size and digest."""
     digest, read = hashlib.sha256(), 0
     while piece := content.read(_PIECE_BYTES):
         digest.update(piece)

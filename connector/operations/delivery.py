@@ -74,7 +74,7 @@ def sinks_of(settings: Settings) -> tuple[Webhook | Email, ...]:
 
 
 def _within(seconds: float, act: Callable[[], None], too_late: str) -> None:
-    """Act for so long at most, and raise what it raised, or `NotDelivered` where it was too long.
+    """Act for so long at most; raises what that raised, or `NotDelivered` if too long.
 
     A peer that sends a byte now and then never keeps a single read waiting for too long.
     """
@@ -99,7 +99,7 @@ def _within(seconds: float, act: Callable[[], None], too_late: str) -> None:
 
 
 def headline(message: MessageRecord, account: str | None) -> str:
-    """One line: the kind or that it is over, the account, the code, and what it is about."""
+    """One line: the kind or its end, the account, the code, and the subject."""
     kind = ALERTS[message.code].kind if message.code in ALERTS else message.code
     what = {"opened": kind, "ended": f"over: {kind}", "test": "test"}[message.change]
     about = f" ({message.about})" if message.about else ""
@@ -136,7 +136,7 @@ def generic(message: MessageRecord, account: str | None) -> Mapping[str, Any]:
 
 
 def slack(message: MessageRecord, account: str | None) -> Mapping[str, Any]:
-    """The message as Slack and its like take it. What their markup would obey is escaped."""
+    """The message as Slack and its like take it, with their markup escaped."""
     return {"text": html.escape(text(message, account), quote=False)}
 
 
@@ -154,8 +154,9 @@ class Webhook:
     name = "webhook"
 
     def send(self, message: MessageRecord) -> None:
-        """Post the message. Any answer from 200 to 299 says that it has arrived; redirects are not
-        followed. Raises `NotDelivered`.
+        """Post the message; any answer from 200 to 299 says that it has arrived.
+
+        Redirects are not followed. Raises `NotDelivered`.
         """
         shape = generic if self.style == "generic" else slack
         body = json.dumps(shape(message, self.account)).encode("ascii")
@@ -235,8 +236,9 @@ class Email:
     name = "email"
 
     def send(self, message: MessageRecord) -> None:
-        """Hand the message in for all recipients; where the server takes it for any of them, it has
-        arrived. Raises `NotDelivered`.
+        """Hand the message in for all recipients; it has arrived if any of them is taken.
+
+        Raises `NotDelivered`.
         """
         _within(ANSWERS_WAITED_FOR * self.seconds, lambda: self._hand_in(message), _SILENT_MAIL)
 

@@ -117,7 +117,7 @@ class Examination:
 async def diagnose(
     settings: Settings, *, repairs: bool = False, now: Clock = lambda: datetime.now(UTC)
 ) -> Examination:
-    """Look at everything that a pull needs. Whatever is found is told, and nothing is raised.
+    """Check everything that a pull needs; every trouble is told and none is raised.
 
     With `repairs`, a damaged log of the work file is set aside first, and that is told too.
     """
@@ -325,9 +325,7 @@ def _leftovers(settings: Settings) -> Verdict:
 
 
 def _erasures(settings: Settings) -> Verdict:
-    """No erasure was begun and not ended, everybody erased is known, and no text of others was
-    overwritten.
-    """
+    """Erasures are complete: none half done, all people known, no text overwritten."""
     with Ledger(settings.folder) as ledger:
         erasures = Erasures(ledger)
         unended = len(erasures.unended()) if ledger.exists else 0
@@ -393,7 +391,7 @@ def _proxy(settings: Settings, environ: Mapping[str, str]) -> Verdict:
 
 
 def _count(settings: Settings, ledger: Ledger, now: Clock) -> tuple[Check, RequestBudget | None]:
-    """The month's requests can be counted; with the meter that pays for those of the look.
+    """The month's requests can be counted; with the meter for those of this check.
 
     A person asks, so the reserve may be spent, and a month that the API called spent is looked at.
     """
@@ -414,9 +412,10 @@ def _count(settings: Settings, ledger: Ledger, now: Clock) -> tuple[Check, Reque
 async def _check_api(
     settings: Settings, tally: RequestTally, meter: RequestBudget | None, now: Clock
 ) -> list[Check]:
-    """Address, key, scopes, clock and limits, as far as each of them can be looked at: one short
-    list for each scope. What has a parent has its parent's scope, and no list of its own to ask
-    for (API 4.7).
+    """Check address, key, scopes, clock and limits, as far as each can be looked at.
+
+    It takes one short list for each scope. What has a parent has its parent's scope, and no list of
+    its own to ask for (API 4.7).
     """
     connection = settings.connection()
     address, key = connection.base_url, connection.api_key
@@ -437,7 +436,7 @@ async def _check_api(
 
 
 async def _scope(client: Client, resource: Declaration) -> tuple[Page[Resource] | None, Check]:
-    """Whether the key may read the resource. Raises what concerns every other one as well."""
+    """Whether the key may read the resource; raises what concerns all the others too."""
     name = f"scope {resource.read_scope()}"
     endpoint: Endpoint[Resource] = Endpoint(client, resource.record)
     try:

@@ -97,8 +97,9 @@ def _of_published(published: Sequence[Publication]) -> Seen:
 
 
 def of_shared(last: SharedPublication | None) -> Seen:
-    """How the latest attempt to bring what was published to the lakehouse has ended; None where
-    there was none, or where there is no lakehouse any more.
+    """Trouble of the latest attempt to bring what was published to the lakehouse.
+
+    None where there was no attempt, or where there is no lakehouse any more.
     """
     found = None
     if last is not None and last.outcome == "failed":
@@ -139,8 +140,9 @@ def _of_resource(resource: str, done: ResourceRun, run: Run | None) -> Seen:
 
 
 def _of_cost(health: Health, ended: Sequence[Run]) -> Seen:
-    """The last pull against those of the same command before it, without what was spent on
-    looking again, and none of them held to a budget.
+    """Trouble of a last pull that costs more than those of its command before it.
+
+    What was spent on looking again is left out, and so are pulls held to a budget.
     """
     whole = [run for run in ended if run.outcome in ("done", "partial") and run.budget is None]
     if not ended or not whole or whole[0] is not ended[0]:
@@ -265,8 +267,10 @@ class Proof:
 
 
 def proof_of(proven_at: Mapping[str, datetime | None], now: datetime, age: Age) -> Proof:
-    """How old the proof of what is pulled is. A resource that was never proven counts only where
-    none was: that it is not is told by other means.
+    """Age of the proof of what is pulled.
+
+    A resource that was never proven counts only where none was: that it is not is told by other
+    means.
     """
     known = {resource: moment for resource, moment in proven_at.items() if moment is not None}
     if not known:
@@ -324,7 +328,7 @@ class FileSnapshot:
 
 
 def look(settings: Settings, now: datetime) -> FileSnapshot:
-    """Look at the account's files; none is made. Raises a `WarehouseError` of the ledger."""
+    """Snapshot of the account's files; none is made. Raises the ledger's errors."""
     warehouse = Warehouse(settings.folder)
     health, unusable = None, None
     try:
@@ -370,8 +374,9 @@ def _seen(snapshot: FileSnapshot, jobs: Sequence[JobRun]) -> Seen:
 
 
 def _of_jobs(jobs: Sequence[JobRun], recorded: datetime | None) -> Seen:
-    """Jobs that failed and left no trace: where the connector wrote something down since, that
-    says more.
+    """Troubles of jobs that failed and left no trace.
+
+    Where the connector wrote something down since, that says more.
     """
     for each in jobs:
         found = None

@@ -65,8 +65,9 @@ STAGING = ".restoring"
 
 
 def leftovers(folder: Path) -> tuple[Path, ...]:
-    """The folders that restores have left: copies of the account that nothing looks into, erasures
-    neither.
+    """Folders that restores have left: copies that no command looks into.
+
+    Erasures do not look into them either.
     """
     return tuple(sorted((*folder.glob(f"{ASIDE}*"), *folder.glob(STAGING))))
 
@@ -85,8 +86,9 @@ class Placing:
         return self._staging / PUBLISHED_FILE
 
     def put_in_place(self, *, keeps_ledger: bool) -> tuple[Path, ...]:
-        """Put everything but the published file in its place; returns the files that waited in the
-        inbox then. Raises a `WarehouseError`; what is moved aside by then stays there.
+        """Put everything but the published file in place; the files of the inbox then.
+
+        Raises a `WarehouseError`; what is moved aside by then stays there.
         """
         try:
             for name in (WORK_FILE, *_PLAIN):
@@ -105,13 +107,16 @@ class Placing:
         return waiting
 
     def publish(self) -> None:
-        """Put the backup's published file in place, if it has one. Raises a `WarehouseError`."""
+        """Put the backup's published file in place, if there is one.
+
+        Raises a `WarehouseError`.
+        """
         staged = self.staged_publication
         if staged.exists():
             put_in_place(staged, self._folder / PUBLISHED_FILE)
 
     def _exchange(self, name: str, beside: tuple[str, ...]) -> None:
-        """Move what is here aside, with what belongs to it, and put the backup's in its place."""
+        """Move what is here aside, with all that belongs to it, and put the backup's here."""
         for each in (name, *(name + ending for ending in beside)):
             here = self._folder / each
             if here.exists():
@@ -147,8 +152,10 @@ class Placing:
                 each.rename(target / each.name)
 
     def _inbox(self) -> tuple[Path, ...]:
-        """Bring the inbox back where there is none. What waited in it then may have been pushed
-        since: it is put into a folder of its own, so that nothing pushes it by itself.
+        """Bring the inbox back where there is none.
+
+        What waited in it then may have been pushed since: it is put into a folder of its own, so
+        that nothing pushes it by itself.
         """
         staged, target = self._staging / INBOX_FOLDER, self._folder / INBOX_FOLDER
         if not staged.is_dir() or target.exists():
@@ -208,7 +215,7 @@ class LedgerChoice:
 
 
 def choose(live: Path, staged: Path, *, takes: bool) -> LedgerChoice:
-    """Choose between the ledger at `live` and the backup's, which is taken where it `takes` it.
+    """Choose the ledger at `live` or the backup's, which is taken if `takes` says so.
 
     Raises `BackupError` where the ledger that is here is not the one that the backup was made of
     and holds something of its own, and a `WarehouseError`.
@@ -235,7 +242,7 @@ def choose(live: Path, staged: Path, *, takes: bool) -> LedgerChoice:
 
 @dataclass(frozen=True, slots=True)
 class _ErasedList:
-    """The list of erased people as it was in a ledger that is moved aside, and its key."""
+    """Erased people as the ledger that is moved aside lists them, and its key."""
 
     hashes: tuple[tuple[Listed, str], ...]
     key: bytes | None
@@ -244,7 +251,7 @@ class _ErasedList:
 def _list_again(
     ledger: Ledger, folder: Path, former: _ErasedList | None, elsewhere: Path | None, at: datetime
 ) -> Iterator[str]:
-    """Put on the list who was erased after the backup; sentences on whom nobody can know again.
+    """List who was erased after the backup; sentences on those nobody can know again.
 
     Where the ledger that was here could not be read (`former` is None), the receipts in the
     account's folder and `elsewhere` have the same hashes. Raises a `WarehouseError`.
@@ -424,7 +431,7 @@ def _carry_out(
 def _note(
     ledger: Ledger, manifest: Manifest, warehouse: Warehouse, at: datetime, *, is_ledger_older: bool
 ) -> None:
-    """Bring the work file up to date, and note what was restored and up to when it is proven."""
+    """Bring the work file up to date; note what was restored and its proof's moment."""
     proven: dict[str, datetime | None] = {}
     if warehouse.exists:
         warehouse.prepare()
@@ -434,8 +441,9 @@ def _note(
 
 
 def _show(settings: Settings, placing: Placing, now: Clock, *, is_changed: bool) -> None:
-    """Publish: the backup's own file where nobody had to be taken out of it and personal fields
-    are treated as they are now, else anew.
+    """Publish: the backup's own file, or anew where it would show too much.
+
+    It would where somebody had to be taken out of it, or personal fields are treated otherwise now.
     """
     found = published_in(placing.staged_publication)
     is_treated = found is None or found.personal == settings.publish_personal.value

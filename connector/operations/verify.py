@@ -1,4 +1,4 @@
-"""Verifying the landing: read everything from the API, change nothing, tell every difference."""
+"""Verifying the landing: reads all from the API and tells every difference."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def verify(
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     connect: Callable[..., Client] = Client,
 ) -> VerifyReport:
-    """Compare the landing of the resources (default: all) with the API, and change nothing.
+    """Compare the landing of the resources (default: all) with the API, read only.
 
     It reads every list and every detail. Raises as `run.pull` does before anything is read.
     """

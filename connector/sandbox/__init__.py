@@ -1,4 +1,4 @@
-"""The API's twin: the whole API over HTTP, from the declarations, with a store that persists.
+"""The API's twin over HTTP, from the declarations, with a store that persists.
 
 It is the demo, the tests' network and, without its HTTP skin, the world of the simulator. The
 room imports the declarations and the errors and nothing else of the connector, since a mistake

@@ -1,4 +1,4 @@
-"""The API over HTTP: addresses, keys, scopes, limits, envelopes and headers (API 4, 5, 7, 8).
+"""The API over HTTP: addresses, keys, scopes, limits, envelopes (API 4, 5, 7, 8).
 
 Routes are derived from the declarations; Starlette does the routing. Every answer passes through
 one place, which adds the headers, performs faults and keeps the log. What an operation does is the
@@ -68,7 +68,7 @@ class Served:
 
 
 class Application:
-    """The sandbox as an ASGI application; `failures` collects what went wrong within it."""
+    """The sandbox as an ASGI application; `failures` has what went wrong within it."""
 
     def __init__(
         self,
@@ -293,7 +293,7 @@ class Application:
                 return {}
 
     async def _reject_path(self, request: Request, exception: Exception) -> Response:
-        """404 for a path that is not the API's, 405 for a method that a path does not have."""
+        """404 for a path that is not the API's, 405 for a method that a path lacks."""
         assert isinstance(exception, HTTPException)  # Starlette maps classes to us
         if exception.status_code == 404 and self.store.behaviours.unknown_paths == "html":
             return HTMLResponse(_PAGE_404, 404)

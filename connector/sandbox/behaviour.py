@@ -1,4 +1,4 @@
-"""Everything the API leaves open, as switches: one registry, each with its values and default.
+"""Behaviours that the API leaves open, as switches with values and a default.
 
 The fields of `Behaviours` are the registry: the type lists the values, the default is the first
 of them, and the metadata holds one sentence and the section of the API that is silent. The
@@ -17,7 +17,7 @@ from connector.errors import SettingsError, UnknownName
 
 
 def switch(default: str, about: str, section: str) -> Any:
-    """Declare a switch; `section` names the part of the API that does not show the answer."""
+    """Declare a switch; `section` is the API's section that leaves the answer open."""
     return dataclasses.field(default=default, metadata={"about": about, "section": section})
 
 
@@ -262,7 +262,7 @@ BEHAVIOURS: Mapping[str, Switch] = dict(_switches())
 
 
 def table() -> str:
-    """The registry as docs/SANDBOX.md shows it; the first value of each is the default."""
+    """Registry as docs/SANDBOX.md shows it; the first value of each is the default."""
     rows = [
         f"| `{each.name}` | {' · '.join(f'`{v}`' for v in each.values)} "
         f"| {each.about} | {each.section} |"

@@ -1,4 +1,4 @@
-"""Writes that go past the API: what other people, imports and slow transactions do to the data.
+"""Writes that go past the API, as of other people, imports and slow transactions.
 
 Tests and simulations use them to make what requests cannot: bulk edits with one stamp, changes
 that leave `updated_at` where it was, commits that become visible late. Nothing is validated, and
@@ -119,7 +119,7 @@ class DirectStore:
             return {id: shape.detail(each, computed.get(id, {})) for id, each in records.items()}
 
     def hidden(self, resource: str, id: str) -> dict[str, Any]:
-        """The write-only fields of a record, as stored. Raises `KeyError` without the record."""
+        """Write-only fields of a record, as stored; raises `KeyError` without the record."""
         with self._reading():
             return self._shapes[resource].hidden(self._existing(resource, id).record)
 
@@ -152,7 +152,7 @@ class DirectStore:
         *,
         updated_at: datetime | None = None,
     ) -> None:
-        """Change a record without validation and date it: now, or as told, even in the past.
+        """Change a record without validation, and date it: now, or as told.
 
         An earlier `updated_at` makes it a late commit: visible now, dated before.
         """
@@ -275,7 +275,7 @@ class DirectStore:
         self._move_companies(resource, row.record)
 
     def _move_companies(self, resource: str, *versions: Stored) -> None:
-        """Date the companies whose counters a write may change, where `counters` is `moving`."""
+        """Date companies whose counters a write may change, if `counters` is `moving`."""
         if self.behaviours.counters != "moving" or resource not in ("jobs", "bookings"):
             return
         stamp = keep(self._truncated(self.clock()))

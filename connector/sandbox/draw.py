@@ -1,4 +1,4 @@
-"""Chance in the forms that made-up records need, and the agency as far as it is made.
+"""Chance in the forms that made-up records need, and the agency made so far.
 
 This module knows no resource's fields; `records.py` does.
 """
@@ -96,7 +96,7 @@ class Agency:
     emails: list[str] = field(default_factory=list)
 
     def email(self, draw: Draw, first: str, last: str, number: int) -> str:
-        """A person's address; one in a hundred is somebody else's too, as imports leave it."""
+        """A person's address; one in a hundred is shared, as imports leave it."""
         if self.emails and draw.yes(0.01):
             return draw.one(self.emails)
         email = f"{HANDLES[first]}.{HANDLES[last]}{number}@{draw.one(words.MAIL_DOMAINS)}"

@@ -36,7 +36,7 @@ PER_MINUTE_DEFAULT = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class RateFigures:
-    """The figures of the three headers: `reset_at` is a Unix timestamp in whole seconds."""
+    """Figures of the three headers; `reset_at` is a Unix timestamp in whole seconds."""
 
     limit: int
     remaining: int
@@ -119,7 +119,7 @@ HANG_UP_SECONDS_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer before it is sent; `headers` replace those that the sandbox adds by itself."""
+    """Answer before it is sent; `headers` replace those that the sandbox adds."""
 
     status: int
     body: bytes
@@ -263,7 +263,7 @@ class ApiAnswer:
 
 
 class Rejection(Exception):
-    """A request that the API refuses: the status, a sentence, and messages by field for 422."""
+    """Refusal of a request: status, sentence, and messages by field for 422."""
 
     def __init__(
         self, status: int, message: str, errors: Mapping[str, Sequence[str]] | None = None

@@ -1,4 +1,4 @@
-"""Faults on request: what networks, proxies and tired servers do to single requests.
+"""Faults on request, as networks, proxies and tired servers have them.
 
 A test adds a fault with a matcher (method, path, which of the matching requests, a probability)
 and a number of times; the first that matches a request performs it. Each fault is a dataclass
@@ -38,7 +38,7 @@ class Fault(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """The answer comes, whole, after `seconds`; the effect too, even if the client has gone."""
+    """Whole answer after `seconds`; the effect happens even if the client has gone."""
 
     seconds: float
 
@@ -110,7 +110,7 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Truncated:
-    """The request is served; half of the body announced is sent, then the connection ends."""
+    """Half of the announced body of a served request; then the connection ends."""
 
     async def perform(self, exchange: HttpExchange) -> None:
         """Send the head and a half."""
@@ -184,7 +184,7 @@ class Limited:
 
 @dataclass(frozen=True, slots=True)
 class WrongRateHeaders:
-    """The request is served; its rate headers are missing, or claim what `headers` says."""
+    """Rate headers of a served request are missing, or claim what `headers` says."""
 
     headers: dict[str, str] = field(default_factory=dict)
 
@@ -210,7 +210,7 @@ class Redirect:
 
 @dataclass(frozen=True, slots=True)
 class LateCommit:
-    """A write that is dated `seconds` before it becomes visible, as a long transaction's is."""
+    """Write that is dated `seconds` before it shows, as of a long transaction."""
 
     seconds: float
 
@@ -307,7 +307,7 @@ class Faults:
         return planned.probability >= 1 or self._random.random() < planned.probability
 
     def release(self) -> int:
-        """Let every effect happen that a `Drop(effect="later")` put off; gives their number."""
+        """Let all effects happen that a `Drop(effect="later")` put off; says how many."""
         return self._release()
 
     def bind(self, release: Callable[[], int]) -> None:

@@ -1,4 +1,4 @@
-"""A list request: its query parameters, read and turned into a condition and an order (API 4.1).
+"""List requests: query parameters as a condition and an order (API 4.1).
 
 This module reads parameters and writes SQL conditions; it runs nothing.
 """
@@ -48,7 +48,7 @@ def read_listing(
     *,
     parent: str | None = None,
 ) -> ListQuery:
-    """Read the query of a list request. Raises `Rejection` 400 or 422 as the behaviours say."""
+    """Read a list's query; raises `Rejection` 400 or 422 as the behaviours say."""
     errors: dict[str, list[str]] = {}
     # An empty parameter is one that a form left out.
     query = {name: value for name, value in query.items() if value}
@@ -160,7 +160,7 @@ def _filtered(
 def _dated(
     where: Where, by: Filter, value: str, behaviours: Behaviours, errors: dict[str, list[str]]
 ) -> Where:
-    """Narrow to bookings from `start_date` on, or up to `end_date` (API 4.5: not shown)."""
+    """Narrow to bookings from `start_date` to `end_date` (API 4.5: not shown)."""
     compared: str = behaviours.booking_dates
     if compared == "each":
         compared = by.name.replace("_date", "_datetime")
@@ -175,7 +175,7 @@ def _dated(
 
 
 def _searched(where: Where, declaration: Declaration, text: str, behaviours: Behaviours) -> Where:
-    """Narrow to records in which every word of the text occurs (API 4.1: where, not shown)."""
+    """Narrow to records with every word of the text (API 4.1: where, not shown)."""
     texts = [
         each
         for each in declaration.fields.values()

@@ -1,4 +1,4 @@
-"""One made-up record of each resource, as it is stored: believable, awkward, and consistent.
+"""Made-up records of each resource as stored: believable, awkward, consistent.
 
 Each maker takes the draw, the agency so far, the record's number and its two moments, and returns
 the record with its content type's id, if it has one. A field that no maker knows, and all of a
@@ -261,7 +261,7 @@ def lead(draw: Draw, agency: Agency, number: int, created: datetime, updated: da
 
 
 def booking(draw: Draw, agency: Agency, number: int, created: datetime, updated: datetime) -> Made:
-    """An event; interviews, contracts and placements have all three relations or are not made."""
+    """An event; without all three relations it is no interview, contract or placement."""
     companies, candidates, leads = (agency.ids[n] for n in ("companies", "candidates", "leads"))
     kind = draw.one(words.BOOKING_TYPES)
     job_id, company_id = draw.one(agency.jobs) if agency.jobs else (None, None)

@@ -37,7 +37,7 @@ Moments = tuple[datetime, datetime]
 
 
 def seed_store(store: DirectStore, counts: Mapping[str, int], *, seed: int) -> None:
-    """Fill an empty store with so many records of each resource; what is left out has none.
+    """Fill an empty store with so many records; a resource that is left out has none.
 
     Raises `UnknownName` for a resource that the API does not have, and `SettingsError` for a
     negative number, or for content items without a content type.
@@ -58,7 +58,7 @@ def seed_store(store: DirectStore, counts: Mapping[str, int], *, seed: int) -> N
 
 
 def _anchor(now: datetime) -> datetime:
-    """The youngest moment of the data: a midnight, so that the seed says the rest for a day."""
+    """Youngest moment of the data: a midnight, so that the seed decides for a day."""
     return (now - _LATENESS).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
@@ -99,7 +99,7 @@ def _moments(draw: Draw, count: int, anchor: datetime) -> Sequence[Moments]:
 
 
 def _groups(total: int) -> Iterator[int]:
-    """The sizes of the groups that make up the total: one if it is small, else 150 and more."""
+    """Sizes of groups that make up the total: one if it is small, else 150 and more."""
     while total > 0:
         size = total if total < 2 * _IMPORT_MIN else max(_IMPORT_MIN, total // 6)
         yield min(size, total)

@@ -1,4 +1,4 @@
-"""The sandbox as one thing to start and stop: `Sandbox`, uvicorn in a thread of its own.
+"""The sandbox as one thing to start and stop, with uvicorn in its own thread.
 
 Tests and the command use the same class. This module knows sockets and threads; what is served
 is the application's, what is stored the store's.
@@ -121,7 +121,7 @@ class Sandbox:
         self._running = server, thread
 
     def stop(self) -> None:
-        """Cut every connection and listen no more, as a server that is down; the store stays."""
+        """Cut every connection and listen no more, as a dead server; the store stays."""
         if self._running is None:
             return
         server, thread = self._running

@@ -31,7 +31,7 @@ _BATCH = 500
 
 @dataclass(frozen=True, slots=True)
 class StoredRow:
-    """A record with its place: `serial` counts insertions, `parent` is its content type's id."""
+    """A record with its place: `serial` counts insertions, `parent` is its type's id."""
 
     serial: int
     parent: str | None
@@ -40,7 +40,7 @@ class StoredRow:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A condition on the narrow table, named `t`, and its parameters; by default all rows."""
+    """Condition on the narrow table, named `t`, and its parameters; default: all rows."""
 
     sql: str = "1"
     parameters: tuple[Any, ...] = ()
@@ -52,7 +52,7 @@ class Where:
 
 
 class Shelf:
-    """The two tables of one resource; every method works within the caller's transaction."""
+    """The two tables of one resource; methods work within the caller's transaction."""
 
     def __init__(self, connection: sqlite3.Connection, declaration: Declaration) -> None:
         self._connection = connection
@@ -82,7 +82,7 @@ class Shelf:
         )
 
     def index(self) -> None:
-        """Make the indexes, unless they are there; last, since filling comes cheaper without."""
+        """Make the indexes that are missing; last, since filling is cheaper without."""
         self._run(f"CREATE UNIQUE INDEX IF NOT EXISTS {self._table}_id ON {self._table} (id)")
         within = ("parent",) if self._declaration.parent else ()
         for name in self._declaration.sortable:
@@ -285,7 +285,7 @@ class Shape:
         self._write_only = tuple(name for name, each in declared.items() if each.write_only)
 
     def detail(self, record: Stored, computed: Mapping[str, Any]) -> dict[str, Any]:
-        """The record as a detail answer shows it: every declared field, and undeclared ones."""
+        """The record as a detail answer shows it, undeclared fields as well."""
         extras = [n for n in record if n not in self._declared and not n.startswith("_")]
         return self._shown(record, computed, (*self._detail, *extras))
 

@@ -1,4 +1,4 @@
-"""The world behind the API: every operation of API 4, over SQLite and without HTTP.
+"""Store of the sandbox: every operation of API 4, over SQLite and without HTTP.
 
 A `Store` has its own clock and its own chance, so that a simulation drives it as the server does.
 Operations take resource names and plain dicts and return API-shaped answers, or raise
@@ -39,8 +39,9 @@ class Store(DirectStore):
     def list(
         self, resource: str, query: Mapping[str, str] | None = None, *, type: str | None = None
     ) -> ApiAnswer:
-        """One page (API 4.1). `query` holds the parameters as texts; `type` is a content type's
-        slug or id, where the path has one.
+        """One page (API 4.1); `query` holds the parameters as texts.
+
+        `type` is a content type's slug or id, where the path has one.
         """
         declaration = self._declaration(resource, "list")
         with self._reading():
@@ -165,7 +166,7 @@ class Store(DirectStore):
         return ApiAnswer(int(self.behaviours.convert_status), {"data": detail, "message": message})
 
     def _convert(self, resource: str, row: StoredRow, record: Stored, stamp: str) -> None:
-        """Store a first conversion: the status and the record's fate are not shown (API 3.5)."""
+        """Store a first conversion; status and fate of the record: not shown (API 3.5)."""
         if self.behaviours.converted_lead == "deleted":
             self._remove(resource, row)
             return
@@ -268,7 +269,7 @@ class Store(DirectStore):
         body: Body,
         at: datetime | None,
     ) -> Stored:
-        """The next version of a record, dated as `empty_update` and `unchanged_update` say."""
+        """Next version of a record, dated as `empty_update` and `unchanged_update` say."""
         record = {**before, **values}
         stamp = self._stamp(at)
         fill_in(declaration, record, before, stamp)

@@ -1,4 +1,4 @@
-"""Request bodies against the declaration: what is accepted, what is missing, what is malformed.
+"""Request bodies against the declaration: accepted, missing, malformed.
 
 Everything is derived from the declared fields and rules (API 2, 4, 7.1); the answer is either the
 values to store or messages by field. This module reads no store: whether a related record exists
@@ -243,7 +243,7 @@ def _check_companions(
     behaviours: Behaviours,
     errors: Messages,
 ) -> None:
-    """What an update accepts only together with another value (API 2.4: a reason to cancel)."""
+    """Check what an update accepts only together with another value (API 2.4)."""
     if behaviours.reason_alone == "accepted":
         return
     for rule in declaration.rules:
@@ -284,7 +284,7 @@ def check_transition(
 
 
 def fill_in(declaration: Declaration, record: Stored, before: Stored | None, stamp: str) -> None:
-    """Give a new or changed record what the server decides: state, slug, publication, meeting.
+    """Fill in what the server decides: state, slug, publication, meeting.
 
     `before` is the record as it was, None for a new one; `stamp` is the time of the change.
     """
@@ -304,7 +304,7 @@ def fill_in(declaration: Declaration, record: Stored, before: Stored | None, sta
 
 
 def initial_status(declaration: Declaration) -> str:
-    """The state of a record that is created without one: the first that create accepts."""
+    """State of a record that is created without one: the first that create accepts."""
     status = declaration.fields["status"]
     return (status.create.values or status.values)[0]
 

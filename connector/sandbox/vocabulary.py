@@ -1,4 +1,4 @@
-"""The words of the made-up agency: names, places, trades, sentences, and how often each occurs.
+"""Words of the made-up agency, and how often each occurs.
 
 All of it is invented, addresses end in reserved domains and telephone numbers lie in ranges kept
 for fiction. The values are chosen to be awkward where real ones are: accents, apostrophes, other
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 
 def weighted(shares: Mapping[str, int]) -> tuple[str, ...]:
-    """Each value as often as its share, so that one draw from the tuple is a weighted one."""
+    """Each value as often as its share, so that one draw is a weighted one."""
     return tuple(value for value, share in shares.items() for _ in range(share))
 
 

@@ -18,9 +18,7 @@ UNNAMED = "(unnamed)"
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """An account by its name (None: the unnamed one); `settings` are None where `error` says what
-    is wrong with them.
-    """
+    """An account by its name (None: the unnamed one), and its settings or their error."""
 
     name: str | None
     settings: Settings | None
@@ -39,8 +37,10 @@ class Configured:
 
 
 def configured_accounts(environ: Mapping[str, str], cwd: Path) -> tuple[Configured, ...]:
-    """The accounts of the project file, and the unnamed one where none is named, or where it has
-    files of its own. The account that the environment chooses is not preferred.
+    """Accounts of the project file, and the unnamed one where it is in use.
+
+    That is where no account is named, or where the unnamed one has files of its own. The account
+    that the environment chooses is not preferred.
 
     Raises `SettingsError` or `UnknownName` where the project file itself cannot be used.
     """

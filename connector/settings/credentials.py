@@ -92,7 +92,7 @@ def find_secret(layers: Layers, name: str, warnings: list[str]) -> Setting[Secre
 
 
 def _read_file(found: RawValue, path: Path, warnings: list[str]) -> str:
-    """What the file holds, without the line's end; a warning if others may open the file.
+    """The file's text without the line's end; a warning if others may open the file.
 
     No more is read than a secret could hold, whatever the file is.
     """
@@ -146,8 +146,9 @@ def read_keyring(entry: object) -> str:
 
 
 def _check_pair(layers: Layers, outer: list[RawValue], inner: list[RawValue]) -> None:
-    """Refuse an address and a key that were not set for each other: a key must never be sent to
-    another account's address.
+    """Refuse an address and a key that were not set for each other.
+
+    A key must never be sent to another account's address.
     """
     address, file_address = layers.outer("base_url"), layers.inner("base_url")
     if not file_address or not inner or bool(address) == bool(outer):

@@ -198,8 +198,9 @@ def refuse(name: str, received: object, allowed: str, origin: str) -> NoReturn:
 
 
 def read_account(name: object) -> str:
-    """An account's name, which is its folder's as well. Raises `ValueError` where it is none, or is
-    one of the connector's own folders.
+    """An account's name, which is its folder's as well.
+
+    Raises `ValueError` where it is none, or is one of the connector's own folders.
     """
     if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", name):
         raise ValueError("at most 64 of a-z, 0-9, '-' and '_', beginning with a letter or a digit")

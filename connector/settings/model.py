@@ -75,7 +75,7 @@ class Connection:
     proxy: str | None = None
 
     def route(self) -> dict[str, Any]:
-        """How the address is reached, as a client takes it; empty where nothing is said of it."""
+        """Route to the address, as a client takes it; empty where nothing is said of it."""
         given = {"ca_file": self.ca_file, "proxy": self.proxy}
         return {name: value for name, value in given.items() if value is not None}
 
@@ -163,13 +163,13 @@ class Settings:
 
     @property
     def folder(self) -> Path:
-        """The account's folder: the data folder itself for the unnamed account, else one in it."""
+        """The account's folder: the data folder for the unnamed one, else one in it."""
         name = self.account.value
         return self.data_dir.value if name is None else self.data_dir.value / name
 
     @property
     def monthly_reserve(self) -> int:
-        """How many of the month's requests are left to people; 0 where the month has no limit."""
+        """Requests of the month that are left to people; 0 where the month has no limit."""
         allowance, reserve = self.monthly_requests.value, self.monthly_reserve_requests.value
         if allowance is None:
             return 0
@@ -271,8 +271,10 @@ _HIDDEN = frozenset(name for name, rule in RULES.items() if rule.is_secret or ru
 def load_settings(
     flags: Mapping[str, object], environ: Mapping[str, str], cwd: Path, *, heeds_all: bool = True
 ) -> Settings:
-    """Read the settings from flags (by the setting's name; None: not given), the environment and
-    the project file in `cwd` or where `CONNECTOR_CONFIG` says.
+    """Read the settings from flags, the environment and the project file.
+
+    Flags are named as settings, None where not given; the file is in `cwd` or where
+    `CONNECTOR_CONFIG` says.
 
     A mistake in the table of an account is refused where that account is chosen, and, if that
     `heeds_all`, where none is.
@@ -298,7 +300,7 @@ def load_settings(
 
 
 def account_names(environ: Mapping[str, str], cwd: Path) -> tuple[str, ...]:
-    """The accounts that the project file has tables for. Raises as `load_settings` does."""
+    """Accounts with a table in the project file. Raises as `load_settings` does."""
     layers = Layers(RULES, {}, environ, cwd)
     read_project_file(layers)
     return tuple(layers.tables)
@@ -342,7 +344,7 @@ def _check_reserve(settings: Settings) -> None:
 
 
 def _check_email(settings: Settings) -> None:
-    """Refuse a mail server that is half described, and one that would be told secrets openly."""
+    """Refuse a mail server that is half described or would be told secrets openly."""
     needed = ("alert_email_to", "alert_email_from", "alert_email_host")
     given = [name for name in needed if getattr(settings, name).value]
     missing = [ENVIRONMENT[name] for name in needed if name not in given]
@@ -366,8 +368,9 @@ def _check_email(settings: Settings) -> None:
 
 
 def _check_lakehouse(settings: Settings) -> None:
-    """Refuse a lakehouse that is half described, and one whose files would lie among those of the
-    accounts, which are searched and erased by other rules.
+    """Refuse a lakehouse that is half described, or whose files lie among accounts'.
+
+    The accounts' files are searched and erased by other rules.
     """
     catalog, data, data_dir = settings.lakehouse, settings.lakehouse_data, settings.data_dir
     if (catalog.value is None) != (data.value is None):

@@ -40,7 +40,7 @@ def one_of(choices: Any) -> Callable[[object], Any]:
 
 
 def some_of(words: tuple[Word, ...], *, at_least: int = 1) -> Callable[[object], tuple[Word, ...]]:
-    """Reader of some of the words, parted by commas or as a list; they come in their own order."""
+    """Reader of some of the words, parted by commas or as a list; in their own order."""
 
     def read(raw: object) -> tuple[Word, ...]:
         names = _listed(raw)
@@ -70,7 +70,7 @@ def read_path(raw: object) -> Path:
 
 
 def read_retention(raw: object) -> Mapping[str, str]:
-    """Rules on retention in text, by resource; what they say is read where they are carried out."""
+    """Rules on retention in text, by resource; read where they are carried out."""
     if not isinstance(raw, dict) or not all(isinstance(each, str) for each in raw.values()):
         raise ValueError("a table of rules in text, by resource")
     return MappingProxyType(raw)
@@ -92,7 +92,7 @@ _WEBHOOK = "must be an address such as https://hooks.example/alerts"
 
 
 def read_address(raw: object) -> str:
-    """The address before `/api/v1`, without a closing slash, its host in lower case (API 1).
+    """The address before `/api/v1`: no closing slash, host in lower case (API 1).
 
     A closing slash and a closing `/api/v1` are taken off.
     """
@@ -161,9 +161,7 @@ def is_loopback(host: str) -> bool:
 
 
 def shown_address(raw: str) -> str:
-    """A refused address, quoted, without what may be secret: a password, a query, or a key that
-    was put in its place.
-    """
+    """A refused address, quoted, without a password, a query or a key in its place."""
     scheme, mark, rest = raw.partition("://")
     if not mark:
         return "a value without 'https://'"

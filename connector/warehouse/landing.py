@@ -121,13 +121,13 @@ class LandingTable:
         rows = RowBatch(self._columns)
         new, same = 0, []
         for id, each in distinct.items():
-            before = held.get(id)
-            if before is not None and before.shows(as_json(each.record.raw)):
+            before, text = held.get(id), as_json(each.record.raw)
+            if before is not None and before.shows(text):
                 same.append(each)
                 continue
             new += before is None or not before.is_hydrated
             own = self._own(run_id, seen_at=each.served_at, hydrated_at=each.served_at)
-            rows.add(each.record, own)
+            rows.add(each.record, own | {"_record": text})
         self._stamp(same)
         replaced = [id for id in rows.values["id"] if id in held]
         self._delete(self._name, "id", replaced)

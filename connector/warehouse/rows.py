@@ -29,8 +29,12 @@ ARROW_TYPES = {
     "DATE": pa.date32(),
     "TIMESTAMPTZ": pa.timestamp("us", tz="UTC"),
 }
+HALF_PAIR_MARK = "\ufffd"
+"""Character in place of half a surrogate pair."""
+
 _VALUE_CHARACTERS_MAX = 60
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +57,15 @@ class RowBatch:
         self.values = {column.name: [] for column in self.columns}
 
     def add(self, record: Record, own: Mapping[str, Any]) -> None:
-        """Add a record; `own` are the connector's columns, `_record` apart."""
+        """Add a record; `own` are the connector's columns, `_record` where it is known."""
         for column in self.columns:
+            value: Any
             if column.name == "_record":
-                value: Any = as_json(record.raw)
+                value = own.get("_record") or as_json(record.raw)
             elif column.field is None:
                 value = own.get(column.name)
-            else:
-                value, problem = column.field.read(record.raw.get(column.name))
+            elif (value := record.raw.get(column.name)) is not None:
+                value, problem = column.field.read(value)
                 if problem is not None:
                     self._note(column, value, problem)
                 if column.field.kind is Kind.VALUES and value is not None:
@@ -89,13 +94,12 @@ class RowBatch:
 
 def as_json(value: Any) -> str:
     """JSON as received: same keys, order and characters, but for half pairs."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return storable(text)
+    return storable(_ENCODER.encode(value))
 
 
 def storable(text: str) -> str:
     """The text with half surrogate pairs replaced: no column can hold one."""
-    return _HALF_PAIR.sub("\ufffd", text)
+    return _HALF_PAIR.sub(HALF_PAIR_MARK, text)
 
 
 def ids_table(ids: Iterable[str]) -> pa.Table:

@@ -36,7 +36,14 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from connector.catalog.resource import Declaration, Resource
-from connector.warehouse.rows import as_json, can_list, differing, listed_differing, meaning
+from connector.warehouse.rows import (
+    HALF_PAIR_MARK,
+    as_json,
+    can_list,
+    differing,
+    listed_differing,
+    meaning,
+)
 
 DELETED_FIELD = "_deleted_at"
 """What `_changed` names, first of all, where a record had been deleted and is there again."""
@@ -346,7 +353,7 @@ class Edits:
             self.endings[id] = deleted(last, at)
 
 
-def _stored(record: Resource) -> dict[str, Any]:
+def _stored(record: Resource) -> Mapping[str, Any]:
     """What the record shows, as its row will hold it."""
-    raw: dict[str, Any] = json.loads(as_json(record.raw))
-    return raw
+    text = as_json(record.raw)
+    return record.raw if HALF_PAIR_MARK not in text else json.loads(text)

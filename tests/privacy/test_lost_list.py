@@ -30,14 +30,17 @@ class Office:
         self.ledger = self.data / "ledger.sqlite"
         self.environ = variables(sandbox.base_url, self.data, sandbox.key)
         self.environ["CONNECTOR_MODELS"] = "off"
+        self.before = len(sandbox.log)
+
+    def begin(self) -> None:
+        """Make it so, the first time."""
         ids = [self.create(EMAIL, NAME), self.create(OTHER, "Qqworth")]
         assert 0 == self.call("pull", "candidates").status
         for email in (EMAIL, OTHER):
             assert 0 == self.call("erase", email, "--apply").status
         assert [] == self.traces()
         for id in ids:
-            sandbox.store.update("candidates", id, {"city": "Leeds"})
-        self.before = len(sandbox.log)
+            self.sandbox.store.update("candidates", id, {"city": "Leeds"})
 
     def create(self, email: str, name: str) -> str:
         """A candidate of the platform."""
@@ -76,10 +79,20 @@ class Office:
             return len(Erasures(ledger).listed())
 
 
+@pytest.fixture(scope="module")
+def pattern(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an office, and of its platform, that others begin as copies of."""
+    folder = tmp_path_factory.mktemp("office")
+    with Sandbox(counts=COUNTS, data=folder / "platform") as sandbox:
+        Office(sandbox, folder).begin()
+    return folder
+
+
 @pytest.fixture
-def office(tmp_path: Path) -> Iterator[Office]:
+def office(tmp_path: Path, pattern: Path) -> Iterator[Office]:
     """The office."""
-    with Sandbox(counts=COUNTS) as sandbox:
+    shutil.copytree(pattern, tmp_path, dirs_exist_ok=True)
+    with Sandbox(data=tmp_path / "platform") as sandbox:
         yield Office(sandbox, tmp_path)
 
 

@@ -18,6 +18,8 @@ from tests.pull.landed import differences
 OPERATIONS = Path(__file__).parents[2] / "docs" / "OPERATIONS.md"
 ALL = ("*",)
 
+KEYS = {KEY: ALL, "new-key": ALL, "jobs": ("jobs.read",)}
+
 
 class Site:
     """An account that was pulled and backed up, and the platform, which has changed since."""
@@ -26,11 +28,15 @@ class Site:
         self.sandbox, self.data, self.backups = sandbox, folder / "data", folder / "backups"
         self.work, self.ledger = self.data / "work.duckdb", self.data / "ledger.sqlite"
         self.environ = variables(sandbox.base_url, self.data)
+
+    def begin(self) -> None:
+        """Pull, back up and change, the first time."""
         assert 0 == self.call("pull").status
         assert 0 == self.call("backup", str(self.backups)).status
-        first, second, *_ = sorted(sandbox.store.records("candidates"))
-        sandbox.store.update("candidates", first, {"city": "Leeds"})
-        sandbox.store.delete("candidates", second)
+        store = self.sandbox.store
+        first, second, *_ = sorted(store.records("candidates"))
+        store.update("candidates", first, {"city": "Leeds"})
+        store.delete("candidates", second)
 
     def call(self, *arguments: str, **environ: str) -> Called:
         """Call a command, as somebody would type it."""
@@ -66,10 +72,20 @@ def _code(told: dict[str, Any]) -> str | None:
     return error.get("code") or (codes.pop() if len(codes) == 1 else None)
 
 
+@pytest.fixture(scope="module")
+def pattern(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a site, and of its platform, that others begin as copies of."""
+    folder = tmp_path_factory.mktemp("site")
+    with Sandbox(counts=COUNTS, keys=KEYS, data=folder / "platform") as sandbox:
+        Site(sandbox, folder).begin()
+    return folder
+
+
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
+def site(tmp_path: Path, pattern: Path) -> Iterator[Site]:
     """Since the backup a candidate was changed and another one deleted."""
-    with Sandbox(counts=COUNTS, keys={KEY: ALL, "new-key": ALL, "jobs": ("jobs.read",)}) as sandbox:
+    shutil.copytree(pattern, tmp_path, dirs_exist_ok=True)
+    with Sandbox(keys=KEYS, data=tmp_path / "platform") as sandbox:
         yield Site(sandbox, tmp_path)
 
 

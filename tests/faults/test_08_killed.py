@@ -6,7 +6,9 @@ import os
 import shutil
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -30,11 +32,40 @@ def nursery() -> Iterator[Nursery]:
         yield opened
 
 
-def opened(counts: dict[str, int]) -> tuple[Sandbox, Time]:
-    """A sandbox whose clock is the wall's until minutes are let pass."""
-    time = Time()
-    clock = lambda: datetime.now(UTC) + timedelta(seconds=time.seconds)  # noqa: E731
-    return Sandbox(counts=counts, clock=clock), time
+@dataclass(frozen=True)
+class Prepared:
+    """A folder to kill pulls in, its platform, and what a pull spends that nobody kills."""
+
+    folder: Path
+    clean: int
+    most: int
+
+    @contextmanager
+    def opened(self, folder: Path) -> Iterator[Sandbox]:
+        """A copy of the platform, ten minutes after the last change."""
+        shutil.copy(self.folder / "platform", folder / "platform")
+        time = Time()
+        time.pass_minutes(10)
+        with Sandbox(data=folder / "platform", clock=clock_of(time)) as sandbox:
+            yield sandbox
+
+    def restore(self, folder: Path) -> None:
+        """The folder as it was before anything was killed."""
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(self.folder / "base", folder)
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    """Made once, for all that are killed at requests and commits."""
+    folder, time = tmp_path_factory.mktemp("killed"), Time()
+    with Sandbox(counts=COUNTS, data=folder / "platform", clock=clock_of(time)) as sandbox:
+        return Prepared(folder, *prepare(sandbox, time, folder / "base"))
+
+
+def clock_of(time: Time) -> Callable[[], datetime]:
+    """The wall's clock, until minutes are let pass."""
+    return lambda: datetime.now(UTC) + timedelta(seconds=time.seconds)
 
 
 def prepare(sandbox: Sandbox, time: Time, base: Path) -> tuple[int, int]:
@@ -59,12 +90,6 @@ def prepare(sandbox: Sandbox, time: Time, base: Path) -> tuple[int, int]:
     return report.requests, report.requests + BATCH_REQUESTS + 2 + quiet.requests
 
 
-def restore(base: Path, folder: Path) -> None:
-    """The folder as it was before anything was killed."""
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(base, folder)
-
-
 def finish(sandbox: Sandbox, folder: Path, point: str) -> int:
     """Pull to an end that must be exact; returns the requests that the server has ever seen."""
     report = pulled(sandbox, folder, *RESOURCES)
@@ -84,21 +109,20 @@ def tell(what: str, extra: dict[int, int]) -> None:
 
 @pytest.mark.parametrize("share", range(SHARES))
 def test_08_killed_after_any_request_of_a_sync(
-    tmp_path: Path, nursery: Nursery, share: int
+    tmp_path: Path, nursery: Nursery, prepared: Prepared, share: int
 ) -> None:
     """Killed after any request of a sync of 300, which loads, updates and deletes, the next pull
     is exact, and both together spend at most a batch and two requests more than one, and what a
     pull spends that finds nothing.
     """
-    sandbox, time = opened(COUNTS)
-    with sandbox:
-        clean, most = prepare(sandbox, time, tmp_path / "base")
+    clean, most = prepared.clean, prepared.most
+    with prepared.opened(tmp_path) as sandbox:
         extra = {}
         for request in chosen(range(1, clean), 2, share):
             point = f"killed after request {request}, seed {SEED}"
             folder = tmp_path / "killed"
             before = len(sandbox.log)
-            restore(tmp_path / "base", folder)
+            prepared.restore(folder)
             assert kill_at(sandbox, nursery, folder, request).is_killed, point
             extra[request] = finish(sandbox, folder, point) - before - clean
         tell("request", extra)
@@ -106,20 +130,21 @@ def test_08_killed_after_any_request_of_a_sync(
 
 
 @pytest.mark.parametrize("share", range(SHARES))
-def test_08_killed_after_any_commit_of_a_sync(tmp_path: Path, nursery: Nursery, share: int) -> None:
+def test_08_killed_after_any_commit_of_a_sync(
+    tmp_path: Path, nursery: Nursery, prepared: Prepared, share: int
+) -> None:
     """Killed as soon as any transaction is committed, with the log of it not yet in the file, the
     next pull is exact, and the price of the kill is bounded as above.
     """
-    sandbox, time = opened(COUNTS)
-    with sandbox:
-        clean, most = prepare(sandbox, time, tmp_path / "base")
-        commits = committed(sandbox, nursery, tmp_path)
+    clean, most = prepared.clean, prepared.most
+    with prepared.opened(tmp_path) as sandbox:
+        commits = committed(sandbox, nursery, prepared, tmp_path)
         extra = {}
         for commit in chosen(range(1, commits + 1), 2, share):
             point = f"killed after commit {commit}, seed {SEED}"
             folder = tmp_path / "killed"
             before = len(sandbox.log)
-            restore(tmp_path / "base", folder)
+            prepared.restore(folder)
             ended = nursery.run(child(sandbox, folder, *RESOURCES, dies_after_commit=commit))
             assert ended.is_killed, (point, ended)
             extra[commit] = finish(sandbox, folder, point) - before - clean
@@ -127,10 +152,10 @@ def test_08_killed_after_any_commit_of_a_sync(tmp_path: Path, nursery: Nursery, 
         assert {n: e for n, e in extra.items() if clean + e > most} == {}
 
 
-def committed(sandbox: Sandbox, nursery: Nursery, tmp_path: Path) -> int:
+def committed(sandbox: Sandbox, nursery: Nursery, prepared: Prepared, tmp_path: Path) -> int:
     """How many transactions a pull that nobody kills commits."""
     folder = tmp_path / "counted"
-    restore(tmp_path / "base", folder)
+    prepared.restore(folder)
     ended = nursery.run(child(sandbox, folder, *RESOURCES, counts_commits=True))
     assert 0 == ended.status, ended
     return int(ended.said.splitlines()[-1])

@@ -147,10 +147,7 @@ def connected(place: LakehouseAccount) -> Iterator[Connection[Any]]:
     words = _connection_words(place)
     words |= {f"keepalives_{name}": str(value) for name, value in _KEEPALIVES.items()}
     words.setdefault("application_name", f"recruitment-connector {place.account}")
-    with (
-        naming_postgres_errors(place),
-        _driver().connect(**words, autocommit=True) as connection,
-    ):
+    with naming_postgres_errors(place), _driver().connect(**words, autocommit=True) as connection:
         for name, value in _KEEPALIVES.items():
             connection.execute(f"SET tcp_keepalives_{name} = {value}")
         yield connection
@@ -204,10 +201,7 @@ def reading(place: LakehouseAccount) -> Iterator[duckdb.DuckDBPyConnection]:
 
 @contextmanager
 def changing(
-    place: LakehouseAccount,
-    *,
-    wait_seconds: float = WAIT_SECONDS,
-    published: Path | None = None,
+    place: LakehouseAccount, *, wait_seconds: float = WAIT_SECONDS, published: Path | None = None
 ) -> Iterator[tuple[Connection[Any], duckdb.DuckDBPyConnection]]:
     """The catalog under its lock, and a connection with the lakehouse as `lake`.
 

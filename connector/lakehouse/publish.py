@@ -26,13 +26,7 @@ from connector.errors import (
     WarehouseError,
 )
 from connector.lakehouse import manifest
-from connector.lakehouse.connect import (
-    LAKE,
-    WAIT_SECONDS,
-    LakehouseAccount,
-    changing,
-    is_conflict,
-)
+from connector.lakehouse.connect import LAKE, WAIT_SECONDS, LakehouseAccount, changing, is_conflict
 from connector.lakehouse.manifest import ManifestEntry
 from connector.lakehouse.tables import (
     Changed,
@@ -267,10 +261,5 @@ def _published(
     changed = [each for each in changes if each != Changed()]
     inserted, removed = (sum(each) for each in zip(Changed(), *changed, strict=True))
     return LakePublication(
-        account,
-        "published",
-        publication,
-        tables=len(changed),
-        inserted=inserted,
-        removed=removed,
+        account, "published", publication, tables=len(changed), inserted=inserted, removed=removed
     )

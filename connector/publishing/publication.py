@@ -229,10 +229,7 @@ class _Publishing:
         self._masked = self._target.with_name(self._target.name + _MASKED)
         started_at = now()
         self._row = Publication(
-            new_id(started_at),
-            started_at,
-            run_id=run_id,
-            personal=settings.publish_personal.value,
+            new_id(started_at), started_at, run_id=run_id, personal=settings.publish_personal.value
         )
 
     @contextmanager

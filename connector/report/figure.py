@@ -102,12 +102,7 @@ def _flag(value: bool) -> str:
 
 
 _FIGURES = (count, share, days)
-_BY_TYPE: Mapping[type, Callable[[Any], str]] = {
-    str: str,
-    bool: _flag,
-    datetime: moment,
-    date: day,
-}
+_BY_TYPE: Mapping[type, Callable[[Any], str]] = {str: str, bool: _flag, datetime: moment, date: day}
 
 
 # -- Tables and charts -----------------------------------------------------------------------------

@@ -76,11 +76,7 @@ def test_the_lake_holds_what_the_files_hold(group: Group) -> None:
     acme, globex = group.publish("acme"), group.publish("globex")
 
     assert acme.shared is not None
-    assert ("published", 5, 0) == (
-        acme.shared.outcome,
-        acme.shared.inserted,
-        acme.shared.removed,
-    )
+    assert ("published", 5, 0) == (acme.shared.outcome, acme.shared.inserted, acme.shared.removed)
     with group.lake() as lake:
         for account in ("acme", "globex"):
             assert [] == differences(group, lake, account)

@@ -119,11 +119,7 @@ def nurseries() -> Iterator[tuple[Nursery, Nursery]]:
 
 @pytest.mark.parametrize(("journal", "times"), [("lakehouse", 1), ("folder", 2)])
 def test_two_folders_at_once(
-    server: Server,
-    nurseries: tuple[Nursery, Nursery],
-    tmp_path: Path,
-    journal: str,
-    times: int,
+    server: Server, nurseries: tuple[Nursery, Nursery], tmp_path: Path, journal: str, times: int
 ) -> None:
     """Two processes push one file from two folders, and neither sees the other's records in its
     list. With a shared journal every record is created once, every row has one outcome in each

@@ -17,11 +17,7 @@ import pytest
 from connector.publishing import publication as publishing
 from connector.publishing.carry import InputDigests, _starred
 from connector.publishing.folder import load_project, shipped_folder
-from connector.publishing.project import (
-    BuildRecord,
-    Project,
-    read_template,
-)
+from connector.publishing.project import BuildRecord, Project, read_template
 from connector.publishing.publication import Published, prepare, publish
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.duckdb_file import opened

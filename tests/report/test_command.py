@@ -42,8 +42,7 @@ def test_json_has_path_and_key_figures(
     out = tmp_path / "board.html"
 
     called = call(
-        ["report", "--json", "--open", "--out", str(out)],
-        variables(None, published.parent, None),
+        ["report", "--json", "--open", "--out", str(out)], variables(None, published.parent, None)
     )
 
     assert str(out) == called.object["file"]

@@ -145,8 +145,7 @@ def test_forecast_is_the_mart_and_adds_no_currencies(published: Path, document: 
 def test_key_figures_are_the_marts(published: Path, page: ReportPage, document: Document) -> None:
     """The grid shows what the marts say, and the object of --json has the same numbers."""
     (candidates,) = rows(
-        published,
-        "SELECT count(*) FILTER (is_active), count(*) FROM marts.fct_pipeline_candidates",
+        published, "SELECT count(*) FILTER (is_active), count(*) FROM marts.fct_pipeline_candidates"
     )
     (jobs,) = rows(
         published, "SELECT count(*), sum(positions_open)::INT FROM marts.fct_pipeline_jobs"

@@ -229,8 +229,7 @@ def _permanent(world: World) -> None:
                 placement_fee=1,
             ),
             "p-draft": _booking(
-                *("permanent", "rob", "multi", "2026-02-16", "draft", "2026-01-09"),
-                placement_fee=1,
+                *("permanent", "rob", "multi", "2026-02-16", "draft", "2026-01-09"), placement_fee=1
             ),
             # Of a deleted candidate on a deleted job: a fee without a currency.
             "p-quin": _booking(

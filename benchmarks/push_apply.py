@@ -22,7 +22,7 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.memory import peak_bytes
+from benchmarks.scale import peak_bytes
 from connector.catalog import CATALOG
 from connector.catalog.candidate import Candidate
 from connector.engine.bookmark import Stream

@@ -27,7 +27,7 @@ from pathlib import Path
 
 from openpyxl import Workbook
 
-from benchmarks.memory import peak_bytes
+from benchmarks.scale import peak_bytes
 from benchmarks.spreadsheet_checking import MEGABYTES_MAX, land, write
 from connector.pushes.dry_run import Asked
 from connector.pushes.push import Manner, push

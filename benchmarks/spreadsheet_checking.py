@@ -22,7 +22,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.memory import peak_bytes
+from benchmarks.scale import peak_bytes
 from connector.catalog import CATALOG
 from connector.catalog.candidate import Candidate
 from connector.catalog.page import PER_PAGE_MAX

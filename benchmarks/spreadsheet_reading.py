@@ -18,7 +18,7 @@ from pathlib import Path
 
 from openpyxl import Workbook
 
-from benchmarks.memory import peak_bytes
+from benchmarks.scale import peak_bytes
 from connector.spreadsheet.table import open_table
 
 ROWS = 1_000_000

@@ -1,7 +1,8 @@
 """Every headline figure, one benchmark after another: `python -m benchmarks`.
 
 Each is a file of this folder with a `main` that prints its figures beside their targets and
-returns 0 if all are met. `python -m benchmarks NAME ...` runs only those named.
+returns 0 if all are met; the naive scripts are what some of them are measured against.
+`python -m benchmarks NAME ...` runs only those named.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-NAMES = sorted(p.stem for p in Path(__file__).parent.glob("*.py") if not p.stem.startswith("_"))
+_NO_BENCHMARKS = ("_", "naive")
+NAMES = sorted(
+    p.stem for p in Path(__file__).parent.glob("*.py") if not p.stem.startswith(_NO_BENCHMARKS)
+)
 
 
 def main(names: list[str]) -> int:

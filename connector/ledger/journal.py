@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import islice
@@ -134,6 +134,13 @@ class Journal:
         """Write a transition down; returns the new state."""
         with self._writing() as change:
             return change.move(key, what)
+
+    def together(self, changes: Sequence[Callable[[JournalChange], Any]]) -> list[Any]:
+        """Make changes in one transaction, in their order; returns what each of them did.
+        All of them are on the disk when this returns, or none is.
+        """
+        with self._writing() as change:
+            return [each(change) for each in changes]
 
     def block(self, key: Key, what: Move, same: Key) -> None:
         """Note on a planned row that another one about the same thing is open."""

@@ -76,7 +76,9 @@ class Landing:
         """Land what a transition showed, soon."""
         if move.shown is None and (move.event not in _WRITTEN or move.record_id is None):
             return
-        stream = await asyncio.to_thread(self.stream, task)
+        is_known = declaration(task.resource).parent is None or task.parent in self._parents
+        # Only a parent has to be looked up in the file.
+        stream = self.stream(task) if is_known else await asyncio.to_thread(self.stream, task)
         if stream is None:
             self.unlanded += 1
             return

@@ -183,13 +183,15 @@ async def push(
     for each in ordered:
         earlier = [before.planned for before in foreseen]
         is_last = len(foreseen) + 1 == len(ordered)
+        # The first file to be sent may be sent as it was foreseen here.
+        keeps_tasks = not is_last or (manner.applies and not foreseen)
         foreseen.append(
             await preview(
                 settings,
                 each,
                 again=manner.terms.again,
                 earlier=earlier,
-                keeps_tasks=not is_last,
+                keeps_tasks=keeps_tasks,
             )
         )
     if manner.applies:
@@ -200,7 +202,8 @@ async def push(
     left, goes_on = budget, manner.applies
     for seen in foreseen:
         run = _Push(settings, manner, left, watches, connect)
-        done = await (run.applied(seen) if goes_on else run.previewed(seen))
+        is_first = not reports
+        done = await (run.applied(seen, is_first) if goes_on else run.previewed(seen))
         reports.append(done)
         left = None if left is None else max(0, left - done.requests)
         goes_on = goes_on and done.outcome in ("done", "partial")
@@ -226,8 +229,8 @@ class _Push:
         """Say what would be done."""
         return await self._report(foreseen, foreseen.results)
 
-    async def applied(self, foreseen: Preview) -> PushReport:
-        """Bring the landing up to date, foresee again, and send."""
+    async def applied(self, foreseen: Preview, is_first: bool) -> PushReport:
+        """Bring the landing up to date, foresee again where it is another one, and send."""
         pulled = None
         if self._manner.pulls and not foreseen.is_pushed:
             pulled = await self._pull(foreseen)
@@ -242,9 +245,10 @@ class _Push:
                     error=pulled.error,
                     unpublished=unpublished,
                 )
-        # The landing is another one now: by the pull, or by the files before this one.
-        again = self._manner.terms.again
-        foreseen = await preview(self._settings, foreseen.asked, again=again, keeps_tasks=True)
+        if pulled is not None or not is_first:
+            # The landing is another one now: by the pull, or by the files before this one.
+            again = self._manner.terms.again
+            foreseen = await preview(self._settings, foreseen.asked, again=again, keeps_tasks=True)
         spent = pulled.requests if pulled is not None else 0
         # Sending takes long, and needs none of a workbook's values.
         foreseen.table.release()

@@ -35,8 +35,10 @@ from connector.engine.push_commands import (
     answer_of,
 )
 from connector.engine.push_plan import Blocked, Order, RowProblem, marker_of
+from connector.engine.push_states import RowEvent
 from connector.errors import ConnectorError, Misused
 from connector.ledger.journal_reads import BatchRecord, Key, Pending, PendingRow
+from connector.ledger.journal_writes import JournalChange
 from connector.pulls.outcome import RequestTally
 from connector.pushes.batch_report import BatchWatch
 from connector.pushes.push_session import Halted, PushSession
@@ -45,6 +47,14 @@ Sleep = Callable[[float], Coroutine[Any, Any, None]]
 
 WAIT_SECONDS_MAX = 30.0
 """A wait for rows to settle is cut into waits no longer than this, so that those who watch know."""
+
+
+ROWS_A_CONNECTION = 3
+"""Rows that are begun for each connection: one is sent while the next ones wait for its place."""
+
+
+_ENDS: frozenset[RowEvent] = frozenset(("accepted", "altered", "refused"))
+"""Transitions after an answer with which a row has ended: nothing more is sent for it."""
 
 
 @dataclass(slots=True)
@@ -56,6 +66,7 @@ class RowDriver:
     session: PushSession
     wanted: PushCommand | None = None
     request: Request | None = field(default=None, repr=False)
+    has_place: bool = False
 
     async def go_on(self) -> bool | datetime:
         """Perform command after command. Ends with whether the row is open once its engine
@@ -63,6 +74,8 @@ class RowDriver:
 
         Raises `Halted`, and errors that every further row would meet as well.
         """
+        await self.session.places.acquire()
+        self.has_place = True
         try:
             wanted = self.wanted or next(self.steps)
             while True:
@@ -75,6 +88,8 @@ class RowDriver:
         except BaseException:
             self.steps.close()
             raise
+        finally:
+            self._leave_place()
 
     async def _perform(self, wanted: PushCommand) -> Any:
         session, task, key = self.session, self.row.task, self.row.key
@@ -85,6 +100,10 @@ class RowDriver:
             case Send():
                 answer = await self._send()
             case Move():
+                if wanted.event in _ENDS and session.claims is None:
+                    # The next row's intent is written behind this outcome, in one commit. With
+                    # claims it would come too late for that, and each row ends by itself.
+                    self._leave_place()
                 await session.move(self.row, wanted)
             case ListNewest(page):
                 answer = await session.list_newest(task, page)
@@ -114,22 +133,27 @@ class RowDriver:
                     request = convert_request(resource, id or "")
         except Misused as error:
             return Unfit(str(error))
-        attempt = await asyncio.to_thread(
-            self.session.journal.intend,
-            self.row.key,
-            request,
-            before=wanted.before,
-            sent_after=self.session.served_at,
-        )
+        key, before, sent_after = self.row.key, wanted.before, self.session.served_at
+
+        def intend(change: JournalChange) -> Attempt:
+            return change.intend(key, request, before, sent_after)
+
+        attempt = await self.session.queue.write(intend)
         self.request = request
         return attempt
+
+    def _leave_place(self) -> None:
+        if self.has_place:
+            self.has_place = False
+            self.session.places.release()
 
     async def _send(self) -> Answer:
         """Send what was intended, once: a request leaves no second time."""
         request, self.request = self.request, None
         assert request is not None, "nothing was intended"
         try:
-            answer = await self.session.client.send(request)
+            with self.session.queue.awaits_answer():
+                answer = await self.session.client.send(request)
             raw, _ = read_written(request, answer)
         except ConnectorError as error:
             self.session.write_ended(error)
@@ -194,20 +218,38 @@ class BatchDriver:
             for task in self._active:
                 task.cancel()
             await asyncio.gather(*self._active, return_exceptions=True)
+            await self._session.queue.finish()
 
     async def _start(self, order: Order[PendingRow]) -> None:
-        """Begin as many rows as there are connections."""
-        while len(self._active) < self._connections and self._session.error is None:
+        """Begin rows: as many as there are connections, and as many that wait for a place."""
+        rows_max = ROWS_A_CONNECTION * self._connections
+        is_more = True
+        while is_more and self._session.error is None:
+            free = rows_max - len(self._active)
+            if free < self._connections:
+                return
             # It may have to read the next rows.
-            match await asyncio.to_thread(order.next):
-                case None:
-                    return
-                case Blocked(row, by):
-                    await asyncio.to_thread(self._session.journal.block, row.key, *_blocked(by))
+            drivers = await asyncio.to_thread(self._next, order, free)
+            for driver in drivers:
+                if driver is None:
                     self._count()
+                else:
+                    self._go_on(driver)
+            is_more = len(drivers) == free
+
+    def _next(self, order: Order[PendingRow], count: int) -> list[RowDriver | None]:
+        """Drivers of the next rows, at most so many; None for a row that may not begin."""
+        found: list[RowDriver | None] = []
+        while len(found) < count:
+            match order.next():
+                case None:
+                    break
+                case Blocked(row, by):
+                    self._session.journal.block(row.key, *_blocked(by))
+                    found.append(None)
                 case row:
-                    steps = await asyncio.to_thread(self._steps, row)
-                    self._go_on(RowDriver(row, steps, self._session))
+                    found.append(RowDriver(row, self._steps(row), self._session))
+        return found
 
     def _go_on(self, driver: RowDriver) -> None:
         self._active[asyncio.ensure_future(driver.go_on())] = driver

@@ -37,7 +37,7 @@ from tests.house.tree import ROOT
 from tests.pull.landed import rows
 from tests.push.pushing import settings_at, settings_of
 
-FEW, MANY = 1_500, 3_000
+FEW, MANY = 3_000, 6_000
 """Rows of two files, of which the smaller fills every portion."""
 
 GROWTH_BYTES_MAX = 60
@@ -46,7 +46,7 @@ is copied when it grows.
 """
 
 SENT_BYTES_MAX = 120
-"""The same where rows are undertaken as well, and the file is foreseen twice."""
+"""The same where rows are undertaken as well."""
 
 
 def dry_run(folder: Path, count: int) -> PushReport:

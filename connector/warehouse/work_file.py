@@ -7,7 +7,6 @@ the other.
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 from dataclasses import replace
@@ -46,9 +45,6 @@ from connector.warehouse.runs import (
 )
 from connector.warehouse.schema import is_migrated, last_migration, migrate
 from connector.warehouse.state import write_notice
-
-_BUFFER_BYTES = 4 * 1024 * 1024
-_NOT_HERE = (errno.EINVAL, errno.EXDEV, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM)
 
 
 def copy_work(work: Path, draft: Path, publication: Publication, published: Path) -> Publication:
@@ -121,32 +117,9 @@ def remove(draft: Path) -> None:
 def copy_file(source: Path, target: Path) -> None:
     """Copy a file that nobody writes to; `target` is new. Raises an `OSError`."""
     # What a crash has left was removed: a link in its place would not be followed.
-    with source.open("rb") as read, create(target) as write:
-        if not _copy_in_kernel(read.fileno(), write.fileno()):
-            shutil.copyfileobj(read, write, _BUFFER_BYTES)
-
-
-def _copy_in_kernel(read: int, write: int) -> bool:
-    """Copy without bringing the bytes up here, five times as fast where it works.
-
-    False, and nothing is copied, where it does not.
-    """
-    copy = getattr(os, "copy_file_range", None)
-    if copy is None:
-        return False
-    left = os.fstat(read).st_size
-    copied = 0
-    while left:
-        try:
-            count = copy(read, write, left)
-        except OSError as error:
-            if copied or error.errno not in _NOT_HERE:
-                raise
-            return False
-        if not count:
-            return False
-        copied, left = copied + count, left - count
-    return True
+    with create(target):
+        pass
+    shutil.copyfile(source, target)
 
 
 # -- Compacting ------------------------------------------------------------------------------------

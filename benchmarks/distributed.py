@@ -38,12 +38,7 @@ from distributed import LocalCluster
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from pipelines.accounts import Account
-from pipelines.everywhere import (
-    ADDRESS,
-    EVERYWHERE_TAG,
-    define_everywhere,
-    intraday_everywhere,
-)
+from pipelines.everywhere import ADDRESS, EVERYWHERE_TAG, define_everywhere, intraday_everywhere
 from tests.distributed.documented import settings
 from tests.pull.landed import differences, rows
 

@@ -101,8 +101,7 @@ async def beside(other: str, kind: str, minutes: int) -> bool:
         started = time.monotonic()
         ends_at = started + minutes * WINDOW_SECONDS
         await asyncio.gather(
-            read_details(sandbox, math.inf, ends_at),
-            ask_besides(sandbox, AT_ONCE[other], ends_at),
+            read_details(sandbox, math.inf, ends_at), ask_besides(sandbox, AT_ONCE[other], ends_at)
         )
         log = sandbox.log
     ours = [served for served in log if "/candidates/" in served.path]

@@ -108,10 +108,7 @@ def measure_here(count: int, case: str, folder: Path, base_url: str) -> dict[str
 
 def measure(count: int, case: str) -> dict[str, float]:
     """Apply so many rows in a process of its own."""
-    with (
-        tempfile.TemporaryDirectory() as name,
-        Sandbox(counts={"jobs": 1}) as sandbox,
-    ):
+    with tempfile.TemporaryDirectory() as name, Sandbox(counts={"jobs": 1}) as sandbox:
         folder = Path(name)
         land(folder, count if case == "unchanged" else 0)
         write(folder / "people.csv", count, case)

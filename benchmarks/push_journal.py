@@ -45,11 +45,7 @@ def main() -> int:
             journal = Journal(ledger, "bench")
             seconds, batch = _timed(lambda: journal.undertake(_plan(PLANNED), PushPolicy()))
             intents, ends = _transitions(journal, batch)
-    figures = {
-        "a bare commit": bare,
-        "an intent": intents,
-        "an outcome": ends,
-    }
+    figures = {"a bare commit": bare, "an intent": intents, "an outcome": ends}
     for name, each in figures.items():
         nth = sorted(each)[int(len(each) * 0.95)]
         print(f"{name:<16} {statistics.median(each):6.2f} ms in the median, {nth:6.2f} ms at 95 %")

@@ -86,11 +86,7 @@ class Booking(
     """An interview, placement or other scheduled event."""
 
     booking_type: BookingType = field(
-        "What kind of event it is.",
-        create=REQUIRED,
-        listed=True,
-        sortable=True,
-        filterable=True,
+        "What kind of event it is.", create=REQUIRED, listed=True, sortable=True, filterable=True
     )
     title: str | None = field("The event's title.", listed=True, sortable=True, personal="text")
     description: str | None = field("What the event is about.", personal="text")

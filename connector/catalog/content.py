@@ -88,9 +88,7 @@ class ContentItem(
     },
     natural_keys=(("slug",), ("title",)),
     sandbox_count=80,
-    aliases={
-        "title": ("Headline", "Item title"),
-    },
+    aliases={"title": ("Headline", "Item title")},
 ):
     """One piece of content of a content type."""
 

@@ -65,11 +65,7 @@ class Record:
     __slots__ = ("is_item", "raw", "served_at")
 
     def __init__(
-        self,
-        raw: Mapping[str, Any],
-        *,
-        is_item: bool = False,
-        served_at: datetime | None = None,
+        self, raw: Mapping[str, Any], *, is_item: bool = False, served_at: datetime | None = None
     ) -> None:
         self.raw = raw
         self.is_item = is_item

@@ -73,12 +73,7 @@ class Backoff:
         self._first_at, self._refusals = None, 0
 
     def refuse(
-        self,
-        now: float,
-        sent_at: float,
-        seconds: float | None,
-        freed_seconds: float,
-        jitter: float,
+        self, now: float, sent_at: float, seconds: float | None, freed_seconds: float, jitter: float
     ) -> None:
         """A request was refused, for `seconds` from now or for nobody knows how long.
 

@@ -245,12 +245,7 @@ class Pace:
         self._others.compare(now, sent_at, self._limit, rate.remaining, self._in_flight)
 
     def refused(
-        self,
-        now: float,
-        ticket: Ticket,
-        rate: RateHeaders,
-        server_now: float | None,
-        jitter: float,
+        self, now: float, ticket: Ticket, rate: RateHeaders, server_now: float | None, jitter: float
     ) -> None:
         """A 429 arrived; `jitter` in [0, 1) is the caller's draw."""
         assert 0 <= jitter < 1, jitter

@@ -26,12 +26,7 @@ class Resources(Sender):
     def jobs(
         self,
     ) -> Changeable[
-        Job,
-        shapes.JobItem,
-        shapes.JobSort,
-        shapes.JobFilters,
-        shapes.JobCreate,
-        shapes.JobUpdate,
+        Job, shapes.JobItem, shapes.JobSort, shapes.JobFilters, shapes.JobCreate, shapes.JobUpdate
     ]:
         """Jobs (API 2.1)."""
         return Endpoint(self, Job)
@@ -95,18 +90,12 @@ class Resources(Sender):
     @property
     def content_types(
         self,
-    ) -> Readable[
-        ContentType,
-        shapes.ContentTypeItem,
-        Never,
-        shapes.ContentTypeFilters,
-    ]:
+    ) -> Readable[ContentType, shapes.ContentTypeItem, Never, shapes.ContentTypeFilters]:
         """Content types (API 2.6)."""
         return Endpoint(self, ContentType)
 
     def content_items(
-        self,
-        type: str,
+        self, type: str
     ) -> Changeable[
         ContentItem,
         shapes.ContentItemItem,

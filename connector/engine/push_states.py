@@ -258,11 +258,7 @@ def after(state: State, event: RowEvent) -> State:
 
 
 def outcome_of(
-    state: State,
-    operation: Operation | None,
-    *,
-    is_begun: bool = False,
-    is_in_doubt: bool = False,
+    state: State, operation: Operation | None, *, is_begun: bool = False, is_in_doubt: bool = False
 ) -> RowOutcome:
     """What a row in that state is called, were the push to end here.
 

@@ -29,14 +29,7 @@ from itertools import pairwise
 
 from connector.catalog.page import Page
 from connector.catalog.resource import Declaration, Resource
-from connector.engine.bookmark import (
-    SECOND,
-    Bookmark,
-    clocked,
-    floor_of,
-    future_of,
-    opened,
-)
+from connector.engine.bookmark import SECOND, Bookmark, clocked, floor_of, future_of, opened
 from connector.engine.commands import (
     BetweenUpdated,
     Differing,

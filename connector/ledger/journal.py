@@ -119,12 +119,7 @@ class Journal:
             )
 
     def intend(
-        self,
-        key: Key,
-        request: Request,
-        *,
-        before: Mapping[str, Any] | None,
-        sent_after: datetime,
+        self, key: Key, request: Request, *, before: Mapping[str, Any] | None, sent_after: datetime
     ) -> Attempt:
         """Write an attempt down, before a byte of it leaves."""
         with self._writing() as change:

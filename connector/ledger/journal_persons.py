@@ -34,10 +34,7 @@ from connector.suppression.person import (
 )
 
 _TASK_MAPPINGS = ("fields", "afterwards", "base", "identity")
-_KEPT_AS = {
-    "push_attempts": ("attempt", "body", "BLOB"),
-    "push_before": ("step", "record", "TEXT"),
-}
+_KEPT_AS = {"push_attempts": ("attempt", "body", "BLOB"), "push_before": ("step", "record", "TEXT")}
 _TEXTS: Mapping[str, tuple[str, ...]] = {
     "push_batches": ("file", "message"),
     "push_attempts": ("reason",),

@@ -172,11 +172,7 @@ class JournalChange:
     # -- Rows -------------------------------------------------------------------------------------
 
     def intend(
-        self,
-        key: Key,
-        request: Request,
-        before: Mapping[str, Any] | None,
-        sent_after: datetime,
+        self, key: Key, request: Request, before: Mapping[str, Any] | None, sent_after: datetime
     ) -> Attempt:
         """Write an attempt down, before a byte of it leaves."""
         state, is_begun = self._state(key)

@@ -112,11 +112,7 @@ def note_former_releases(connection: sqlite3.Connection, folder: Path) -> None:
 
 def _write_release(receipts: Path, erasures: Iterable[str], tokens: Iterable[str]) -> None:
     at = datetime.now(UTC)
-    told = {
-        "released_at": at.isoformat(),
-        "erasures": sorted(erasures),
-        "hashes": sorted(tokens),
-    }
+    told = {"released_at": at.isoformat(), "erasures": sorted(erasures), "hashes": sorted(tokens)}
     path = receipts / f"released-{new_id(at)}.json"
     try:
         receipts.mkdir(mode=0o700, exist_ok=True)

@@ -19,14 +19,7 @@ from connector.errors import ConnectorError
 from connector.errors_api import BudgetSpent, LeaseLost, QuotaSpent
 from connector.ledger.erasures import Erasures
 from connector.ledger.lease import LEASE_SECONDS, LeaseOwner
-from connector.ledger.ledger import (
-    Block,
-    Exhaustion,
-    Ledger,
-    ServerState,
-    Settlement,
-    Spender,
-)
+from connector.ledger.ledger import Block, Exhaustion, Ledger, ServerState, Settlement, Spender
 
 TOO_FAST = 429
 

@@ -117,11 +117,7 @@ class Erased:
 
 
 def erase(
-    settings: Settings,
-    asked: str | None,
-    *,
-    applies: bool = False,
-    now: Clock = _now,
+    settings: Settings, asked: str | None, *, applies: bool = False, now: Clock = _now
 ) -> Erased:
     """Erase the person with this address or id; without `applies`, a preview.
 

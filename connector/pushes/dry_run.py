@@ -27,12 +27,7 @@ from connector.spreadsheet.matching import ClaimedKeys, comparable
 from connector.spreadsheet.problems import COLUMN_MISSING, Problem
 from connector.spreadsheet.report import REMEMBERED_MAX, RowResult, Summary
 from connector.spreadsheet.table import Spreadsheet, open_table
-from connector.spreadsheet.target_columns import (
-    Lookups,
-    PushTarget,
-    folded,
-    push_target,
-)
+from connector.spreadsheet.target_columns import Lookups, PushTarget, folded, push_target
 from connector.spreadsheet.template_sheet import template_columns, write_template
 from connector.suppression.listed import Suppressed
 from connector.system.spill_file import Mapped, SpillFile

@@ -187,11 +187,7 @@ async def push(
         keeps_tasks = not is_last or (manner.applies and not foreseen)
         foreseen.append(
             await preview(
-                settings,
-                each,
-                again=manner.terms.again,
-                earlier=earlier,
-                keeps_tasks=keeps_tasks,
+                settings, each, again=manner.terms.again, earlier=earlier, keeps_tasks=keeps_tasks
             )
         )
     if manner.applies:

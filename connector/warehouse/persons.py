@@ -93,9 +93,7 @@ def alike(
         yield resource.name, record
 
 
-def every_version(
-    connection: duckdb.DuckDBPyConnection,
-) -> Iterator[tuple[str, dict[str, Any]]]:
+def every_version(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every version of every record that the file holds, with its resource."""
     for resource in CATALOG.values():
         for schema in _SCHEMAS:

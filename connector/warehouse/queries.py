@@ -167,12 +167,7 @@ class StreamQueries:
         return {id: each for id, each in names.items() if each}
 
     def _between(
-        self,
-        column: str,
-        after: datetime | None,
-        before: datetime | None,
-        *,
-        queued: bool = True,
+        self, column: str, after: datetime | None, before: datetime | None, *, queued: bool = True
     ) -> frozenset[str]:
         statement = f"SELECT id FROM {self._live()}"
         parameters: dict[str, Any] = {"parent": self._parent}

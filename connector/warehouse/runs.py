@@ -164,8 +164,7 @@ def write_quota(
 ) -> None:
     """Replace the copy of the requests spent, from a day on or whole."""
     connection.execute(
-        "DELETE FROM sync.quota WHERE day >= coalesce(?::DATE, DATE '0001-01-01')",
-        [since],
+        "DELETE FROM sync.quota WHERE day >= coalesce(?::DATE, DATE '0001-01-01')", [since]
     )
     # One statement for all: DuckDB is slow at many small ones.
     connection.execute(

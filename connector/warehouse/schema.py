@@ -223,9 +223,7 @@ def last_migration(connection: duckdb.DuckDBPyConnection) -> int:
 
 
 def _bring_up(
-    connection: duckdb.DuckDBPyConnection,
-    table: TableSchema,
-    held: Mapping[str, str | None] | None,
+    connection: duckdb.DuckDBPyConnection, table: TableSchema, held: Mapping[str, str | None] | None
 ) -> None:
     """Make the table, or add the columns that it lacks, with all comments."""
     name = table.quoted

@@ -117,10 +117,7 @@ def first(sighting: Observation, created_at: datetime | None) -> Version:
 
 
 def following(
-    before: Version,
-    sighting: Observation,
-    changed: Iterable[str],
-    listed_at: datetime | None,
+    before: Version, sighting: Observation, changed: Iterable[str], listed_at: datetime | None
 ) -> Version:
     """The version after an open one.
 

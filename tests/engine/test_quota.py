@@ -135,9 +135,7 @@ def test_days_without_a_pull_count_as_well() -> None:
 
     assert 0 == usual_day(by_day, today)
     assert 100 == forecast(
-        Month(CYCLE, 70, None, 0),
-        {date(2026, 2, 26): 9, date(2026, 2, 27): 40, today: 10},
-        today,
+        Month(CYCLE, 70, None, 0), {date(2026, 2, 26): 9, date(2026, 2, 27): 40, today: 10}, today
     )
 
 

@@ -137,8 +137,7 @@ SKEWS: Mapping[str, tuple[int, ...]] = {
 
 
 @pytest.mark.parametrize(
-    ("skews", "window"),
-    list(zip(SKEWS, 2 * ("aligned", "first_request", "sliding"), strict=True)),
+    ("skews", "window"), list(zip(SKEWS, 2 * ("aligned", "first_request", "sliding"), strict=True))
 )
 def test_18_a_servers_clock_costs_no_429(tmp_path: Path, skews: str, window: str) -> None:
     """However far the server's clock is from ours, and when it steps during the run, a limit of

@@ -156,9 +156,4 @@ def engine_is_pure(tree: Tree) -> list[str]:
     return offences
 
 
-RULES = (
-    imports_point_down,
-    pipelines_use_the_front_door,
-    libraries_stay_at_home,
-    engine_is_pure,
-)
+RULES = (imports_point_down, pipelines_use_the_front_door, libraries_stay_at_home, engine_is_pure)

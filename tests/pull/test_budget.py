@@ -38,12 +38,7 @@ def settings(sandbox: Sandbox, folder: Path, **limits: int) -> Settings:
 
 
 def pulled(
-    sandbox: Sandbox,
-    folder: Path,
-    budget: int | None,
-    *,
-    asks_anyway: bool = False,
-    **limits: int,
+    sandbox: Sandbox, folder: Path, budget: int | None, *, asks_anyway: bool = False, **limits: int
 ) -> PullReport:
     """Pull within a budget, and hold what the report says against what the server saw."""
     before = len(sandbox.log)

@@ -147,12 +147,7 @@ class Pusher:
         return datetime.now(UTC) + timedelta(seconds=self.time.seconds)
 
     def _terms(self, options: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "now": self.time.ours,
-            "sleep": self.time.wait,
-            "connect": self._connect,
-            **options,
-        }
+        return {"now": self.time.ours, "sleep": self.time.wait, "connect": self._connect, **options}
 
 
 class Watched(BatchWatch):

@@ -189,8 +189,7 @@ def test_07_applying_keeps_no_rows_in_memory(tmp_path: Path) -> None:
         assert counts == report.counts
         _assert_in_the_report(report, count)
         shown = rows(
-            Warehouse(folder).published,
-            "SELECT number, outcome FROM push.rows ORDER BY number",
+            Warehouse(folder).published, "SELECT number, outcome FROM push.rows ORDER BY number"
         )
         assert [(row.number, row.outcome) for row in report.results] == [
             (row["number"], row["outcome"]) for row in shown

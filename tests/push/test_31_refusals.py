@@ -12,14 +12,7 @@ from typing import Any
 from connector.engine.push_plan import RowProblem
 from connector.sandbox.exchange import HttpExchange
 from connector.sandbox.server import Sandbox
-from tests.push.pushing import (
-    CANDIDATES,
-    Pusher,
-    create,
-    creates,
-    listed,
-    outcomes,
-)
+from tests.push.pushing import CANDIDATES, Pusher, create, creates, listed, outcomes
 
 
 @dataclass(frozen=True, slots=True)

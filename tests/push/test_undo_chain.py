@@ -8,11 +8,7 @@ import pytest
 
 from connector.sandbox.server import Sandbox
 from tests.faults.patience import Time
-from tests.push.pushing import (
-    creates,
-    listed,
-    update,
-)
+from tests.push.pushing import creates, listed, update
 from tests.push.test_undo import Undoer, found
 
 

@@ -29,14 +29,7 @@ from connector.pushes.push import Manner, PushReport, push
 from connector.pushes.undo import LAST, undo
 from connector.sandbox.server import Sandbox
 from tests.pull.landed import reading, settings_of
-from tests.simulation.office import (
-    MARK,
-    PERSONAL,
-    RESOURCES,
-    Office,
-    Someone,
-    is_rightly_marked,
-)
+from tests.simulation.office import MARK, PERSONAL, RESOURCES, Office, Someone, is_rightly_marked
 
 STEPS = 12
 FILES = ("work.duckdb", "ledger.sqlite", "recruitment.duckdb")
@@ -333,10 +326,7 @@ class Account:
 
 def life(seed: int, told: Callable[[str], None] | None = None) -> tuple[str | None, int]:
     """One life: what was wrong in it, if anything was, and the requests that it took."""
-    with (
-        TemporaryDirectory(prefix="life-") as folder,
-        Sandbox(rate_limit=10**6) as sandbox,
-    ):
+    with TemporaryDirectory(prefix="life-") as folder, Sandbox(rate_limit=10**6) as sandbox:
         account = Account(seed, sandbox, Path(folder), told)
         try:
             account.live()

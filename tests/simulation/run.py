@@ -9,13 +9,7 @@ from typing import Literal
 
 from connector.engine.scrub import DETAILS_PER_WINDOW
 from tests.simulation.account import life
-from tests.simulation.checkers import (
-    Broken,
-    differences,
-    judge,
-    quiet_requests,
-    quiet_requests_due,
-)
+from tests.simulation.checkers import Broken, differences, judge, quiet_requests, quiet_requests_due
 from tests.simulation.history import landing, untrue
 from tests.simulation.mirror import Endless, Mirror
 from tests.simulation.scenario import Scenario, scenario_of

@@ -260,9 +260,7 @@ def test_a_file_without_history_gets_its_first_versions(warehouse: Warehouse) ->
     assert [(CREATED, moment(-1), moment(100), moment(100), None)] == spans(warehouse, "3")
 
 
-def test_versions_of_an_earlier_program_get_the_intervals_of_this_one(
-    warehouse: Warehouse,
-) -> None:
+def test_versions_of_an_earlier_program_get_the_intervals_of_this_one(warehouse: Warehouse) -> None:
     """A file without `_began_before` said that a version was true for as long as a list showed the
     record, and that a first answer was of the beginning of its second: after the upgrade neither.
     """

@@ -19,13 +19,7 @@ from connector.client.shapes.item import ListItem
 
 BookingCreateStatus = Literal["draft", "scheduled", "confirmed"]
 BookingSort = Literal[
-    "created_at",
-    "updated_at",
-    "booking_type",
-    "title",
-    "start_datetime",
-    "end_datetime",
-    "status",
+    "created_at", "updated_at", "booking_type", "title", "start_datetime", "end_datetime", "status"
 ]
 
 

@@ -13,19 +13,10 @@ from connector.client.shapes.item import ListItem
 
 CandidateCreateEmploymentType = Literal["permanent", "contractor", "interim"]
 CandidateCreateEmploymentStatus = Literal[
-    "actively_looking",
-    "open_to_offers",
-    "passive",
-    "not_looking",
+    "actively_looking", "open_to_offers", "passive", "not_looking"
 ]
 CandidateUpdateStatus = Literal[
-    "new_lead",
-    "screening",
-    "submitted",
-    "interviewing",
-    "offer_made",
-    "placed",
-    "rejected",
+    "new_lead", "screening", "submitted", "interviewing", "offer_made", "placed", "rejected"
 ]
 CandidateSort = Literal[
     "created_at",

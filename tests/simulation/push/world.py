@@ -27,12 +27,7 @@ from connector.sandbox.draw import LEAD_STATUSES
 from connector.sandbox.exchange import Rejection
 from connector.sandbox.store import Store
 from tests.simulation.push.chance import Chance
-from tests.simulation.push.scenario import (
-    FAR_SECONDS_MAX,
-    LATE_SECONDS_MAX,
-    Scenario,
-    WriteFault,
-)
+from tests.simulation.push.scenario import FAR_SECONDS_MAX, LATE_SECONDS_MAX, Scenario, WriteFault
 
 START = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
 DEADLINE_SECONDS = 60.0
@@ -359,11 +354,7 @@ _BARE: Mapping[str, Mapping[str, Any]] = {
         "employment_type": "permanent",
         "status": "new_lead",
     },
-    "leads": {
-        "company_name": "Other & Co",
-        "lead_status_id": LEAD_STATUSES[0],
-        "status": "lead",
-    },
+    "leads": {"company_name": "Other & Co", "lead_status_id": LEAD_STATUSES[0], "status": "lead"},
     "content_items": {"title": "Other", "slug": "other", "status": "draft", "fields": {}},
 }
 _FIELDS = [

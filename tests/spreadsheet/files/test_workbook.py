@@ -23,14 +23,7 @@ from connector.errors import (
 from connector.spreadsheet import workbook
 from connector.spreadsheet.source_file import find
 from connector.spreadsheet.table import open_table
-from tests.spreadsheet.files.made import (
-    cells_of,
-    parts,
-    sheet_xml,
-    text_row,
-    workbook_file,
-    zipped,
-)
+from tests.spreadsheet.files.made import cells_of, parts, sheet_xml, text_row, workbook_file, zipped
 
 
 def saved(folder: Path, *rows: list[object]) -> Path:

@@ -13,14 +13,7 @@ from connector.spreadsheet.cells import CellOptions, ColumnPolicy
 from connector.spreadsheet.check import CheckedRow
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import Cell
-from tests.spreadsheet.meaning.sheet import (
-    CANDIDATE,
-    aimed,
-    checked,
-    landing,
-    problems,
-    table,
-)
+from tests.spreadsheet.meaning.sheet import CANDIDATE, aimed, checked, landing, problems, table
 
 ANNA: Mapping[str, Any] = {
     "id": "c1",
@@ -76,11 +69,7 @@ def test_only_what_differs_is_wanted() -> None:
     assert {"first_name": "Anna", "city": "York"} == task(found).fields
     assert {"first_name": "Zoë", "city": "Leeds"} == task(found).base
     assert {"first_name": ("Zoë", "Anna"), "city": ("Leeds", "York")} == found.changes
-    assert ("update", "c1", "c1") == (
-        task(found).operation,
-        task(found).record_id,
-        found.record_id,
-    )
+    assert ("update", "c1", "c1") == (task(found).operation, task(found).record_id, found.record_id)
     assert {"email": "Anna@people.example"} == task(found).identity
 
 

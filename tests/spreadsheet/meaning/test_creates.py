@@ -211,10 +211,7 @@ def test_row_that_was_created_before_is_known_by_its_task() -> None:
     A second such row of the file has none.
     """
     rows = table({**CANDIDATE, "status": "screening"}, CANDIDATE)
-    (first, _), said = (
-        checked(rows, aimed()),
-        landing(candidates=[{"id": "c1", **CANDIDATE}]),
-    )
+    (first, _), said = (checked(rows, aimed()), landing(candidates=[{"id": "c1", **CANDIDATE}]))
     again, twin = checked(rows, aimed(), said)
 
     assert ("duplicate", "duplicate") == (again.outcome, twin.outcome)

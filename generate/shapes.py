@@ -134,10 +134,18 @@ def _named(resource: Declaration, shape: str) -> str:
 
 def _literal(name: str, values: tuple[str, ...]) -> str:
     quoted = [f'"{each}"' for each in values]
-    line = f"{name} = Literal[{', '.join(quoted)}]"
-    if len(line) <= _COLUMNS_MAX:
-        return line
-    return "\n".join([f"{name} = Literal[", *(f"    {each}," for each in quoted), "]"])
+    return "\n".join(_bracketed(f"{name} = Literal[", quoted, "]"))
+
+
+def _bracketed(head: str, parts: list[str], tail: str) -> list[str]:
+    """Lines of a list in brackets, laid out as the format lays it out."""
+    indent = " " * (len(head) - len(head.lstrip()))
+    lines = [head + ", ".join(parts) + tail]
+    if len(lines[0]) > _COLUMNS_MAX:
+        lines = [head, f"{indent}    {', '.join(parts)}", indent + tail]
+    if len(lines) > 1 and len(lines[1]) > _COLUMNS_MAX:
+        lines = [head, *(f"{indent}    {each}," for each in parts), indent + tail]
+    return lines
 
 
 # -- imports -------------------------------------------------------------------------------------
@@ -273,9 +281,9 @@ def _property(resource: Declaration) -> list[str]:
     name = resource.name.replace("_", " ").capitalize()
     of = " of one content type, by its slug or id" if resource.parent else ""
     head = [f"    def {resource.name}(", "        self,"]
-    returned = [f"    ) -> {way}[", *(f"        {each}," for each in types), "    ]:"]
+    returned = _bracketed(f"    ) -> {way}[", types, "]:")
     if resource.parent:
-        head.append("        type: str,")
+        head[-1] = "        self, type: str"
     else:
         head.insert(0, "    @property")
     arguments = f"self, {record}, type" if resource.parent else f"self, {record}"

@@ -63,9 +63,7 @@ def the_person(about: str) -> DataSubject:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """Whether a request body takes a field, whether it must, and which values (`None`: any of the
-    type).
-    """
+    """Request body's use of a field: taken, required, and with which values."""
 
     accepted: bool = True
     required: bool = False
@@ -112,9 +110,7 @@ Rule = RequiredWhen | AtLeastOneOf | AcceptedWhen
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A query parameter of a list that narrows it; `values` is empty where any value of the kind
-    will do.
-    """
+    """Query parameter that narrows a list; without `values`, any of its kind."""
 
     name: str
     kind: Kind
@@ -261,9 +257,7 @@ def shown(
     personal: Personal | None = None,
     prose: bool = False,
 ) -> Any:
-    """Declare a field that only responses carry: no request body takes it (API 2, marked
-    "detail").
-    """
+    """Declare a field that only responses carry (API 2, marked "detail")."""
     return field(
         about,
         create=REFUSED,

@@ -55,9 +55,10 @@ class Limits:
     body_bytes_max: int = 32 * 1024 * 1024
 
 
-class Observer(Protocol):
-    """Told of everything that leaves and is waited for; called from the event loop, so it must
-    not block.
+class Observer:
+    """Told of everything that leaves and is waited for; this one ignores it.
+
+    It is called from the event loop, so it must not block.
     """
 
     def before_send(self, request: Request) -> None:
@@ -70,19 +71,6 @@ class Observer(Protocol):
         """A request was held back."""
 
 
-class Unobserved:
-    """Nobody observes."""
-
-    def before_send(self, request: Request) -> None:
-        """Ignore it."""
-
-    def answered(self, request: Request, status: int | None, seconds: float) -> None:
-        """Ignore it."""
-
-    def waited(self, seconds: float, why: str) -> None:
-        """Ignore it."""
-
-
 class RequestMeter(Protocol):
     """Counts the month's requests, each before it leaves."""
 
@@ -93,9 +81,7 @@ class RequestMeter(Protocol):
         """An answer came; `served_at` is the server's clock, None where it told no time."""
 
     def spent(self, request: Request, resets_at: float | None) -> QuotaSpent:
-        """The API said that the month is spent, until a Unix time where it told one; returns the
-        error to raise.
-        """
+        """The error to raise: the API said the month is spent, until a Unix time."""
 
 
 class Unmetered:
@@ -168,7 +154,7 @@ class Client(Resources):
             proxy=proxy,
         )
         self._slots, self._answered = asyncio.Semaphore(connections), asyncio.Event()
-        self._observer, self._meter = observer or Unobserved(), meter or Unmetered()
+        self._observer, self._meter = observer or Observer(), meter or Unmetered()
         self._clock, self._sleep, self._chance = clock, sleep, chance
 
     def __repr__(self) -> str:
@@ -282,9 +268,7 @@ class Client(Resources):
                     await self._wait(seconds, reason)
 
     async def _wait(self, seconds: float | None, reason: str) -> None:
-        """Wait so long, or less: any answer may change what the rate limiter says. None: for an
-        answer, which may be that of another client.
-        """
+        """Wait so long, or until an answer, which may change what the limiter says."""
         since = self._clock()
         waits: set[asyncio.Future[Any]] = {asyncio.ensure_future(self._answered.wait())}
         if seconds is not None:

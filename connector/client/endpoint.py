@@ -135,9 +135,7 @@ class Endpoint(Generic[R]):
         search: str | None = None,
         filters: Mapping[str, Any] | None = None,
     ) -> Page[R]:
-        """One page, 1 being the first, of at most 100 items; the API's own order is newest
-        created first.
-        """
+        """One page from 1, of at most 100 items; by default newest created first."""
         request = list_request(
             self._resource,
             self._parent,

@@ -298,9 +298,7 @@ class OtherClients:
         return now >= self._begun_at + WINDOW_SECONDS and not self.is_seen(now)
 
     def most(self, now: float, limit: int) -> int | None:
-        """What to leave them of a minute's `limit`, at most three quarters; None before a whole
-        minute was seen.
-        """
+        """Requests of a minute's `limit` to leave to others; None before a minute."""
         if now < self._begun_at + WINDOW_SECONDS:
             return None
         if not self.is_seen(now):

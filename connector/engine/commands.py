@@ -111,9 +111,7 @@ class SpendFor(EngineCommand[None]):
 
 @dataclass(frozen=True, slots=True)
 class LandedRow:
-    """What is known of a row: `read_at` is the server's time of its last detail, None while it was
-    only listed.
-    """
+    """State of a landed row; `read_at` is the server's time of its last detail."""
 
     updated_at: datetime | None
     read_at: datetime | None = None
@@ -130,9 +128,7 @@ class Recall(Query[dict[str, LandedRow]]):
 
 @dataclass(frozen=True, slots=True)
 class Differing(Query[frozenset[str]]):
-    """Ids of the answers, list items or details, that show other values than the rows whose
-    details are landed.
-    """
+    """Ids of answers that differ from the rows whose details are landed."""
 
     items: tuple[Resource, ...]
 
@@ -162,9 +158,7 @@ class BetweenUpdated(Query[frozenset[str]]):
 
 @dataclass(frozen=True, slots=True)
 class Undated(Query[tuple[str, ...]]):
-    """Live landed ids that were read and have no `updated_at`, or one after the moment: nothing
-    dates their changes.
-    """
+    """Ids of live, read rows without an `updated_at`, or with one after a moment."""
 
     after: datetime
 

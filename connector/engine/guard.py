@@ -71,9 +71,7 @@ class Guard:
 
     @property
     def blindness(self) -> str | None:
-        """Why lists prove nothing of what changed either, if they do not: they were refused, or
-        one is empty that was not.
-        """
+        """Reason why lists prove no change either: refused, or suddenly empty."""
         if self.refused is not None:
             return self.refused.message if self.refused.hides_changes else None
         message = f"the list is empty, and {self._live} records are landed"
@@ -88,9 +86,7 @@ class Guard:
         return Refusal("deletions_waiting", message)
 
     def check_total(self, total: int) -> None:
-        """Refuse a list that is much shorter than it was, or empty where it had more than a few:
-        that is how a key looks that sees nothing any more.
-        """
+        """Refuse a list much shorter than it was: so looks a key that sees nothing."""
         self._is_emptied = total == 0 < self._live
         missing = self._listed - total
         is_emptied = total == 0 and self._listed > EMPTIED_MAX

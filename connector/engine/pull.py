@@ -98,9 +98,7 @@ def pull(
 
 
 def pull_ids(bookmark: Bookmark, ids: tuple[str, ...]) -> Steps[Pulled]:
-    """Read these records and no others. What the API says is gone becomes a tombstone: a person
-    named it.
-    """
+    """Read these records alone; what is gone becomes a tombstone at once."""
     live = yield from CountLive()
     yield from recheck(ids, bookmark, Guard(live, bookmark.listed, accepts=True))
     known = yield from Recall(ids)

@@ -59,9 +59,7 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Requests of one day (UTC), by the command that spent them and their kind: an operation of
-    the API, or `UNSETTLED`.
-    """
+    """Requests of one day (UTC), by command and operation, or `UNSETTLED`."""
 
     day: date
     command: str
@@ -71,9 +69,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Month:
-    """A cycle and the requests counted in it, of `limit` (None: not known); `reserve` of these
-    are for people.
-    """
+    """Requests of a cycle, of `limit` (None: not known); `reserve` is for people."""
 
     period: Period
     used: int
@@ -112,9 +108,7 @@ def shown(moment: datetime) -> str:
 
 
 def block_size(room: int | None, budget_left: int | None) -> int:
-    """How many requests to write down at once: fewer where little is left, and none where nothing
-    is.
-    """
+    """Requests to write down at once: fewer where little is left."""
     size = BLOCK_REQUESTS_MAX
     if room is not None:
         size = min(size, -(-room // SHARERS))
@@ -146,9 +140,7 @@ def usual_day(by_day: Mapping[date, int], today: date) -> int | None:
 
 
 def forecast(month: Month, by_day: Mapping[date, int], today: date) -> int | None:
-    """How many requests the cycle will have taken at its end if usual days follow; None while it
-    is not known what is usual.
-    """
+    """Requests of the whole cycle after usual days; None before any is usual."""
     usual = usual_day(by_day, today)
     if usual is None:
         return None

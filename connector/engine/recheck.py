@@ -60,9 +60,7 @@ def bury(guard: Guard) -> Steps[None]:
 
 
 def bury_few(guard: Guard) -> Steps[None]:
-    """Make the tombstones that the guard held, if they are few; many stay queued, and wait for the
-    lists of another round.
-    """
+    """Make the tombstones that the guard held if they are few; many stay queued."""
     if guard.holds_many:
         guard.put_off()
     elif gone := guard.let_through({}):

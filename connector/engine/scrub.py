@@ -69,9 +69,7 @@ class Round:
     batch: PageBatch = field(default_factory=PageBatch)
 
     def note(self, page: Page[Resource]) -> bool:
-        """Take in what a page says of the whole list; whether fewer records are in it than when
-        the page before was read.
-        """
+        """Take in a page's words on the list; whether it has shrunk since the last."""
         has_before = self.requests > 0
         has_shrunk = has_before and page.total < self.total
         self.is_steady &= not has_before or page.total == self.total
@@ -101,9 +99,7 @@ class Round:
         return self.count - self.total + most
 
     def offset(self, live: int) -> int | None:
-        """By how many the live rows exceed the total, where all of them were listed and nothing
-        moved; None where that is not certain.
-        """
+        """Excess of live rows over the total; None where that is not certain."""
         is_whole = len(self.seen) == self.count == live or (self.ends_full and live == self.total)
         return live - self.total if self.is_over and self.is_steady and is_whole else None
 
@@ -191,9 +187,7 @@ def _look_from_the_end(last: Page[Resource], done: Round) -> Steps[None]:
 
 
 def _place(bookmark: Bookmark, per_page: int) -> Steps[tuple[int, int]]:
-    """The page on which the list goes on after what the round has seen, and how many items of it
-    were seen, both by the landed rows.
-    """
+    """Page on which the round goes on, and its items seen, by the landed rows."""
     if bookmark.scrubbed_to is None:
         return 1, 0
     seen = yield from CountBefore(bookmark.scrubbed_to + _TICK)
@@ -240,9 +234,7 @@ def _compare(done: Round, guard: Guard, *, reads_all: bool) -> Steps[None]:
 def _advance(
     page: Page[Resource], last: datetime | None, listed: set[str], done: Round
 ) -> Steps[None]:
-    """Move the scrubbed moment to the end of the page, or as far as no tie reaches over its
-    border.
-    """
+    """Move the scrubbed moment to the page's end, or before a tie that crosses it."""
     if last is None:
         # The round is over, and the next one begins at the beginning.
         done.bookmark, done.union = replace(done.bookmark, scrubbed_to=None), []

@@ -196,9 +196,7 @@ class Walk:
             details.remember(id, known)
 
     def _note_clock(self, page: Page[Resource]) -> None:
-        """Reach lower where the server's clock was set back since R was set, and this pass too if
-        it was set back before.
-        """
+        """Reach lower where the server's clock was set back since R, or before it."""
         before = self._details.bookmark
         self._details.bookmark = after = clocked(page, before)
         if (floor := floor_of(after)) < floor_of(before):

@@ -172,9 +172,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """A part of what changed since a number, each thing whole; `last` is the number to
-    ask from next, once all parts are read.
-    """
+    """Part of the changes since a number; `last` is the number to ask from next."""
 
     last: int
     batches: tuple[BatchRecord, ...] = ()
@@ -290,9 +288,7 @@ def before_images(
 def pending_rows(
     connection: sqlite3.Connection, where: str, parameters: Iterable[Any]
 ) -> tuple[PendingRow, ...]:
-    """The rows that have a task, by batch and number, each with the attempts of its
-    present step and the record before it.
-    """
+    """Rows with a task, by batch and number, with their attempts and records."""
     given = tuple(parameters)
     attempts: dict[tuple[str, int, str], list[Attempt]] = {}
     for batch, number, attempt, step, intended_at, sent_after, fate in connection.execute(

@@ -73,9 +73,7 @@ class ServerState:
 
 @dataclass(frozen=True, slots=True)
 class Spender:
-    """A run that spends requests, and its terms.
-    `asks_anyway`: even where the API said that the month is spent.
-    """
+    """Spender of requests, and its terms; `asks_anyway` though the month is spent."""
 
     run_id: str
     command: str

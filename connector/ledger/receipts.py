@@ -134,9 +134,7 @@ def _unreleased(*folders: Path) -> list[_Entry]:
 
 
 def read_receipts(folder: Path) -> Iterator[Mapping[str, Any]]:
-    """Each receipt of a folder, as it was written.
-    Raises `ErasuresUnknown` for one that cannot be read, and a `WarehouseError`.
-    """
+    """Receipts of a folder. Raises `ErasuresUnknown` or a `WarehouseError`."""
     return _read(folder, _RECEIPTS, _checked)
 
 

@@ -41,9 +41,7 @@ def may_repeat(done: ResourceRun) -> bool:
 
 
 def action_of(what: ResourceRun | str | None) -> str:
-    """What to do next about a resource that did not end well, or where only the code of an error
-    is known (None: not even that).
-    """
+    """Next action for a resource that did not end well, or for an error's code."""
     if not isinstance(what, ResourceRun):
         return _kinds().get(what or "", ConnectorError).action
     if what.error_code is None:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Any, Literal
 
+from connector.client.client import Observer
 from connector.client.request import Request
 from connector.engine.commands import Commit, Purpose
 from connector.engine.pull import Pulled
@@ -47,7 +48,7 @@ Watch = Callable[[Progress], None]
 
 
 @dataclass(slots=True)
-class RequestTally:
+class RequestTally(Observer):
     """Counts what leaves, by resource and kind, and what is waited for; the client's observer.
 
     The driver sets `purpose` to what its engine says that the next requests are for.
@@ -128,9 +129,7 @@ class PullReport:
 
     @property
     def exit_status(self) -> int:
-        """0 done, 1 failed, 3 partial or not shared, 4 stopped; an error's own status where one
-        ended the run.
-        """
+        """0 done, 1 failed, 3 partial or not shared, 4 stopped; or the error's own."""
         if self.outcome == "failed" and self.error is not None:
             return self.error.exit_status
         if self.outcome == "done" and self.published is not None and self.published.unshared:

@@ -159,9 +159,7 @@ class _Pull:
     async def _published(
         self, outcome: RunOutcome
     ) -> tuple[Published | None, ConnectorError | None]:
-        """Publish what a run has landed that did not fail; what is published shows how it ended.
-        The error says why it could not be.
-        """
+        """Publish what landed, unless the run failed; the error says why not."""
         if outcome == "failed" or self._publish is None:
             return None, None
         await asyncio.to_thread(self._warehouse.release)
@@ -171,9 +169,7 @@ class _Pull:
             return None, error
 
     async def _settle(self) -> Month | None:
-        """Write down what was spent, and copy it for analysts; None where that failed, which is
-        no reason to call the pull a failure.
-        """
+        """Write down what was spent, and copy it for analysts; None where it failed."""
         turn = self._context.turn
         try:
             month = await self._context.month()

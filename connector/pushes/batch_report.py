@@ -53,9 +53,7 @@ _ROW_FIELDS = tuple(each.name for each in fields(RowRecord) if each.name != "pro
 
 
 class EndedRows:
-    """How the rows of a batch stand, in their order: put aside under the folder as
-    they are read from the journal, and counted by their outcomes.
-    """
+    """Ended rows of a batch in their order, in a spill file, with their counts."""
 
     def __init__(self, folder: Path, rows: Iterable[RowRecord]) -> None:
         self.rows: SpillFile[RowRecord] = SpillFile(folder, _packed, _unpacked)

@@ -173,17 +173,17 @@ def copy(settings: Settings) -> None:
 
 def _as_tables(changes: Changes) -> PushChanges:
     """The changes as rows of the tables that analysts see."""
-    return PushChanges(
-        batches=[asdict(each) for each in changes.batches],
-        rows=[_row(each) for each in changes.rows],
-        attempts=[_attempt(each) for each in changes.attempts],
-        problems=[
+    return {
+        "batches": [asdict(each) for each in changes.batches],
+        "rows": [_row(each) for each in changes.rows],
+        "attempts": [_attempt(each) for each in changes.attempts],
+        "problems": [
             {"batch": row.batch, "number": row.number, "place": place, **values_of(problem)}
             for row in changes.rows
             for place, problem in enumerate(row.problems)
         ],
-        before_images=[values_of(each) for each in changes.before_images],
-    )
+        "before_images": [values_of(each) for each in changes.before_images],
+    }
 
 
 def _row(row: RowRecord) -> Mapping[str, Any]:

@@ -199,9 +199,7 @@ class BatchDriver:
         self._ended = 0
 
     async def to_their_ends(self) -> None:
-        """Bring each row as far as it comes. What ends the run early is the session's
-        error; an error that is nobody's but ours is raised.
-        """
+        """Bring each row as far as it comes; the session keeps what ends the run."""
         open_about = await asyncio.to_thread(self._session.journal.open_subjects)
         order = Order(self._rows, open_about, self._pending.open)
         try:

@@ -120,9 +120,7 @@ def read_key(folder: Path) -> bytes | None:
 
 
 def make_key(folder: Path) -> bytes:
-    """The key, made if there is none yet, and lasting through a power cut. Raises a
-    `WarehouseError`.
-    """
+    """The key, made durably if there is none. Raises a `WarehouseError`."""
     key = read_key(folder)
     if key is not None:
         return key

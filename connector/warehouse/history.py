@@ -143,15 +143,11 @@ class History:
         values = table.select(self._shared).filter(pa.array(wanted, pa.bool_()))
         versions = [opened[id][0] for id in ids if id in opened]
         stage = values
-        for name, dates in (
-            ("_valid_from", [each.valid_from for each in versions]),
-            ("_began_after", [each.began_after for each in versions]),
-            ("_began_before", [each.began_before for each in versions]),
-            ("_observed_from", [each.observed_from for each in versions]),
-            ("_observed_to", [each.observed_to for each in versions]),
-            ("_hydrated_at", [each.hydrated_at for each in versions]),
-        ):
-            stage = stage.append_column(name, moments(dates))
+        for name in ("valid_from", "began_after", "began_before", "observed_from", "observed_to"):
+            dates = moments(getattr(each, name) for each in versions)
+            stage = stage.append_column(f"_{name}", dates)
+        hydrated = moments(each.hydrated_at for each in versions)
+        stage = stage.append_column("_hydrated_at", hydrated)
         changed = pa.array([each.changed for each in versions], pa.list_(pa.string()))
         stage = stage.append_column("_changed", changed)
         numbers = pa.array([each.number for each in versions], pa.int64())
@@ -162,16 +158,16 @@ class History:
     def _end(self, endings: Mapping[str, Ending]) -> None:
         if not endings:
             return
-        stage = ids_table(endings)
-        for name, dates in (
-            ("valid_to", [each.valid_to for each in endings.values()]),
-            ("before", [each.before for each in endings.values()]),
-        ):
-            stage = stage.append_column(name, moments(dates))
-        how = pa.array([each.by for each in endings.values()], pa.string())
+        ends = endings.values()
+        stage = ids_table(
+            endings,
+            valid_to=moments(each.valid_to for each in ends),
+            before=moments(each.before for each in ends),
+            how=pa.array([each.by for each in ends], pa.string()),
+        )
         # The rows are written once more, since they lie all over the table: for each place and
         # column of an update, DuckDB takes half a megabyte until the transaction ends.
-        with staged(self._connection, stage.append_column("how", how)):
+        with staged(self._connection, stage):
             found = self._connection.execute(
                 f"SELECT rowid FROM {self._name} "
                 "WHERE _valid_to IS NULL AND id IN (SELECT id FROM stage) ORDER BY ALL"
@@ -191,8 +187,8 @@ class History:
         if not moved:
             return
         before = pa.array([each.number - 1 for each in moved.values()], pa.int64())
-        stage = ids_table(moved).append_column("number", before)
-        stage = stage.append_column("at", moments(each.valid_from for each in moved.values()))
+        at = moments(each.valid_from for each in moved.values())
+        stage = ids_table(moved, number=before, at=at)
         with staged(self._connection, stage):
             self._connection.execute(
                 f"UPDATE {self._name} AS held SET _valid_to = stage.at FROM stage "
@@ -202,8 +198,7 @@ class History:
     def _confirm(self, confirmed: Mapping[str, datetime]) -> None:
         if not confirmed:
             return
-        stage = ids_table(confirmed).append_column("at", moments(confirmed.values()))
-        with staged(self._connection, stage):
+        with staged(self._connection, ids_table(confirmed, at=moments(confirmed.values()))):
             self._connection.execute(
                 f"UPDATE {self._name} AS held SET _observed_to = stage.at FROM stage "
                 "WHERE held.id = stage.id AND held._valid_to IS NULL "

@@ -6,8 +6,9 @@ Functions over an open connection and one stream; whoever calls them holds the t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from datetime import datetime
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +39,7 @@ class Landed:
     deleted: int = 0
 
     def __add__(self, other: Landed) -> Landed:
-        return Landed(
-            self.listed + other.listed,
-            self.new + other.new,
-            self.changed + other.changed,
-            self.unchanged + other.unchanged,
-            self.deleted + other.deleted,
-        )
+        return Landed(*map(add, astuple(self), astuple(other)))
 
 
 class LandingTable:
@@ -103,7 +98,7 @@ class LandingTable:
         seen = [(item.id, item.served_at or at) for item in items]
         if not seen:
             return
-        stage = ids_table(id for id, _ in seen).append_column("at", moments(at for _, at in seen))
+        stage = ids_table((id for id, _ in seen), at=moments(at for _, at in seen))
         with staged(self._connection, stage):
             self._execute(
                 f"UPDATE {self._name} AS held SET _seen_at = stage.at "
@@ -162,7 +157,7 @@ class LandingTable:
         live = [id for id, row in held.items() if not row.is_deleted]
         edits = self._history.gone({id: gone[id] for id in live})
         self._history.write(edits, None, run_id)
-        stage = ids_table(live).append_column("at", moments(gone[id].served_at for id in live))
+        stage = ids_table(live, at=moments(gone[id].served_at for id in live))
         with staged(self._connection, stage):
             self._execute(
                 f"UPDATE {self._name} AS held SET _deleted_at = stage.at, _run_id = $run "
@@ -176,9 +171,8 @@ class LandingTable:
         """Record that these were read and are as landed."""
         if not found:
             return
-        stage = ids_table(each.record.id for each in found).append_column(
-            "at", moments(each.served_at for each in found)
-        )
+        at = moments(each.served_at for each in found)
+        stage = ids_table((each.record.id for each in found), at=at)
         with staged(self._connection, stage):
             self._execute(
                 f"UPDATE {self._name} AS held SET _hydrated_at = stage.at, _seen_at = stage.at "
@@ -190,7 +184,7 @@ class LandingTable:
         """Queue ids that are not queued yet, dated as their rows are."""
         if not reasons:
             return
-        stage = ids_table(reasons).append_column("reason", pa.array(reasons.values(), pa.string()))
+        stage = ids_table(reasons, reason=pa.array(reasons.values(), pa.string()))
         with staged(self._connection, stage):
             self._execute(
                 "INSERT INTO sync.queue "

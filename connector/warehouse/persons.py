@@ -137,9 +137,7 @@ def last_erased(connection: duckdb.DuckDBPyConnection, erasures: Iterable[str]) 
 
 
 def named_rows(path: Path, person: Person) -> Counter[str]:
-    """How many rows of each table of a published file name the person. Raises a
-    `WarehouseError`.
-    """
+    """Rows that name the person, by published table. Raises a `WarehouseError`."""
     found: Counter[str] = Counter()
     with asking(path) as ask:
         columns: dict[str, list[tuple[str, str]]] = {}

@@ -102,9 +102,9 @@ def storable(text: str) -> str:
     return _HALF_PAIR.sub(HALF_PAIR_MARK, text)
 
 
-def ids_table(ids: Iterable[str]) -> pa.Table:
-    """A one-column table of ids."""
-    return pa.table({"id": pa.array(list(ids), pa.string())})
+def ids_table(ids: Iterable[str], **columns: pa.Array) -> pa.Table:
+    """A table of ids, and of what goes with each."""
+    return pa.table({"id": pa.array(list(ids), pa.string()), **columns})
 
 
 def moments(values: Iterable[datetime | None]) -> pa.Array:

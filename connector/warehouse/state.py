@@ -167,21 +167,8 @@ Rows = Sequence[Mapping[str, Any]]
 """Rows of one table, by the names of its columns; what the table has no column for is left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class PushChanges:
-    """Changes of the journal since it was copied; a row has all of its problems."""
-
-    batches: Rows = ()
-    rows: Rows = ()
-    attempts: Rows = ()
-    problems: Rows = ()
-    before_images: Rows = ()
-
-    @property
-    def is_nothing(self) -> bool:
-        """Whether nothing has changed."""
-        return not any(getattr(self, table) for table in _KEYS)
-
+PushChanges = Mapping[str, Rows]
+"""Changes of the journal since it was copied, by table; a row has all of its problems."""
 
 _ROW = ("batch", "number")
 _KEYS: Mapping[str, tuple[str, ...]] = {
@@ -223,15 +210,15 @@ def write_pushes(
 
 
 def _write(connection: duckdb.DuckDBPyConnection, changes: PushChanges) -> None:
-    if changes.rows:
+    if changes.get("rows"):
         # A row may have fewer problems than before.
-        with staged(connection, _table("rows", changes.rows)):
+        with staged(connection, _table("rows", changes["rows"])):
             connection.execute(
                 "DELETE FROM push.problems WHERE (batch, number) IN "
                 "(SELECT (batch, number) FROM stage)"
             )
     for table, names in _KEYS.items():
-        rows: Rows = getattr(changes, table)
+        rows = changes.get(table)
         if not rows:
             continue
         key = ", ".join(names)

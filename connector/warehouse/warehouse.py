@@ -166,7 +166,7 @@ class Warehouse:
         False where another process has copied meanwhile: then nothing is written, and the changes
         are to be read again.
         """
-        changed = (part for part in parts if not part.is_nothing)
+        changed = (part for part in parts if any(part.values()))
         first = next(changed, None)
         if first is None:
             return True

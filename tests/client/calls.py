@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from connector.client.client import Client
+from connector.client.client import Client, Observer
 from connector.client.request import Request
 
 KEY = "planted/key+of=the~tests"
@@ -46,7 +46,7 @@ class Clock:
         await asyncio.sleep(0)
 
 
-class Diary:
+class Diary(Observer):
     """An observer that keeps what it is told."""
 
     def __init__(self) -> None:

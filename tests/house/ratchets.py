@@ -13,16 +13,16 @@ from collections.abc import Iterator, Mapping
 from tests.house.tree import Source, Tree, imports
 
 MOST: Mapping[str, int] = {
-    "files": 203,
-    "lines": 49_300,
+    "files": 200,
+    "lines": 49_293,
     "rooms": 19,
-    "modules with one importer": 28,
+    "modules with one importer": 27,
     "class names of more than one thing": 0,
     "file names of more than one file": 3,
     "modules under 60 lines": 0,
-    "names with a private word": 32,
-    "first lines of docstrings that are too long": 339,
-    "lines of tests": 47_954,
+    "names with a private word": 21,
+    "first lines of docstrings that are too long": 171,
+    "lines of tests": 47_947,
 }
 """The figures when they were last lowered; the aim: 180 files, 36,000 lines, 34,000 of tests."""
 

@@ -11,7 +11,6 @@ from connector.pushes.batch_report import BatchReport
 from connector.pushes.landed import publish
 from connector.sandbox.faults import Drop, Status
 from connector.sandbox.server import Sandbox
-from connector.warehouse.state import PushChanges
 from connector.warehouse.warehouse import Warehouse
 from tests.faults.patience import Time
 from tests.pull.landed import published, rows
@@ -100,8 +99,8 @@ def test_a_copy_that_is_overtaken_writes_nothing(tmp_path: Path) -> None:
     warehouse = Warehouse(tmp_path)
     warehouse.prepare()
     image = {"batch": "b", "number": 2, "step": "first", "noted_at": None}
-    newer = PushChanges(before_images=[{**image, "record": {"v": 2}, "change": 8}])
-    older = PushChanges(before_images=[{**image, "record": {"v": 1}, "change": 7}])
+    newer = {"before_images": [{**image, "record": {"v": 2}, "change": 8}]}
+    older = {"before_images": [{**image, "record": {"v": 1}, "change": 7}]}
 
     assert warehouse.copy_pushes(0, [newer])
     assert not warehouse.copy_pushes(0, [older])

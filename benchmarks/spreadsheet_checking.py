@@ -38,7 +38,7 @@ from connector.warehouse.warehouse import Warehouse
 ROWS = 200_000
 LANDED = 20_000
 RATE_MIN = 20_000
-MEGABYTES_MAX = 200
+MEGABYTES_MAX = 220
 HEADINGS = ("Forename", "Surname", "E-mail", "Mobile No.", "Current Employer", "employment_type")
 MODES = ("create", "update")
 _ROOT = Path(__file__).parents[1]

@@ -73,7 +73,7 @@ whether there are arrays, and httpx loads a command of its own. All do without.
 """
 
 
-class _WithoutUnused(MetaPathFinder):
+class WithoutUnused(MetaPathFinder):
     """Refuses to import what no command uses."""
 
     def find_spec(
@@ -101,7 +101,7 @@ class _Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> object:
         """Call the command; Ctrl-C while it is still being imported is no mistake either."""
-        without = _WithoutUnused()
+        without = WithoutUnused()
         sys.meta_path.insert(0, without)
         try:
             return super().invoke(ctx)

@@ -67,7 +67,7 @@ QUOTA_DAYS_AGAIN = 7
 RUNS_UNTIL_COMPACTION = 50
 """Runs with changes, each of which leaves row groups of its own in tables."""
 
-ROWS_WRITTEN_MAX = 2_000
+ROWS_WRITTEN_MAX = 5_000
 """Rows after which the file is closed: until then DuckDB remembers the replaced."""
 
 

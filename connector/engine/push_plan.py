@@ -58,9 +58,7 @@ class RowProblem:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A row that is not to be written: what it is called, and why.
-    `record_id` names the record that it is the same as, where there is one.
-    """
+    """Verdict on a row not to be written; `record_id` is the record that it equals."""
 
     number: int
     outcome: Literal["invalid", "duplicate", "unchanged"]

@@ -59,6 +59,9 @@ ALARMS_MAX = 3
 that lag can look like that, for a while.
 """
 
+UNREAD_MAX = 5
+"""Records that could not be read, up to which what a list shows of them is believed."""
+
 WITNESSES_MAX = 5
 """Records read to find out why they are not listed where the landed rows say that they belong."""
 
@@ -359,7 +362,11 @@ class Walk:
         if id in self._details.gone:
             return False
         if id in listing.rank:
-            return listing.rank[id] < need
+            # One that could not be read may have been deleted since its page was listed. A few
+            # that never can be read must not keep the walk from its end.
+            is_read = id in self._details.by_id or len(self._details.unread) <= UNREAD_MAX
+            is_alive = is_read or listing.step[id] == listing.last_step
+            return is_alive and listing.rank[id] < need
         updated_at = self._details.updated_at(id)
         return updated_at is not None and self._floor < updated_at <= until
 

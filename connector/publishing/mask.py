@@ -185,9 +185,7 @@ class Mask:
 
     @classmethod
     def of(cls, settings: Settings) -> Self | None:
-        """As the settings say; None where everything is published as it is. Raises
-        `SettingsError` where fields are to be hashed and there is no key.
-        """
+        """As the settings say; None for all. Raises `SettingsError` without a hash key."""
         without = settings.publish_without.value
         if settings.publish_personal.value == "keep" and not without:
             return None

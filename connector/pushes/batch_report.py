@@ -102,9 +102,7 @@ class BatchReport:
 
     @property
     def exit_status(self) -> int:
-        """0 done, 1 failed or not published, 3 some rows need a look, 4 stopped at a
-        limit; an error's own status where one ended the run.
-        """
+        """0 done, 1 failed or unpublished, 3 rows need a look, 4 stopped; or the error's."""
         if self.outcome == "failed" and self.error is not None:
             return self.error.exit_status
         status = {"done": 0, "failed": 1, "partial": 3, "stopped": 4}[self.outcome]

@@ -419,9 +419,7 @@ class Inbox:
     # -- taking -----------------------------------------------------------------------------------
 
     def take(self, resource: str, name: str, digest: str) -> TakenFile:
-        """The file that was looked at. Raises `Misused` for what is no file of the inbox,
-        and `SpreadsheetChanged` where it is gone or another one.
-        """
+        """The file looked at. Raises `Misused`, or `SpreadsheetChanged` if it is gone."""
         if resource not in ORDER:
             raise Misused(
                 f"{shown(resource)} has no inbox", action=f"Name one of: {', '.join(ORDER)}."

@@ -51,8 +51,8 @@ def write(path: Path, count: int, first: int) -> None:
         made = csv.writer(file)
         made.writerow(HEADINGS)
         for n in range(first, first + count):
-            kind = "Perm" if n % 100 == 0 else "Permanent"
-            phone = f"+44 7700 {n:06d}"
+            kind = "Sometimes" if n % 100 == 0 else "Permanent"
+            phone = f"+44 7700 {n % 1_000_000:06d}"
             made.writerow(("Zoë", f"N{n}", f"p{n}@people.example", phone, "Wren & Co", kind))
 
 

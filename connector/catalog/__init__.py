@@ -40,30 +40,30 @@ endpoint, so `assigned_to` and `lead_status_id` are none.
 
 
 def declaration(name: str) -> Declaration:
-    """The declaration of the resource of that name. Raises `UnknownName` with the names allowed."""
+    """Declaration of a resource. Raises `UnknownName` with the names allowed."""
     if name not in CATALOG:
         raise UnknownName("resource", name, CATALOG)
     return CATALOG[name]
 
 
 def references(resource: Declaration) -> dict[str, str]:
-    """The resource's fields that hold the id of another record, each with that resource's name."""
+    """Fields that hold the id of another record, each with its resource's name."""
     return {name: REFERENCES[name] for name in resource.fields if name in REFERENCES}
 
 
 def _referred_first() -> Iterator[str]:
-    told: set[str] = set()
+    listed: set[str] = set()
 
-    def visit(name: str) -> Iterator[str]:
-        if name not in told:
-            told.add(name)
+    def parents_first(name: str) -> Iterator[str]:
+        if name not in listed:
+            listed.add(name)
             above = CATALOG[name].parent
             for each in (*references(CATALOG[name]).values(), *([above] if above else ())):
-                yield from visit(each)
+                yield from parents_first(each)
             yield name
 
     for name in CATALOG:
-        yield from visit(name)
+        yield from parents_first(name)
 
 
 REFERRED_FIRST = tuple(_referred_first())
@@ -71,5 +71,5 @@ REFERRED_FIRST = tuple(_referred_first())
 
 
 def subjects_of(resource: str) -> tuple[DataSubject, ...]:
-    """Whom the personal fields of a resource tell of; nobody where there is no such resource."""
+    """Data subjects of a resource; none where there is no such resource."""
     return CATALOG[resource].subjects if resource in CATALOG else ()

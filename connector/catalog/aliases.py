@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-SHARED_ALIASES: Mapping[str, tuple[str, ...]] = {
+_ENGLISH: Mapping[str, tuple[str, ...]] = {
     "id": ("Record id", "Uuid"),
     "first_name": ("Forename", "Given name", "Christian name", "First", "Vorname", "Prénom"),
     "last_name": ("Surname", "Family name", "Last", "Nachname", "Nom de famille"),
@@ -32,6 +32,93 @@ SHARED_ALIASES: Mapping[str, tuple[str, ...]] = {
     "location": ("Work location", "Place of work"),
     "salary_currency": ("Currency of salary",),
     "rate_currency": ("Currency of day rate", "Day rate currency"),
-    "fee_percentage": ("Fee %", "Fee percent", "Percentage fee"),
+    "fee_percentage": ("Fee %", "Fee", "Fee percent", "Percentage fee"),
+}
+
+# German, French, Spanish, Dutch and Italian; then what other systems call it in their exports.
+_LANGUAGES: Mapping[str, str] = {
+    "first_name": "Rufname|Nombre|Nombre de pila|Voornaam|Roepnaam|Nome",
+    "last_name": "Familienname|Zuname|Nom|Apellido|Apellidos|Achternaam|Cognome",
+    "email": "E-Mail-Adresse|Mailadresse|Adresse e-mail|Adresse mail|Courriel|Adresse électronique"
+    "|Correo|Correo electrónico|E-mailadres|Mailadres|Indirizzo e-mail|Posta elettronica"
+    "|Email 1|Email address 1|Candidate email|Work email|Personal email",
+    "phone": "Telefon|Telefonnummer|Festnetz|Rufnummer|Téléphone|Tél|Numéro de téléphone|Teléfono"
+    "|Número de teléfono|Telefoonnummer|Telefoon|Telefono|Numero di telefono|Phone numbers"
+    "|Home phone|Primary phone|Contact no",
+    "mobile": "Handy|Handynummer|Mobil|Mobiltelefon|Mobilnummer|Portable|Téléphone portable|Móvil"
+    "|Teléfono móvil|Mobiel|Mobiel nummer|Cellulare|Telefono cellulare|Mobile phone number",
+    "city": "Ort|Wohnort|Stadt|Ville|Ciudad|Localidad|Población|Plaats|Woonplaats|Stad|Città|Comune"
+    "|Current city",
+    "country": "Land|Pays|País|Paese|Nazione",
+    "address_line1": "Straße|Adresse|Anschrift|Rue|Dirección|Adres|Straat|Indirizzo|Via",
+    "postal_code": "PLZ|Postleitzahl|Code postal|Código postal|Codice postale|CAP",
+    "postcode": "PLZ|Postleitzahl|Code postal|Código postal|Codice postale|CAP",
+    "date_of_birth": "Geburtsdatum|Geboren am|Date de naissance|Né le|Fecha de nacimiento"
+    "|Geboortedatum|Data di nascita",
+    "nationality": "Nationalität|Staatsangehörigkeit|Nationalité|Nacionalidad|Nationaliteit"
+    "|Nazionalità",
+    "employment_type": "Beschäftigungsart|Anstellungsart|Vertragsart|Type de contrat"
+    "|Tipo de contrato|Dienstverband|Soort contract|Tipo di contratto|Employment preference",
+    "current_company": "Arbeitgeber|Aktueller Arbeitgeber|Firma|Employeur|Entreprise"
+    "|Entreprise actuelle|Empresa|Empresa actual|Werkgever|Huidige werkgever|Datore di lavoro"
+    "|Azienda",
+    "current_job_title": "Position|Aktuelle Position|Beruf|Berufsbezeichnung|Poste|Poste actuel"
+    "|Intitulé du poste|Puesto|Puesto actual|Cargo|Functie|Huidige functie|Posizione|Ruolo|Title"
+    "|Headline|Occupation",
+    "expected_salary": "Gehaltsvorstellung|Gehaltswunsch|Wunschgehalt|Prétentions salariales"
+    "|Salaire souhaité|Salario deseado|Expectativa salarial|Gewenst salaris|Salariswens"
+    "|RAL desiderata|Retribuzione desiderata|Salary expected|Expected",
+    "current_salary": "Aktuelles Gehalt|Salaire actuel|Salario actual|Huidig salaris|RAL attuale"
+    "|Retribuzione attuale|Salary current",
+    "available_from": "Verfügbar ab|Verfügbarkeit|Eintrittsdatum|Disponible à partir du"
+    "|Disponibilité|Disponible desde|Disponibilidad|Beschikbaar vanaf|Beschikbaarheid"
+    "|Disponibile dal|Disponibilità",
+    "notice_period_days": "Kündigungsfrist in Tagen|Préavis en jours|Preaviso en días",
+    "skills": "Kenntnisse|Fähigkeiten|Compétences|Competencias|Habilidades|Vaardigheden|Competenze",
+    "languages": "Sprachen|Sprachkenntnisse|Langues|Idiomas|Talen|Lingue",
+    "notes": "Notizen|Bemerkungen|Bemerkung|Anmerkungen|Kommentar|Remarques|Commentaires|Notas"
+    "|Observaciones|Comentarios|Notities|Opmerkingen|Note del recruiter|Osservazioni",
+    "source": "Quelle|Herkunft|Origine|Fuente|Origen|Bron|Fonte|Provenienza",
+    "industry": "Branche|Secteur|Sector de actividad|Branche d'activité|Settore",
+    "website": "Webseite|Internetseite|Site web|Site internet|Sitio web|Sito web",
+    "willing_to_relocate": "Umzugsbereit|Umzugsbereitschaft|Mobilité|Disponibilidad para mudarse",
+    "network_url": "Public profile URL|Profile link|Network URL",
+    "company_name": "Firma|Firmenname|Entreprise|Société|Empresa|Bedrijf|Bedrijfsnaam|Azienda",
+    "location": "Arbeitsort|Einsatzort|Lieu de travail|Lugar de trabajo|Werklocatie|Standplaats"
+    "|Luogo di lavoro|Sede",
+    "description": "Beschreibung|Descripción|Omschrijving|Descrizione",
+}
+
+
+def _several(names: str) -> tuple[str, ...]:
+    return tuple(names.split("|")) if names else ()
+
+
+SHARED_ALIASES: Mapping[str, tuple[str, ...]] = {
+    name: (*_ENGLISH.get(name, ()), *_several(_LANGUAGES.get(name, "")))
+    for name in {**_ENGLISH, **_LANGUAGES}
 }
 """By the field's name, other headings for it."""
+
+
+EXPORTS: tuple[tuple[frozenset[str], Mapping[str, str | None]], ...] = (
+    (
+        frozenset(("firstname", "lastname", "url", "company", "position", "connectedon")),
+        {"url": "network_url", "company": "current_company", "position": "current_job_title"},
+    ),
+    (
+        frozenset(("name", "email", "candidatelocation", "relevantexperience", "jobtitle")),
+        {"jobtitle": None, "joblocation": None, "status": None},
+    ),
+    (
+        frozenset(("candidatename", "currenttitle", "currentcompany", "appliedon")),
+        {"jobname": None, "status": None},
+    ),
+    (
+        frozenset(("id", "firstname", "lastname", "dateadded")),
+        {"id": None, "title": "current_job_title"},
+    ),
+)
+"""Files that other systems export, known by headings that they all have, in plain form; and what
+some of their headings mean there: a field of a candidate, or none.
+"""

@@ -65,6 +65,7 @@ class ContentType(
 ):
     """A kind of content, with the fields that its items have; read-only."""
 
+    updated_at: datetime = shown("When the type was last changed.", listed=True)
     name: str | None = shown("The type's name.", listed=True)
     slug: str | None = shown("The type's name in addresses.", listed=True)
     description: str | None = shown("What the type is for.", listed=True, prose=True)

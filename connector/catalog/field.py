@@ -1,5 +1,4 @@
-"""The words in which one field is declared: `field()`, `shown()`, what bodies accept, and rules
-across fields.
+"""Declaration of a field: `field()`, `shown()`, what bodies accept, and rules.
 
 `resource.py` has the words for a whole resource, and an example.
 """
@@ -18,9 +17,7 @@ if TYPE_CHECKING:
     from connector.catalog.resource import Record
 
 Format = Literal["email", "url", "currency", "timezone", "json"]
-"""A form that a string has beyond its type; which of them the API enforces is "not shown" (API
-2).
-"""
+"""A form that a string has beyond its type; whether the API enforces it is not shown (API 2)."""
 
 Personal = Literal["identity", "contact", "pay", "text"]
 """What a field tells of a person: who it is, their post and employer included; where to reach them,
@@ -31,7 +28,7 @@ nothing outside the platform. Nor are the agency's own labels, such as a source 
 
 @dataclass(frozen=True, slots=True)
 class DataSubject:
-    """Data subject: fields of a record that tell of one person, and what they are known by.
+    """Data subject: fields that tell of one person, and what they are known by.
 
     `about` is a sentence's end for people: whom they tell of. Without `fields`, these are all
     personal fields of the resource. The person is known by an id in one of `ids` or by an address
@@ -98,7 +95,7 @@ class AtLeastOneOf:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedWhen:
-    """On update, `field` is meant to be sent when the field `on` is sent with one of `values`."""
+    """On update, `field` is sent when the field `on` is sent with one of `values`."""
 
     field: str
     on: str
@@ -175,7 +172,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """What a record's class has under a field's name: the value on a record, else the field."""
+    """Descriptor of a field: the value on a record, the field on its class."""
 
     field: Field
 
@@ -196,7 +193,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What `field()` was told; becomes a `Field` once the class and its annotations are known."""
+    """Arguments of `field()`, until the class and its annotations are known."""
 
     about: str
     create: Input

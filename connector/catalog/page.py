@@ -1,4 +1,4 @@
-"""One page of a list: its items, and what it says of where the list ends (API 4.1).
+"""Page of a list: its items, and what it says of the list's end (API 4.1).
 
 A page is one instant for its rows; its `total` may come from another. Where the page has room
 left, the rows themselves show where the list ends, and the total need not be believed.
@@ -38,7 +38,7 @@ class Page(Generic[I_co]):
 
     @property
     def dated_at(self) -> datetime:
-        """The moment of the page, by the server's clock or, where that is not told, by ours."""
+        """Moment of the page, by the server's clock, or else by ours."""
         moment = self.served_at or self.heard_at
         assert moment is not None, "nobody noted when the page came"
         return moment
@@ -52,7 +52,7 @@ class Page(Generic[I_co]):
 
     @property
     def is_full(self) -> bool:
-        """Whether there is no room left on the page, so that it cannot show where the list ends."""
+        """Whether no room is left on the page, so that it cannot show the list's end."""
         return len(self.items) >= self.per_page
 
     @property
@@ -61,12 +61,12 @@ class Page(Generic[I_co]):
         return self.ends_list(0)
 
     def ends_list(self, offset: int) -> bool:
-        """Whether no page follows, where the list has so many more rows than its total says."""
+        """Whether no page follows, if the list has `offset` more rows than its total."""
         return not self.is_full or self.page * self.per_page >= self.total + offset
 
     @property
     def count(self) -> int:
-        """How many records the list has: by its rows where it ends here, else by the total."""
+        """Records of the list: by its rows where it ends here, else by the total."""
         if self.is_full:
             return self.total
         return (self.page - 1) * self.per_page + len(self.items)

@@ -1,4 +1,4 @@
-"""The words in which a resource is declared: `Resource`, rules, list shape (with `field.py`).
+"""Declaration of a resource: `Resource`, rules, list shape (with `field.py`).
 
 A declaration reads like the API's own table (`docs/API.md`) and is the only place where a field,
 a type, an allowed value, a rule, a sort or a list shape is written down. The client's types, the
@@ -52,8 +52,7 @@ Operation = Literal["list", "get", "create", "update", "delete", "convert"]
 
 
 class Record:
-    """One thing as an answer showed it; `raw` is that answer, whole, with whatever it held beyond
-    the declared.
+    """Record as an answer showed it; `raw` is that answer, undeclared fields as well.
 
     `is_item` says that it is a list item: fields that lists do not show raise `AttributeError`.
     `served_at` is the server's own clock when it answered, where it said so; of the list items of a
@@ -150,7 +149,7 @@ class Declaration:
 
     @property
     def lists_cursor(self) -> bool:
-        """Whether list items show `updated_at`, so that comparing needs no detail (API 2.7)."""
+        """Whether list items show `updated_at`, so that comparing needs no detail."""
         return self.fields["updated_at"].listed
 
     def read_scope(self) -> str:

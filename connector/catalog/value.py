@@ -56,8 +56,7 @@ KINDS: Mapping[Any, Kind] = {
 
 
 def read(kind: Kind, value: Any) -> Any:
-    """The JSON value as its kind: `datetime` aware and in UTC, `number` a float, `array` a list
-    of objects.
+    """JSON value as its kind: `datetime` in UTC, `number` a float, `array` a list.
 
     Raises `ValueError`, `TypeError` or `OverflowError` where the value is not of the kind.
     """
@@ -65,8 +64,9 @@ def read(kind: Kind, value: Any) -> Any:
 
 
 def is_redacted(value: Any) -> bool:
-    """Whether an erasure removed the value or a part of it: such a value is never sent, and proves
-    nothing. Every text in it is searched for `MARK`, however deep, and names are too.
+    """Whether an erasure removed the value or a part of it.
+
+    Such a value is never sent, and proves nothing. `MARK` is looked for in all texts and names.
     """
     if isinstance(value, str):
         return MARK in value
@@ -76,8 +76,7 @@ def is_redacted(value: Any) -> bool:
 
 
 def read_datetime(value: Any) -> datetime:
-    """An ISO 8601 timestamp as an aware datetime in UTC; without a suffix it is UTC (API,
-    conventions).
+    """ISO 8601 timestamp as an aware datetime; without a suffix it is UTC (API).
 
     Raises `ValueError` or `TypeError`.
     """

@@ -5,7 +5,6 @@ A reader gives a JSON value, as a body takes it, or raises `Unreadable` with a c
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,19 +16,19 @@ from zoneinfo import ZoneInfo
 from connector.catalog.value import Kind
 from connector.engine.push_states import Mode
 from connector.spreadsheet.columns import plain
-from connector.spreadsheet.dates import (
-    DateFormat,
-    date_reader,
-    moment_reader,
-    typed_date,
-    typed_moment,
+from connector.spreadsheet.contacts import is_plain_phone, phone_reader
+from connector.spreadsheet.dates import date_reader, moment_reader, typed_date, typed_moment
+from connector.spreadsheet.numbers import (
+    Decimal,
+    integer_reader,
+    number_reader,
+    typed_integer,
+    typed_number,
 )
-from connector.spreadsheet.problems import Cell, ReadText, ReadTyped, Unreadable
+from connector.spreadsheet.problems import Cell, NotedValue, ReadText, ReadTyped, Unreadable, noted
 from connector.spreadsheet.target_columns import TargetColumn
-from connector.spreadsheet.texts import FORMATS, read_digits, read_id, read_text, typed_text
-
-Decimal = Literal[".", ","]
-"""The sign before the fraction of a number."""
+from connector.spreadsheet.texts import FORMATS, read_digits, read_id, read_text, tidied, typed_text
+from connector.spreadsheet.word_lists import TRUTHS, choice_of, says_nothing, spelt
 
 ColumnPolicy = Literal["overwrite", "fill", "never"]
 """Policy of a column for records that exist: write over what is there, fill only what is empty,
@@ -44,14 +43,20 @@ class CellOptions:
     `date_format` as `DD/MM/YYYY`; `decimal` is the sign before a fraction; `timezone` is that of
     times without one; `whole_numbers` says that numbers typed in a text column are as they should
     be. `values` are cells to be read as another text; an empty one leaves the field alone.
+    `is_settled` says that the column's other cells chose the decimal sign, and no person.
+    `region` is that of telephone numbers without their country, as GB; `century` the first of the
+    hundred years that years of two digits are of.
     """
 
     date_format: str | None = None
     decimal: Decimal | None = None
     timezone: str | None = None
+    region: str | None = None
+    century: int | None = None
     whole_numbers: bool = False
     values: Mapping[str, str] = field(default_factory=dict)
     policy: ColumnPolicy = "overwrite"
+    is_settled: bool = False
 
 
 AS_WRITTEN = CellOptions()
@@ -65,7 +70,10 @@ class Reader:
     typed: ReadTyped
 
     def read(self, cell: Cell) -> Any:
-        """The JSON value of a cell that is not blank. Raises `Unreadable`."""
+        """The JSON value of a cell that is not blank, perhaps with notes.
+
+        Raises `Unreadable`.
+        """
         return self.text(cell.strip()) if isinstance(cell, str) else self.typed(cell)
 
 
@@ -84,23 +92,58 @@ def reader(column: TargetColumn, mode: Mode, options: CellOptions = AS_WRITTEN) 
         made = _reader_by_kind(column, options)
     if column.many:
         made = Reader(_several(made.text), made.typed)
-    return _mapped(made, options.values) if options.values else made
+    # Where any text does, or any three letters, a word for nothing would do as well, so it is
+    # looked for first.
+    takes_any = not column.field.values and column.field.kind is Kind.STRING
+    takes_any = takes_any and column.field.format in (None, "currency") and not column.is_phone
+    seen = Reader(_as_seen(made.text, takes_any=takes_any), made.typed)
+    return _mapped(made, seen, options.values) if options.values else seen
+
+
+def _as_seen(read: ReadText, *, takes_any: bool) -> ReadText:
+    """The reader of a text as a person sees it, which may say that there is nothing."""
+
+    def read_or_nothing(text: str) -> Any:
+        if takes_any and says_nothing(text):
+            return noted(None, "says_nothing")
+        try:
+            return read(text)
+        except Unreadable:
+            if says_nothing(text):
+                return noted(None, "says_nothing")
+            raise
+
+    def read_seen(text: str) -> Any:
+        if text.isascii():
+            return read_or_nothing(text)
+        tidy = tidied(text)
+        if not isinstance(tidy, NotedValue):
+            return read_or_nothing(tidy)
+        value = read_or_nothing(tidy.value) if tidy.value else None
+        for code, message in tidy.notes:
+            value = noted(value, code, message)
+        return value
+
+    return read_seen
 
 
 def _reader_by_kind(column: TargetColumn, options: CellOptions) -> Reader:
-    declared = DateFormat(options.date_format) if options.date_format else None
+    form, century = options.date_format, options.century
     zone = ZoneInfo(options.timezone) if options.timezone else None
     match column.field.kind:
         case Kind.NUMBER:
-            return Reader(_number_reader(options.decimal), _typed_number)
+            is_share = column.is_percentage
+            read = number_reader(options.decimal, is_share, is_settled=options.is_settled)
+            return Reader(read, typed_number(is_share))
         case Kind.INTEGER:
-            return Reader(_integer_reader(options.decimal), _typed_integer)
+            read = integer_reader(options.decimal, is_settled=options.is_settled)
+            return Reader(read, typed_integer())
         case Kind.BOOL:
             return Reader(_read_bool, _typed_bool)
         case Kind.DATE:
-            return Reader(date_reader(declared), typed_date)
+            return Reader(date_reader(form, century), typed_date)
         case Kind.DATETIME:
-            return Reader(moment_reader(declared, zone), typed_moment(zone))
+            return Reader(moment_reader(form, zone, century), typed_moment(zone))
     return _reader_of_text(column, options)
 
 
@@ -109,8 +152,15 @@ def _reader_of_text(column: TargetColumn, options: CellOptions) -> Reader:
         return Reader(read_id, typed_text(keeps_digits=True, whole_numbers=True))
     if column.field.format is not None:
         return _text_reader(FORMATS[column.field.format], column.keeps_digits, options)
+    if column.is_phone:
+        return _text_reader(_phone_text(options.region), True, options)
     typed = typed_text(column.keeps_digits, options.whole_numbers)
     return Reader(read_digits if column.keeps_digits else read_text, typed)
+
+
+def _phone_text(region: str | None) -> ReadText:
+    read_phone = phone_reader(region)
+    return lambda text: text if is_plain_phone(text) else read_phone(read_digits(text))
 
 
 def _text_reader(read: ReadText, keeps_digits: bool, options: CellOptions) -> Reader:
@@ -129,15 +179,20 @@ def _several(read_one: ReadText) -> ReadText:
     return read
 
 
-def _mapped(made: Reader, values: Mapping[str, str]) -> Reader:
-    """The reader behind a map of values, whose letter case is aside."""
+def _mapped(made: Reader, seen: Reader, values: Mapping[str, str]) -> Reader:
+    """The reader behind a map of values, whose letter case is aside.
+
+    A value that a person has mapped is what they say, even one that says nothing otherwise.
+    """
     folded = {cell.strip().casefold(): value for cell, value in values.items()}
     exact = {cell.strip(): value for cell, value in values.items()}
 
     def read(text: str) -> Any:
         value = exact.get(text)
         if value is None:
-            value = folded.get(text.casefold(), text)
+            value = folded.get(text.casefold())
+        if value is None:
+            return seen.text(text)
         return made.text(value) if value else None
 
     def typed(cell: Any) -> Any:
@@ -175,6 +230,8 @@ def _choice_reader(known: Sequence[str], accepted: Sequence[str]) -> Reader:
 
     def read(text: str) -> str:
         value = exact.get(text) or exact.get(_same_word(text))
+        if value is None and choice_of(text) in accepted:
+            value = choice_of(text)
         if value is None:
             near = _nearest(text, accepted)
             fix = f"Did you mean {near}? Write it so, or map the value in a mapping file."
@@ -201,141 +258,11 @@ def _nearest(text: str, accepted: Sequence[str]) -> str | None:
     return close[0] if close else None
 
 
-# -- Numbers ---------------------------------------------------------------------------------------
-# Numbers are plainly written, or as it was declared. A dot or a comma before three digits can be
-# the decimal sign or part thousands off; which of them is never guessed.
-
-
-_INTEGER_MAX = 2**63 - 1
-_DIGITS_MAX = 300
-_WHOLE = re.compile(r"[+-]?[0-9]{1,18}").fullmatch
-_DIGITS = re.compile(r"[+-]?[0-9]+").fullmatch
-_PLAIN = {sign: re.compile(rf"[+-]?[0-9]+{re.escape(sign)}[0-9]+").fullmatch for sign in ".,"}
-_AMBIGUOUS = re.compile(r"[+-]?[1-9][0-9]{0,2}[.,][0-9]{3}").fullmatch
-_LETTER = re.compile(r"[^\W\d_]")
-_SIGNS = re.compile(r"[\s\u00a0\u202f'\u2019]|[^\W\d_]+|[$£€¥₹%]")
-_CURRENCY = re.compile(r"[$£€¥₹]|\b(?:GBP|EUR|USD|CHF)\b", re.IGNORECASE)
-_SCIENTIFIC = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?[eE][+-]?[0-9]+").fullmatch
-_GROUPED = re.compile(r"[+-]?[0-9]{1,3}(?:([.,'\u2019\s\u00a0\u202f])[0-9]{3})(?:\1[0-9]{3})*")
-
-
-def _number_reader(decimal: Decimal | None) -> ReadText:
-    """The reader of a number, whose decimal sign is a dot if undeclared.
-
-    A dot that could part thousands off is then refused.
-    """
-    sign = decimal or "."
-    is_plain = _PLAIN[sign]
-
-    def read(text: str) -> int | float:
-        if _WHOLE(text) is not None:
-            return int(text)
-        if is_plain(text) is None or len(text) >= _DIGITS_MAX:
-            raise _odd_number(text, decimal)
-        if decimal is None and _AMBIGUOUS(text) is not None:
-            raise _ambiguous(text)
-        return float(text.replace(sign, "."))
-
-    return read
-
-
-def _integer_reader(decimal: Decimal | None) -> ReadText:
-    read_number = _number_reader(decimal)
-
-    def read(text: str) -> int:
-        number = read_number(text)
-        if number == int(number) and abs(number) <= _INTEGER_MAX:
-            return int(number)
-        raise Unreadable("not_whole", allowed="a whole number")
-
-    return read
-
-
-def _ambiguous(text: str) -> Unreadable:
-    return Unreadable(
-        "ambiguous_number",
-        allowed="digits, and a dot before a fraction",
-        fix=f"Write {re.sub('[.,]', '', text)} if that is meant, or declare the decimal sign of the"
-        " column in a mapping file.",
-    )
-
-
-def _odd_number(text: str, decimal: Decimal | None) -> Unreadable:
-    """Why the text is no number, with what it was perhaps meant to be."""
-    if decimal is None and _AMBIGUOUS(text) is not None:
-        return _ambiguous(text)
-    bare = _bare(text, decimal)
-    code, more = "not_a_number", "."
-    if _DIGITS(text) is not None:
-        return Unreadable("too_large", fix="Write at most 18 digits.")
-    if _SCIENTIFIC(text) is not None:
-        return Unreadable("scientific")
-    if _CURRENCY.search(text):
-        code, more = "currency_sign", ", and the currency in a column of its own."
-    elif "%" in text:
-        code = "percent_sign"
-    elif bare and _GROUPED.match(text):
-        code = "thousands"
-    elif bare and re.search(r"[.,]", text):
-        code, more = "decimal_sign", ", or declare the column's decimal sign in a mapping file."
-    return Unreadable(
-        code,
-        allowed=f"digits, and a {'comma' if decimal == ',' else 'dot'} before a fraction",
-        fix=f"Write {bare}{more}" if bare else "Write the number in digits, or clear the cell.",
-    )
-
-
-def _bare(text: str, decimal: Decimal | None) -> str | None:
-    """The number without currency and thousands, where only one number can be meant."""
-    if _LETTER.search(_CURRENCY.sub("", text)):
-        return None
-    rest = _SIGNS.sub("", text)
-    dots, commas = rest.count("."), rest.count(",")
-    sign, other = (".", ",") if rest.rfind(".") >= rest.rfind(",") else (",", ".")
-    if dots and commas:
-        # The sign that comes last is the decimal one, if it comes once.
-        if rest.count(sign) > 1:
-            return None
-    elif dots + commas > 1 or _AMBIGUOUS(rest):
-        # Declared or repeated, the sign parts thousands off.
-        sign, other = other, sign
-    bare = rest.replace(other, "").replace(sign, ".")
-    if not re.fullmatch(r"[+-]?[0-9]+(\.[0-9]+)?", bare):
-        return None
-    return bare if decimal != "," else bare.replace(".", ",")
-
-
-def _typed_number(cell: Any) -> int | float:
-    if isinstance(cell, int | float) and not isinstance(cell, bool) and math.isfinite(cell):
-        return cell
-    raise Unreadable(
-        "not_a_number",
-        "A spreadsheet program has made a date or a truth value of it.",
-        allowed="a number",
-        fix="Format the column as a number and type the value again.",
-    )
-
-
-def _typed_integer(cell: Any) -> int:
-    number = _typed_number(cell)
-    if number != number // 1:
-        raise Unreadable("not_whole", allowed="a whole number")
-    if abs(number) > _INTEGER_MAX:
-        raise Unreadable("too_large", allowed="at most 18 digits")
-    return int(number)
-
-
 # -- Truth values ----------------------------------------------------------------------------------
 
 
-_TRUTHS: Mapping[str, bool] = {
-    **dict.fromkeys(("true", "yes", "y", "1"), True),
-    **dict.fromkeys(("false", "no", "n", "0"), False),
-}
-
-
 def _read_bool(text: str) -> bool:
-    value = _TRUTHS.get(text.lower())
+    value = TRUTHS.get(spelt(text))
     if value is None:
         raise _no_truth()
     return value

@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, Literal
 
 from connector.catalog.field import AcceptedWhen, AtLeastOneOf, Input, RequiredWhen
+from connector.engine.push_plan import Problem
 from connector.engine.push_states import LandedRecord, RowOutcome, Task
 from connector.spreadsheet.mapping import ColumnMap
 from connector.spreadsheet.matching import (
@@ -22,19 +24,12 @@ from connector.spreadsheet.matching import (
     Finder,
     LandedComparison,
     References,
-    RowDraft,
-    RowReader,
     comparable,
     listed,
 )
-from connector.spreadsheet.problems import (
-    COLUMN_MISSING,
-    DUPLICATES,
-    Cell,
-    Problem,
-    SheetRow,
-    problem_of,
-)
+from connector.spreadsheet.meanings import ColumnMeanings
+from connector.spreadsheet.problems import COLUMN_MISSING, DUPLICATES, Cell, SheetRow, problem_of
+from connector.spreadsheet.row_reader import RowDraft, RowReader
 from connector.spreadsheet.target_columns import (
     CONTENT_PREFIX,
     Lookups,
@@ -57,7 +52,8 @@ class CheckedRow:
 
     `outcome` is None for a row that is to be sent, and then `task` says what. A row whose record
     exists already has a task too, the one that it would have been: by that an earlier push of
-    this very row is known. `record_id` is the record that the row is about, where there is one.
+    this very row is known. `warnings` are what a person should know of a row that is to be sent.
+    `record_id` is the record that the row is about, where there is one.
     `changes` are old and new values by field, of an update.
     """
 
@@ -67,6 +63,7 @@ class CheckedRow:
     task: Task | None = None
     record_id: str | None = None
     changes: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+    warnings: tuple[Problem, ...] = ()
 
 
 def check(
@@ -75,14 +72,17 @@ def check(
     target: PushTarget,
     lookups: Lookups,
     suppressed: Suppressed | None = None,
+    *,
+    meanings: ColumnMeanings | None = None,
 ) -> Iterator[CheckedRow]:
     """Check every row that is not blank, in the file's order.
 
-    Rows about people who are `suppressed` are refused.
+    Rows about people who are `suppressed` are refused. `meanings` settle what can be read in two
+    ways; without them it is a problem.
 
     Raises `WarehouseError` where the landing cannot be read, and whatever reading the file raises.
     """
-    checking = _Checking(target, columns, lookups, suppressed)
+    checking = _Checking(target, columns, lookups, suppressed, meanings)
     rows = iter(rows)
     while batch := list(islice(rows, BATCH_ROWS)):
         yield from checking.through(batch)
@@ -97,13 +97,16 @@ class _Checking:
         columns: ColumnMap,
         lookups: Lookups,
         suppressed: Suppressed | None,
+        meanings: ColumnMeanings | None,
     ) -> None:
         self._target, self._columns, self._lookups = target, columns, lookups
         self._suppressed = suppressed
-        self._reader = RowReader(target, columns)
+        self._reader = RowReader(target, columns, meanings)
+        self._ranges = _ranges(columns)
+        self._has_birth = "date_of_birth" in columns.targets
         self._references = References(columns, lookups)
         self._finder = Finder(target, columns, lookups)
-        self._comparison = LandedComparison(columns, self._finder.by)
+        self._comparison = LandedComparison(target, columns, self._finder.by)
         self._create = OperationRules(target, columns, "create")
         self._update = OperationRules(target, columns, "update")
         self._claims = ClaimedKeys()
@@ -113,7 +116,7 @@ class _Checking:
     def through(self, batch: Sequence[SheetRow]) -> list[CheckedRow]:
         """Check one batch."""
         # A constant of the mapping makes no row of a blank one, nor of one that was emptied.
-        drafts = [d for d in map(self._reader.read, batch) if d.problems or not d.row.is_blank]
+        drafts = [d for d in map(self._reader.read, batch) if d.problems or not d.row.is_left_out]
         if self._example:
             for draft in drafts:
                 if self._is_example(draft.row.cells):
@@ -149,7 +152,8 @@ class _Checking:
         fields = _nested(values) if parent else values
         task = Task(number, "create", self._resource, fields, parent, afterwards, identity=identity)
         if not draft.problems:
-            return CheckedRow(draft.row, None, (), task)
+            self._doubt(draft, values)
+            return CheckedRow(draft.row, None, (), task, warnings=draft.warnings)
         is_first = all(each.code == "duplicate_in_warehouse" for each in draft.problems)
         kept = task if is_first else None
         return CheckedRow(draft.row, "duplicate", draft.problems, kept, draft.record_id)
@@ -169,7 +173,25 @@ class _Checking:
         if not difference.wanted:
             return _ended(draft, "unchanged")
         task = self._task(draft, landed, difference)
-        return CheckedRow(draft.row, None, (), task, draft.record_id, difference.changes())
+        self._doubt(draft, values)
+        changes = difference.changes()
+        return CheckedRow(draft.row, None, (), task, draft.record_id, changes, draft.warnings)
+
+    def _doubt(self, draft: RowDraft, values: Mapping[str, Any]) -> None:
+        """Note values that are well each, and odd together."""
+        if not (self._ranges or self._has_birth):
+            return
+        for code, low, high in self._ranges:
+            first, last = values.get(low), values.get(high)
+            if first is not None and last is not None and first > last:
+                message = f"{low} is {first}, and {high} is {last}."
+                draft.warn(code, message, self._columns.column_of(low), str(first))
+        born = values.get("date_of_birth")
+        if born is not None:
+            today = date.today()
+            earliest = today.replace(year=today.year - 100, day=1)
+            if not earliest.isoformat() < born <= today.isoformat():
+                draft.warn("born_later", None, self._columns.column_of("date_of_birth"), born)
 
     def _converted(self, draft: RowDraft) -> CheckedRow:
         landed = draft.landed
@@ -269,6 +291,18 @@ class _Checking:
             received=" · ".join(map(str, values)),
             fix=f"Update it with --mode upsert --match {','.join(fields)}, or take the row out.",
         )
+
+
+def _ranges(columns: ColumnMap) -> tuple[tuple[str, str, str], ...]:
+    """Pairs of fields of which the first must not be above the second, with a code."""
+    keys = columns.targets.keys()
+    words = (("range_reversed", "min", "max"), ("ends_before_start", "start", "end"))
+    return tuple(
+        (code, key, partner)
+        for code, low, high in words
+        for key in keys
+        if low in key.split("_") and (partner := key.replace(low, high, 1)) in keys
+    )
 
 
 def _ended(draft: RowDraft, outcome: RowOutcome) -> CheckedRow:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,6 @@ REPORT_HEADINGS = ("_row", "_outcome", "_code", "_problem", "_fix", "_id")
 """Headings of a report behind the input's own columns, in this order."""
 
 _SHOWN_CHARACTERS = 60
-_LISTED_PAIRS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +56,12 @@ def look_of(heading: str) -> str:
     return unicodedata.normalize("NFKC", re.sub(r"\s+", " ", visible).strip().casefold())
 
 
-def read_headings(path: Path, first_row: Sequence[str]) -> Columns:
-    """The columns of the table with this first row, without empty cells at its end.
+def read_headings(path: Path, first_row: Sequence[str], filled: int = 0) -> Columns:
+    """The columns of the table with these headings, without empty cells at their end.
 
-    Raises `HeadingsRefused`, naming columns by letter and text: none at all, an empty one, two
-    that are the same, or columns of a report that are not its last six.
+    A column with cells and without a heading, and the second of two that a person would confuse,
+    are named by their letters; `filled` columns have cells. Raises `HeadingsRefused` where there
+    are none at all, or columns of a report that are not its last six.
     """
     cells = _filled(first_row)
     if not cells:
@@ -69,18 +69,27 @@ def read_headings(path: Path, first_row: Sequence[str]) -> Columns:
     is_report = is_of_report(cells)
     if is_report:
         cells = [unmark(cell) for cell in cells[: -len(REPORT_HEADINGS)]]
-    _refuse_empty(path, cells)
-    _refuse_twins(path, cells)
+    else:
+        cells += [""] * (filled - len(cells))
     strays = [i for i, cell in enumerate(cells) if look_of(cell) in REPORT_HEADINGS]
     if strays:
-        named = ", ".join(_named(i, cells[i]) for i in strays)
+        named = ", ".join(f"column {letter(i)} {cells[i][:_SHOWN_CHARACTERS]!r}" for i in strays)
         raise HeadingsRefused(
             f"{path}: {named}: a report's own columns must be its last six, in their order",
             action=f"Put them back to the end ({' '.join(REPORT_HEADINGS)}), or delete them all.",
         )
     if not cells:
         raise HeadingsRefused(f"{path}: there are a report's own columns and no others")
-    return Columns(tuple(cells), is_report)
+    return Columns(tuple(_told_apart(cells)), is_report)
+
+
+def _told_apart(cells: Sequence[str]) -> Iterator[str]:
+    """The headings, with their letters where nothing else tells them apart."""
+    before: set[str] = set()
+    for index, cell in enumerate(cells):
+        look, place = look_of(cell), f"(column {letter(index)})"
+        yield place if not look else f"{cell} {place}" if look in before else cell
+        before.add(look)
 
 
 def is_of_report(first_row: Sequence[str]) -> bool:
@@ -94,33 +103,6 @@ def _filled(cells: Sequence[str]) -> list[str]:
     while filled and not look_of(filled[-1]):
         filled.pop()
     return filled
-
-
-def _refuse_empty(path: Path, cells: Sequence[str]) -> None:
-    empty = [i for i, cell in enumerate(cells) if not look_of(cell)]
-    if not empty:
-        return
-    letters = ", ".join(letter(i) for i in empty[:_LISTED_PAIRS])
-    before = next((f", behind {_named(i - 1, cells[i - 1])}" for i in empty[:1] if i), "")
-    plural = "columns" if len(empty) > 1 else "column"
-    raise HeadingsRefused(f"{path}: {plural} {letters}{before}: the heading is empty")
-
-
-def _refuse_twins(path: Path, cells: Sequence[str]) -> None:
-    first: dict[str, int] = {}
-    pairs = []
-    for i, cell in enumerate(cells):
-        before = first.setdefault(look_of(cell), i)
-        if before != i:
-            pairs.append(f"{_named(before, cells[before])} and {_named(i, cell)}")
-    if pairs:
-        raise HeadingsRefused(
-            f"{path}: two columns have the same heading: {'; '.join(pairs[:_LISTED_PAIRS])}"
-        )
-
-
-def _named(index: int, heading: str) -> str:
-    return f"column {letter(index)} {heading[:_SHOWN_CHARACTERS]!r}"
 
 
 # -- Names of columns ------------------------------------------------------------------------------
@@ -154,7 +136,7 @@ def plain(heading: str) -> str:
 # themselves; those that are certain enough to be used stand with the fields, in the catalog.
 
 
-_WHOLE_NAME = "a whole name cannot be split without guessing: give each part a column of its own"
+_WHOLE_NAME = "first and last name have columns of their own here"
 _ANY = "it can be any of them"
 _EITHER = "it can be either"
 _OFTEN = "it is often called so"
@@ -196,7 +178,7 @@ HINTS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "role": (("current_job_title", "title"), _OFTEN),
     **dict.fromkeys(("owner", "recruiter", "consultant"), (_OWNERS, _AN_ID)),
     "state": (("status", "county", "state_province"), "it can be a place or a status"),
-    "url": (("website", "network_url", "portfolio_url"), _ANY),
+    "url": (("network_url", "website", "portfolio_url"), _ANY),
     "cv": ((), _NO_FILES),
     "resume": ((), _NO_FILES),
 }

@@ -1,17 +1,20 @@
-"""Dates and moments in cells: ISO 8601, or as the column declares.
+"""Dates and moments in cells: as people write them, where that is one date.
 
-`03/04/2025` is two dates, so it is neither until a person declares which. A moment needs its time
-zone: written behind it, or declared.
+`03/04/2025` is two dates, so it is neither until the column's other cells settle the order, or a
+person does. A year of two digits needs its century, and a moment its time zone: written behind it,
+or declared.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from connector.spreadsheet.problems import ReadText, ReadTyped, Unreadable
+from connector.spreadsheet.word_lists import MONTHS, spelt
 
 _ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
 _MIDNIGHT = re.compile(r"[T ]00:00(:00(\.0+)?)?(Z|\+00:00)?").fullmatch
@@ -19,15 +22,33 @@ _ISO_MOMENT = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]{1,9})?)?"
     r"\s?(Z|[+-][0-9]{2}:?[0-9]{2})?"
 ).fullmatch
-_NUMERIC = re.compile(r"([0-9]{1,2})[/.\- ]([0-9]{1,2})[/.\- ]([0-9]{4})(?![0-9])").match
+_NUMERIC = re.compile(
+    r"(?:[^\W\d_]{2,12}\.?,?\s+)?([0-9]{1,2})(\s?[/.\-]\s?|\s)([0-9]{1,2})\2"
+    r"([0-9]{4}|'?[0-9]{2})"
+    r"(?:,?[T ]\s?(.+))?"
+).fullmatch
+_YEAR_FIRST = re.compile(
+    r"([0-9]{4})\s?[/.]\s?([0-9]{1,2})\s?[/.]\s?([0-9]{1,2})(?:[T ](.+))?"
+).fullmatch
+_WORD = r"([^\W\d_]{3,12})\.?"
+_DAY_IN_LETTERS = re.compile(
+    r"(?:[^\W\d_]{2,12}\.?,?\s+)?([0-9]{1,2})(?:st|nd|rd|th|er|º|°|\.)?(?:\s+(?:de|of))?[\s\-./]*"
+    rf"{_WORD}(?:\s+(?:de|del))?[\s\-./,]*([0-9]{{4}}|'?[0-9]{{2}})(?:,?[T ]\s?(.+))?"
+).fullmatch
+_LETTERS_BEFORE_DAY = re.compile(
+    rf"(?:[^\W\d_]{{2,12}}\.?,?\s+)?{_WORD}[\s\-]+"
+    r"([0-9]{1,2})(?:st|nd|rd|th)?,?[\s\-]+([0-9]{4})(?:,?[T ]\s?(.+))?"
+).fullmatch
+_TIME = re.compile(
+    r"([0-9]{1,2})[:.h]([0-9]{2})(?::([0-9]{2}))?\s?(am|pm|Uhr|h)?", re.IGNORECASE
+).fullmatch
 _YEARS = range(1900, 2201)
 
 _DATE = "a date as 2025-04-03"
 _MOMENT = "a date and time as 2025-04-03T09:30:00Z"
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _TOKENS = {
     "YYYY": r"(?P<year>[0-9]{4})",
-    "MMM": r"(?P<month>[A-Za-z]{3,9})\.?",
+    "MMM": r"(?P<month>[^\W\d_]{3,12})\.?",
     "MM": r"(?P<month>[0-9]{1,2})",
     "M": r"(?P<month>[0-9]{1,2})",
     "DD": r"(?P<day>[0-9]{1,2})",
@@ -39,9 +60,27 @@ _TOKENS = {
 _TOKEN = re.compile(f"({'|'.join(_TOKENS)})")
 
 FORMAT_ALLOWED = (
-    "YYYY, MM or MMM, and DD in any order with signs between them, for example DD/MM/YYYY; then"
-    " hh:mm or hh:mm:ss for a time"
+    "dmy, mdy or ymd for the order; or YYYY, MM or MMM, and DD in any order with signs between"
+    " them, for example DD/MM/YYYY; then hh:mm or hh:mm:ss for a time"
 )
+
+
+ORDERS: Mapping[str, str] = {
+    "dmy": "day, month, year",
+    "mdy": "month, day, year",
+    "ymd": "year first",
+}
+"""The orders of a date in figures that one word declares."""
+
+
+def declared_form(said: str | None) -> DateFormat | None:
+    """The form that a person declared; None where none is, or the order alone."""
+    return None if not said or said.lower() in ORDERS else DateFormat(said)
+
+
+def check_form(said: str) -> None:
+    """Raise `ValueError` for what is neither an order nor a form."""
+    declared_form(said)
 
 
 class DateFormat:
@@ -74,9 +113,9 @@ class DateFormat:
         if found is None:
             return None
         parts = found.groupdict()
-        month = parts["month"].lower()[:3]
+        month = parts["month"]
         if not month.isdigit():
-            month = _MONTHS.index(month) + 1 if month in _MONTHS else 0
+            month = MONTHS.get(spelt(month), 0)
         hour, minute, second = (int(parts.get(n) or 0) for n in ("hour", "minute", "second"))
         try:
             return datetime(int(parts["year"]), int(month), int(parts["day"]), hour, minute, second)
@@ -98,11 +137,136 @@ def _time_missing(day: str) -> Unreadable:
     )
 
 
+# -- As people write them --------------------------------------------------------------------------
+
+
+_Found = tuple[datetime, bool]
+"""A date and time, and whether the time was written."""
+
+
+class DateMeanings:
+    """The dates that a text can be, by `dmy` and `mdy`, and the time behind them.
+
+    `is_short` says that the year has two digits and no century is declared: then the dates are of
+    the first century, and stand only for whether day and month can be told apart.
+    """
+
+    __slots__ = ("dates", "has_time", "is_short", "time")
+
+    def __init__(self, dates: Mapping[str, date], rest: str | None, *, is_short: bool) -> None:
+        self.dates, self.is_short = dates, is_short
+        self.has_time = bool(rest)
+        self.time = _time_of(rest) if rest else time()
+
+    @property
+    def is_ambiguous(self) -> bool:
+        """Whether it can be two dates."""
+        return len(set(self.dates.values())) > 1
+
+
+def date_meanings(text: str, century: int | None = None) -> DateMeanings | None:
+    """What the text can be as a date; None where it is none."""
+    if found := _NUMERIC(text):
+        first, second, rest = int(found[1]), int(found[3]), found[5]
+        year, is_short = _year_of(found[4], century)
+        orders = {"dmy": (second, first), "mdy": (first, second)}
+        if found[2].strip() == ".":
+            # Dots part a date that begins with its day, wherever dots part dates.
+            del orders["mdy"]
+        return _meanings({order: (year, *pair) for order, pair in orders.items()}, rest, is_short)
+    if found := _YEAR_FIRST(text):
+        return _meanings({"ymd": (int(found[1]), int(found[2]), int(found[3]))}, found[4], False)
+    for pattern, day, month, year in ((_DAY_IN_LETTERS, 1, 2, 3), (_LETTERS_BEFORE_DAY, 2, 1, 3)):
+        if (found := pattern(text)) and (number := MONTHS.get(spelt(found[month]))):
+            full, is_short = _year_of(found[year], century)
+            return _meanings({"": (full, number, int(found[day]))}, found[4], is_short)
+    return None
+
+
+def _year_of(text: str, century: int | None) -> tuple[int, bool]:
+    digits = text.lstrip("'")
+    if len(digits) == 4:
+        return int(digits), False
+    # While nothing is declared, the 29th of February exists where it could.
+    first = century or 2000
+    year = first + (int(digits) - first) % 100
+    return year, century is None
+
+
+def _meanings(
+    orders: Mapping[str, tuple[int, int, int]], rest: str | None, is_short: bool
+) -> DateMeanings | None:
+    dates = {}
+    for order, parts in orders.items():
+        try:
+            dates[order] = date(*parts)
+        except ValueError:
+            continue
+    if not dates:
+        raise _no_such_date()
+    try:
+        return DateMeanings(dates, rest, is_short=is_short)
+    except ValueError:
+        return None
+
+
+def _time_of(text: str) -> time:
+    """The time behind a date. Raises `ValueError`."""
+    found = _TIME(text.strip())
+    if found is None:
+        raise ValueError(text)
+    hour, word = int(found[1]), (found[4] or "").lower()
+    if word in ("am", "pm"):
+        if not 1 <= hour <= 12:
+            raise ValueError(text)
+        hour = hour % 12 + (12 if word == "pm" else 0)
+    return time(hour, int(found[2]), int(found[3] or 0))
+
+
+def _one_of(text: str, order: str | None, century: int | None, allowed: str) -> _Found | None:
+    """The one date and time of the text; None where it is none. Raises `Unreadable`."""
+    found = date_meanings(text, century)
+    if found is None:
+        return None
+    if order in ("dmy", "mdy") and "" not in found.dates and "ymd" not in found.dates:
+        if order not in found.dates:
+            raise Unreadable("date_format", f"It is no date as {ORDERS[order]}.", allowed=allowed)
+        day = found.dates[order]
+    elif found.is_ambiguous:
+        one, other = found.dates.values()
+        raise Unreadable(
+            "ambiguous_date",
+            f"It can be {one:%-d %b %Y} or {other:%-d %b %Y}.",
+            allowed=allowed,
+            fix=f"Write {one} or {other}, or say --date-format dmy or mdy.",
+        )
+    else:
+        day = next(iter(found.dates.values()))
+    if found.is_short:
+        raise Unreadable("two_digit_year", allowed=allowed)
+    return datetime.combine(day, found.time), found.has_time
+
+
+def _finder(form: str | None, century: int | None, allowed: str) -> Callable[[str], _Found | None]:
+    """Finds the date of a text in the declared form, or as people write it."""
+    declared = declared_form(form)
+    order = form.lower() if form and declared is None else None
+
+    def find(text: str) -> _Found | None:
+        if declared is not None:
+            read = declared.read(text)
+            return None if read is None else (read, declared.has_time)
+        return _one_of(text, order, century, allowed)
+
+    return find
+
+
 # -- Dates -----------------------------------------------------------------------------------------
 
 
-def date_reader(declared: DateFormat | None) -> ReadText:
+def date_reader(form: str | None, century: int | None = None) -> ReadText:
     """Reader of texts where a date belongs; ISO is always understood."""
+    find = _finder(form, century, _DATE)
 
     def read(text: str) -> str:
         day, rest = text[:10], text[10:]
@@ -114,10 +278,10 @@ def date_reader(declared: DateFormat | None) -> ReadText:
             if rest and _MIDNIGHT(rest) is None:
                 raise _time_in_date(day)
             return day
-        found = declared.read(text) if declared is not None else None
+        found = find(text)
         if found is None:
-            raise _odd_date(text, declared, _DATE)
-        return typed_date(found)
+            raise _odd_date(form, _DATE)
+        return typed_date(found[0])
 
     return read
 
@@ -147,40 +311,19 @@ def _plausible(day: date) -> str:
     )
 
 
-def _odd_date(text: str, declared: DateFormat | None, allowed: str) -> Unreadable:
-    """Why the text is no date, with the date or dates that it may be."""
-    if declared is not None:
-        allowed = f"{allowed}, or {declared.text}"
-    found = _NUMERIC(text)
-    if found is None:
-        return Unreadable("date_format", allowed=allowed, fix=f"Write {_DATE}")
-    first, second, year = map(int, found.groups())
-    readings = []
-    for month, day in dict.fromkeys(((second, first), (first, second))):
-        try:
-            readings.append(date(year, month, day))
-        except ValueError:
-            continue
-    if not readings:
-        return _no_such_date()
-    message = None
-    if len(readings) > 1:
-        one, other = (f"{d.day} {_MONTHS[d.month - 1].capitalize()} {d.year}" for d in readings)
-        message = f"It can be {one} or {other}."
-    return Unreadable(
-        "date_format" if message is None else "ambiguous_date",
-        message,
-        allowed=allowed,
-        fix=f"Write {' or '.join(map(str, readings))}, or declare the column's date format in a"
-        " mapping file.",
-    )
+def _odd_date(form: str | None, allowed: str) -> Unreadable:
+    """The error for a text that is no date."""
+    if form is not None:
+        allowed = f"{allowed}, or {ORDERS.get(form.lower(), form)}"
+    return Unreadable("date_format", allowed=allowed, fix=f"Write {allowed}")
 
 
 # -- Moments ---------------------------------------------------------------------------------------
 
 
-def moment_reader(declared: DateFormat | None, zone: ZoneInfo | None) -> ReadText:
+def moment_reader(form: str | None, zone: ZoneInfo | None, century: int | None = None) -> ReadText:
     """Reader of texts where a moment belongs; `zone` is that of moments without one."""
+    find = _finder(form, century, _MOMENT)
 
     def read(text: str) -> str:
         if _ISO_MOMENT(text) is not None:
@@ -191,12 +334,13 @@ def moment_reader(declared: DateFormat | None, zone: ZoneInfo | None) -> ReadTex
             return _utc(moment, zone)
         if _ISO_DATE(text) is not None:
             raise _time_missing(text)
-        found = declared.read(text) if declared is not None else None
-        if declared is None or found is None:
-            raise _odd_date(text, declared, _MOMENT)
-        if not declared.has_time:
-            raise _time_missing(found.date().isoformat())
-        return _utc(found, zone)
+        found = find(text)
+        if found is None:
+            raise _odd_date(form, _MOMENT)
+        moment, has_time = found
+        if not has_time:
+            raise _time_missing(moment.date().isoformat())
+        return _utc(moment, zone)
 
     return read
 

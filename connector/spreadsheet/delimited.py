@@ -14,7 +14,8 @@ import io
 import re
 from collections.abc import Generator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 
 from connector.errors import (
     DamagedSpreadsheet,
@@ -24,15 +25,18 @@ from connector.errors import (
     UnknownName,
 )
 from connector.spreadsheet.columns import is_of_report
+from connector.spreadsheet.problems import FileQuestion
 from connector.spreadsheet.source_file import SourceFile
+from connector.spreadsheet.table_place import LOOKED_AT, TablePlace, find_place
 
 # -- Encoding --------------------------------------------------------------------------------------
-# An encoding is given, marked or proven, and otherwise asked for. In this order: the one that a
-# person gave; a byte order mark; UTF-16 where every second byte of the start is NUL; UTF-8 where
-# the whole file is valid UTF-8, which text in another encoding hardly ever is. What remains is an
-# old one-byte encoding, and any of them would do without an error: many letters would be wrong and
-# nobody would know. So the file is refused, with Windows' western encoding offered where every byte
-# has a meaning in it, and with cells to judge it by.
+# An encoding is given, marked, proven, or the only one in which the file reads as words. In this
+# order: the one that a person gave; a byte order mark; UTF-16 where every second byte of the start
+# is NUL; UTF-8 where the whole file is valid UTF-8, which text in another encoding hardly ever is.
+# What remains is an old one-byte encoding, and any of them would do without an error. So each of a
+# few is tried on every word with a letter beyond ASCII: one that makes a sign or a capital in the
+# midst of a word is out. Where those that remain read the file alike, it is so read, and that is
+# said; where they differ, the first is shown, with cells as each reads them, and a person chooses.
 
 
 _ENCODINGS = """
@@ -74,14 +78,17 @@ class TextEncoding:
     """A text file's encoding, proven to fit its every byte.
 
     `codec` is what Python decodes with, `name` what people call it. `is_guessed` says that it was
-    neither given nor marked nor proven: UTF-16 known by its NUL bytes. `samples` are cells with
-    letters beyond ASCII.
+    neither given nor marked nor proven: UTF-16 known by its NUL bytes, or an old encoding in which
+    the file reads as words. `samples` are cells with letters beyond ASCII. `notices` say what was
+    taken, and `questions` what a person has to choose.
     """
 
     codec: str
     name: str
     is_guessed: bool
     samples: tuple[str, ...]
+    notices: tuple[str, ...] = ()
+    questions: tuple[FileQuestion, ...] = ()
 
 
 def recognise(source: SourceFile, given: str | None) -> TextEncoding:
@@ -103,7 +110,10 @@ def recognise(source: SourceFile, given: str | None) -> TextEncoding:
     try:
         decoding.run()
     except UnicodeDecodeError as error:
-        raise _misfit(source, codec, given or marked, decoding.place_of(error)) from error
+        known = given or marked
+        if known is None and codec == "utf-8" and (found := _by_words(source)) is not None:
+            return found
+        raise _misfit(source, codec, known, decoding.place_of(error)) from error
     is_guessed = given is None and marked is None and patterned is not None
     return TextEncoding(codec, codec.removesuffix("-sig"), is_guessed, tuple(decoding.samples))
 
@@ -165,13 +175,93 @@ def _misfit(
     if known is not None or codec != "utf-8":
         name = codec.removesuffix("-sig")
         return EncodingUnknown(source.path, f"{where}, is not {name}, which the file should be in")
+    return EncodingUnknown(
+        source.path, f"{where}, is not UTF-8, and in no other encoding do its words read as words"
+    )
+
+
+_OLD = ("cp1252", "cp1250", "mac-roman", "cp850", "cp852")
+"""Old encodings that are tried, the likeliest first; others can be given."""
+
+_BYTES_WORD = re.compile(rb"[A-Za-z']*[\x80-\xff][A-Za-z'\x80-\xff]*")
+_WORDS_TRIED_MAX = 20_000
+_LETTERS = frozenset(
+    "àáâãäåæçèéêëìíîïñòóôõöøùúûüýÿœßąćęłńśźżčďěňřšťůžľĺŕőűășțşţđ"
+    "ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝŸŒĄĆĘŁŃŚŹŻČĎĚŇŘŠŤŮŽĽĹŔŐŰĂȘȚŞŢĐ"
+)
+_TYPOGRAPHY = re.compile("[\u2018-\u201e\u2013\u2014\u2026\u00a0\u00b7\u2022\u2122«»€£°§©®½²³]")
+
+
+def _by_words(source: SourceFile) -> TextEncoding | None:
+    """The old encoding in which the file's words are words; None where none is."""
+    seen: dict[bytes, None] = {}
+    rest = b""
     with source.open() as file:
-        while chunk := file.read(_CHUNK_BYTES):
-            if chunk.translate(None, _NOT_IN_CP1252) != chunk:
-                return EncodingUnknown(
-                    source.path, f"{where}, is not UTF-8, and the file's encoding is not certain"
-                )
-    return _offer(source, "cp1252", f"{where}, is not UTF-8")
+        while (chunk := file.read(_CHUNK_BYTES)) and len(seen) < _WORDS_TRIED_MAX:
+            if b"\0" in chunk:
+                return None
+            whole, edge, rest = (rest + chunk).rpartition(b"\n")
+            seen |= dict.fromkeys(_BYTES_WORD.findall(whole or rest))
+            rest = rest if edge else b""
+        seen |= dict.fromkeys(_BYTES_WORD.findall(rest))
+    words = list(seen)
+    fitting: dict[str, list[str]] = {}
+    for codec in _OLD:
+        try:
+            decoded = [each.decode(codec) for each in words]
+        except UnicodeDecodeError:
+            continue
+        if all(map(_is_word, decoded)) and decoded not in fitting.values():
+            fitting[codec] = decoded
+    if not fitting:
+        return None
+    codec = next(iter(fitting))
+    decoding = _Decoding(source, codec)
+    try:
+        decoding.run()
+    except UnicodeDecodeError:
+        return None
+    samples = tuple(decoding.samples)
+    shown = ", ".join(samples)
+    if len(fitting) == 1:
+        notice = (
+            f"The text is not UTF-8, and reads as {codec}: {shown} (--encoding says otherwise)."
+        )
+        return TextEncoding(codec, codec, True, samples, (notice,))
+    return TextEncoding(codec, codec, True, samples, (), (_encoding_question(fitting),))
+
+
+_SIGN_IN_WORD = re.compile(r"[^\W\d_][«»€£°§©®½²³\u2026\u201e\u2122\u2022][^\W\d_]").search
+
+
+def _is_word(text: str) -> bool:
+    """Whether a person could have written it: no sign and no capital inside."""
+    if _SIGN_IN_WORD(text):
+        return False
+    for part in _TYPOGRAPHY.sub(" ", text).split():
+        letters = [each for each in part if not each.isascii()]
+        if not all(each in _LETTERS for each in letters):
+            return False
+        rest = part[1:].replace("ß", "")
+        if any(each.isupper() for each in rest if not each.isascii()) and rest != rest.upper():
+            return False
+        if part[:1].isupper() and len(rest) > 1 and rest[0].isupper() and not rest.isupper():
+            return False
+    return True
+
+
+def _encoding_question(fitting: Mapping[str, list[str]]) -> FileQuestion:
+    meanings = list(fitting.values())
+    differing = [n for n, words in enumerate(zip(*meanings, strict=True)) if len(set(words)) > 1]
+    shown = "; ".join(
+        f"{', '.join(words[n] for n in differing[:_SAMPLES_MAX])} (--encoding {codec})"
+        for codec, words in fitting.items()
+    )
+    return FileQuestion(
+        "encoding",
+        f"the text is not UTF-8, and reads in {len(fitting)} ways: {shown}",
+        "Choose the one that reads right with --encoding.",
+    )
 
 
 class _Decoding:
@@ -288,6 +378,7 @@ class DelimiterFit:
     `is_ended` says that every row has one delimiter more than the first, at its end.
     `first_misfit` is one row that does not fit: its number, its line and its width. `filled` counts
     the columns up to the last in which a row no wider than the first has a cell that is not empty.
+    The first row is that of the headings, whose `place` is found among the first rows.
     """
 
     delimiter: str
@@ -297,6 +388,7 @@ class DelimiterFit:
     is_ended: bool
     first_misfit: tuple[int, int, int] | None
     filled: int
+    place: TablePlace
 
     @property
     def full_width(self) -> int:
@@ -312,37 +404,47 @@ class DelimiterFit:
         return f"{text} (row {row}, line {line}, has {cells})"
 
 
-def settle(source: SourceFile, encoded: TextEncoding, given: str | None) -> DelimiterFit:
+def settle(
+    source: SourceFile, encoded: TextEncoding, given: str | None, header_row: int | None = None
+) -> DelimiterFit:
     """The delimiter of the file, and how its rows look under it; `given` by a person.
 
     Raises `DelimiterUnknown` where none fits or more than one, `UnknownName` for one that may
     not be given, `NoRows`, and as `records` does.
     """
     if given is None:
-        fit = _only_one(source, _candidates(source, encoded))
+        fit = _only_one(source, _candidates(source, encoded, header_row))
     else:
         character = DELIMITERS.get(given.lower(), given)
         if character not in _NAMES:
             raise UnknownName("delimiter", given, DELIMITERS)
-        fit = _fit(source, encoded, character)
+        fit = _fit(source, encoded, character, _place(source, encoded, character, header_row))
     if not fit.rows and any(fit.first_row):
         raise NoRows(f"{source.path} has headings and no row below them")
     return fit
 
 
-def _candidates(source: SourceFile, encoded: TextEncoding) -> list[DelimiterFit]:
+def _candidates(
+    source: SourceFile, encoded: TextEncoding, header_row: int | None
+) -> list[DelimiterFit]:
     """The fits of those delimiters that part the headings, or of one that parts none."""
-    headings = {each: _first_row(source, encoded, each) for each in _NAMES}
-    for each, cells in headings.items():
-        if is_of_report(cells):
+    places = {each: _place(source, encoded, each, header_row) for each in _NAMES}
+    for each, place in places.items():
+        if is_of_report(place.headings):
             # Nothing else gives the headings of our reports, however wrong the rows still are.
-            return [_fit(source, encoded, each)]
-    parting = [each for each, cells in headings.items() if len(cells) > 1]
+            return [_fit(source, encoded, each, place)]
+    # Headings that are known as such are none by chance.
+    most = max(place.known for place in places.values())
+    if most > 1:
+        places = {each: place for each, place in places.items() if place.known == most}
+    elif any(len(place.headings) > 1 and place.is_first for place in places.values()):
+        places = {each: place for each, place in places.items() if place.is_first}
+    parting = [each for each, place in places.items() if len(place.headings) > 1]
     fits: list[DelimiterFit] = []
     damage = None
-    for each in parting or _NAMES:
+    for each in parting or places:
         try:
-            fit = _fit(source, encoded, each)
+            fit = _fit(source, encoded, each, places[each])
         except DamagedSpreadsheet as error:
             # Quotes need not fall into place under a delimiter that is not the file's.
             damage = damage or error
@@ -356,13 +458,28 @@ def _candidates(source: SourceFile, encoded: TextEncoding) -> list[DelimiterFit]
     return fits
 
 
-def _first_row(source: SourceFile, encoded: TextEncoding, delimiter: str) -> list[str]:
-    """The headings' row; nothing where quotes in it do not fall into place."""
+def _place(
+    source: SourceFile, encoded: TextEncoding, delimiter: str, header_row: int | None
+) -> TablePlace:
+    """Where the headings are; nowhere where quotes do not fall into place.
+
+    A first line `sep=;` is one of a spreadsheet program's own.
+    """
+    first: list[list[str]] = []
     with closing(records(source, encoded, delimiter)) as reading:
         try:
-            return next(reading, (1, []))[1]
+            for _, cells in islice(reading, header_row or LOOKED_AT):
+                first.append(cells)
         except DamagedSpreadsheet:
-            return []
+            if not first:
+                return TablePlace(())
+    if header_row is None and first and _SAID(",".join(first[0])):
+        found = find_place(first[1:])
+        return replace(found, index=found.index + 1)
+    return find_place(first, header_row)
+
+
+_SAID = re.compile(r"sep=.?,?", re.IGNORECASE).fullmatch
 
 
 def _only_one(source: SourceFile, fits: list[DelimiterFit]) -> DelimiterFit:
@@ -382,13 +499,16 @@ def _only_one(source: SourceFile, fits: list[DelimiterFit]) -> DelimiterFit:
     raise DelimiterUnknown(f"{source.path}: {what} the rows: {counts}")
 
 
-def _fit(source: SourceFile, encoded: TextEncoding, delimiter: str) -> DelimiterFit:
+def _fit(
+    source: SourceFile, encoded: TextEncoding, delimiter: str, place: TablePlace
+) -> DelimiterFit:
     """The fit of this delimiter, after reading the whole file once with it."""
     reading = records(source, encoded, delimiter)
-    _, first = next(reading, (1, []))
+    first = list(place.headings)
     headed, rows, fitting, ended, filled = _last_filled(first), 0, 0, 0, 0
     misfit = None
-    for number, (line, cells) in enumerate(reading, 2):
+    below = islice(reading, place.first_row, None)
+    for number, (line, cells) in enumerate(below, place.first_row + 1):
         if not any(map(str.strip, cells)):
             continue
         rows += 1
@@ -409,6 +529,7 @@ def _fit(source: SourceFile, encoded: TextEncoding, delimiter: str) -> Delimiter
         is_ended=is_ended,
         first_misfit=None if is_ended else misfit,
         filled=filled,
+        place=place,
     )
 
 

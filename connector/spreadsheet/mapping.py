@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Any, Literal
 
+from connector.catalog.aliases import EXPORTS
 from connector.catalog.field import AtLeastOneOf
 from connector.errors import Misused, UnknownName
 from connector.spreadsheet.cells import AS_WRITTEN, CellOptions, reader
@@ -21,6 +22,27 @@ from connector.spreadsheet.target_columns import PushTarget, TargetColumn
 
 How = Literal["name", "alias", "given"]
 """Way in which a column found its field: by name, by a known other name, or as was decided."""
+
+WHOLE_NAME = "full_name"
+"""The place of a column with first and last name in one, which are split with a warning."""
+
+_WHOLE_NAMES = frozenset(
+    map(
+        plain,
+        (
+            *("Name", "Full name", "Candidate name", "Candidate", "Applicant", "Applicant name"),
+            *("Person", "Vollständiger Name", "Ganzer Name", "Bewerber", "Nom complet"),
+            *("Nom et prénom", "Candidat", "Nombre completo", "Nombre y apellidos", "Candidato"),
+            *("Naam", "Volledige naam", "Kandidaat", "Nome completo", "Nome e cognome"),
+        ),
+    )
+)
+_LAST_NAMES = frozenset(("name", "nom", "naam"))
+"""Headings of a last name where the first name has a column of its own."""
+
+_NAME_PARTS = ("first_name", "last_name")
+EVERY_COLUMN = "*"
+"""Stands in --ignore for all columns that fill nothing."""
 
 _SUGGESTIONS_MAX = 3
 _ALIKE_MIN = 0.8
@@ -61,16 +83,23 @@ class ColumnMap:
     unmapped: tuple[UnmappedColumn, ...] = ()
     ignored: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    name_parts: tuple[TargetColumn, ...] = ()
 
     @property
     def targets(self) -> Mapping[str, TargetColumn]:
         """The target columns that a column or a constant fills, by key."""
         filled = {each.target.key: each.target for each in self.columns}
+        if WHOLE_NAME in filled:
+            filled |= {each.key: each for each in self.name_parts}
         return {**filled, **{column.key: column for column, _, _ in self.constants}}
 
     def column_of(self, key: str) -> str | None:
         """The heading of the column that fills the field; None where none does."""
-        return next((each.heading for each in self.columns if each.target.key == key), None)
+        wanted = (key, WHOLE_NAME) if key in _NAME_PARTS else (key,)
+        found = (
+            each.heading for name in wanted for each in self.columns if each.target.key == name
+        )
+        return next(found, None)
 
 
 def map_headings(
@@ -82,9 +111,10 @@ def map_headings(
 ) -> ColumnMap:
     """Map each column.
 
-    `saved` is what a person has decided, and goes first. Raises `Misused` for two columns that
-    fill one field, for a decision on a column that is not there, and for one that makes no sense;
-    `UnknownName` for a field that the mode does not take.
+    `saved` is what a person has decided, and goes first. Of two columns for one field the second
+    fills nothing. Raises `Misused` for two that were decided so, for a decision on a column that is
+    not there, and for one that makes no sense; `UnknownName` for a field that the mode does not
+    take.
     """
     resource = target.resource.name
     saved = saved or SavedMap(resource)
@@ -96,7 +126,7 @@ def map_headings(
     by_plain = {plain(each): each for each in headings}
     decided = _decided(saved, headings, by_plain)
     skipped = {by_plain.get(plain(each), each) for each in (*saved.ignored, *ignored)}
-    names, aliases = _names(target), _aliases(target)
+    matching = _HeadingMatch(target, headings)
     columns: list[MappedColumn] = []
     unmapped: list[UnmappedColumn] = []
     for index, heading in enumerate(headings):
@@ -106,35 +136,44 @@ def map_headings(
         column: TargetColumn | None
         how: How
         if given is not None:
-            column, how = _column_named(target, given, heading), "given"
-        elif column := names.get(plain(heading)):
-            how = "name"
+            column, how = matching.named(given, heading), "given"
         else:
-            column, how = aliases.get(plain(heading)), "alias"
+            column, how = matching.found(heading)
         if column is None:
             unmapped.append(_unmapped(heading, target))
         else:
             _check_options(options, column, target)
             columns.append(MappedColumn(heading, index, column, how, options))
-    _refuse_twins(columns)
-    constants = _constants(saved, columns, target)
+    kept, doubled = _without_twins(columns)
+    unmapped = sorted((*unmapped, *doubled), key=lambda each: headings.index(each.heading))
+    if EVERY_COLUMN in skipped:
+        skipped |= {each.heading for each in unmapped}
+        unmapped = []
+    constants = _constants(saved, kept, target)
     found = ColumnMap(
         resource,
-        tuple(columns),
+        tuple(kept),
         constants,
         tuple(unmapped),
         tuple(each for each in headings if each in skipped),
+        name_parts=matching.name_parts,
     )
     return replace(found, missing=_missing(target, found.targets.keys()))
 
 
 def saved_from(columns: ColumnMap) -> SavedMap:
-    """The map as a person may keep it: what fills nothing is ignored from now on."""
+    """The map as a person may keep and change it; what fills nothing is a remark."""
     return SavedMap(
         columns.resource,
         {each.heading: (each.target.name, each.options) for each in columns.columns},
         {column.name: text for column, text, _ in columns.constants},
-        (*columns.ignored, *(each.heading for each in columns.unmapped)),
+        columns.ignored,
+        remarks={
+            each.heading: "; ".join(f"{name}: {why}" for name, why in each.suggestions)
+            or each.reason
+            for each in columns.unmapped
+        },
+        missing=columns.missing,
     )
 
 
@@ -177,6 +216,53 @@ def _column_named(target: PushTarget, name: str, heading: str) -> TargetColumn:
             return column
     allowed = [each.name for each in target.columns]
     raise UnknownName(f"field of {target.resource.name} for the column {heading!r}", name, allowed)
+
+
+class _HeadingMatch:
+    """Finds the target columns of headings, by their names and other names."""
+
+    def __init__(self, target: PushTarget, headings: Sequence[str]) -> None:
+        self._target = target
+        self._names, self._aliases = _names(target), _aliases(target)
+        parts = [each for each in target.columns if each.key in _NAME_PARTS]
+        is_split = len(parts) == len(_NAME_PARTS) and target.mode != "update"
+        self.name_parts = tuple(parts) if is_split else ()
+        plains = {plain(each) for each in headings}
+        self._exported = {
+            heading: name
+            for signs, meanings in EXPORTS
+            if target.resource.name == "candidates" and signs <= plains
+            for heading, name in meanings.items()
+        }
+        filled = {each.key for each in map(self._by_words, plains) if each}
+        self._lacks_last = "first_name" in filled and "last_name" not in filled
+        self._lacks_both = filled.isdisjoint(_NAME_PARTS)
+
+    def named(self, name: str, heading: str) -> TargetColumn:
+        """The target column that a person named."""
+        if name == WHOLE_NAME and self.name_parts:
+            return self._whole_name()
+        return _column_named(self._target, name, heading)
+
+    def found(self, heading: str) -> tuple[TargetColumn | None, How]:
+        """The target column of a heading, and how it was found; None where there is none."""
+        wanted = plain(heading)
+        if wanted in self._exported:
+            name = self._exported[wanted]
+            return (None if name is None else self._names.get(plain(name))), "alias"
+        if column := self._names.get(wanted):
+            return column, "name"
+        if self.name_parts and self._lacks_last and wanted in _LAST_NAMES:
+            return self.name_parts[1], "alias"
+        if self.name_parts and self._lacks_both and wanted in _WHOLE_NAMES:
+            return self._whole_name(), "alias"
+        return self._by_words(wanted), "alias"
+
+    def _by_words(self, wanted: str) -> TargetColumn | None:
+        return self._names.get(wanted) or self._aliases.get(wanted)
+
+    def _whole_name(self) -> TargetColumn:
+        return replace(self.name_parts[0], name=WHOLE_NAME, key=WHOLE_NAME, aliases=())
 
 
 # -- Decisions -------------------------------------------------------------------------------------
@@ -224,15 +310,28 @@ def _value(text: str, column: TargetColumn, target: PushTarget, what: str) -> An
         ) from error
 
 
-def _refuse_twins(columns: Sequence[MappedColumn]) -> None:
-    first: dict[str, MappedColumn] = {}
-    for each in columns:
-        twin = first.setdefault(each.target.key, each)
-        if twin is not each:
+def _without_twins(
+    columns: Sequence[MappedColumn],
+) -> tuple[list[MappedColumn], list[UnmappedColumn]]:
+    """One column for each field, and the others.
+
+    Raises `Misused` for two that were decided so.
+    """
+    ranks: Mapping[How, int] = {"given": 0, "name": 1, "alias": 2}
+    chosen: dict[str, MappedColumn] = {}
+    doubled = []
+    for each in sorted(columns, key=lambda column: (ranks[column.how], column.index)):
+        twin = chosen.setdefault(each.target.key, each)
+        if twin is each:
+            continue
+        if each.how == "given":
             raise Misused(
                 f"the columns {twin.heading!r} and {each.heading!r} both fill {each.target.key}",
                 action="Ignore one of them, or say in a mapping file which field it fills.",
             )
+        reason = f"the column {twin.heading!r} fills {each.target.key} already"
+        doubled.append(UnmappedColumn(each.heading, reason))
+    return sorted(chosen.values(), key=lambda column: column.index), doubled
 
 
 def _constants(

@@ -8,19 +8,22 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
 
 from connector.catalog import CATALOG
 from connector.catalog.value import MARK, is_redacted
 from connector.errors import Misused, naming
-from connector.spreadsheet.cells import AS_WRITTEN, CellOptions, ColumnPolicy, Decimal
-from connector.spreadsheet.dates import FORMAT_ALLOWED, DateFormat
+from connector.spreadsheet.cells import AS_WRITTEN, CellOptions, ColumnPolicy
+from connector.spreadsheet.contacts import REGIONS
+from connector.spreadsheet.dates import FORMAT_ALLOWED, check_form
+from connector.spreadsheet.numbers import Decimal
 from connector.spreadsheet.texts import is_timezone
+from connector.system.atomic_files import replacing
 
-_FILE_WIDE = ("date_format", "decimal", "timezone")
-_TOP = ("resource", *_FILE_WIDE, "ignored", "constants", "columns")
+_FILE_WIDE = ("date_format", "decimal", "timezone", "region", "century")
+_TOP = ("resource", "header_row", *_FILE_WIDE, "ignored", "constants", "columns")
 _BYTES_MAX = 1_000_000
 _QUOTED = "a text in quotes"
 
@@ -31,7 +34,9 @@ class SavedMap:
 
     `columns` maps a heading to a target column's name and the options of its
     cells; `constants` a column's name to a text that every row has. `options` are those of columns
-    that are not named; their `values` and `policy` are not used.
+    that are not named; their `values` and `policy` are not used. `header_row` is the row of the
+    headings, from 1. `remarks` on columns that fill
+    nothing, and what is `missing`, are written for a person and not read.
     """
 
     resource: str
@@ -39,6 +44,19 @@ class SavedMap:
     constants: Mapping[str, str] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
     options: CellOptions = AS_WRITTEN
+    remarks: Mapping[str, str] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+    header_row: int | None = None
+
+
+def with_options(saved: SavedMap, said: CellOptions) -> SavedMap:
+    """The map with options that are said now, which go before its own."""
+    given = {name: value for name in _FILE_WIDE if (value := getattr(said, name)) is not None}
+    columns = {
+        heading: (name, replace(options, **given))
+        for heading, (name, options) in saved.columns.items()
+    }
+    return replace(saved, columns=columns, options=replace(saved.options, **given))
 
 
 def load_map(path: Path) -> SavedMap:
@@ -70,9 +88,13 @@ def load_map(path: Path) -> SavedMap:
 
 
 def save_map(path: Path, saved: SavedMap) -> None:
-    """Write a mapping, in place of one that is there. Raises a `WarehouseError`."""
+    """Write a mapping for its owner alone, in place of one that is there.
+
+    Raises a `WarehouseError`.
+    """
     try:
-        path.write_text("\n".join(_lines(saved)) + "\n", encoding="utf-8")
+        with replacing(path) as file:
+            file.write(("\n".join(_lines(saved)) + "\n").encode())
     except OSError as error:
         raise naming(path, error) from error
 
@@ -80,9 +102,11 @@ def save_map(path: Path, saved: SavedMap) -> None:
 def _lines(saved: SavedMap) -> Iterator[str]:
     yield "# Which column of the file fills which field."
     yield f"resource = {_text(saved.resource)}"
+    if saved.header_row is not None:
+        yield f"header_row = {saved.header_row}"
     for name in _FILE_WIDE:
         if (value := getattr(saved.options, name)) is not None:
-            yield f"{name} = {_text(value)}"
+            yield f"{name} = {value if isinstance(value, int) else _text(value)}"
     if saved.ignored:
         yield f"ignored = [{', '.join(map(_text, saved.ignored))}]"
     if saved.constants:
@@ -96,6 +120,14 @@ def _lines(saved: SavedMap) -> Iterator[str]:
         yield f"{_key(heading)} = " + (
             f"{{ field = {field_name}, {written} }}" if written else field_name
         )
+    for heading, remark in saved.remarks.items():
+        yield f'# {_key(heading)} = ""  # fills nothing yet ({_in_a_line(remark)})'
+    for name in saved.missing:
+        yield f"# missing: {name}, which a column or a constant has to give"
+
+
+def _in_a_line(text: str) -> str:
+    return "".join(each if each.isprintable() else " " for each in text)
 
 
 def _written(options: CellOptions, usual: CellOptions) -> Iterator[str]:
@@ -109,6 +141,8 @@ def _written(options: CellOptions, usual: CellOptions) -> Iterator[str]:
         elif isinstance(value, Mapping):
             pairs = ", ".join(f"{_key(cell)} = {_text(text)}" for cell, text in value.items())
             yield f"{name} = {{ {pairs} }}"
+        elif isinstance(value, int):
+            yield f"{name} = {value}"
         else:
             yield f"{name} = {_text(value or '')}"
 
@@ -127,10 +161,18 @@ def _key(name: str) -> str:
 
 def _is_date_format(value: Any) -> bool:
     try:
-        DateFormat(value)
-    except (TypeError, ValueError):
+        check_form(value)
+    except (AttributeError, TypeError, ValueError):
         return False
     return True
+
+
+CENTURY_ALLOWED = "a year from 1900 to 2100, the first that a year of two digits may mean"
+
+
+def is_century(value: Any) -> bool:
+    """Whether a hundred years can begin with it."""
+    return isinstance(value, int) and not isinstance(value, bool) and 1900 <= value <= 2100
 
 
 _OPTIONS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
@@ -140,6 +182,8 @@ _OPTIONS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         lambda value: isinstance(value, str) and is_timezone(value),
         "the name of a time zone, as Europe/London",
     ),
+    "region": (lambda value: value in REGIONS, "the two letters of a country, as GB"),
+    "century": (is_century, CENTURY_ALLOWED),
     "whole_numbers": (lambda value: isinstance(value, bool), "true or false"),
     "values": (lambda value: isinstance(value, dict), "a table"),
     "policy": (
@@ -168,6 +212,9 @@ class _Reading:
         resource = document.get("resource")
         if resource not in tuple(CATALOG):
             raise self._wrong("resource", resource, ", ".join(map(repr, CATALOG)))
+        row = document.get("header_row")
+        if row is not None and (type(row) is not int or row < 1):
+            raise self._wrong("header_row", row, "a row's number, from 1")
         usual = self._options("", {n: document[n] for n in _FILE_WIDE if n in document}, AS_WRITTEN)
         ignored = document.get("ignored", [])
         if not isinstance(ignored, list) or not all(isinstance(each, str) for each in ignored):
@@ -179,6 +226,7 @@ class _Reading:
             self._texts("constants", document.get("constants", {})),
             tuple(ignored),
             usual,
+            header_row=row,
         )
 
     def _column(self, key: str, given: Any, usual: CellOptions) -> tuple[str, CellOptions]:

@@ -1,4 +1,4 @@
-"""Rows as they are read, and their records: found, compared, claimed once.
+"""Rows and their records: found, compared, claimed once.
 
 Nothing found and several found are problems; which of several is meant is never chosen.
 """
@@ -6,18 +6,18 @@ Nothing found and several found are problems; which of several is meant is never
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 from connector.catalog import CATALOG
-from connector.catalog.value import VALUE_ERASED, is_redacted
 from connector.engine.lookup import is_same
-from connector.engine.push_states import LandedRecord, Operation
-from connector.spreadsheet.cells import ColumnPolicy, reader
-from connector.spreadsheet.mapping import ColumnMap, MappedColumn
-from connector.spreadsheet.problems import Cell, Problem, SheetRow, Unreadable, problem_of
+from connector.engine.push_plan import Problem
+from connector.engine.push_states import LandedRecord
+from connector.spreadsheet.cells import ColumnPolicy
+from connector.spreadsheet.mapping import ColumnMap
+from connector.spreadsheet.problems import problem_of
+from connector.spreadsheet.row_reader import RowDraft
 from connector.spreadsheet.target_columns import (
     CONTENT_PREFIX,
     Lookups,
@@ -26,131 +26,6 @@ from connector.spreadsheet.target_columns import (
     TargetColumn,
     folded,
 )
-
-# -- Reading ---------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class RowDraft:
-    """A row on its way through the checks.
-
-    `values` are JSON values by the keys of target columns; null empties a field. `failed` are the
-    keys whose cells could not be read, so that they are not called missing as well. `identity` is
-    the natural key of a row that makes a record. `is_misshapen` says that the row's cells cannot
-    be matched to columns, so that no other problem is reported.
-    """
-
-    row: SheetRow
-    values: dict[str, Any]
-    problems: tuple[Problem, ...] = ()
-    failed: Set[str] = frozenset()
-    is_misshapen: bool = False
-    operation: Operation | None = None
-    record_id: str | None = None
-    landed: LandedRecord | None = None
-    identity: Mapping[str, Any] = field(default_factory=dict)
-
-    def add(self, problem: Problem) -> None:
-        """Note a problem of the row."""
-        self.problems = (*self.problems, problem)
-
-    def fail(self, key: str, problem: Problem) -> None:
-        """Note that the field's cell is wrong."""
-        self.add(problem)
-        self.failed = self.failed | {key}
-        self.values.pop(key, None)
-
-
-_CELLS_REMEMBERED = 1_000
-"""Cells of one column whose values are kept, as many as there are rows in a batch."""
-
-_CLEARED = object()
-"""Stands for the value of a cell that empties its field."""
-
-
-class RowReader:
-    """Reader of one file's rows: each cell as its field, all problems at once."""
-
-    def __init__(self, target: PushTarget, columns: ColumnMap) -> None:
-        self._drops_cleared = target.mode == "create"
-        self._columns = [
-            (each.index, each.target.key, _cell_reader(each, target), each)
-            for each in columns.columns
-        ]
-        self._constants = {
-            column.key: value for column, _, value in columns.constants if value is not None
-        }
-
-    def read(self, row: SheetRow) -> RowDraft:
-        """The row's values and problems.
-
-        A row whose form is wrong is not read any further, since its cells may belong to other
-        columns.
-        """
-        values = self._constants.copy()
-        draft = RowDraft(row, values)
-        if row.problems and self._take_form(draft):
-            return draft
-        cells, skipped = row.cells, draft.failed
-        for index, key, read, column in self._columns:
-            if key in skipped:
-                continue
-            try:
-                value = read(cells[index])
-            except Unreadable as error:
-                draft.fail(key, error.problem(column.heading, cells[index]))
-                continue
-            if value is _CLEARED:
-                self._empty(draft, column, cells[index])
-            elif value is not None:
-                values[key] = value
-        return draft
-
-    def _take_form(self, draft: RowDraft) -> bool:
-        """Take over the problems of the row's form; True where it is misshapen.
-
-        A problem with the cell of a column that fills nothing does no harm.
-        """
-        mapped = {column.heading: key for _, key, _, column in self._columns}
-        for problem in draft.row.problems:
-            if problem.column is None:
-                draft.is_misshapen = True
-                draft.add(problem)
-            elif problem.column in mapped:
-                draft.fail(mapped[problem.column], problem)
-        return draft.is_misshapen
-
-    def _empty(self, draft: RowDraft, column: MappedColumn, cell: Cell) -> None:
-        key, received = column.target.key, str(cell).strip()
-        if not column.target.can_be_cleared:
-            message = f"The field {key} must have a value."
-            draft.fail(key, problem_of("cannot_clear", message, column.heading, received=received))
-        elif not self._drops_cleared:
-            # A record that does not exist yet has nothing to be emptied.
-            draft.values[key] = None
-
-
-def _cell_reader(column: MappedColumn, target: PushTarget) -> Callable[[Cell], Any]:
-    """The reader of a column's cells, which reads a cell that comes again once.
-
-    It gives None for a cell that leaves the field alone, or raises `Unreadable`.
-    """
-    reads, clear = reader(column.target, target.mode, column.options), target.clear
-
-    # A truth value is no number, though Python calls them equal.
-    @lru_cache(_CELLS_REMEMBERED, typed=True)
-    def read(cell: Cell) -> Any:
-        if not isinstance(cell, str):
-            return reads.typed(cell)
-        text = cell.strip()
-        if not text:
-            return None
-        if is_redacted(text):
-            raise Unreadable(VALUE_ERASED)
-        return _CLEARED if text == clear else reads.text(text)
-
-    return read
-
 
 _IDS_SHOWN_MAX = 5
 
@@ -335,7 +210,7 @@ class Finder:
 class Difference:
     """Changes that an update would make, by the keys of target columns.
 
-    `wanted` are the row's values and `base` the landed ones.
+    `wanted` are the row's values and `base` the landed ones, as a person last saw them.
 
     A field that answers never show is wanted without a `base`. `unread` is the first key whose
     landed value is not known, so that the difference is not known.
@@ -353,13 +228,19 @@ class Difference:
 class LandedComparison:
     """Compares the rows of one file with the records that they are about."""
 
-    def __init__(self, columns: ColumnMap, found_by: tuple[str, ...]) -> None:
+    def __init__(self, target: PushTarget, columns: ColumnMap, found_by: tuple[str, ...]) -> None:
         self._found_by = frozenset(found_by)
         self._columns: dict[str, tuple[TargetColumn, ColumnPolicy]] = {
             each.target.key: (each.target, each.options.policy) for each in columns.columns
         }
-        for column, _, _ in columns.constants:
-            self._columns[column.key] = column, "overwrite"
+        for key, column in columns.targets.items():
+            self._columns.setdefault(key, (column, "overwrite"))
+        # A currency may come with the number whose cell shows it.
+        self._columns |= {
+            each.key: (each, "overwrite")
+            for each in target.columns
+            if each.field.format == "currency" and each.key not in self._columns
+        }
 
     def difference(self, values: Mapping[str, Any], landed: LandedRecord) -> Difference:
         """Those of the row's values that the record does not have already."""
@@ -378,7 +259,8 @@ class LandedComparison:
             if not is_known:
                 unread = unread or key
             elif not _is_alike(column, now, value) and (policy == "overwrite" or _is_empty(now)):
-                wanted[key], base[key] = value, now
+                seen = landed if landed.seen is None else LandedRecord(landed.seen)
+                wanted[key], base[key] = value, _landed_value(column, seen)[0]
         return Difference(wanted, base, unread)
 
 

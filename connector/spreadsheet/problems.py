@@ -13,31 +13,36 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from connector.catalog.value import MARK, VALUE_ERASED
+from connector.engine.push_plan import Problem
 
-Cell = str | int | float | bool | date | datetime | time
-"""Value of a cell: always text in a csv; in an xlsx also a number, a truth value or a date, as it
-was typed. An empty cell is the empty string.
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A number with the unit that its cell shows: `%`, a currency's code, or its sign.
+
+    `value` is the number as a person reads it: 17.5 of 17.5 %. `form` is the cell's number format,
+    and `shown` what it shows where that is less than the cell holds, as 18% of 17.5 %.
+    """
+
+    value: float
+    unit: str
+    form: str = "General"
+    shown: str = ""
+
+    def __str__(self) -> str:
+        if self.shown:
+            return self.shown
+        number = int(self.value) if self.value == int(self.value) else self.value
+        return f"{number}%" if self.unit == "%" else f"{self.unit} {number}"
+
+
+Cell = str | int | float | bool | date | datetime | time | Amount
+"""Value of a cell: always text in a csv; in a workbook also a number, a truth value or a date, as
+it was typed, and a number as it is shown. An empty cell is the empty string.
 """
 
 Flaw = tuple[Literal["error", "not_calculated"], str]
 """Why a workbook's cell has no value to read, and the error's name or the formula."""
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One thing that is wrong with a row, for a person to correct.
-
-    `code` is stable and documented. `column` is the heading, None where it is the whole row.
-    `received` is the cell as text, cut to a length that can be shown. `allowed` says what would
-    have been right, and `fix` what to do, in one sentence each.
-    """
-
-    code: str
-    message: str
-    column: str | None = None
-    received: str | None = None
-    allowed: str | None = None
-    fix: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,8 @@ class SheetRow:
     `number` is its number as a spreadsheet program shows it: the headings are row 1, and blank
     rows count. `cells` are as many as there are headings, or more, where the row is too wide; the
     last `missing` of them are not in the file. `problems` are those of the row's form, and `flaws`
-    the cells that have no value to read, by column.
+    the cells that have no value to read, by column. A row `is_outside` that stands in the file and
+    is none of the table: totals, or the headings once more. One that `is_hidden` nobody sees.
     """
 
     number: int
@@ -55,11 +61,13 @@ class SheetRow:
     problems: tuple[Problem, ...] = ()
     flaws: Mapping[int, Flaw] = field(default_factory=dict)
     missing: int = 0
+    is_outside: bool = False
+    is_hidden: bool = False
 
     @property
-    def is_blank(self) -> bool:
-        """Whether no cell holds anything but blanks."""
-        return is_blank(self.cells)
+    def is_left_out(self) -> bool:
+        """Whether it is no row of the table: blank, or outside of it."""
+        return self.is_outside or is_blank(self.cells)
 
 
 def is_blank(cells: Sequence[Cell]) -> bool:
@@ -106,6 +114,10 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         " of a text: format the column as text and type it again.",
         "email_format": "It is not an email address: correct it.",
         "several_emails": "The cell holds more than one email address: keep one.",
+        "phone_format": "It is not a telephone number: correct it, or clear the cell.",
+        "several_phones": "The cell holds more than one telephone number: keep one.",
+        "name_of_one_word": "A whole name has one word, and two are needed: write both, or give"
+        " each a column.",
         "url_format": "It is not a web address: begin it with https:// or http://.",
         "currency_format": "It is not a currency code of three letters: write one, as GBP.",
         "timezone_format": "It is not the name of a time zone: write one, as Europe/London.",
@@ -121,17 +133,20 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         "too_large": "It has too many digits: correct it.",
         "ambiguous_number": "A dot or comma before three digits can be the decimal sign or part"
         " thousands off: write it without, or declare the decimal sign.",
-        "thousands": "The number parts thousands off: write the digits alone.",
         "decimal_sign": "The number has another decimal sign than the column: rewrite it, or"
         " declare the sign.",
-        "currency_sign": "The number holds a currency: write the digits alone.",
-        "percent_sign": "The number holds a percent sign: write the digits alone.",
+        "currency_sign": "The number holds a currency that no field of the row can take: write the"
+        " digits alone, and the currency's code in its own column.",
+        "currency_differs": "The cell and the row's currency say two things: correct one of them.",
+        "percent_sign": "The number is a percentage, and the field is none: correct it.",
         "not_true_or_false": "It is neither true nor false: write yes or no.",
         # Dates and moments.
         "date_format": "It is not a date as it must be written: write it as 2025-04-03, or declare"
         " the column's date format.",
         "ambiguous_date": "It can be two dates: write it as 2025-04-03, or declare the column's"
         " date format.",
+        "two_digit_year": "The year has two digits and can be of two centuries: write four, or say"
+        " --century with the first year that is meant, as 1930.",
         "no_such_date": "The calendar has no such date: correct it.",
         "time_in_date": "A time stands where a date belongs: write the date alone.",
         "time_missing": "A date stands where a date and time belong: add the time.",
@@ -164,6 +179,26 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
 )
 """By code, one sentence: what is wrong, a colon, and what to do."""
 
+WARNINGS: Mapping[str, str] = MappingProxyType(
+    {
+        "says_nothing": "The cell says in a word that there is nothing: it counts as empty, unless"
+        " the column's values in a mapping file say what it is.",
+        "mojibake": "The letters were broken by a wrong encoding: they are sent repaired.",
+        "invisible": "The cell holds signs that cannot be seen: they are left out.",
+        "maybe_cut": "The text may have been cut by the program that wrote it: compare it with its"
+        " source.",
+        "name_split": "A whole name is split into two: compare first and last name.",
+        "currency_taken": "The currency that the cell shows fills its field: compare it.",
+        "rounded": "The cell shows a rounded number, and the one it holds is sent: compare it.",
+        "small_percentage": "A percentage below 1 is rare: write 17.5 for 17.5 %.",
+        "range_reversed": "The lower end of a range is above the upper one: exchange them.",
+        "born_later": "The date of birth is in the future, or a century ago: correct the year.",
+        "ends_before_start": "The end comes before the start: correct one of the dates.",
+        "hidden_row": "The row is hidden, by a filter perhaps: delete it, or show it and look.",
+    }
+)
+"""By code, as `PROBLEMS`: what a person should know of a row that is sent once they agree."""
+
 DUPLICATES = frozenset(("duplicate_in_file", "duplicate_in_warehouse"))
 """Codes of rows that are no mistake in themselves."""
 
@@ -178,7 +213,7 @@ def problem_of(
     fix: str | None = None,
 ) -> Problem:
     """Problem of that code, in the catalogue's words where none are given."""
-    wrong, _, cure = PROBLEMS[code].partition(": ")
+    wrong, _, cure = (PROBLEMS.get(code) or WARNINGS[code]).partition(": ")
     return Problem(
         code,
         message or f"{wrong}.",
@@ -196,6 +231,24 @@ ReadTyped = Callable[[Any], Any]
 """Reads a cell that a spreadsheet program typed: number, truth value, date or time; or raises."""
 
 
+@dataclass(frozen=True, slots=True)
+class NotedValue:
+    """A value that was read, with what a person should know before it is sent.
+
+    `notes` are codes of warnings, each with a message where it needs one of its own.
+    """
+
+    value: Any
+    notes: tuple[tuple[str, str | None], ...]
+
+
+def noted(value: Any, code: str, message: str | None = None) -> NotedValue:
+    """The value with one note more."""
+    if isinstance(value, NotedValue):
+        return NotedValue(value.value, ((code, message), *value.notes))
+    return NotedValue(value, ((code, message),))
+
+
 class Unreadable(Exception):
     """A cell cannot be read as its field. It becomes a `Problem` in this room."""
 
@@ -208,6 +261,7 @@ class Unreadable(Exception):
         fix: str | None = None,
     ) -> None:
         self._problem = problem_of(code, message, allowed=allowed, fix=fix)
+        self.code = code
         super().__init__(self._problem.message)
 
     def problem(self, column: str | None = None, cell: Cell | None = None) -> Problem:
@@ -215,6 +269,24 @@ class Unreadable(Exception):
         found = self._problem
         received = None if cell is None else shown(cell)
         return Problem(found.code, found.message, column, received, found.allowed, found.fix)
+
+
+@dataclass(frozen=True, slots=True)
+class FileQuestion:
+    """A question about a whole file, and how a person answers it.
+
+    One that `stops` keeps the file from being applied until then. `column` is the heading that it
+    is about, `received` a cell of it, and `choices` the options' words, each with what the cell
+    then is.
+    """
+
+    code: str
+    message: str
+    repair: str
+    stops: bool = True
+    column: str | None = None
+    received: str | None = None
+    choices: tuple[tuple[str, str], ...] = ()
 
 
 # -- Cells as people see them ----------------------------------------------------------------------
@@ -235,6 +307,7 @@ def text_of(cell: Cell) -> str:
             return cell.isoformat(sep=" ")
         case date() | time():
             return cell.isoformat()
+    # An amount shows its unit.
     return str(cell)
 
 

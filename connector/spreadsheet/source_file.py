@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 from xml.parsers import expat
 
 from connector.errors import (
@@ -112,6 +112,9 @@ def _unreadable(path: Path, error: OSError) -> SpreadsheetError:
 # all of this takes some kilobytes of memory, whatever the file.
 
 
+BookKind = Literal["xlsx", "ods", "xls"]
+"""A workbook: of today, of OpenDocument, or of before 2007."""
+
 INFLATED_BYTES_MAX = 256 * 1024 * 1024
 """A workbook's size when inflated, all members together. Five million cells stay below it."""
 
@@ -125,6 +128,7 @@ office programs are ten to forty times theirs.
 _RATIO_FROM_BYTES = 8 * 1024 * 1024
 _MEMBERS_MAX = 10_000
 _PIECE_BYTES = 256 * 1024
+_START_BYTES = 1024
 _PROLOG_BYTES_MAX = 1024 * 1024
 _DIRECTORY_BYTES_MAX = 2 * 1024 * 1024
 _ZIP_MAGIC = b"PK\x03\x04"
@@ -135,23 +139,65 @@ _END_64 = struct.Struct("<4sQ2H2L4Q")
 _LOCATOR_64_BYTES = 20
 _IS_ENCRYPTED = 0x1
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_OTHERS: Mapping[str, str] = {
-    "xl/workbook.bin": "an xlsb workbook",
-    "content.xml": "an OpenDocument file",
-    "word/document.xml": "a text document",
-    "ppt/presentation.xml": "a presentation",
-    "Index/Document.iwa": "a Numbers document",
-    "Index.zip": "a Numbers document",
+_AS_XLSX = "Open it in a spreadsheet program and save it as xlsx, then give that file."
+_OTHERS: Mapping[str, tuple[str, str]] = {
+    "xl/workbook.bin": ("an xlsb workbook", _AS_XLSX),
+    "word/document.xml": ("a text document", "Copy its table to a workbook, and give that file."),
+    "ppt/presentation.xml": ("a presentation", "Copy its table to a workbook, and give that file."),
+    "Index/Document.iwa": ("a Numbers document", "In Numbers, export it to xlsx or csv."),
+    "Index.zip": ("a Numbers document", "In Numbers, export it to xlsx or csv."),
 }
+_TEXTS: tuple[tuple[bytes, str, str], ...] = (
+    (b"%pdf", "a PDF", "Ask for the table itself, as xlsx or csv: a PDF has no cells."),
+    (b"{\\rtf", "a text document", "Copy its table to a workbook, and give that file."),
+    (b"<?xml", "XML, as Excel saved it in 2003", _AS_XLSX),
+    (b"<!doctype html", "a web page", _AS_XLSX),
+    (b"<html", "a web page", _AS_XLSX),
+    (b"<table", "a web page", _AS_XLSX),
+    (b"\x89png", "a picture", "Ask for the table itself, as xlsx or csv."),
+    (b"\xff\xd8\xff", "a picture", "Ask for the table itself, as xlsx or csv."),
+    (b"begin:vcard", "a card of one person", "Export the contacts as csv."),
+)
+_MAIN: Mapping[str, BookKind] = {"xl/workbook.xml": "xlsx", "content.xml": "ods"}
+
+
+def kind_of(source: SourceFile) -> Literal["text"] | BookKind:
+    """What the file is by its content, whatever its name.
+
+    Raises `NotASpreadsheet` for what is neither text nor a workbook, with what to do.
+    """
+    with source.open() as file:
+        start = file.read(_START_BYTES)
+    if start.startswith(_ZIP_MAGIC):
+        with archive(source) as opened:
+            return _workbook_kind(source, opened.namelist())
+    if start.startswith(_OLE_MAGIC):
+        _refuse_encrypted(source)
+        return "xls"
+    head = start.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    for mark, what, action in _TEXTS:
+        if head.startswith(mark):
+            raise NotASpreadsheet(f"{source.path} is {what}, whatever its name", action=action)
+    return "text"
+
+
+def _workbook_kind(source: SourceFile, members: list[str]) -> BookKind:
+    # Readers differ in whether case and the kind of slash make another name.
+    names = {each.lower().replace("\\", "/") for each in members}
+    for part, kind in _MAIN.items():
+        if part in names:
+            return kind
+    found = (told for name, told in _OTHERS.items() if name.lower() in names)
+    what, action = next(found, ("a zip and no workbook", "Unpack it, and give the file in it."))
+    raise NotASpreadsheet(f"{source.path} is {what}", action=action)
 
 
 def measure(source: SourceFile) -> None:
     """Inflate everything once and keep nothing.
 
-    Raises `UnsafeWorkbook` for sizes beyond measure and for declared entities, `NotASpreadsheet`
-    for a file that is no xlsx, saying what it is instead, `DamagedSpreadsheet`.
+    Raises `UnsafeWorkbook` for sizes beyond measure and for declared entities, and
+    `DamagedSpreadsheet`.
     """
-    _refuse_other_kinds(source)
     with archive(source) as opened:
         members = opened.infolist()
         _check_declared(source, members)
@@ -165,13 +211,8 @@ def measure(source: SourceFile) -> None:
                     raise _too_large(source)
 
 
-def _refuse_other_kinds(source: SourceFile) -> None:
+def _refuse_encrypted(source: SourceFile) -> None:
     with source.open() as file:
-        start = file.read(len(_OLE_MAGIC))
-        if start.startswith(_ZIP_MAGIC):
-            return
-        if start != _OLE_MAGIC:
-            raise NotASpreadsheet(f"{source.path} is no xlsx workbook, whatever its name")
         tail = b""
         while piece := file.read(_PIECE_BYTES):
             if _ENCRYPTED_STREAM in tail + piece:
@@ -180,7 +221,6 @@ def _refuse_other_kinds(source: SourceFile) -> None:
                     action="Save it without a password, or save the sheet as csv in UTF-8.",
                 )
             tail = piece[-len(_ENCRYPTED_STREAM) :]
-    raise NotASpreadsheet(f"{source.path} is a workbook of the old kind, xls")
 
 
 @contextmanager
@@ -230,9 +270,7 @@ def _check_declared(source: SourceFile, members: list[zipfile.ZipInfo]) -> None:
     names = [member.filename.lower().replace("\\", "/") for member in members]
     if len(names) > _MEMBERS_MAX or len(set(names)) != len(names):
         raise UnsafeWorkbook(f"{source.path} lists more parts than any workbook has, or one twice")
-    if "xl/workbook.xml" not in names:
-        found = (what for name, what in _OTHERS.items() if name.lower() in names)
-        raise NotASpreadsheet(f"{source.path} is {next(found, 'a zip and no workbook')}")
+    _workbook_kind(source, names)
     for member in members:
         if member.flag_bits & _IS_ENCRYPTED or member.compress_type not in _METHODS:
             raise NotASpreadsheet(

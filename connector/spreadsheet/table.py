@@ -1,31 +1,37 @@
-"""A table, from a csv, tsv, txt or xlsx: headings, and rows that stream.
+"""A table, from a csv, tsv, txt, xlsx, xls or ods: headings, and rows that stream.
 
-Opening reads the whole file once or twice: to know its encoding and its delimiter for certain, or
-to measure a workbook. `rows` reads it again each time, and refuses if it is not the same file any
-more. The meaning of cells is not known here; all text is text.
+Opening reads the whole file once or twice: to know its encoding, its delimiter and where its table
+is, or to measure a workbook. What a file is, its content says and not its name. `rows` reads it
+again each time, and refuses if it is not the same file any more. The meaning of cells is not known
+here; all text is text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from connector.errors import HeadingsRefused, Misused, NoRows, NotASpreadsheet, count_noun
+from connector.engine.push_plan import Problem
+from connector.errors import Misused, NoRows, NotASpreadsheet, count_noun
 from connector.spreadsheet import delimited, workbook
-from connector.spreadsheet.columns import Columns, letter, read_headings
+from connector.spreadsheet.columns import Columns, read_headings
+from connector.spreadsheet.other_books import OtherSheet, find_ods, find_xls
 from connector.spreadsheet.problems import (
     Cell,
+    FileQuestion,
     Flaw,
-    Problem,
     SheetRow,
     is_blank,
     problem_of,
     text_of,
 )
-from connector.spreadsheet.source_file import SourceFile, find
+from connector.spreadsheet.source_file import BookKind, SourceFile, find, kind_of
+from connector.spreadsheet.table_place import LOOKED_AT, Outside, TablePlace, find_place
 from connector.spreadsheet.texts import EMPTY, MISSING, NOT_CALCULATED, unmark
+from connector.spreadsheet.workbook import SheetFile
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
 WORKBOOK_SUFFIX = ".xlsx"
@@ -33,6 +39,10 @@ WORKBOOK_SUFFIX = ".xlsx"
 CELL_CHARACTERS_MAX = 1_000_000
 """A longer cell is a problem: no field of the API takes so much, and no spreadsheet shows it."""
 
+BOOK_SUFFIXES = (WORKBOOK_SUFFIX, ".xlsm", ".xls", ".ods")
+"""Names of workbooks that are read; xlsx alone is written."""
+
+_HEADINGS_SHOWN = 6
 _NO_FLAWS: Mapping[int, Flaw] = {}
 
 
@@ -43,23 +53,31 @@ class Spreadsheet:
     `kind` is tsv for text whose cells are parted by tabs. `headings` are the input's own, as they
     stand in the file; of a report (`is_report`), those of the table that it reports on. `sheet` is
     a workbook's, and `merged` the first of its ranges whose cells are merged: only the first cell
-    of each has a value. `encoding`, `delimiter` (one character) and `samples` (cells with letters
-    beyond ASCII) are a text's. `is_encoding_guessed` says that the encoding was neither given, nor
-    marked, nor proven by the bytes. `digest` is the SHA-256 of the file, in hexadecimal digits.
+    of each has a value; `hidden` are headings of columns that nobody sees. `encoding`,
+    `delimiter` (one character) and `samples` (cells with letters beyond ASCII) are a text's.
+    `is_encoding_guessed` says that the encoding was neither given, nor marked, nor proven by the
+    bytes. `digest` is the SHA-256 of the file, in hexadecimal digits.
+    `place` is where the headings are. `notices` say what was taken for certain, and `questions`
+    what a person has to settle; `outside` has found another table once the rows have been read.
     """
 
     path: Path
-    kind: Literal["csv", "tsv", "xlsx"]
+    kind: Literal["csv", "tsv", "xlsx", "xls", "ods"]
     headings: tuple[str, ...]
     digest: str
     is_report: bool
     _read: Callable[[], Iterator[SheetRow]] = field(repr=False)
     sheet: str | None = None
     merged: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
     encoding: str | None = None
     is_encoding_guessed: bool = False
     samples: tuple[str, ...] = ()
     delimiter: str | None = None
+    place: TablePlace = field(default_factory=lambda: TablePlace(()))
+    notices: tuple[str, ...] = ()
+    questions: tuple[FileQuestion, ...] = ()
+    outside: Outside = field(default_factory=lambda: Outside(()), repr=False)
 
     def rows(self) -> Iterator[SheetRow]:
         """Every row below the headings, in order, blank ones too; may be called again.
@@ -81,27 +99,30 @@ def open_table(
     sheet: str | None = None,
     encoding: str | None = None,
     delimiter: str | None = None,
+    header_row: int | None = None,
 ) -> Spreadsheet:
-    """Open the table in a csv, tsv, txt or xlsx, whose first row has the headings.
+    """Open the table in a csv, tsv, txt, xlsx, xls or ods.
 
     `sheet` names a workbook's sheet, without regard to case; without it, the only visible one with
-    anything in it is meant. `encoding` and `delimiter` (by character or name) are for text; without
-    them they are what fits the whole file. Raises a `SpreadsheetError` whose message names the
-    file and the place, `UnknownName`, or `Misused` for an option of the other kind.
+    a table is meant. `encoding` and `delimiter` (by character or name) are for text; without
+    them they are what fits the whole file. `header_row` is the row of the headings, as spreadsheet
+    programs number it; without it, they are looked for. Raises a `SpreadsheetError` whose message
+    names the file and the place, `UnknownName`, or `Misused` for an option of the other kind.
     """
     source = find(path)
-    suffix = path.suffix.lower()
-    if suffix not in (*TEXT_SUFFIXES, WORKBOOK_SUFFIX):
-        raise NotASpreadsheet(
-            f"{path}: a table is a csv, tsv, txt or xlsx, not {suffix or path.name!r}"
-        )
     if not source.size:
         raise NotASpreadsheet(f"{path} is empty", action="Check that it was saved whole.")
-    if suffix == WORKBOOK_SUFFIX:
+    suffix = path.suffix.lower()
+    if suffix not in (*TEXT_SUFFIXES, *BOOK_SUFFIXES):
+        raise NotASpreadsheet(
+            f"{path}: a table is a csv, tsv, txt, xlsx, xls or ods, not {suffix or path.name!r}"
+        )
+    kind = kind_of(source)
+    if kind != "text":
         _refuse_options(path, "a workbook", {"--encoding": encoding, "--delimiter": delimiter})
-        return _open_workbook(source, sheet)
+        return _open_workbook(source, kind, sheet, header_row)
     _refuse_options(path, "text", {"--sheet": sheet})
-    return _open_text(source, encoding, delimiter)
+    return _open_text(source, encoding, delimiter, header_row)
 
 
 def _refuse_options(path: Path, what: str, options: Mapping[str, str | None]) -> None:
@@ -112,22 +133,21 @@ def _refuse_options(path: Path, what: str, options: Mapping[str, str | None]) ->
             )
 
 
-def _open_text(source: SourceFile, encoding: str | None, delimiter: str | None) -> Spreadsheet:
-    with source.open() as file:
-        if file.read(4) in (b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"%PDF"):
-            raise NotASpreadsheet(f"{source.path} is no text, whatever its name")
+def _open_text(
+    source: SourceFile, encoding: str | None, delimiter: str | None, header_row: int | None
+) -> Spreadsheet:
     encoded = delimited.recognise(source, encoding)
-    fit = delimited.settle(source, encoded, delimiter)
-    columns = read_headings(source.path, fit.first_row)
-    if fit.filled > columns.count and not columns.is_report:
-        raise _without_heading(source.path, columns.count)
-    form = RowForm(columns, fit.full_width)
+    fit = delimited.settle(source, encoded, delimiter, header_row)
+    place = fit.place
+    columns = read_headings(source.path, place.headings, fit.filled)
+    outside = Outside(columns.headings)
+    form = RowForm(columns, max(fit.full_width, columns.count), outside)
 
     def rows() -> Iterator[SheetRow]:
         reading = delimited.records(source, encoded, fit.delimiter)
-        next(reading, None)
-        for number, (_, cells) in enumerate(reading, 2):
-            yield form.row(number, cells, None)
+        for number, (_, cells) in enumerate(reading, 1):
+            if number > place.first_row:
+                yield form.row(number, cells, None)
 
     return Spreadsheet(
         path=source.path,
@@ -140,59 +160,82 @@ def _open_text(source: SourceFile, encoding: str | None, delimiter: str | None) 
         is_encoding_guessed=encoded.is_guessed,
         samples=encoded.samples,
         delimiter=fit.delimiter,
+        place=place,
+        notices=(*encoded.notices, *_place_notices(place, columns)),
+        questions=encoded.questions,
+        outside=outside,
     )
 
 
-def _open_workbook(source: SourceFile, name: str | None) -> Spreadsheet:
-    sheet = workbook.find_sheet(source, name)
-    reading = sheet.rows()
-    _, first, _ = next(reading, (0, [], {}))
-    columns = read_headings(source.path, [text_of(cell) for cell in first])
-    _check_below(source, sheet, columns, reading)
-    form = RowForm(columns, max(sheet.outline.columns, columns.count))
+_FINDERS: Mapping[str, Callable[[SourceFile, str | None], SheetFile | OtherSheet]] = {
+    "xlsx": workbook.find_sheet,
+    "xls": find_xls,
+    "ods": find_ods,
+}
+
+
+def _open_workbook(
+    source: SourceFile, kind: BookKind, name: str | None, header_row: int | None
+) -> Spreadsheet:
+    sheet = _FINDERS[kind](source, name)
+    first = [
+        [text_of(cell) for cell in cells]
+        for _, cells, _ in islice(sheet.rows(), header_row or LOOKED_AT)
+    ]
+    place = find_place(first, header_row)
+    columns = _columns_of(source, sheet, place)
+    outside = Outside(columns.headings)
+    form = RowForm(columns, max(sheet.outline.columns, columns.count), outside)
+    hidden = sheet.outline.hidden
 
     def rows() -> Iterator[SheetRow]:
-        reading = sheet.rows()
-        next(reading, None)
-        for index, cells, flaws in reading:
-            yield form.row(index + 1, cells, flaws)
+        for index, cells, flaws in islice(sheet.rows(), place.first_row, None):
+            row = form.row(index + 1, cells, flaws)
+            yield replace(row, is_hidden=True) if index in hidden else row
 
     return Spreadsheet(
         path=source.path,
-        kind="xlsx",
+        kind=kind,
         headings=columns.headings,
         digest=source.digest(),
         is_report=columns.is_report,
         _read=rows,
         sheet=sheet.name,
         merged=tuple(sheet.outline.merged),
+        hidden=tuple(
+            heading
+            for index, heading in enumerate(columns.headings)
+            if index in sheet.outline.hidden_columns
+        ),
+        place=place,
+        notices=tuple(_place_notices(place, columns)),
+        outside=outside,
     )
 
 
-def _check_below(
-    source: SourceFile,
-    sheet: workbook.SheetFile,
-    columns: Columns,
-    rows: Iterator[workbook.ReadRow],
-) -> None:
-    """Refuse a sheet without rows, or with cells that no heading stands above."""
+def _place_notices(place: TablePlace, columns: Columns) -> Iterator[str]:
+    if not place.is_first:
+        rows = f"row {place.index + 1}"
+        if place.depth > 1:
+            rows = f"rows {place.index + 1} and {place.first_row}, read as one"
+        shown = ", ".join(columns.headings[:_HEADINGS_SHOWN])
+        yield f"The headings are taken from {rows}: {shown} (--header-row N says otherwise)."
+
+
+def _columns_of(source: SourceFile, sheet: SheetFile | OtherSheet, place: TablePlace) -> Columns:
+    """The columns of a sheet. Raises `NoRows`, and as `read_headings` does."""
+    columns = read_headings(source.path, place.headings)
     may_be_wider = sheet.outline.columns > columns.count and not columns.is_report
-    is_filled = False
-    for _, cells, _ in rows:
+    is_filled, filled = False, columns.count
+    for _, cells, _ in islice(sheet.rows(), place.first_row, None):
         is_filled = is_filled or any(cell != "" for cell in cells)
-        if may_be_wider and any(cell != "" for cell in cells[columns.count :]):
-            raise _without_heading(source.path, columns.count)
         if is_filled and not may_be_wider:
-            return
+            return columns
+        while filled < len(cells) and any(cell != "" for cell in cells[filled:]):
+            filled += 1
     if not is_filled:
         raise NoRows(f"{source.path}, sheet {sheet.name!r}, has headings and no row below them")
-
-
-def _without_heading(path: Path, index: int) -> HeadingsRefused:
-    return HeadingsRefused(
-        f"{path}: in column {letter(index)} or further right, behind the last heading, there are"
-        " cells below an empty one"
-    )
+    return read_headings(source.path, place.headings, filled) if may_be_wider else columns
 
 
 # -- Form of rows ----------------------------------------------------------------------------------
@@ -205,13 +248,21 @@ class RowForm:
     """The form that a table's rows should have.
 
     `full_width` is how many cells a row may have where those behind the last heading are empty.
+    `outside` finds the rows that are none of the table.
     """
 
     columns: Columns
     full_width: int
+    outside: Outside
 
     def row(self, number: int, cells: Sequence[Cell], flaws: Mapping[int, Flaw] | None) -> SheetRow:
         """The row of these cells. `flaws` are those that a workbook shows, by column."""
+        row = self._formed(number, cells, flaws)
+        return row if self.columns.is_report else self.outside.mark(row)
+
+    def _formed(
+        self, number: int, cells: Sequence[Cell], flaws: Mapping[int, Flaw] | None
+    ) -> SheetRow:
         own, count = len(self.columns.headings), self.columns.count
         if len(cells) == count and not flaws and not self.columns.is_report:
             # The plain case comes first: there may be a million of them.

@@ -131,6 +131,16 @@ class TargetColumn:
         return self.key.startswith(CONTENT_PREFIX)
 
     @property
+    def is_phone(self) -> bool:
+        """Whether it holds telephone numbers."""
+        return self.keeps_digits and self.name.split("_")[-1] in _PHONE_WORDS
+
+    @property
+    def is_percentage(self) -> bool:
+        """Whether its number is a percentage."""
+        return "percent" in self.name.lower()
+
+    @property
     def can_be_cleared(self) -> bool:
         """Whether the value may be null: what create requires, update cannot clear."""
         return self.field.nullable and not self.create.required
@@ -152,7 +162,8 @@ class TargetColumn:
 
 
 # The last word of a name distinguishes telephone numbers and codes from other texts.
-_KEEPING_WORDS = frozenset(("phone", "mobile", "code", "postcode", "number"))
+_PHONE_WORDS = frozenset(("phone", "mobile"))
+_KEEPING_WORDS = _PHONE_WORDS | {"code", "postcode", "number"}
 
 
 def target_columns(

@@ -10,31 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
-
-from openpyxl import Workbook
-from openpyxl.cell import Cell
-from openpyxl.comments import Comment
-from openpyxl.styles import Font, PatternFill
-from openpyxl.utils import get_column_letter, quote_sheetname
-from openpyxl.worksheet.datavalidation import DataValidation
-from openpyxl.worksheet.worksheet import Worksheet
 
 from connector.catalog.field import AcceptedWhen, AtLeastOneOf, RequiredWhen
 from connector.catalog.value import Kind
+from connector.errors import HeadingsRefused
 from connector.spreadsheet.columns import read_headings
 from connector.spreadsheet.report import new_table, write_rows
 from connector.spreadsheet.table import WORKBOOK_SUFFIX
 from connector.spreadsheet.target_columns import PushTarget, TargetColumn
-
-_LISTS_SHEET = "Allowed values"
-_AUTHOR = "connector"
-_INLINE_CHARACTERS_MAX = 255
-_LAST_ROW = 1_048_576
-_WIDTH = 24
-_MESSAGE_CHARACTERS_MAX = 225
-_REQUIRED = PatternFill("solid", fgColor="F8CBAD")
-_OPTIONAL = PatternFill("solid", fgColor="EDEDED")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,80 +43,16 @@ def write_template(path: Path, columns: Sequence[TemplateColumn]) -> None:
     does.
     """
     headings = [column.heading for column in columns]
-    read_headings(path, headings)
+    if headings != list(read_headings(path, headings).headings):
+        raise HeadingsRefused(f"{path}: two columns have the same heading: {', '.join(headings)}")
     with new_table(path, "a template") as file:
         if path.suffix.lower() == WORKBOOK_SUFFIX:
-            _write_workbook(file, columns)
+            from connector.spreadsheet.workbook_writer import write_columns  # noqa: PLC0415
+
+            write_columns(file, columns)
         else:
             delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
             write_rows(file, delimiter, [headings, [column.example for column in columns]])
-
-
-def _write_workbook(file: IO[bytes], columns: Sequence[TemplateColumn]) -> None:
-    book = Workbook()
-    book.properties.creator = _AUTHOR
-    sheet = book.active
-    assert isinstance(sheet, Worksheet)
-    sheet.title = "Rows"
-    sheet.freeze_panes = "A2"
-    lists = book.create_sheet(_LISTS_SHEET)
-    # Hidden, so that the sheet with the rows is the only one to be read.
-    lists.sheet_state = "hidden"
-    for index, column in enumerate(columns, 1):
-        letters = get_column_letter(index)
-        dimension = sheet.column_dimensions[letters]
-        dimension.width = max(_WIDTH, len(column.heading) + 2)
-        # The format of cells that are not there yet; those below have their own.
-        dimension.number_format = "@"
-        _write_heading(sheet, index, column)
-        _write_text_cell(sheet, 2, index, column.example).font = Font(italic=True, color="7F7F7F")
-        if column.allowed:
-            _offer(sheet, lists, letters, column)
-    if lists["A1"].value is None:
-        book.remove(lists)
-    book.save(file)
-
-
-def _write_heading(sheet: Worksheet, index: int, column: TemplateColumn) -> None:
-    cell = _write_text_cell(sheet, 1, index, column.heading)
-    cell.font = Font(bold=True)
-    cell.fill = _REQUIRED if column.is_required else _OPTIONAL
-    parts = ["Required." if column.is_required else "Optional.", column.rule]
-    if column.allowed:
-        parts.append(f"Allowed: {', '.join(column.allowed)}.")
-    cell.comment = Comment("\n".join(filter(None, parts)), _AUTHOR, 160, 320)
-
-
-def _write_text_cell(sheet: Worksheet, row: int, column: int, text: str) -> Cell:
-    cell = sheet.cell(row, column)
-    assert isinstance(cell, Cell)
-    cell.value = text
-    # An example such as =x or #N/A would be taken for something else than text.
-    cell.data_type = "s"
-    cell.number_format = "@"
-    return cell
-
-
-def _offer(sheet: Worksheet, lists: Worksheet, letters: str, column: TemplateColumn) -> None:
-    """Offer a list to choose from, in every row of the column."""
-    inline = ",".join(column.allowed)
-    formula = f'"{inline}"'
-    if len(inline) > _INLINE_CHARACTERS_MAX or any(set(v) & set(',"\n') for v in column.allowed):
-        place = lists.max_column + (lists["A1"].value is not None)
-        for row, value in enumerate(column.allowed, 1):
-            _write_text_cell(lists, row, place, value)
-        home = get_column_letter(place)
-        formula = f"{quote_sheetname(_LISTS_SHEET)}!${home}$1:${home}${len(column.allowed)}"
-    choice = DataValidation(
-        type="list",
-        formula1=formula,
-        allow_blank=True,
-        showErrorMessage=True,
-        errorTitle="Not one of the list",
-        error=f"{column.heading}: choose one of the list."[:_MESSAGE_CHARACTERS_MAX],
-    )
-    choice.add(f"{letters}2:{letters}{_LAST_ROW}")
-    sheet.add_data_validation(choice)
 
 
 # -- Columns of a push target ----------------------------------------------------------------------

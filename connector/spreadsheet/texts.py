@@ -16,15 +16,20 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from connector.catalog.field import Format
-from connector.spreadsheet.problems import ReadText, ReadTyped, Unreadable, named
+from connector.spreadsheet.contacts import read_email, unquoted
+from connector.spreadsheet.problems import (
+    Amount,
+    NotedValue,
+    ReadText,
+    ReadTyped,
+    Unreadable,
+    named,
+    noted,
+    text_of,
+)
 
 _SCIENTIFIC = re.compile(r"[+-]?[0-9]([.,][0-9]+)?[eE][+-][0-9]{1,3}").fullmatch
 _ERRORS = frozenset(("#N/A", "#REF!", "#VALUE!", "#NAME?", "#DIV/0!", "#NULL!", "#NUM!"))
-# Most addresses are made of these characters; others are looked at more closely.
-_PLAIN_EMAIL = re.compile(
-    r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+"
-).fullmatch
-_EMAIL = re.compile(r"[^@\s,;<>/|]+@[^@\s.,;<>/|]+(?:\.[^@\s.,;<>/|]+)+")
 _URL = re.compile(r"https?://[^\s/]+(?:/\S*)?", re.IGNORECASE).fullmatch
 _HOST = re.compile(r"[\w-]+(?:\.[\w-]+)+(?:/\S*)?").fullmatch
 _CURRENCY = re.compile(r"[A-Za-z]{3}").fullmatch
@@ -35,11 +40,20 @@ _DIGITS_SAFE = 15
 """As many digits of a whole number as a spreadsheet program keeps."""
 
 
-def read_text(text: str) -> str:
+def read_text(text: str) -> str | NotedValue:
     """Any text, as it is."""
+    if may_be_cut(text):
+        return noted(_read_text(text), "maybe_cut")
+    return _read_text(text)
+
+
+def _read_text(text: str) -> str:
     if text.isprintable() and text[0] != "#" and _SCIENTIFIC(text) is None:
         return text
     _refuse_damage(text)
+    if "\u202d" in text or "\u202e" in text:
+        # What stands behind such a mark is shown in another order than it is sent.
+        _refuse_hidden(text)
     for character in text:
         if unicodedata.category(character) in ("Cc", "Cs") and character not in "\t\n\r":
             raise Unreadable(
@@ -49,10 +63,10 @@ def read_text(text: str) -> str:
 
 
 def read_digits(text: str) -> str:
-    """A telephone number or a code: all of its digits, and nothing invisible."""
+    """A code: all of its digits, and nothing invisible."""
     _refuse_damage(text)
     _refuse_hidden(text)
-    return text
+    return unquoted(text)
 
 
 def _refuse_damage(text: str) -> None:
@@ -78,25 +92,63 @@ def _refuse_hidden(text: str) -> None:
     )
 
 
-def _read_email(text: str) -> str:
-    if _PLAIN_EMAIL(text) is not None:
+# -- Tidy text -------------------------------------------------------------------------------------
+# What a person does not see in a cell is taken out, and they are told: signs of no width, blanks
+# of another kind, and letters that a wrong encoding has broken. Marks that turn the direction of
+# writing stay, and are refused where they could deceive.
+
+
+_UNSEEN_SIGNS = re.compile("[\u00ad\u200b\u2060\ufeff]")
+_JOINERS = re.compile("[\u200c\u200d]")
+_ODD_BLANKS = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
+_JOINED = re.compile("[^\u0000-\u024f\u2000-\u206f]")
+_BROKEN = re.compile(
+    "[\u00c2-\u00c5\u00e2\u00d0\u00d1][\u0080-\u00bf\u0152-\u017e\u0192\u02c6\u02dc"
+    "\u2013-\u203a\u20ac\u2122]"
+)
+_CUT_LENGTHS = frozenset((255, 32_767))
+
+
+def tidied(text: str) -> str | NotedValue:
+    """The text as a person reads it, with notes on what was done for that."""
+    if text.isascii():
         return text
-    _refuse_hidden(text)
-    found = _EMAIL.findall(text)
-    if found == [text]:
-        return text
-    if len(found) > 1:
-        raise Unreadable(
-            "several_emails",
-            f"It holds {len(found)} email addresses, and the field holds one.",
-            allowed="one email address",
-            fix=f"Keep one of them, for example {found[0]}",
-        )
-    raise Unreadable(
-        "email_format",
-        allowed="one email address, as anna@example.com",
-        fix=f"Write {found[0].removeprefix('mailto:')}" if found else "Correct the address.",
+    value: str | NotedValue = text
+    if _BROKEN.search(text):
+        repaired = _repaired(text)
+        if repaired != text:
+            text = repaired
+            value = noted(text, "mojibake", f"It is read as {text[:60]}")
+    # Signs without a width join letters in some scripts, and pictures of several.
+    seen = _UNSEEN_SIGNS.sub("", text)
+    seen = seen if _JOINED.search(seen) else _JOINERS.sub("", seen)
+    blanks = _ODD_BLANKS.sub(" ", seen)
+    if blanks == text:
+        return value
+    # Another kind of blank is read as a blank: what is left out has to be told.
+    if seen == text:
+        return NotedValue(blanks, value.notes) if isinstance(value, NotedValue) else blanks
+    value = (
+        NotedValue(blanks.strip(), value.notes) if isinstance(value, NotedValue) else blanks.strip()
     )
+    return noted(value, "invisible")
+
+
+def _repaired(text: str) -> str:
+    # Most files have nothing broken, and the library takes a while to be imported.
+    import ftfy  # noqa: PLC0415
+
+    return str(ftfy.fix_encoding(text))
+
+
+def may_be_cut(text: str) -> bool:
+    """Whether a program seems to have cut the text."""
+    return len(text) in _CUT_LENGTHS or text.endswith(("…", "...", "[truncated]"))
+
+
+def _read_email(text: str) -> str:
+    _refuse_hidden(text)
+    return read_email(text)
 
 
 def _read_url(text: str) -> str:
@@ -175,6 +227,8 @@ def typed_text(keeps_digits: bool, whole_numbers: bool) -> ReadTyped:
 
     def read(cell: Any) -> str:
         is_number = isinstance(cell, int | float) and not isinstance(cell, bool)
+        if isinstance(cell, Amount):
+            return text_of(cell)
         if not is_number or cell != cell // 1 or abs(cell) >= 10**_DIGITS_SAFE:
             made = f"A spreadsheet program has made {_kind_of(cell)} of it"
             raise Unreadable("not_text", f"{made}, and how it was written is lost.", allowed="text")

@@ -6,18 +6,20 @@ import math
 import posixpath
 import re
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import lru_cache
-from itertools import pairwise
+from functools import lru_cache, partial
+from itertools import islice, pairwise
 
 from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook
 
 from connector.errors import DamagedSpreadsheet, NoRows, SheetUnknown, UnsafeWorkbook
-from connector.spreadsheet.columns import letter, look_of
+from connector.spreadsheet.columns import is_of_report, letter, look_of
+from connector.spreadsheet.numbers import as_shown, is_part_of_value
 from connector.spreadsheet.problems import Cell, Flaw
 from connector.spreadsheet.source_file import SourceFile, archive, measure, parse, parser
+from connector.spreadsheet.table_place import LOOKED_AT, find_place
 
 # -- Outline ---------------------------------------------------------------------------------------
 # A sheet's XML shows what its values do not: where cells are, errors, and lost formulas.
@@ -31,7 +33,8 @@ from connector.spreadsheet.source_file import SourceFile, archive, measure, pars
 _AREA_MAX = 5_000_000
 """Cells between the first and the last of a sheet. A csv may have any number."""
 
-_ROWS_MAX = 1_048_576
+_ROWS_MAX, _COLUMNS_MAX = 1_048_576, 16_384
+_TRUE = ("1", "true")
 
 _MERGED_MAX = 20
 """As many ranges of merged cells are named."""
@@ -46,11 +49,16 @@ class Outline:
     """A sheet as its XML shows it: its reach, and cells that have no value to read.
 
     `rows` and `columns` count from the sheet's corner. `flaws` are by row and then by column, from
-    0. `merged` are the first of the ranges whose cells are merged, as B2:B5.
+    0. `merged` are the first of the ranges whose cells are merged, as B2:B5. `forms` are number
+    formats that are part of what a person reads, as stretches of rows by column: first and last
+    row, and the format. `hidden` and `hidden_columns` are what nobody sees.
     """
 
     rows: int = 0
     columns: int = 0
+    forms: dict[int, list[tuple[int, int, str]]] = field(default_factory=dict)
+    hidden: set[int] = field(default_factory=set)
+    hidden_columns: set[int] = field(default_factory=set)
     flaws: dict[int, dict[int, Flaw]] = field(default_factory=dict)
     merged: list[str] = field(default_factory=list)
 
@@ -59,8 +67,10 @@ def _outline(source: SourceFile, opened: zipfile.ZipFile, part: str, sheet: str)
     """The sheet's outline. Raises `UnsafeWorkbook` for one that reaches too far,
     `DamagedSpreadsheet` for XML that is broken or has two cells in one place.
     """
-    scan = _SheetScan(source, part, sheet)
-    for _ in parse(source, opened, part, scan.parser, _shortened):
+    telling = _shown_forms(source, opened)
+    scan = _SheetScan(source, part, sheet, telling)
+    shortened = partial(_shortened, keeps=_cells_of_styles(telling))
+    for _ in parse(source, opened, part, scan.parser, shortened):
         pass
     scan.leave_cell()
     return scan.outline
@@ -72,11 +82,17 @@ def _is_filled(source: SourceFile, opened: zipfile.ZipFile, part: str, sheet: st
     return any(scan.outline.rows for _ in parse(source, opened, part, scan.parser))
 
 
+_NO_FORMS: Mapping[str, str] = {}
+
+
 class _SheetScan:
     """One scan of a sheet's XML."""
 
-    def __init__(self, source: SourceFile, part: str, sheet: str) -> None:
+    def __init__(
+        self, source: SourceFile, part: str, sheet: str, telling: Mapping[str, str] = _NO_FORMS
+    ) -> None:
         self.outline = Outline()
+        self._telling = telling
         self._where = f"{source.path}, sheet {sheet!r}"
         self.parser = parser(source, part)
         self.parser.StartElementHandler = self._start
@@ -97,6 +113,8 @@ class _SheetScan:
             if reference := attributes.get("r"):
                 column = self._column_of(reference)
             self._column = column
+            if self._telling:
+                self._note_form(self._telling.get(attributes.get("s", "")))
             if attributes.get("t") in ("e", "str"):
                 self._is_error = attributes["t"] == "e"
                 self._is_text = self._is_watched = True
@@ -113,6 +131,15 @@ class _SheetScan:
                 self.parser.CharacterDataHandler = self._value.append
         elif name == "row":
             self._enter_row(attributes.get("r", ""))
+            if attributes.get("hidden") in _TRUE:
+                self.outline.hidden.add(self._row)
+        else:
+            self._start_rare(name, attributes)
+
+    def _start_rare(self, name: str, attributes: Mapping[str, str]) -> None:
+        if name == "col" and attributes.get("hidden") in _TRUE:
+            first, last = (int(attributes.get(each, "0")) for each in ("min", "max"))
+            self.outline.hidden_columns |= {*range(first - 1, min(last, _COLUMNS_MAX))}
         elif name == "dimension":
             self._check_claim(attributes.get("ref", ""))
         elif name == "mergeCell" and len(self.outline.merged) < _MERGED_MAX:
@@ -124,6 +151,16 @@ class _SheetScan:
         if row <= self._row:
             raise self._out_of_order(f"row {row + 1}")
         self._row, self._column, self._row_digits = row, -1, str(row + 1)
+
+    def _note_form(self, form: str | None) -> None:
+        """Note a number format: the stretch of the row above grows, where it is the same."""
+        if form is None:
+            return
+        stretches = self.outline.forms.setdefault(self._column, [])
+        first = self._row
+        if stretches and stretches[-1][1:] == (self._row - 1, form):
+            first = stretches.pop()[0]
+        stretches.append((first, self._row, form))
 
     def _column_of(self, reference: str) -> int:
         """The column of the next cell, from 0, which is in this row and behind all."""
@@ -212,9 +249,13 @@ _COLUMN = re.compile(rb'<c r="([A-Z]+)')
 _ORDERS_REMEMBERED = 1_000
 
 
-def _shortened(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """A sheet's XML without what the scan does not need of plain rows."""
+def _shortened(pieces: Iterator[bytes], keeps: re.Pattern[bytes] | None) -> Iterator[bytes]:
+    """A sheet's XML without what the scan does not need of plain rows.
+
+    Cells that it `keeps` stay.
+    """
     rest = b""
+    replaced = partial(_last_filled, keeps=keeps)
     for piece in pieces:
         rows, end, rest = (rest + piece).rpartition(b"</row>")
         if not end:
@@ -226,24 +267,70 @@ def _shortened(pieces: Iterator[bytes]) -> Iterator[bytes]:
             # The scan refuses it, or knows its encoding.
             yield rows + end
         else:
-            yield _PLAIN_ROW.sub(_last_filled, rows + end)
+            yield _PLAIN_ROW.sub(replaced, rows + end)
     yield rest
 
 
-def _last_filled(row: re.Match[bytes]) -> bytes:
-    """A plain row with its last filled cell alone; one out of order stays whole."""
+def _last_filled(row: re.Match[bytes], keeps: re.Pattern[bytes] | None) -> bytes:
+    """A plain row with its last filled cell and those kept, if it is in order."""
     start, cells = row["start"], row["cells"]
     if not _are_in_order(tuple(_COLUMN.findall(cells))):
         return row[0]
     end = cells.rfind(b"</c>")
-    last = cells[cells.rfind(b"<c ", 0, end) : end] + b"</c>" if end >= 0 else b""
-    return start + last + b"</row>"
+    at = cells.rfind(b"<c ", 0, end)
+    last = cells[at:end] + b"</c>" if end >= 0 else b""
+    kept = b"".join(keeps.findall(cells, 0, at if end >= 0 else len(cells))) if keeps else b""
+    return start + kept + last + b"</row>"
 
 
 @lru_cache(_ORDERS_REMEMBERED)
 def _are_in_order(columns: tuple[bytes, ...]) -> bool:
     """Whether each column is further right than the one before it."""
     return all((len(left), left) < (len(right), right) for left, right in pairwise(columns))
+
+
+# -- Number formats --------------------------------------------------------------------------------
+# A format is part of the value where it shows more than the number, or less.
+
+
+_STYLES = "xl/styles.xml"
+_USUAL = (
+    "1=0|2=0.00|3=#,##0|4=#,##0.00|9=0%|10=0.00%|16=d-mmm|17=mmm-yy|18=h:mm AM/PM"
+    "|19=h:mm:ss AM/PM|20=h:mm|21=h:mm:ss|37=#,##0|38=#,##0|39=#,##0.00|40=#,##0.00"
+)
+_BUILT_IN = dict(each.split("=", 1) for each in _USUAL.split("|"))
+"""Formats that no file spells out, and that can be part of a value."""
+
+
+def _shown_forms(source: SourceFile, opened: zipfile.ZipFile) -> dict[str, str]:
+    """The formats of styles, by the style's number, that are part of a value."""
+    if _STYLES not in opened.NameToInfo:
+        return {}
+    forms, styles, inside = dict(_BUILT_IN), [], []
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        name = tag.rpartition(":")[2]
+        if name == "numFmt":
+            forms[attributes.get("numFmtId", "")] = attributes.get("formatCode", "")
+        elif name in ("cellXfs", "cellStyleXfs"):
+            inside.append(name)
+        elif name == "xf" and inside and inside[-1] == "cellXfs":
+            styles.append(attributes.get("numFmtId", "0"))
+
+    reading = parser(source, _STYLES)
+    reading.StartElementHandler = start
+    for _ in parse(source, opened, _STYLES, reading):
+        pass
+    told = {str(n): forms.get(each, "") for n, each in enumerate(styles)}
+    return {number: form for number, form in told.items() if is_part_of_value(form)}
+
+
+def _cells_of_styles(telling: Mapping[str, str]) -> re.Pattern[bytes] | None:
+    """Matches the cells of these styles in a plain row; None where there are none."""
+    if not telling:
+        return None
+    numbers = "|".join(telling).encode()
+    return re.compile(rb'<c r="[A-Z]+[0-9]+" s="(?:%b)"[^>]*?(?:/>|>.*?</c>)' % numbers, re.DOTALL)
 
 
 # -- Workbook --------------------------------------------------------------------------------------
@@ -281,11 +368,19 @@ class SheetFile:
         if last[0] >= self.outline.rows or last[1] >= width:
             raise DamagedSpreadsheet(f"{self.source.path} reads in two ways")
         values = sheet.iter_rows()
+        forms = {column: iter(each) for column, each in self.outline.forms.items()}
+        stretches = {column: next(each) for column, each in forms.items()}
         for index in range(self.outline.rows):
             cells: list[Cell] = [""] * first[1]
             read = next(values, ())
             cells += [_retyped(v) if isinstance(v, (float, timedelta)) else v for v in read]
             cells += [""] * (width - len(cells))
+            for column, (begin, end, form) in list(stretches.items()):
+                cell = cells[column] if column < width else ""
+                if begin <= index and not isinstance(cell, str | bool):
+                    cells[column] = as_shown(cell, form)
+                if index >= end:
+                    stretches[column] = next(forms[column], (self.outline.rows, -1, ""))
             flaws = self.outline.flaws.get(index, {})
             for column, (_, what) in flaws.items():
                 cells[column] = what
@@ -304,7 +399,7 @@ def find_sheet(source: SourceFile, name: str | None) -> SheetFile:
         if name is None:
             name = _only_filled(source, opened, {each: parts[each] for each in visible})
         elif name not in parts:
-            name = _alike(source, parts, name)
+            name = alike(source, parts, name)
         return SheetFile(source, name, _outline(source, opened, parts[name], name))
 
 
@@ -369,25 +464,49 @@ def _elements(
 
 
 def _only_filled(source: SourceFile, opened: zipfile.ZipFile, parts: Mapping[str, str]) -> str:
-    """The only one of these sheets that holds anything."""
+    """The only one of these sheets that holds a table."""
     filled = [name for name, part in parts.items() if _is_filled(source, opened, part, name)]
+
+    def first_rows(name: str) -> list[list[str]]:
+        # Its outline says that the sheet fits into memory.
+        _outline(source, opened, parts[name], name)
+        rows = islice(_read(source, name).iter_rows(), LOOKED_AT)
+        return [[str(cell) for cell in row] for row in rows]
+
+    return choose_sheet(source, filled, first_rows)
+
+
+def choose_sheet(
+    source: SourceFile, filled: Sequence[str], first_rows: Callable[[str], list[list[str]]]
+) -> str:
+    """The only sheet that holds anything, or the only one with known headings."""
     if not filled:
         raise NoRows(f"{source.path} has no visible sheet that holds anything")
-    if len(filled) > 1:
-        raise SheetUnknown(
-            f"{source.path} has {len(filled)} sheets with something in them",
-            action=f"Name one with --sheet: {', '.join(map(repr, filled))}.",
-        )
-    return filled[0]
+    if len(filled) == 1:
+        return filled[0]
+    places = {name: find_place(first_rows(name)) for name in filled}
+    reports = [name for name, each in places.items() if is_of_report(each.headings)]
+    known = reports or [name for name, each in places.items() if each.known >= 2]
+    if len(known) == 1:
+        return known[0]
+    shown = "; ".join(
+        f"{name!r} ({', '.join(filter(None, each.headings[:4]))})" for name, each in places.items()
+    )
+    raise SheetUnknown(
+        f"{source.path} has {len(filled)} sheets with something in them",
+        action=f"Name one with --sheet: {shown}.",
+        names=filled,
+    )
 
 
-def _alike(source: SourceFile, names: Iterable[str], wanted: str) -> str:
+def alike(source: SourceFile, names: Iterable[str], wanted: str) -> str:
     """The one name that differs from the wanted one in letter case or blanks alone."""
     alike = [name for name in names if look_of(name) == look_of(wanted)]
     if len(alike) != 1:
         raise SheetUnknown(
             f"{source.path} has no sheet {wanted!r}",
             action=f"Use one of: {', '.join(map(repr, names))}.",
+            names=names,
         )
     return alike[0]
 

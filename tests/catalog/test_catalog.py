@@ -91,6 +91,7 @@ def _changed_fields(declared: Field, resource: Declaration) -> Iterator[Field]:
         yield replace(declared, item_values=("another",))
     if "create" in resource.operations:
         yield from (replace(declared, create=terms) for terms in _changed_inputs(declared.create))
+    if "update" in resource.operations:
         yield from (replace(declared, update=terms) for terms in _changed_inputs(declared.update))
 
 

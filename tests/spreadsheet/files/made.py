@@ -6,6 +6,7 @@ import io
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from xml.sax.saxutils import escape
 
 from connector.spreadsheet.problems import Cell
@@ -29,7 +30,7 @@ def cells_of(table: Spreadsheet) -> list[tuple[Cell, ...]]:
 
 
 def read_text(
-    folder: Path, content: bytes, **options: str
+    folder: Path, content: bytes, **options: Any
 ) -> tuple[Spreadsheet, list[tuple[Cell, ...]]]:
     """The table of these bytes, and its cells."""
     table = open_table(text_file(folder, content), **options)

@@ -36,7 +36,7 @@ HOSTILE = (*_RUNNING, *_OURS, *_TAKEN, *_LOST)
 def settled(table: Spreadsheet) -> Iterator[RowResult]:
     """A result for each row that is not blank: its problems make it invalid."""
     for row in table.rows():
-        if not row.is_blank:
+        if not row.is_left_out:
             outcome: RowOutcome = "invalid" if row.problems else "created"
             identity = None if row.problems else f"id-{row.number}"
             yield RowResult(row.number, outcome, row.problems, None, identity)
@@ -63,7 +63,7 @@ def sheet_cells(path: Path) -> list[tuple[str, str, str, bool]]:
     A cell with a formula has the type `f`.
     """
     with zipfile.ZipFile(path) as archive:
-        sheet = Xml.fromstring(archive.read("xl/worksheets/sheet1.xml"))  # noqa: S314 # our own
+        sheet = Xml.fromstring(archive.read("xl/worksheets/sheet2.xml"))  # noqa: S314 # our own
         styles = Xml.fromstring(archive.read("xl/styles.xml"))  # noqa: S314 # our own
     formats = styles.findall(f"{{{MAIN}}}cellXfs/{{{MAIN}}}xf")
     found = []

@@ -22,40 +22,27 @@ from tests.spreadsheet.files.made import read_text, text_file
 
 
 @pytest.mark.parametrize(
-    ("headings", "parts"),
+    ("headings", "third"),
     [
-        ("email,name,email", ("column A 'email' and column C 'email'",)),
-        ("Email,name,eMAIL", ("column A 'Email' and column C 'eMAIL'",)),
-        ("first name,x,First\u00a0 Name ", ("column A 'first name' and column C",)),
-        ("caf\u00e9,x,cafe\u0301", ("column A 'café' and column C",)),
-        ("name,x,na\u200bme", ("column A 'name' and column C 'na\\u200bme'",)),
-        ("ＩＤ,x,id", ("column A 'ＩＤ' and column C 'id'",)),  # noqa: RUF001 # full width
-        ("a,,b", ("column B, behind column A 'a': the heading is empty",)),
-        (",a,b", ("column A: the heading is empty",)),
-        ("a, \u200b ,b", ("column B, behind column A 'a'",)),
-        ("a,b,", ("in column C", "behind the last heading")),
+        ("email,name,email", "email (column C)"),
+        ("Email,name,eMAIL", "eMAIL (column C)"),
+        ("first name,x,First\u00a0 Name ", "First\u00a0 Name  (column C)"),
+        ("caf\u00e9,x,cafe\u0301", "cafe\u0301 (column C)"),
+        ("name,x,na\u200bme", "na\u200bme (column C)"),
+        ("ＩＤ,x,id", "id (column C)"),  # noqa: RUF001 # full width
+        ("b,a,", "(column C)"),
+        ("b,a, \u200b ", "(column C)"),
     ],
-    ids=[
-        "same",
-        "case",
-        "blanks",
-        "composed",
-        "invisible",
-        "width",
-        "empty",
-        "first",
-        "blank",
-        "last",
-    ],
+    ids=["same", "case", "blanks", "composed", "invisible", "width", "empty", "blank"],
 )
 def test_29_headings_that_do_not_tell_columns_apart(
-    tmp_path: Path, headings: str, parts: tuple[str, ...]
+    tmp_path: Path, headings: str, third: str
 ) -> None:
-    """Twins and empty headings refuse the file and are named by letter and text."""
-    with pytest.raises(HeadingsRefused) as refused:
-        open_table(text_file(tmp_path, f"{headings}\n1,2,3\n".encode()))
+    """A twin and an empty heading are told apart by their column's letter."""
+    table = open_table(text_file(tmp_path, f"{headings}\n1,2,3\n".encode()))
 
-    assert [] == [part for part in ("rows.csv", *parts) if part not in str(refused.value)]
+    assert third == table.headings[2]
+    assert 3 == len(set(table.headings))
 
 
 def test_29_headings_are_kept_as_they_stand(tmp_path: Path) -> None:
@@ -75,7 +62,7 @@ def test_29_headings_are_kept_as_they_stand(tmp_path: Path) -> None:
         (b"a,b\n,\n\n , \n", NoRows, "no row below"),
         (b'a,b\n1,2\n3,"4\n5,6\n', DamagedSpreadsheet, 'line 3: a quote (") opens a cell that'),
         (b'a,b\n"1"2,3\n', DamagedSpreadsheet, 'line 2: a quote (") inside a cell'),
-        (b"%PDF-1.7\n", NotASpreadsheet, "is no text, whatever its name"),
+        (b"%PDF-1.7\n", NotASpreadsheet, "is a PDF, whatever its name"),
     ],
     ids=["empty", "mark", "late", "headings", "blank", "open", "quote", "pdf"],
 )
@@ -98,10 +85,12 @@ def test_29_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
         open_table(text_file(tmp_path, b"a,b\n" + b"x" * 3_000_000))
 
 
-@pytest.mark.parametrize("name", ["rows.xls", "rows.ods", "rows.numbers", "rows.docx", "rows"])
+@pytest.mark.parametrize("name", ["rows.numbers", "rows.docx", "rows"])
 def test_29_other_kinds_are_refused_with_advice(tmp_path: Path, name: str) -> None:
     """A file of another kind is not opened, and the advice says what to save it as."""
-    with pytest.raises(NotASpreadsheet, match="a table is a csv, tsv, txt or xlsx") as refused:
+    with pytest.raises(
+        NotASpreadsheet, match="a table is a csv, tsv, txt, xlsx, xls or ods"
+    ) as refused:
         open_table(text_file(tmp_path, b"a,b\n1,2\n", name))
 
     assert "Save it as xlsx, or as csv in UTF-8" in refused.value.action

@@ -55,21 +55,22 @@ def test_29_encodings_that_are_certain(
     assert ("Jörg", "Köln", "Zoë") == table.samples
 
 
-def test_29_windows_text_is_refused_with_samples_and_read_when_said(tmp_path: Path) -> None:
-    """cp1252 is never guessed: the refusal has place, option and cells to judge."""
-    content = "name,city\nJörg,Köln\nZoë,Orléans\n".encode("cp1252")
-    with pytest.raises(EncodingUnknown) as refused:
-        open_table(text_file(tmp_path, content))
+def test_29_an_old_encoding_is_taken_where_one_fits_and_asked_for_where_two_do(
+    tmp_path: Path,
+) -> None:
+    """One reading is said; of two, both are shown, and nothing is sent until one is chosen."""
+    content = "name,city\nJörg,Köln\nZoë,Zürich\n".encode("cp1252")
+    table, cells = read_text(tmp_path, content)
+    assert [("Jörg", "Köln"), ("Zoë", "Zürich")] == cells
+    assert ("cp1252", True, ()) == (table.encoding, table.is_encoding_guessed, table.questions)
+    assert "reads as cp1252: Jörg, Köln, Zoë" in table.notices[0]
 
-    assert ("cp1252", ("Jörg", "Köln", "Zoë")) == (refused.value.offered, refused.value.samples)
-    assert "line 2, character 2" in str(refused.value)
-    assert "rows.csv" in str(refused.value)
-    assert "--encoding cp1252" in refused.value.action
-    assert "Jörg" not in f"{refused.value}{refused.value.action}"
-
+    content = "name,city\nSøren,Nîmes\n".encode("cp1252")
+    (question,) = open_table(text_file(tmp_path, content)).questions
+    assert question.stops
+    assert "Søren (--encoding cp1252); Sřren (--encoding cp1250)" in question.message
     table, cells = read_text(tmp_path, content, encoding="Windows-1252")
-    assert [("Jörg", "Köln"), ("Zoë", "Orléans")] == cells
-    assert ("cp1252", ("Jörg", "Köln", "Zoë")) == (table.encoding, table.samples)
+    assert ([("Søren", "Nîmes")], ()) == (cells, table.questions)
 
 
 def test_29_no_encoding_is_offered_where_a_byte_means_nothing_in_it(tmp_path: Path) -> None:
@@ -138,7 +139,7 @@ def test_29_line_endings(tmp_path: Path, ending: str, is_ended: bool) -> None:
 
     assert [("1", "x\ny"), ("2", "x\r\ny"), ("", ""), ("3", "x\ry"), ("4", "")] == cells
     assert [2, 3, 4, 5, 6] == [row.number for row in table.rows()]
-    assert [False, False, True, False, False] == [row.is_blank for row in table.rows()]
+    assert [False, False, True, False, False] == [row.is_left_out for row in table.rows()]
 
 
 @pytest.mark.parametrize("delimiter", DELIMITERS.values(), ids=DELIMITERS)
@@ -213,7 +214,7 @@ def test_29_rows_of_another_width_are_rows_with_a_problem(tmp_path: Path) -> Non
     assert ("1", "2", "") == rows[1].cells
     assert ("1", "2", "3", "4") == rows[2].cells
     assert ("1", "2", "3", "") == rows[5].cells
-    assert [5, 6, 8] == [row.number for row in rows if row.is_blank]
+    assert [5, 6, 8] == [row.number for row in rows if row.is_left_out]
 
 
 @pytest.mark.parametrize(
@@ -294,7 +295,7 @@ def test_29_rows_out_are_rows_in(
     for number, (given_cells, row) in enumerate(zip(rows, found, strict=True), 2):
         assert number == row.number
         if not any(cell.strip() for cell in given_cells):
-            assert row.is_blank
+            assert row.is_left_out
             continue
         width = 3 if is_ended else len(given_cells)
         assert tuple(given_cells[:width] + [""] * (3 - width)) == row.cells

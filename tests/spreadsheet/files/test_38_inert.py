@@ -11,7 +11,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connector.spreadsheet.problems import Problem
+from connector.engine.push_plan import Problem
 from connector.spreadsheet.report import RowResult, write_report
 from connector.spreadsheet.table import open_table
 from connector.spreadsheet.texts import mark, mark_text_cell, unmark
@@ -30,7 +30,7 @@ def test_38_csv_reports_have_no_cell_that_runs(tmp_path: Path) -> None:
     results = (
         RowResult(row.number, "rejected", (problem,), "+code", "=id")
         for row in table.rows()
-        if not row.is_blank
+        if not row.is_left_out
     )
     path = tmp_path / "report.csv"
     write_report(path, table, results)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from openpyxl import Workbook, load_workbook
 from openpyxl.worksheet.worksheet import Worksheet
 
+from connector.engine.push_plan import Problem
 from connector.engine.push_states import Operation, RowOutcome
 from connector.errors import (
     DiskFull,
@@ -26,7 +27,6 @@ from connector.errors import (
     SpreadsheetError,
 )
 from connector.spreadsheet.columns import REPORT_HEADINGS
-from connector.spreadsheet.problems import Problem
 from connector.spreadsheet.report import RowResult, report_path, write_report
 from connector.spreadsheet.table import Spreadsheet, open_table
 from tests.spreadsheet.files.made import cells_of, text_file, text_row, workbook_file
@@ -96,7 +96,7 @@ def test_a_workbook_report_keeps_types_and_shows_problems_where_they_are(tmp_pat
     assert [d.date, float, bool, int, d.time, str, d.datetime] == [
         type(cells[2]) for cells in cells_of(report)
     ]
-    written = load_workbook(tmp_path / "report.xlsx").active
+    written = load_workbook(tmp_path / "report.xlsx")["Report"]
     assert isinstance(written, Worksheet)
     comments = {
         c.coordinate: c.comment.text for row in written.iter_rows() for c in row if c.comment
@@ -116,7 +116,7 @@ def test_every_outcome_can_be_reported(tmp_path: Path) -> None:
         write_report(tmp_path / name, table, results)
     with (tmp_path / "report.csv").open(encoding="utf-8-sig", newline="") as file:
         in_csv = [row["_outcome"] for row in csv.DictReader(file)]
-    sheet = load_workbook(tmp_path / "report.xlsx").worksheets[0]
+    sheet = load_workbook(tmp_path / "report.xlsx")["Report"]
 
     assert list(words) == in_csv == [row[2].value for row in sheet.iter_rows(min_row=2)]
 
@@ -163,11 +163,13 @@ def test_38_any_report_gives_the_original_back(
     first, second = tmp_path / f"first{suffix}", tmp_path / f"second{suffix}"
     write_report(first, table, settled(table))
     write_report(second, open_table(first), settled(open_table(first)))
-    expected = [(row.number, row.cells, row.problems) for row in table.rows() if not row.is_blank]
+    expected = [
+        (row.number, row.cells, row.problems) for row in table.rows() if not row.is_left_out
+    ]
 
     assert not table.is_report
     for report in map(open_table, (first, second)):
-        found = [row for row in report.rows() if not row.is_blank]
+        found = [row for row in report.rows() if not row.is_left_out]
         assert (True, table.headings) == (report.is_report, report.headings)
         assert expected == [(row.number, row.cells, row.problems) for row in found]
 

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from connector.spreadsheet.cells import AS_WRITTEN, CellOptions, reader
-from connector.spreadsheet.problems import PROBLEMS, Cell, Unreadable, shown
+from connector.spreadsheet.problems import PROBLEMS, Amount, Cell, NotedValue, Unreadable, shown
 from connector.spreadsheet.target_columns import TargetColumn
 from tests.spreadsheet.meaning.sheet import aimed
 
 BRITISH = CellOptions(date_format="DD/MM/YYYY")
 GERMAN = CellOptions(decimal=",")
+BRITISH_NUMBERS = CellOptions(region="GB")
 LONDON = CellOptions(timezone="Europe/London")
 WHOLE = CellOptions(whole_numbers=True)
 
@@ -26,7 +27,8 @@ def slot(name: str, resource: str = "candidates") -> TargetColumn:
 def read(name: str, cell: Cell, options: CellOptions = AS_WRITTEN) -> Any:
     """The value of a cell; `resource.field` for another resource than candidates."""
     resource, _, field = name.rpartition(".")
-    return reader(slot(field, resource or "candidates"), "create", options).read(cell)
+    value = reader(slot(field, resource or "candidates"), "create", options).read(cell)
+    return value.value if isinstance(value, NotedValue) else value
 
 
 def refused(name: str, cell: Cell, options: CellOptions = AS_WRITTEN) -> Unreadable:
@@ -37,8 +39,8 @@ def refused(name: str, cell: Cell, options: CellOptions = AS_WRITTEN) -> Unreada
 
 
 KEPT: list[tuple[str, Cell, Any]] = [
-    *(("notes", text, text) for text in ("00123", "+44 20 7946 0123", "NA", "TRUE", "null")),
-    *(("notes", text, text) for text in ("1-2", "03/04/2025", "💪 👩‍👩‍👧", "-")),
+    *(("notes", text, text) for text in ("00123", "+44 20 7946 0123", "TRUE", "Nil by Mouth")),
+    *(("notes", text, text) for text in ("1-2", "03/04/2025", "💪 👩‍👩‍👧", "A-Z")),
     (
         "notes",
         "\u05e9\u05dc\u05d5\u05dd \u200f\u0628\u062e",
@@ -48,8 +50,20 @@ KEPT: list[tuple[str, Cell, Any]] = [
     ("notes", "  outer blanks go \u00a0", "outer blanks go"),
     ("notes", 1234, "1234"),
     ("notes", 5.0, "5"),
-    *(("phone", text, text) for text in ("+44 20 7946 0123", "00123", "0161 496-0123 ext. 5")),
-    *(("jobs.reference_code", text, text) for text in ("00123", "1E5", "A/7", "NA")),
+    *(("phone", text, text) for text in ("+44 20 7946 0123", "0161 496-0123 ext. 5")),
+    *(("jobs.reference_code", text, text) for text in ("00123", "1E5", "A/7")),
+    *(("notes", text, None) for text in ("NA", "null", "-", "k.A.", "néant", "n.v.t.")),
+    *(("expected_salary", text, 45000) for text in ("45 000", "45k", "45'000", "45000 p.a.")),
+    ("expected_salary", "1,250,000", 1250000),
+    ("expected_salary", "45000,50", 45000.5),
+    ("expected_salary", "£45,000.00", Amount(45000.0, "GBP")),
+    ("expected_salary", "EUR 45000", Amount(45000, "EUR")),
+    ("companies.fee_percentage", "17,5 %", 17.5),
+    ("email", "an\u200bna@b.example", "anna@b.example"),
+    ("email", "Anna <a@b.example>", "a@b.example"),
+    ("phone", "0161\u200b496 0123", "0161496 0123"),
+    ("employment_type", "Perm", "permanent"),
+    *(("date_of_birth", text, "1985-12-25") for text in ("25/12/1985", "25. Dez. 1985")),
     *(("email", text, text) for text in ("a@b.example", "o'brien+x@b.example")),
     ("email", "zoë@bücher.example", "zoë@bücher.example"),
     ("portfolio_url", "HTTPS://a.example/b?c=d&e=é", "HTTPS://a.example/b?c=d&e=é"),
@@ -105,6 +119,9 @@ DECLARED: list[tuple[str, Cell, CellOptions, Any]] = [
         CellOptions(date_format="DD/MM/YYYY hh:mm", timezone="UTC"),
         "2025-04-03T09:30:00Z",
     ),
+    ("expected_salary", "1.250.000,50", GERMAN, 1250000.5),
+    ("date_of_birth", "3/4/85", CellOptions(date_format="dmy", century=1930), "1985-04-03"),
+    ("date_of_birth", "3/4/85", CellOptions(date_format="mdy", century=1930), "1985-03-04"),
     ("expected_salary", "45,5", GERMAN, 45.5),
     ("expected_salary", "45,000", GERMAN, 45.0),
     ("expected_salary", "45.000", CellOptions(decimal="."), 45.0),
@@ -130,14 +147,10 @@ REFUSED: list[tuple[str, Cell, CellOptions, str, str]] = [
     ("expected_salary", "4.5E4", AS_WRITTEN, "scientific", "source"),
     ("notes", "#REF!", AS_WRITTEN, "spreadsheet_error", "formula"),
     ("notes", "a\0b", AS_WRITTEN, "control_character", "type it again"),
-    ("phone", "0161\u200b496", AS_WRITTEN, "hidden_character", "0161496"),
-    ("email", "an\u200bna@b.example", AS_WRITTEN, "hidden_character", "anna@b.example"),
     ("email", "\u202eanna@b.example", AS_WRITTEN, "hidden_character", "anna@b.example"),
     ("email", "an\tna@b.example", AS_WRITTEN, "hidden_character", "anna@b.example"),
-    ("email", "\ufeffanna@b.example", AS_WRITTEN, "hidden_character", "anna@b.example"),
     ("email", "a@b.example, c@d.example", AS_WRITTEN, "several_emails", "a@b.example"),
     ("email", "a@b.example/c@d.example", AS_WRITTEN, "several_emails", "a@b.example"),
-    ("email", "Anna <a@b.example>", AS_WRITTEN, "email_format", "Write a@b.example"),
     ("email", "anna at b.example", AS_WRITTEN, "email_format", "Correct"),
     ("email", 12.0, AS_WRITTEN, "email_format", "Correct"),
     ("phone", 447700900123, AS_WRITTEN, "number_in_text", "whole_numbers = true"),
@@ -148,7 +161,6 @@ REFUSED: list[tuple[str, Cell, CellOptions, str, str]] = [
     ("notes", date(2025, 2, 1), AS_WRITTEN, "not_text", "type it again"),
     ("notes", time(9, 30), AS_WRITTEN, "not_text", "type it again"),
     ("companies.company_size", datetime(2025, 1, 10), AS_WRITTEN, "not_text", "type"),
-    ("employment_type", "Perm", AS_WRITTEN, "unknown_value", "permanent"),
     ("employment_type", "permanant", AS_WRITTEN, "unknown_value", "permanent"),
     ("employment_type", "zebra", AS_WRITTEN, "unknown_value", "map"),
     ("companies.company_size", "110", AS_WRITTEN, "unknown_value", ""),
@@ -161,16 +173,14 @@ REFUSED: list[tuple[str, Cell, CellOptions, str, str]] = [
     ("assigned_to", "../x", AS_WRITTEN, "id_format", "map"),
     ("expected_salary", "45,000", AS_WRITTEN, "ambiguous_number", "45000"),
     ("expected_salary", "45.000", AS_WRITTEN, "ambiguous_number", "45000"),
-    ("expected_salary", "45.000", GERMAN, "thousands", "45000"),
-    ("expected_salary", "1,250,000", AS_WRITTEN, "thousands", "1250000"),
-    ("expected_salary", "1.250.000,50", GERMAN, "thousands", "1250000,50"),
-    ("expected_salary", "45 000", AS_WRITTEN, "thousands", "45000"),
-    ("expected_salary", "45000,50", AS_WRITTEN, "decimal_sign", "45000.50"),
-    ("expected_salary", "£45,000", AS_WRITTEN, "currency_sign", "45000"),
-    ("expected_salary", "EUR 45000", AS_WRITTEN, "currency_sign", "45000"),
-    ("expected_salary", "12%", AS_WRITTEN, "percent_sign", "12"),
-    ("expected_salary", "45k", AS_WRITTEN, "not_a_number", "digits"),
-    ("expected_salary", "NA", AS_WRITTEN, "not_a_number", "clear"),
+    ("expected_salary", "45000.50", GERMAN, "decimal_sign", "declare"),
+    *(("phone", text, AS_WRITTEN, "phone_format", "correct") for text in ("call agent", "00123")),
+    *(("phone", text, AS_WRITTEN, "number_in_text", "text") for text in ("77009.0", "447,700,900")),
+    ("phone", "0161 4960123 / 0161 4960124", AS_WRITTEN, "several_phones", "0161 4960123"),
+    ("phone", "0161 49601234567", BRITISH_NUMBERS, "phone_format", "correct"),
+    ("date_of_birth", "25/12/85", AS_WRITTEN, "two_digit_year", "--century"),
+    ("expected_salary", "12%", AS_WRITTEN, "percent_sign", "correct"),
+    ("expected_salary", "45-50k", AS_WRITTEN, "not_a_number", "digits"),
     ("expected_salary", "٤٥", AS_WRITTEN, "not_a_number", "digits"),
     ("expected_salary", True, AS_WRITTEN, "not_a_number", "number"),
     ("expected_salary", float("nan"), AS_WRITTEN, "not_a_number", "number"),
@@ -181,12 +191,11 @@ REFUSED: list[tuple[str, Cell, CellOptions, str, str]] = [
     ("willing_to_relocate", "perhaps", AS_WRITTEN, "not_true_or_false", "yes or no"),
     ("willing_to_relocate", 2, AS_WRITTEN, "not_true_or_false", "yes or no"),
     ("date_of_birth", "03/04/1985", AS_WRITTEN, "ambiguous_date", "1985-04-03 or 1985-03-04"),
-    ("date_of_birth", "25/12/1985", AS_WRITTEN, "date_format", "1985-12-25"),
     ("date_of_birth", "25/13/1985", AS_WRITTEN, "no_such_date", "Correct"),
     ("date_of_birth", "1985-02-30", AS_WRITTEN, "no_such_date", "Correct"),
     ("date_of_birth", "30/02/1985", BRITISH, "no_such_date", "Correct"),
     ("date_of_birth", "0085-04-03", AS_WRITTEN, "no_such_date", "year"),
-    ("date_of_birth", "03/04/85", BRITISH, "date_format", "2025-04-03"),
+    ("date_of_birth", "03/04/85", BRITISH, "date_format", "DD/MM/YYYY"),
     ("date_of_birth", "1985-04-03T14:30", AS_WRITTEN, "time_in_date", "1985-04-03"),
     ("date_of_birth", datetime(1985, 4, 3, 14, 30), AS_WRITTEN, "time_in_date", "1985-04-03"),
     ("date_of_birth", 31140, AS_WRITTEN, "date_format", "Format"),
@@ -216,9 +225,9 @@ def test_30_what_is_unclear_or_damaged_is_refused(
 
 def test_30_hidden_characters_are_named_and_shown() -> None:
     """A person is told which invisible character it is, and sees where it stands."""
-    error = refused("email", "an\u200bna@b.example")
+    error = refused("email", "an\u200fna@b.example")
 
-    assert "zero width space (U+200B)" in error.problem().message
+    assert "right-to-left mark (U+200F)" in error.problem().message
     assert "an<U+200B>na@b.example" == shown("an\u200bna@b.example")
     assert 80 == len(shown("x" * 500))
 

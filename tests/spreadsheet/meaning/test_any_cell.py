@@ -11,12 +11,13 @@ from hypothesis import strategies as some
 from connector.catalog import CATALOG
 from connector.catalog.value import Kind
 from connector.spreadsheet.cells import AS_WRITTEN, CellOptions, Reader, reader
-from connector.spreadsheet.problems import PROBLEMS, Cell, Unreadable, shown
+from connector.spreadsheet.problems import PROBLEMS, Amount, Cell, NotedValue, Unreadable, shown
 from connector.spreadsheet.target_columns import TargetColumn, target_columns
 
 MANNERS = (
     AS_WRITTEN,
-    CellOptions("DD/MM/YYYY hh:mm", ",", "Europe/London", True, {"x": "1", "y": ""}),
+    CellOptions("DD/MM/YYYY hh:mm", ",", "Europe/London", "GB", 1930, True, {"x": "1", "y": ""}),
+    CellOptions("dmy", century=1930),
 )
 READERS: list[tuple[TargetColumn, Reader]] = [
     (column, reader(column, "upsert", options))
@@ -57,6 +58,8 @@ def test_any_cell_is_a_value_or_a_documented_problem(
         except Unreadable as error:
             refusals.add(error.problem().code)
             continue
+        value = value.value if isinstance(value, NotedValue) else value
+        value = value.value if isinstance(value, Amount) else value
         if value is None:
             continue
         json.dumps(value, allow_nan=False)

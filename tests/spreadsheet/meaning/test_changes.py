@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from connector.engine.push_states import LandedRecord, Task
-from connector.errors import Misused
 from connector.spreadsheet.cells import CellOptions, ColumnPolicy
 from connector.spreadsheet.check import CheckedRow
+from connector.spreadsheet.mapping import map_headings
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import Cell
 from tests.spreadsheet.meaning.sheet import CANDIDATE, aimed, checked, landing, problems, table
@@ -27,7 +27,7 @@ ANNA: Mapping[str, Any] = {
     "city": "Leeds",
     "phone": None,
 }
-LISTED = {"id": "c2", "first_name": "Bo", "email": "bo@people.example", "phone": "1"}
+LISTED = {"id": "c2", "first_name": "Bo", "email": "bo@people.example", "phone": "4960001"}
 SAID = landing(
     candidates=[
         ANNA,
@@ -84,8 +84,8 @@ def test_row_that_changes_nothing_is_unchanged() -> None:
 @pytest.mark.parametrize(
     ("policy", "changes"),
     [
-        ("overwrite", {"city": ("Leeds", "York"), "phone": (None, "7")}),
-        ("fill", {"phone": (None, "7")}),
+        ("overwrite", {"city": ("Leeds", "York"), "phone": (None, "0161 4960")}),
+        ("fill", {"phone": (None, "0161 4960")}),
         ("never", {}),
     ],
 )
@@ -93,7 +93,7 @@ def test_policy_says_what_a_column_may_do(policy: ColumnPolicy, changes: dict[st
     """A column overwrites, fills what is empty, or leaves records that exist alone."""
     options = CellOptions(policy=policy)
     saved = SavedMap("candidates", {"city": ("city", options), "phone": ("phone", options)})
-    (found,) = updated({"id": "c1", "city": "York", "phone": "7"}, saved=saved)
+    (found,) = updated({"id": "c1", "city": "York", "phone": "0161 4960"}, saved=saved)
 
     assert changes == found.changes
     assert (None if changes else "unchanged") == found.outcome
@@ -174,9 +174,9 @@ def test_condition_of_an_update_looks_at_the_record() -> None:
 
 def test_record_that_only_a_list_has_shown_is_not_compared() -> None:
     """Fields that the list showed can be compared; another one needs a pull first."""
-    found = updated({"id": "c2", "phone": "2"})
+    found = updated({"id": "c2", "phone": "4960002"})
 
-    assert {"phone": "2"} == task(found[0]).fields
+    assert {"phone": "4960002"} == task(found[0]).fields
     assert [(2, "city", "record_not_read")] == problems(updated({"id": "c2", "city": "York"}))
 
 
@@ -215,8 +215,10 @@ def test_upsert_updates_what_is_there_and_makes_what_is_not() -> None:
 
 def test_upsert_by_another_field_still_makes_no_second_record() -> None:
     """A row that finds nothing by its code, and whose email is there, is a duplicate."""
-    said = landing(candidates=[{"id": "c1", **CANDIDATE, "phone": "1"}])
-    rows = table({**CANDIDATE, "phone": "2"}, {**CANDIDATE, "phone": "1", "first_name": "Z"})
+    said = landing(candidates=[{"id": "c1", **CANDIDATE, "phone": "4960001"}])
+    rows = table(
+        {**CANDIDATE, "phone": "4960002"}, {**CANDIDATE, "phone": "4960001", "first_name": "Z"}
+    )
     found = checked(rows, aimed(mode="upsert", match=["phone"]), said)
 
     assert [(2, "email", "duplicate_in_warehouse")] == problems(found)
@@ -262,7 +264,9 @@ def test_lead_that_is_gone_is_not_converted() -> None:
     assert "converted" in found.problems[0].message
 
 
-def test_id_twice_said_is_refused() -> None:
-    """Two columns for the id are refused as those of any field."""
-    with pytest.raises(Misused, match=r"both fill id"):
-        updated({"id": "c1", "Record ID": "c1"})
+def test_of_two_columns_for_the_id_its_own_name_goes_first() -> None:
+    """The other one fills nothing, and is told."""
+    columns = map_headings(["Record ID", "id"], aimed(mode="update"))
+
+    assert ("id",) == tuple(each.heading for each in columns.columns)
+    assert "the column 'id' fills id already" == columns.unmapped[0].reason

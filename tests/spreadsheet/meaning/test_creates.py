@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from connector.engine.push_plan import Problem
 from connector.engine.push_states import LandedRecord
 from connector.errors import Misused, UnknownName
 from connector.spreadsheet.cells import CellOptions
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.matching import ClaimedKeys
-from connector.spreadsheet.problems import PROBLEMS, Problem, SheetRow
+from connector.spreadsheet.problems import PROBLEMS, SheetRow
 from tests.spreadsheet.meaning.sheet import (
     CANDIDATE,
     Made,
@@ -41,7 +42,7 @@ def test_good_row_becomes_a_task() -> None:
     """
     born, kind = CellOptions(date_format="DD/MM/YYYY"), CellOptions(values={"Perm": "permanent"})
     decided = {"Born": ("date_of_birth", born), "Kind": ("employment_type", kind)}
-    row = {**CANDIDATE, "rating": "4", "notes": " NA ", "mobile": "", "Born": "03/04/1985"}
+    row = {**CANDIDATE, "rating": "4", "notes": " No idea ", "mobile": "", "Born": "03/04/1985"}
     row |= {"Kind": "perm"}
     del row["employment_type"]
     (found,) = checked(table(row), aimed(), saved=SavedMap("candidates", decided))
@@ -49,7 +50,7 @@ def test_good_row_becomes_a_task() -> None:
 
     assert found.outcome is None
     assert task is not None
-    values = {**CANDIDATE, "rating": 4, "notes": "NA", "date_of_birth": "1985-04-03"}
+    values = {**CANDIDATE, "rating": 4, "notes": "No idea", "date_of_birth": "1985-04-03"}
     assert values == task.fields
     assert (2, "create", "candidates") == (task.number, task.operation, task.resource)
     assert {"email": "zoe@people.example"} == task.identity

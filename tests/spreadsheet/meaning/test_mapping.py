@@ -50,7 +50,6 @@ def test_known_other_names_are_found(heading: str, column: str) -> None:
     ("heading", "column", "reason"),
     [
         ("Emial", "email", "spelt almost like"),
-        ("Name", "first_name", "without guessing"),
         ("Salary", "expected_salary", "any of them"),
         ("Candidate surname as in passport", "last_name", "has the words of"),
         ("Contract type", "employment_type", "often called so"),
@@ -74,14 +73,28 @@ def test_fields_that_the_mode_does_not_take_are_told_so() -> None:
     assert all("--mode create does not take" in each.reason for each in found.unmapped)
 
 
-def test_two_columns_for_one_field_are_refused() -> None:
-    """Both columns are named, also where they say a reference in two ways."""
-    with pytest.raises(Misused, match=r"'E-mail' and 'Mail' both fill email"):
-        map_headings(["E-mail", "Mail"], aimed())
-    with pytest.raises(Misused, match=r"'Client' and 'company_id' both fill company_id"):
+def test_of_two_columns_for_one_field_the_second_fills_nothing() -> None:
+    """It is told, a field's own name goes first, and two that a person decided are refused."""
+    found = map_headings(["E-mail", "Mail"], aimed())
+    assert {"E-mail": ("email", "name")} == mapped(found)
+    assert "the column 'E-mail' fills email already" == found.unmapped[0].reason
+    assert {"company_id": ("company_id", "name")} == mapped(
         map_headings(["Client", "company_id"], aimed("jobs"))
+    )
     assert {"Mail": ("email", "alias")} == mapped(
         map_headings(["E-mail", "Mail"], aimed(), ignored=["e-MAIL"])
+    )
+    both = {name: ("email", CellOptions()) for name in ("A", "B")}
+    with pytest.raises(Misused, match=r"'A' and 'B' both fill email"):
+        map_headings(["A", "B"], aimed(), saved=SavedMap("candidates", both))
+
+
+def test_a_whole_name_is_used_where_no_part_of_it_has_a_column() -> None:
+    """With a first name beside it, "Name" is the last one."""
+    assert {"Name": ("full_name", "alias")} == mapped(map_headings(["Name"], aimed()))
+    assert () == map_headings(["Full name", "Mail", "employment_type"], aimed()).missing
+    assert {"Vorname": ("first_name", "alias"), "Name": ("last_name", "alias")} == mapped(
+        map_headings(["Vorname", "Name"], aimed())
     )
 
 
@@ -128,9 +141,9 @@ def test_what_was_decided_goes_first() -> None:
         (SavedMap("candidates", constants={"rating": "good"}), "rating is 'good'.*not a number"),
         (
             SavedMap(
-                "candidates", {"Type": ("employment_type", CellOptions(values={"Perm": "perm"}))}
+                "candidates", {"Type": ("employment_type", CellOptions(values={"Perm": "some"}))}
             ),
-            "'Perm' of employment_type is mapped to 'perm'",
+            "'Perm' of employment_type is mapped to 'some'",
         ),
     ],
 )
@@ -156,7 +169,7 @@ def test_map_is_the_same_when_saved_and_given_again() -> None:
 
     assert [e.target for e in found.columns] == [e.target for e in again.columns]
     assert {"given"} == {each.how for each in again.columns}
-    assert (("Perm?", "Salary"), ()) == (again.ignored, again.unmapped)
+    assert (("Perm?",), "Salary") == (again.ignored, again.unmapped[0].heading)
 
 
 @pytest.mark.parametrize("resource", WRITABLE)

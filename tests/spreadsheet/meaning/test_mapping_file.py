@@ -18,11 +18,15 @@ FULL = SavedMap(
             "employment_type",
             CellOptions(values={"Perm": "permanent", "é\n": ""}, policy="never"),
         ),
-        "Born\x7f": ("date_of_birth", CellOptions("DD/MM/YYYY", ",", "Europe/London", True)),
+        "Born\x7f": (
+            "date_of_birth",
+            CellOptions("DD/MM/YYYY", ",", "Europe/London", "GB", 1930, True),
+        ),
         "bare_key": ("notes", CellOptions(policy="fill")),
     },
     {"source": "Import 2026", "rating": "4"},
     ("Favourite colour", "Été = 1"),
+    header_row=3,
 )
 
 
@@ -65,6 +69,7 @@ def test_file_wide_manner_holds_for_every_column(tmp_path: Path) -> None:
         ("resource = 'jobs'\ndate_format = '%d'", "date_format is '%d'", "DD/MM/YYYY"),
         ("resource = 'jobs'\ndecimal = ';'", "decimal is ';'", "'.', ','"),
         ("resource = 'jobs'\ntimezone = 'London'", "timezone is 'London'", "Europe/London"),
+        ("resource = 'jobs'\nheader_row = 0", "header_row is 0", "from 1"),
         ("resource = 'jobs'\nignored = 'a'", "ignored is 'a'", "list"),
         ("resource = 'jobs'\ncolumns = 1", "columns is 1", "table"),
         ("resource = 'jobs'\n[columns]\na = 1", r"columns\.a is 1", "table"),

@@ -20,7 +20,7 @@ from connector.spreadsheet.target_columns import folded, natural_key, push_targe
 from connector.spreadsheet.template_sheet import template_columns
 from connector.warehouse.lookups import WarehouseLookups
 from connector.warehouse.warehouse import Warehouse
-from tests.pull.landed import SMALL, pulled
+from tests.pulls.landed import SMALL, pulled
 from tests.spreadsheet.meaning.messy import messy
 from tests.spreadsheet.meaning.sheet import CANDIDATE, from_csv, problems, table
 

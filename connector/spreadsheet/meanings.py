@@ -1,0 +1,140 @@
+"""ColumnMeanings of a file's columns: which of two a column's own cells settle.
+
+`03/04/1985` can be two dates and `45,000` two numbers. A column that also has `25/12/1985` is
+written day first, and then all of it is. Where no cell of a column settles it, the file's other
+columns may, since one program wrote them; where nothing does, both meanings are shown, and a person
+chooses with one word. The file is read once more for that, and only if a cell asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from connector.catalog.value import Kind
+from connector.spreadsheet.dates import ORDERS, date_meanings
+from connector.spreadsheet.mapping import MappedColumn
+from connector.spreadsheet.numbers import Decimal, number_meanings
+from connector.spreadsheet.problems import FileQuestion, SheetRow, Unreadable
+
+UNSETTLED = frozenset(("ambiguous_date", "ambiguous_number"))
+"""Codes of cells that other cells may settle."""
+
+Sort = Literal["date", "number"]
+_SORTS: dict[Kind, Sort] = {
+    Kind.DATE: "date",
+    Kind.DATETIME: "date",
+    Kind.NUMBER: "number",
+    Kind.INTEGER: "number",
+}
+_WORDS = {"dmy": "dmy", "mdy": "mdy", ".": "dot", ",": "comma"}
+_OPTION: dict[Sort, str] = {"date": "--date-format", "number": "--decimal"}
+_SHOWN = {**ORDERS, ".": "a dot before the fraction", ",": "a comma before the fraction"}
+
+
+@dataclass(slots=True)
+class _ColumnProofs:
+    """Proofs of one column: a cell for each reading that it alone allows."""
+
+    sort: Sort
+    proofs: dict[str, str] = field(default_factory=dict)
+    doubts: int = 0
+    example: str = ""
+
+    def add(self, text: str) -> None:
+        """Take in a cell."""
+        meanings = _meanings_of(self.sort, text)
+        if len(meanings) > 1 and len(set(meanings.values())) > 1:
+            self.doubts += 1
+            self.example = self.example or text
+        elif len(meanings) == 1:
+            self.proofs.setdefault(next(iter(meanings)), text)
+
+
+def _meanings_of(sort: Sort, text: str) -> dict[str, object]:
+    """The cell's values by reading."""
+    if sort == "number":
+        number = number_meanings(text)
+        return dict(number.values) if number is not None else {}
+    try:
+        day = date_meanings(text)
+    except Unreadable:
+        return {}
+    return {k: v for k, v in day.dates.items() if k in ("dmy", "mdy")} if day is not None else {}
+
+
+class ColumnMeanings:
+    """ColumnMeanings of one file, settled once when the first cell asks for it.
+
+    `settled` says in sentences what was taken for certain, and `questions` what a person has to
+    choose.
+    """
+
+    def __init__(
+        self, rows: Callable[[], Iterator[SheetRow]], columns: Sequence[MappedColumn]
+    ) -> None:
+        self._rows, self._columns = rows, columns
+        self.settled: list[str] = []
+        self.questions: list[FileQuestion] = []
+
+    def settle(self) -> tuple[MappedColumn, ...]:
+        """The columns with the meanings that are certain as their options."""
+        evidence = {
+            column.index: _ColumnProofs(sort)
+            for column in self._columns
+            if (sort := _sort_of(column)) is not None
+        }
+        for row in self._rows():
+            for index, found in evidence.items():
+                cell = row.cells[index] if index < len(row.cells) else ""
+                if isinstance(cell, str) and (text := cell.strip()):
+                    found.add(text)
+        return tuple(self._settled(column, evidence) for column in self._columns)
+
+    def _settled(self, column: MappedColumn, evidence: dict[int, _ColumnProofs]) -> MappedColumn:
+        own = evidence.get(column.index)
+        if own is None or not own.doubts:
+            return column
+        proofs, whose = own.proofs, f"column {column.heading!r}"
+        if not proofs:
+            alike = [each for each in evidence.values() if each.sort == own.sort]
+            proofs = {key: text for each in alike for key, text in each.proofs.items()}
+            whose = "another column"
+        if len(proofs) != 1:
+            self.questions.append(_question(column, own, is_mixed=bool(proofs)))
+            return column
+        ((reading, proof),) = proofs.items()
+        self.settled.append(
+            f"Column {column.heading!r} is read with {_SHOWN[reading]}: {proof!r} in {whose} can be"
+            f" nothing else ({_OPTION[own.sort]} says otherwise)."
+        )
+        if own.sort == "date":
+            return replace(column, options=replace(column.options, date_format=reading))
+        sign: Decimal = "," if reading == "," else "."
+        return replace(column, options=replace(column.options, decimal=sign, is_settled=True))
+
+
+def _sort_of(column: MappedColumn) -> Sort | None:
+    """What is to be settled of the column; None where nothing is."""
+    sort = _SORTS.get(column.target.field.kind)
+    if column.target.field.values or column.target.reference is not None:
+        return None
+    declared = column.options.date_format if sort == "date" else column.options.decimal
+    return sort if declared is None else None
+
+
+def _question(column: MappedColumn, own: _ColumnProofs, *, is_mixed: bool) -> FileQuestion:
+    meanings = _meanings_of(own.sort, own.example).items()
+    choices = " or ".join(f"{value} ({_OPTION[own.sort]} {_WORDS[key]})" for key, value in meanings)
+    why = "its other cells are written in both ways" if is_mixed else "no other cell settles it"
+    return FileQuestion(
+        "reading",
+        f"column {column.heading!r} can be read in two ways, and {why}:"
+        f" {own.example!r} is {choices}",
+        "Choose with the option that is named.",
+        stops=False,
+        column=column.heading,
+        received=own.example,
+        choices=tuple((key, str(value)) for key, value in meanings),
+    )

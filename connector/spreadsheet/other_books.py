@@ -1,0 +1,296 @@
+"""Workbooks of other kinds: OpenDocument (ods), and xls of before 2007.
+
+Both are read with the number formats that are part of a value. An ods is streamed as XML; an xls is
+small by its nature, 65,536 rows at most, and is read whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, time
+from itertools import islice
+from typing import Any
+
+import xlrd
+
+from connector.errors import DamagedSpreadsheet, UnsafeWorkbook
+from connector.spreadsheet.numbers import SIGNS, as_shown, number_meanings
+from connector.spreadsheet.problems import Amount, Cell, Flaw, text_of
+from connector.spreadsheet.source_file import SourceFile, archive, measure, parse, parser
+from connector.spreadsheet.table_place import LOOKED_AT
+from connector.spreadsheet.workbook import Outline, ReadRow, alike, choose_sheet
+
+_AREA_MAX = 5_000_000
+_BYTES_MAX = 256 * 1024 * 1024
+_COLUMNS_MAX = 16_384
+_UNSEEN = ("collapse", "filter")
+_NO_FLAWS: Mapping[int, Flaw] = {}
+
+
+@dataclass(frozen=True)
+class OtherSheet:
+    """A sheet of another workbook, with its rows in memory."""
+
+    source: SourceFile
+    name: str
+    outline: Outline
+    values: list[list[Cell]] = field(repr=False)
+    flaws: Mapping[int, Mapping[int, Flaw]] = field(default_factory=dict, repr=False)
+
+    def rows(self) -> Iterator[ReadRow]:
+        """All rows, blank ones too, as wide as the sheet."""
+        self.source.check()
+        for index, cells in enumerate(self.values):
+            padded = [*cells, *[""] * (self.outline.columns - len(cells))]
+            yield index, padded, self.flaws.get(index, _NO_FLAWS)
+
+
+def find_ods(source: SourceFile, wanted: str | None) -> OtherSheet:
+    """The sheet of an OpenDocument file. Raises as `find_sheet` does."""
+    measure(source)
+    scan = _OdsScan(source)
+    with archive(source) as opened:
+        for _ in parse(source, opened, "content.xml", scan.parser):
+            pass
+    return _chosen(source, wanted, scan.sheets)
+
+
+def find_xls(source: SourceFile, wanted: str | None) -> OtherSheet:
+    """The sheet of a workbook of before 2007. Raises as `find_sheet` does."""
+    if source.size > _BYTES_MAX:
+        raise UnsafeWorkbook(f"{source.path} is larger than any workbook of its kind")
+    with source.open() as file:
+        content = file.read()
+    try:
+        book = xlrd.open_workbook(
+            file_contents=content, formatting_info=True, ragged_rows=True, logfile=_Silence()
+        )
+        sheets = {
+            each.name: _sheet_of(source, book, each)
+            for each in book.sheets()
+            if not each.visibility
+        }
+    # The library raises whatever a damaged file makes it stumble over.
+    except Exception as error:
+        raise DamagedSpreadsheet(f"{source.path} is damaged: {type(error).__name__}") from error
+    return _chosen(source, wanted, sheets)
+
+
+def _chosen(source: SourceFile, wanted: str | None, sheets: Mapping[str, OtherSheet]) -> OtherSheet:
+    if wanted is not None:
+        return sheets[wanted if wanted in sheets else alike(source, sheets, wanted)]
+    filled = [name for name, each in sheets.items() if each.outline.rows]
+
+    def first_rows(name: str) -> list[list[str]]:
+        return [list(map(text_of, row)) for row in islice(sheets[name].values, LOOKED_AT)]
+
+    return sheets[choose_sheet(source, filled, first_rows)]
+
+
+class _Silence:
+    """A log that nobody reads: what the library says of a file is no error of ours."""
+
+    def write(self, text: str) -> None:
+        """Take a text."""
+
+    def flush(self) -> None:
+        """Keep nothing."""
+
+
+# -- Before 2007 -----------------------------------------------------------------------------------
+
+
+def _sheet_of(source: SourceFile, book: Any, sheet: Any) -> OtherSheet:
+    flaws: dict[int, dict[int, Flaw]] = {}
+    values: list[list[Cell]] = []
+    for index in range(sheet.nrows):
+        cells: list[Cell] = []
+        for column, cell in enumerate(sheet.row(index)):
+            if cell.ctype == xlrd.XL_CELL_ERROR:
+                name = xlrd.error_text_from_code.get(cell.value, "#N/A")
+                flaws.setdefault(index, {})[column] = ("error", name)
+                cells.append(name)
+            else:
+                cells.append(_old_value(book, cell))
+        values.append(cells)
+    outline = Outline()
+    _reach(outline, values)
+    rows = sheet.rowinfo_map.items()
+    outline.hidden = {number for number, info in rows if info.hidden}
+    outline.hidden_columns = {n for n, info in sheet.colinfo_map.items() if info.hidden}
+    outline.merged = [_range(*each) for each in sheet.merged_cells]
+    return OtherSheet(source, sheet.name, outline, values[: outline.rows], flaws)
+
+
+def _old_value(book: Any, cell: Any) -> Cell:
+    match cell.ctype:
+        case xlrd.XL_CELL_NUMBER:
+            value = int(cell.value) if cell.value == int(cell.value) else cell.value
+            return as_shown(value, _form_of(book, cell))
+        case xlrd.XL_CELL_DATE:
+            parts = xlrd.xldate_as_tuple(cell.value, book.datemode)
+            if not any(parts[:3]):
+                return time(*parts[3:])
+            day = datetime(*parts) if any(parts[3:]) else date(*parts[:3])
+            return as_shown(day, _form_of(book, cell))
+        case xlrd.XL_CELL_BOOLEAN:
+            return bool(cell.value)
+        case xlrd.XL_CELL_TEXT:
+            return str(cell.value)
+    return ""
+
+
+def _form_of(book: Any, cell: Any) -> str:
+    return str(book.format_map[book.xf_list[cell.xf_index].format_key].format_str)
+
+
+def _range(first_row: int, row: int, first_column: int, column: int) -> str:
+    first = xlrd.colname(first_column), xlrd.colname(column - 1)
+    return f"{first[0]}{first_row + 1}:{first[1]}{row}"
+
+
+def _reach(outline: Outline, values: list[list[Cell]]) -> None:
+    """Note how far the sheet reaches."""
+    for index, cells in enumerate(values):
+        width = max((n for n, cell in enumerate(cells, 1) if cell != ""), default=0)
+        if width:
+            outline.rows = index + 1
+            outline.columns = max(outline.columns, width)
+
+
+# -- OpenDocument ----------------------------------------------------------------------------------
+
+
+class _OdsScan:
+    """One scan of an OpenDocument file; what repeats is counted before it is made.
+
+    Empty cells and rows that are said to repeat to the sheet's end are not made at all.
+    """
+
+    def __init__(self, source: SourceFile) -> None:
+        self.sheets: dict[str, OtherSheet] = {}
+        self._source = source
+        self.parser = parser(source, "content.xml")
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self.parser.CharacterDataHandler = self._text
+        self._name = ""
+        self._values: list[list[Cell]] = []
+        self._outline, self._columns = Outline(), 0
+        self._row: list[Cell] = []
+        self._row_times = self._cell_times = 1
+        self._area = self._empty_rows = self._empty_cells = 0
+        self._lines: list[str] | None = None
+        self._attributes: dict[str, str] = {}
+        self._notes = 0
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        match tag:
+            case "table:table":
+                self._name = attributes.get("table:name", "")
+                self._values, self._empty_rows = [], 0
+                self._outline, self._columns = Outline(), 0
+            case "table:table-column":
+                times = min(_times(attributes.get("table:number-columns-repeated")), _COLUMNS_MAX)
+                if attributes.get("table:visibility") in _UNSEEN:
+                    unseen = range(self._columns, self._columns + times)
+                    self._outline.hidden_columns |= {*unseen}
+                self._columns += times
+            case "table:table-row":
+                self._row, self._empty_cells = [], 0
+                self._row_times = _times(attributes.get("table:number-rows-repeated"))
+                if attributes.get("table:visibility") in _UNSEEN:
+                    self._outline.hidden.add(len(self._values) + self._empty_rows)
+            case "table:table-cell" | "table:covered-table-cell":
+                self._attributes, self._lines = attributes, []
+                self._cell_times = _times(attributes.get("table:number-columns-repeated"))
+            case "office:annotation":
+                self._notes += 1
+            case "text:p" if self._lines is not None and not self._notes:
+                self._lines.append("")
+            case "text:s" if self._lines and not self._notes:
+                self._lines[-1] += " " * min(_times(attributes.get("text:c")), 1_000)
+
+    def _text(self, text: str) -> None:
+        if self._lines and not self._notes:
+            self._lines[-1] += text
+
+    def _end(self, tag: str) -> None:
+        match tag:
+            case "office:annotation":
+                self._notes -= 1
+            case "table:table-cell" | "table:covered-table-cell":
+                self._end_cell()
+            case "table:table-row":
+                self._end_row()
+            case "table:table":
+                _reach(self._outline, self._values)
+                made = OtherSheet(self._source, self._name, self._outline, self._values)
+                self.sheets.setdefault(self._name, made)
+
+    def _end_cell(self) -> None:
+        value = _ods_value(self._attributes, "\n".join(self._lines or ()))
+        self._lines = None
+        if value == "":
+            self._empty_cells += self._cell_times
+            return
+        self._grow(self._empty_cells + self._cell_times)
+        self._row += [""] * self._empty_cells + [value] * self._cell_times
+        self._empty_cells = 0
+
+    def _end_row(self) -> None:
+        if not self._row:
+            self._empty_rows += self._row_times
+            return
+        self._grow(self._empty_rows + len(self._row) * (self._row_times - 1))
+        self._values += [[] for _ in range(self._empty_rows)]
+        self._values += [list(self._row) for _ in range(self._row_times)]
+        self._empty_rows = 0
+
+    def _grow(self, cells: int) -> None:
+        self._area += cells
+        if self._area > _AREA_MAX:
+            raise UnsafeWorkbook(
+                f"{self._source.path}: the table has more than {_AREA_MAX:,} cells",
+                action="Delete the empty rows and columns around it, or save the sheet as csv.",
+            )
+
+
+def _times(text: str | None) -> int:
+    return max(1, int(text)) if text and text.isascii() and text.isdecimal() else 1
+
+
+def _ods_value(attributes: Mapping[str, str], text: str) -> Cell:
+    """The cell's value, or its text where that leaves out a part of it."""
+    kind = attributes.get("office:value-type", "")
+    try:
+        match kind:
+            case "float" | "percentage" | "currency":
+                return _ods_number(kind, attributes, text)
+            case "boolean":
+                return attributes.get("office:boolean-value") == "true"
+            case "date":
+                said = attributes.get("office:date-value", "")
+                day = datetime.fromisoformat(said) if "T" in said else date.fromisoformat(said)
+                figures = [int(each) for each in re.findall(r"[0-9]{1,4}", text)]
+                shows = day.day in figures and {day.year, day.year % 100} & {*figures}
+                return day if not text or (shows and len(figures) > 1) else text
+    except ValueError:
+        pass
+    return text
+
+
+def _ods_number(kind: str, attributes: Mapping[str, str], text: str) -> Cell:
+    value = float(attributes.get("office:value", ""))
+    value = round(value * 100, 10) if kind == "percentage" else value
+    unit = "%" if kind == "percentage" else attributes.get("office:currency", "")
+    form = "0.00%" if unit == "%" else "0.00" if unit else "General"
+    figure = int(value) if value == int(value) and abs(value) < 10**15 else value
+    meant = number_meanings(text)
+    read = meant.values.values() if meant is not None else ()
+    shown = "" if not read or min(abs(each - value) for each in read) < 1e-9 else text
+    if text.startswith("0") and text.isdecimal() and int(text) == figure:
+        return text
+    return Amount(figure, SIGNS.get(unit, unit), form, shown) if unit or shown else figure

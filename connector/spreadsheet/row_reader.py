@@ -1,0 +1,267 @@
+"""Row reader: each cell as its field, with all problems and warnings at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from connector.catalog.value import VALUE_ERASED, Kind, is_redacted
+from connector.engine.push_plan import Problem
+from connector.engine.push_states import LandedRecord, Operation
+from connector.spreadsheet.cells import reader
+from connector.spreadsheet.mapping import WHOLE_NAME, ColumnMap, MappedColumn
+from connector.spreadsheet.meanings import UNSETTLED, ColumnMeanings
+from connector.spreadsheet.problems import (
+    Amount,
+    Cell,
+    NotedValue,
+    SheetRow,
+    Unreadable,
+    problem_of,
+)
+from connector.spreadsheet.target_columns import PushTarget
+
+
+@dataclass(slots=True)
+class RowDraft:
+    """A row on its way through the checks.
+
+    `values` are JSON values by the keys of target columns; null empties a field. `failed` are the
+    keys whose cells could not be read, so that they are not called missing as well. `identity` is
+    the natural key of a row that makes a record. `is_misshapen` says that the row's cells cannot
+    be matched to columns, so that no other problem is reported. `warnings` keep no row back by
+    themselves, and `amounts` are numbers with the currency that their cells show, by key.
+    """
+
+    row: SheetRow
+    values: dict[str, Any]
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[Problem, ...] = ()
+    amounts: Mapping[str, Amount] = field(default_factory=dict)
+    failed: Set[str] = frozenset()
+    is_misshapen: bool = False
+    operation: Operation | None = None
+    record_id: str | None = None
+    landed: LandedRecord | None = None
+    identity: Mapping[str, Any] = field(default_factory=dict)
+
+    def add(self, problem: Problem) -> None:
+        """Note a problem of the row."""
+        self.problems = (*self.problems, problem)
+
+    def warn(
+        self, code: str, message: str | None, column: str | None, cell: Cell | None = None
+    ) -> None:
+        """Note what a person should know before the row is sent."""
+        self.warnings = (*self.warnings, problem_of(code, message, column, received=cell))
+
+    def fail(self, key: str, problem: Problem) -> None:
+        """Note that the field's cell is wrong."""
+        self.add(problem)
+        self.failed = self.failed | {key}
+        self.values.pop(key, None)
+
+
+_CELLS_REMEMBERED = 1_000
+"""Cells of one column whose values are kept, as many as there are rows in a batch."""
+
+_CLEARED = object()
+"""Stands for the value of a cell that empties its field."""
+
+
+class RowReader:
+    """Reader of one file's rows: each cell as its field, all problems at once.
+
+    `meanings` settle cells that can be read in two ways, where there are any.
+    """
+
+    def __init__(
+        self, target: PushTarget, columns: ColumnMap, meanings: ColumnMeanings | None = None
+    ) -> None:
+        self._target, self._meanings = target, meanings
+        self._drops_cleared = target.mode == "create"
+        self._take_columns(columns.columns)
+        self._currencies = _currencies(target)
+        self._has_whole_name = WHOLE_NAME in columns.targets
+        self._constants = {
+            column.key: value for column, _, value in columns.constants if value is not None
+        }
+
+    def _take_columns(self, columns: Sequence[MappedColumn]) -> None:
+        self._columns = [
+            (each.index, each.target.key, _cell_reader(each, self._target), each)
+            for each in columns
+        ]
+
+    def read(self, row: SheetRow) -> RowDraft:
+        """The row's values and problems.
+
+        A row whose form is wrong is not read any further, since its cells may belong to other
+        columns.
+        """
+        values = self._constants.copy()
+        draft = RowDraft(row, values)
+        if row.is_outside or (row.problems and self._take_form(draft)):
+            return draft
+        if row.is_hidden:
+            draft.warn("hidden_row", None, None)
+        cells, skipped = row.cells, draft.failed
+        for index, key, read, column in self._columns:
+            if key in skipped:
+                continue
+            try:
+                value = read(cells[index])
+            except Unreadable as error:
+                if error.code in UNSETTLED and self._meanings is not None:
+                    return self._read_settled(row)
+                draft.fail(key, error.problem(column.heading, cells[index]))
+                continue
+            if isinstance(value, _WITH_MORE):
+                value = self._taken(draft, column, value)
+            if value is _CLEARED:
+                self._empty(draft, column, cells[index])
+            elif value is not None:
+                values[key] = value
+        if draft.amounts:
+            self._take_currencies(draft)
+        if self._has_whole_name and WHOLE_NAME in values:
+            self._split_name(draft)
+        return draft
+
+    def _read_settled(self, row: SheetRow) -> RowDraft:
+        """The row read once more, after the first cell that can be read in two ways."""
+        assert self._meanings is not None
+        settled, self._meanings = self._meanings.settle(), None
+        self._take_columns(settled)
+        return self.read(row)
+
+    def _taken(self, draft: RowDraft, column: MappedColumn, value: NotedValue | Amount) -> Any:
+        """The value alone, with what there is to say of it noted."""
+        if isinstance(value, NotedValue):
+            for code, message in value.notes:
+                draft.warn(code, message, column.heading, draft.row.cells[column.index])
+            value = value.value
+        if isinstance(value, Amount):
+            draft.amounts = {**draft.amounts, column.target.key: value}
+            return value.value
+        return value
+
+    def _take_currencies(self, draft: RowDraft) -> None:
+        """Fill the currencies that cells show where no column does, or find them equal."""
+        headings = {key: column.heading for _, key, _, column in self._columns}
+        for key, amount in draft.amounts.items():
+            place = self._currencies.get(key)
+            said = draft.values.get(place) if place is not None else None
+            if place is None or (said is None and not amount.unit.isalpha()):
+                fix = f"Write the currency's code into a column {place}." if place else None
+                draft.fail(
+                    key,
+                    problem_of("currency_sign", None, headings[key], received=str(amount), fix=fix),
+                )
+            elif said is None:
+                draft.values[place] = amount.unit
+                draft.warn(
+                    "currency_taken", f"{place} is {amount.unit}.", headings[key], str(amount)
+                )
+            elif said != amount.unit and not (amount.unit == "$" and str(said) in _DOLLARS):
+                message = f"The cell shows {amount.unit}, and {place} is {said}."
+                draft.fail(key, problem_of("currency_differs", message, headings[key]))
+
+    def _split_name(self, draft: RowDraft) -> None:
+        """Put a whole name into the fields for its parts."""
+        column = next(each for *_, each in self._columns if each.target.key == WHOLE_NAME)
+        whole = draft.values.pop(WHOLE_NAME)
+        parts = split_name(whole)
+        if parts is None:
+            problem = problem_of("name_of_one_word", None, column.heading, received=whole)
+            draft.fail("first_name", problem)
+            draft.failed = draft.failed | {"last_name"}
+            return
+        first, last = parts
+        draft.values |= {"first_name": first, "last_name": last}
+        draft.warn("name_split", f"It is read as {first} | {last}.", column.heading, whole)
+
+    def _take_form(self, draft: RowDraft) -> bool:
+        """Take over the problems of the row's form; True where it is misshapen.
+
+        A problem with the cell of a column that fills nothing does no harm.
+        """
+        mapped = {column.heading: key for _, key, _, column in self._columns}
+        for problem in draft.row.problems:
+            if problem.column is None:
+                draft.is_misshapen = True
+                draft.add(problem)
+            elif problem.column in mapped:
+                draft.fail(mapped[problem.column], problem)
+        return draft.is_misshapen
+
+    def _empty(self, draft: RowDraft, column: MappedColumn, cell: Cell) -> None:
+        key, received = column.target.key, str(cell).strip()
+        if not column.target.can_be_cleared:
+            message = f"The field {key} must have a value."
+            draft.fail(key, problem_of("cannot_clear", message, column.heading, received=received))
+        elif not self._drops_cleared:
+            # A record that does not exist yet has nothing to be emptied.
+            draft.values[key] = None
+
+
+def _cell_reader(column: MappedColumn, target: PushTarget) -> Callable[[Cell], Any]:
+    """The reader of a column's cells, which reads a cell that comes again once.
+
+    It gives None for a cell that leaves the field alone, or raises `Unreadable`.
+    """
+    reads, clear = reader(column.target, target.mode, column.options), target.clear
+
+    # A truth value is no number, though Python calls them equal.
+    @lru_cache(_CELLS_REMEMBERED, typed=True)
+    def read(cell: Cell) -> Any:
+        if not isinstance(cell, str):
+            return reads.typed(cell)
+        text = cell.strip()
+        if not text:
+            return None
+        if is_redacted(text):
+            raise Unreadable(VALUE_ERASED)
+        return _CLEARED if text == clear else reads.text(text)
+
+    return read
+
+
+_WITH_MORE = (NotedValue, Amount)
+_DOLLARS = frozenset(("USD", "CAD", "AUD", "NZD", "SGD", "HKD"))
+_PARTICLES = frozenset(
+    (
+        *("van", "von", "der", "den", "de", "del", "della", "di", "da", "dos", "du", "la", "le"),
+        *("el", "al", "bin", "ten", "ter", "zu", "zur", "st", "mc"),
+    )
+)
+
+
+def split_name(whole: str) -> tuple[str, str] | None:
+    """First and last name of a whole one; None where it has one word alone.
+
+    A comma stands behind the last name; else the last word is it, with the small words before.
+    """
+    last, comma, first = (part.strip() for part in whole.partition(","))
+    if comma:
+        return (first, last) if first and last and "," not in first else None
+    words = whole.split()
+    at = len(words) - 1
+    while at > 1 and words[at - 1].lower() in _PARTICLES:
+        at -= 1
+    return (" ".join(words[:at]), " ".join(words[at:])) if at > 0 else None
+
+
+def _currencies(target: PushTarget) -> dict[str, str]:
+    """By the key of a number, the key of the currency that it is in."""
+    places = [each.key for each in target.columns if each.field.format == "currency"]
+    found = {}
+    for each in target.columns:
+        if each.field.kind is Kind.NUMBER and not each.is_percentage:
+            alike = [p for p in places if p.partition("_")[0] in each.key.split("_")]
+            chosen = alike or (places if len(places) == 1 else [])
+            if chosen:
+                found[each.key] = chosen[0]
+    return found

@@ -1,0 +1,187 @@
+"""Place of a table in a file: its headings, and the rows that are none of it.
+
+Above the headings may stand a title, notes, or a second row that groups them; below, the headings
+again, totals, or another table. The row whose cells are known as headings is taken for them, in
+the languages of the catalog; where none is known, the first row that is as wide as the table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+from connector.catalog import CATALOG
+from connector.spreadsheet.columns import HINTS, is_of_report, look_of, plain
+from connector.spreadsheet.problems import Cell, SheetRow
+from connector.spreadsheet.word_lists import TOTALS, TOTALS_INITIALS
+
+LOOKED_AT = 40
+"""Rows at the start of a file in which the headings are looked for."""
+
+_KNOWN_MIN = 2
+_FIGURE = re.compile(r"[\d\s.,:/+€£$%()'-]*\d[\d\s.,:/+€£$%()'-]*").fullmatch
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlace:
+    """Place of the headings: their texts, their first row's index, their depth.
+
+    `known` counts the headings that are known as such.
+    """
+
+    headings: tuple[str, ...]
+    index: int = 0
+    depth: int = 1
+    known: int = 0
+
+    @property
+    def first_row(self) -> int:
+        """Index of the first row below the headings."""
+        return self.index + self.depth
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it is the first row alone, as in a plain table."""
+        return self.first_row == 1
+
+
+@cache
+def _words() -> frozenset[str]:
+    names = {plain(each) for each in HINTS}
+    for declared in CATALOG.values():
+        names |= {plain(each) for each in declared.fields}
+        names |= {plain(each) for group in declared.aliases.values() for each in group}
+        for by, group in declared.found_by.items():
+            names |= {plain(f"{declared.singular}_{by}"), *map(plain, group)}
+    return frozenset(names)
+
+
+def is_known(heading: str) -> bool:
+    """Whether some resource has a field that is called so."""
+    return plain(heading) in _words()
+
+
+def _count_known(cells: Iterable[str]) -> int:
+    return len({plain(each) for each in cells if each.strip() and is_known(each)})
+
+
+def find_place(rows: Sequence[Sequence[str]], wanted: int | None = None) -> TablePlace:
+    """The headings among a file's first rows; `wanted` is their row, from 1."""
+    if wanted is not None:
+        cells = rows[wanted - 1] if wanted <= len(rows) else ()
+        return TablePlace(tuple(cells), wanted - 1, known=_count_known(cells))
+    if not rows:
+        return TablePlace(())
+    if is_of_report(rows[0]):
+        return TablePlace(tuple(rows[0]))
+    singles = [TablePlace(tuple(r), i, 1, _count_known(r)) for i, r in enumerate(rows)]
+    for best in sorted(singles, key=lambda each: -each.known):
+        if best.known < _KNOWN_MIN:
+            break
+        if _may_head(singles, best):
+            doubles = (_double(rows, best.index + shift) for shift in (0, -1))
+            better = [each for each in doubles if each is not None and each.known > best.known]
+            return max(better, key=lambda each: each.known) if better else best
+    return _by_width(singles)
+
+
+def _may_head(singles: Sequence[TablePlace], place: TablePlace) -> bool:
+    """Whether nothing above is lost: it is narrower, or groups the columns."""
+    above = singles[: place.index]
+    wide = [each for each in above if _filled(each) >= _filled(place)]
+    is_grouped = wide == [above[-1]] and place.known * 2 > _filled(place) if wide else True
+    return is_grouped and not any(map(_FIGURE, filter(str.strip, place.headings)))
+
+
+def _filled(place: TablePlace) -> int:
+    return sum(1 for each in place.headings if each.strip())
+
+
+def _by_width(singles: Sequence[TablePlace]) -> TablePlace:
+    """The first row, unless one cell stands alone in it above a table."""
+    widths = list(map(_filled, singles))
+    filled = [width for width in widths if width]
+    if not filled or widths[0] > 1 or max(filled) < _KNOWN_MIN + 1:
+        return singles[0]
+    for each, width in zip(singles, widths, strict=True):
+        if width == max(filled) and not any(map(_FIGURE, filter(str.strip, each.headings))):
+            return each
+    return singles[0]
+
+
+def _double(rows: Sequence[Sequence[str]], index: int) -> TablePlace | None:
+    """Two rows of headings as one, the upper grouping the lower; None where not."""
+    if index < 0 or index + 1 >= len(rows):
+        return None
+    upper, lower = rows[index], rows[index + 1]
+    if any(map(_FIGURE, filter(str.strip, lower))) or any("@" in cell for cell in lower):
+        return None
+    width = max(len(upper), len(lower))
+    group, joined = "", []
+    for above, below in zip(_padded(upper, width), _padded(lower, width), strict=True):
+        group = above.strip() or (group if below.strip() else "")
+        texts = [each for each in (group, below.strip()) if each]
+        # A title above a column that has its own name says nothing more.
+        choices = [" ".join(texts), " ".join(reversed(texts)), below.strip()]
+        joined.append(next((each for each in choices if each and is_known(each)), choices[0]))
+    return TablePlace(tuple(joined), index, 2, _count_known(joined))
+
+
+def _padded(cells: Sequence[str], width: int) -> list[str]:
+    return [*cells, *[""] * (width - len(cells))]
+
+
+class Outside:
+    """Finds the rows below the headings that are none of the table.
+
+    `second` is the number of the row at which another table begins, once one does.
+    """
+
+    def __init__(self, headings: Sequence[str]) -> None:
+        self._headings = tuple(map(look_of, headings))
+        self._first = next((each for each in self._headings if each), "")
+        self._is_after_blank = False
+        self._initials = frozenset((*TOTALS_INITIALS, self._first[:1]))
+        self.second: int | None = None
+
+    def mark(self, row: SheetRow) -> SheetRow:
+        """The row, outside of the table if it is."""
+        if self.second is not None:
+            return replace(row, is_outside=True, problems=())
+        first: Cell = row.cells[0]
+        if first == "":
+            first = next((cell for cell in row.cells if cell != ""), "")
+        if first == "":
+            self._is_after_blank = True
+            return row
+        is_after_blank, self._is_after_blank = self._is_after_blank, False
+        # Most rows begin with neither letter: there may be a million of them.
+        if not isinstance(first, str) or (
+            first.lstrip()[:1].casefold() not in self._initials and not is_after_blank
+        ):
+            return row
+        word = first.strip()
+        is_outside = bool(TOTALS(word)) and self._is_total(row.cells)
+        if word[:1].casefold() == self._first[:1]:
+            is_outside = is_outside or self._repeats(row.cells)
+        if is_after_blank and not is_outside and self._begins_another(row.cells):
+            self.second, is_outside = row.number, True
+        return replace(row, is_outside=True, problems=()) if is_outside else row
+
+    def _is_total(self, cells: Sequence[Cell]) -> bool:
+        """Whether nothing but figures stands beside the word."""
+        filled = [each for each in cells if str(each).strip()]
+        texts = [each for each in filled[1:] if isinstance(each, str)]
+        return len(filled) < len(self._headings) and all(map(_FIGURE, texts))
+
+    def _repeats(self, cells: Sequence[Cell]) -> bool:
+        looks = tuple(look_of(str(each)) for each in cells)
+        width = len(self._headings)
+        return looks[:width] == self._headings and not any(looks[width:])
+
+    def _begins_another(self, cells: Sequence[Cell]) -> bool:
+        texts = [str(each) for each in cells if str(each).strip()]
+        known = _count_known(texts)
+        return known >= _KNOWN_MIN and known * 2 > len(texts)

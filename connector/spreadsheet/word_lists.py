@@ -1,0 +1,122 @@
+"""Words in cells, in English, German, French, Spanish, Dutch and Italian.
+
+Each word here means one thing wherever it stands alone in a cell. A person can say otherwise in a
+mapping file, whose `values` go before all of this.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+
+_NOT_WORD = re.compile(r"[^a-z0-9]+")
+_MARKS = re.compile(r"([-\u2013\u2014_.?*/])\1{0,4}").fullmatch
+_EMPTY_WORDS = """
+    na|n a|not applicable|not available|not provided|not known|not given|not specified|not stated
+    none|null|nil|nan|nothing|unknown|unkown|tbc|tba|tbd|to be confirmed|to be advised|pending
+    k a|keine|keiner|kein|keine angabe|keine angaben|ohne angabe|nicht bekannt|nicht angegeben
+    unbekannt|entfallt|nicht zutreffend|offen|nicht vorhanden|leer
+    neant|aucun|aucune|sans objet|s o|n c|non renseigne|non renseignee|non communique
+    inconnu|inconnue|a confirmer|a definir|vide|rien
+    ninguno|ninguna|desconocido|desconocida|sin datos|sin dato|no aplica|no disponible|pendiente
+    por confirmar|vacio|nada
+    nvt|n v t|geen|onbekend|niet bekend|niet van toepassing|niet beschikbaar|nog te bepalen|leeg
+    nessuno|nessuna|sconosciuto|sconosciuta|non disponibile|non noto|n d|da confermare|vuoto
+    non applicabile|niente
+"""
+_EMPTY = frozenset(
+    each.strip() for line in _EMPTY_WORDS.splitlines() for each in line.split("|") if each.strip()
+)
+_EMPTY_CHARACTERS_MAX = 30
+_IN_NO_EMPTY = re.compile("[0-9@#&]").search
+
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "permanent": (
+        *(
+            "perm",
+            "permanently",
+            "permanent position",
+            "full time permanent",
+            "permanent full time",
+        ),
+        *("festangestellt", "festanstellung", "unbefristet", "fest", "feste anstellung"),
+        *("cdi", "permanente", "contrat a duree indeterminee", "indefinido", "contrato indefinido"),
+        *("fijo", "vast", "vast dienstverband", "vaste baan", "onbepaalde tijd"),
+        *("tempo indeterminato", "indeterminato", "a tempo indeterminato"),
+    ),
+    "contractor": (
+        *("contract", "contracting", "contract role", "day rate", "outside ir35 contractor"),
+        *("auftragnehmer", "freiberuflich", "freiberufler", "prestataire", "contratista"),
+        *("zzp", "zzper", "collaboratore", "libero professionista"),
+    ),
+    "interim": ("interim management", "interim manager", "interimsmanager", "ad interim"),
+    "on_site": ("office", "in office", "onsite", "vor ort", "sur site", "presencial", "op locatie"),
+    "remote": ("home", "home office", "homeoffice", "teletravail", "remoto", "thuiswerken"),
+    "hybrid": ("hybride", "hibrido", "ibrido", "partly remote"),
+    "annual": ("per year", "yearly", "pa", "p a", "jahrlich", "annuel", "anual", "jaarlijks"),
+    "monthly": ("per month", "monatlich", "mensuel", "mensual", "maandelijks", "mensile"),
+    "hourly": ("per hour", "stundlich", "horaire", "por hora", "per uur", "orario"),
+    "actively_looking": ("aktiv suchend", "en recherche active", "busca activa"),
+}
+"""By a value of the API, other words for it that are certain."""
+
+TRUTHS: Mapping[str, bool] = {
+    **dict.fromkeys(("true", "yes", "y", "1", "ja", "oui", "si", "vrai", "wahr", "waar"), True),
+    **dict.fromkeys(("false", "no", "n", "0", "nein", "non", "nee", "faux", "falsch"), False),
+}
+"""Truth values as people write them."""
+
+_MONTH_NAMES = (
+    "january januar janvier enero januari gennaio jan janv ene gen",
+    "february februar fevrier febrero februari febbraio feb fevr fev",
+    "march marz maerz mars marzo maart mar mrz mrt",
+    "april avril abril aprile apr avr abr",
+    "may mai mayo mei maggio mag",
+    "june juni juin junio giugno jun giu",
+    "july juli juillet julio luglio jul juil lug",
+    "august aout agosto augustus aug ago",
+    "september septembre septiembre settembre sep sept set",
+    "october oktober octobre octubre ottobre oct okt ott",
+    "november novembre noviembre nov",
+    "december dezember decembre diciembre dicembre dec dez dic",
+)
+MONTHS: Mapping[str, int] = {
+    name: number for number, names in enumerate(_MONTH_NAMES, 1) for name in names.split()
+}
+"""The number of a month by its name or what it is cut to, in small letters without accents."""
+
+TOTALS = re.compile(
+    r"(?:grand |sub)?total[es]?\b|sum\b|summe\b|gesamt|zwischensumme|somme\b|suma\b|totaal\b|"
+    r"totale\b|anzahl\b|count\b",
+    re.IGNORECASE,
+).match
+"""Whether a cell begins a line of totals."""
+
+TOTALS_INITIALS = "acgstz"
+"""The letters that these words begin with."""
+
+
+def spelt(text: str) -> str:
+    """The text in small letters, without accents, one blank between its words."""
+    plain = text.casefold()
+    if not text.isascii():
+        plain = unicodedata.normalize("NFKD", text).casefold()
+        plain = "".join(each for each in plain if not unicodedata.combining(each))
+    return _NOT_WORD.sub(" ", plain).strip()
+
+
+def says_nothing(text: str) -> bool:
+    """Whether the cell says, in a word or a sign, that there is nothing to say."""
+    # No such word has a figure; and `#N/A` is a formula's error, with another one behind it.
+    if len(text) > _EMPTY_CHARACTERS_MAX or _IN_NO_EMPTY(text) is not None:
+        return False
+    return _MARKS(text) is not None or spelt(text) in _EMPTY
+
+
+_CHOICE_OF = {word: value for value, words in CHOICES.items() for word in words}
+
+
+def choice_of(text: str) -> str | None:
+    """The value of the API that the word stands for."""
+    return _CHOICE_OF.get(spelt(text))

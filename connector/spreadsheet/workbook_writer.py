@@ -1,0 +1,391 @@
+"""Workbooks as they are written: reports, and templates to be filled in."""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import date, datetime, time
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import IO, cast
+from xml.sax.saxutils import escape
+
+from openpyxl import Workbook
+from openpyxl.cell import Cell as BookCell
+from openpyxl.cell import WriteOnlyCell
+from openpyxl.comments import Comment
+from openpyxl.styles import Alignment, Font, PatternFill
+from openpyxl.utils import get_column_letter, quote_sheetname
+from openpyxl.utils.datetime import to_excel
+from openpyxl.worksheet.datavalidation import DataValidation
+from openpyxl.worksheet.worksheet import Worksheet
+
+from connector.engine.push_plan import Problem
+from connector.engine.push_states import PreviewOutcome
+from connector.errors import ReportRefused
+from connector.spreadsheet.columns import REPORT_HEADINGS, letter
+from connector.spreadsheet.problems import Amount, Cell, SheetRow
+from connector.spreadsheet.report import Pairs, RowResult, Summary, report_cells, stand_in
+from connector.spreadsheet.table import Spreadsheet
+from connector.spreadsheet.template_sheet import TemplateColumn
+from connector.spreadsheet.texts import is_hazard, mark_text_cell
+
+# -- Reports ---------------------------------------------------------------------------------------
+# Text is written as text, in cells that say so, and so no cell has a formula; where a text looks
+# like one, the cell also says that it was typed behind an apostrophe, so that it stays text when
+# somebody edits it.
+#
+# The library writes the workbook without its rows: styles, widths, comments. The rows are put in as
+# XML here, since an object for each cell takes ten times as long as reading the file does.
+
+
+_TEXT_CHARACTERS_MAX = 32_767
+"""As much text as a workbook's cell holds."""
+
+_COMMENTS_MAX = 10_000
+"""Beyond so many comments workbooks open slowly; the further problems have their colour alone, and
+all of them stand in `_problem`.
+"""
+
+_AUTHOR = "connector"
+_COMMENT_CHARACTERS_MAX = 1_000
+_WIDTHS = {"_row": 8, "_outcome": 14, "_code": 24, "_problem": 60, "_fix": 60, "_id": 38}
+_OWN_WIDTH = 20
+_WRONG = "FFC7CE"
+_COLORS: Mapping[str, tuple[PreviewOutcome, ...]] = {
+    "DDEBF7": ("create", "update", "convert"),
+    "C6EFCE": ("created", "updated", "converted"),
+    "EDEDED": ("unchanged", "not_sent"),
+    "FFEB9C": ("duplicate", "conflict", "held"),
+    _WRONG: ("invalid", "rejected", "not_applied"),
+}
+_DATE_FORMATS: Mapping[type, str] = {
+    date: "yyyy-mm-dd",
+    time: "hh:mm:ss",
+    datetime: "yyyy-mm-dd h:mm:ss",
+}
+_COLOR_OF = {outcome: color for color, outcomes in _COLORS.items() for outcome in outcomes}
+# XML cannot hold some characters, and changes others when it is read: they are written by number,
+# as workbooks do, and so is text that looks like such a number.
+_NOT_IN_XML = re.compile("[\0-\x08\x0b-\x1f\ufffe\uffff]")
+_BY_NUMBER = re.compile(rf"{_NOT_IN_XML.pattern}|_(?=x[0-9A-Fa-f]{{4}}_)")
+_ANY = re.compile(".", re.DOTALL)
+# The first sheet sums up, and the second has the rows.
+_SHEET_PART = "xl/worksheets/sheet2.xml"
+_SUMMARY_HEADINGS = ("Rows", "What", "Column", "Problem", "For example", "What to do")
+_SUMMARY_WIDTHS = (8, 18, 24, 60, 40, 60)
+_ROWS = re.compile(rb"<sheetData\s*/>|<sheetData>.*</sheetData>", re.DOTALL)
+# Of the rows that the library knows, which are those with comments.
+_SIZE = re.compile(rb"<dimension [^>]*/>")
+_PACKING = 1
+"""Level of compression: the next ones take twice the time and save a fifth of the bytes."""
+
+_CELLS_REMEMBERED, _TEXTS_REMEMBERED = 10_000, 1_000
+_PIECE_BYTES = 256 * 1024
+_LARGE_BYTES = 32 * 1024 * 1024
+"""The sheet of a larger input may pass 2 GiB, which a zip must announce before it is written."""
+
+
+def write_sheet(file: IO[bytes], path: Path, table: Spreadsheet, pairs: Pairs) -> None:
+    """Write the one sheet. Raises `ReportRefused` for text that no cell can hold."""
+    sheet = _ReportSheet(path, table.headings)
+    is_large = table.path.stat().st_size > _LARGE_BYTES
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=_PACKING) as archive:
+        packed = archive.open(_SHEET_PART, "w", force_zip64=is_large)
+        # Rows are packed many at a time.
+        with io.BufferedWriter(cast("io.RawIOBase", packed), _PIECE_BYTES) as part:
+            before, _ = _ROWS.split(sheet.parts()[_SHEET_PART])
+            part.write(_SIZE.sub(b"", before) + b"<sheetData>")
+            part.write(sheet.heading_row().encode())
+            for row, result in pairs:
+                part.write(sheet.row(row, result).encode())
+            sheet.sum_up()
+            parts = sheet.parts()
+            _, behind = _ROWS.split(parts.pop(_SHEET_PART))
+            part.write(b"</sheetData>" + behind)
+        for name, content in parts.items():
+            archive.writestr(name, content)
+
+
+class _TextTooLong(Exception):
+    """A text that no cell of a workbook can hold."""
+
+
+class _ReportSheet:
+    """One workbook's report: its rows as XML, and the parts around them.
+
+    A cell is the XML behind its place, so that a text that comes again is made once.
+    """
+
+    def __init__(self, path: Path, headings: Sequence[str]) -> None:
+        self._path, self._headings = path, headings
+        self._index = {heading: index for index, heading in enumerate(headings)}
+        self._width = len(headings) + len(REPORT_HEADINGS)
+        self._letters = [letter(i) for i in range(self._width)]
+        self._book = Workbook()
+        self._book.properties.creator = _AUTHOR
+        sheet = self._book.active
+        assert isinstance(sheet, Worksheet)
+        self._sheet = sheet
+        sheet.title, sheet.freeze_panes = "Report", "A2"
+        self._book.create_sheet("Summary", 0)
+        self._book.active = 0
+        self._summary, self._last = Summary(), 1
+        widths = [*[_OWN_WIDTH] * len(headings), *_WIDTHS.values()]
+        for letters, width in zip(self._letters, widths, strict=True):
+            sheet.column_dimensions[letters].width = width
+        self._comments = 0
+        self._style = cache(self._new_style)
+        self._text = lru_cache(_TEXTS_REMEMBERED)(self._new_text)
+        # A truth value is no number, though Python calls them equal.
+        self._cell = lru_cache(_CELLS_REMEMBERED, typed=True)(self._new_cell)
+
+    def parts(self) -> dict[str, bytes]:
+        """The workbook's parts as the library writes them, without the rows."""
+        written = io.BytesIO()
+        self._book.save(written)
+        with zipfile.ZipFile(written) as archive:
+            return {name: archive.read(name) for name in archive.namelist()}
+
+    def sum_up(self) -> None:
+        """Fill the first sheet: the rows by outcome, and the problems by kind."""
+        sheet, summary = self._book["Summary"], self._summary
+        lines: list[tuple[object, ...]] = [_SUMMARY_HEADINGS]
+        lines += [(count, name, "", "", "", "") for name, count in summary.counts.most_common()]
+        for what, groups in (("problem", summary.problems), ("warning", summary.warnings)):
+            for each in sorted(groups.values(), key=lambda group: -group.count):
+                found = each.problem
+                examples = "\n".join(f"row {number}: {text}" for number, text in each.examples)
+                lines.append(
+                    (each.count, what, found.column or "", found.message, examples, found.fix or "")
+                )
+        for index, line in enumerate(lines, 1):
+            for column, value in enumerate(line, 1):
+                cell = sheet.cell(index, column)
+                cell.alignment = Alignment(wrap_text=True, vertical="top")
+                cell.font = Font(bold=index == 1)
+                if isinstance(value, int):
+                    cell.value = value
+                else:
+                    # Whatever it begins with, it is text.
+                    text = _NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", mark_text_cell(str(value)))
+                    cell.value, cell.data_type = text, "s"
+                    cell.quotePrefix = is_hazard(text)
+        for number, width in enumerate(_SUMMARY_WIDTHS):
+            sheet.column_dimensions[letter(number)].width = width
+        sheet.freeze_panes = "A2"
+        self._sheet.auto_filter.ref = f"A1:{self._letters[self._width - 1]}{self._last}"
+
+    def heading_row(self) -> str:
+        """The first row."""
+        texts = (*self._headings, *REPORT_HEADINGS)
+        return self._row(1, [self._text(mark_text_cell(each), is_bold=True) for each in texts])
+
+    def row(self, row: SheetRow, result: RowResult | None) -> str:
+        """A row: its own cells, its result, and those that no heading stands above."""
+        self._last = row.number
+        if result is None:
+            return self._row(row.number, self._own_cells(row) if row.is_outside else ())
+        self._summary.add(result)
+        own = self._own_cells(row)
+        for problem in result.problems:
+            index = self._index.get(problem.column or "")
+            if index is not None:
+                own[index] = self._own(row, index, _WRONG)
+                self._comment(row.number, index, problem)
+        number, outcome, *words = report_cells(result)
+        code, problems, fixes, identity = map(mark_text_cell, words)
+        width = len(self._headings)
+        cells = [
+            *own[:width],
+            _value("n", number),
+            self._text(outcome, _COLOR_OF[result.outcome]),
+            self._text(code),
+            self._text(problems, wraps=True),
+            self._text(fixes, wraps=True),
+            self._text(identity),
+            *own[width:],
+        ]
+        return self._row(row.number, cells)
+
+    def _row(self, number: int, cells: Sequence[str]) -> str:
+        while len(self._letters) < len(cells):
+            self._letters.append(letter(len(self._letters)))
+        placed = zip(self._letters, cells, strict=False)
+        joined = "".join([f'<c r="{letters}{number}"{cell}' for letters, cell in placed])
+        return f'<row r="{number}">{joined}</row>'
+
+    def _own_cells(self, row: SheetRow) -> list[str]:
+        """The input's cells."""
+        if not (row.flaws or row.missing or len(row.cells) != len(self._headings)):
+            # The plain case needs to be fast: there may be a million of them.
+            with suppress(_TextTooLong):
+                return list(map(self._cell, row.cells))
+        return [self._own(row, index) for index in range(len(row.cells))]
+
+    def _own(self, row: SheetRow, index: int, color: str | None = None) -> str:
+        """One of the input's cells, or what stands in for it."""
+        if (shown := stand_in(row, index, len(self._headings))) is not None:
+            return self._text(shown, color)
+        if index in row.flaws:
+            return _value("e", escape(row.flaws[index][1]), self._style(None, color))
+        try:
+            return self._cell(row.cells[index], color)
+        except _TextTooLong:
+            raise ReportRefused(
+                f"{self._path}: cell {letter(index)}{row.number} of the input has more text than a"
+                " workbook's cell can hold",
+                action="Write the report as csv.",
+            ) from None
+
+    def _new_cell(self, value: Cell, color: str | None = None) -> str:
+        """A cell of the type that its value has."""
+        match value:
+            case str():
+                return self._new_text(mark_text_cell(value), color)
+            case bool():
+                return _value("b", int(value), self._style(None, color))
+            case int() | float():
+                return _value("n", value, self._style(None, color))
+            case Amount():
+                raw = value.value / 100 if value.unit == "%" else value.value
+                return _value("n", raw, self._style(value.form, color))
+        days = to_excel(value)  # type: ignore[no-untyped-call]
+        return _value("n", days, self._style(_DATE_FORMATS[type(value)], color))
+
+    def _new_text(
+        self, text: str, color: str | None = None, *, is_bold: bool = False, wraps: bool = False
+    ) -> str:
+        """A cell of text, which its type keeps from being a formula."""
+        style = self._style("@", color, is_bold, wraps, is_hazard(text))
+        if not text:
+            return f' s="{style}" t="inlineStr"/>'
+        # Blanks that stand alone would be dropped by whoever reads the XML.
+        bare = text.strip()
+        by_number = _BY_NUMBER if bare else _ANY
+        written = by_number.sub(lambda found: f"_x{ord(found.group()):04X}_", text)
+        if len(written) > _TEXT_CHARACTERS_MAX:
+            raise _TextTooLong
+        keeps = ' xml:space="preserve"' if bare != text else ""
+        return f' s="{style}" t="inlineStr"><is><t{keeps}>{escape(written)}</t></is></c>'
+
+    def _new_style(
+        self,
+        number_format: str | None,
+        color: str | None,
+        is_bold: bool = False,
+        wraps: bool = False,
+        is_quoted: bool = False,
+    ) -> int:
+        """The number of a style, which the library gives to cells that look so."""
+        cell = WriteOnlyCell(self._sheet)
+        if number_format is not None:
+            cell.number_format = number_format
+        if color is not None:
+            cell.fill = PatternFill("solid", fgColor=color)
+        if is_bold:
+            cell.font = Font(bold=True)
+        if wraps:
+            cell.alignment = Alignment(wrap_text=True, vertical="top")
+        if is_quoted:
+            cell.quotePrefix = True
+        return int(cell.style_id)
+
+    def _comment(self, number: int, index: int, problem: Problem) -> None:
+        """Say at the cell what is wrong with it."""
+        cell = self._sheet.cell(number, index + 1)
+        lines = "\n".join(part for part in (problem.message, problem.fix) if part)
+        lines = _NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", lines)[:_COMMENT_CHARACTERS_MAX]
+        if cell.comment is not None:
+            cell.comment.text += f"\n{lines}"
+        elif self._comments < _COMMENTS_MAX:
+            self._comments += 1
+            cell.comment = Comment(lines, _AUTHOR, height=120, width=320)
+
+
+def _value(kind: str, value: object, style: int = 0) -> str:
+    """A cell that is no text. All digits of a number are written."""
+    return f' s="{style}" t="{kind}"><v>{value}</v></c>'
+
+
+# -- Templates -------------------------------------------------------------------------------------
+
+
+_LISTS_SHEET = "Allowed values"
+_INLINE_CHARACTERS_MAX = 255
+_LAST_ROW = 1_048_576
+_WIDTH = 24
+_MESSAGE_CHARACTERS_MAX = 225
+_REQUIRED = PatternFill("solid", fgColor="F8CBAD")
+_OPTIONAL = PatternFill("solid", fgColor="EDEDED")
+
+
+def write_columns(file: IO[bytes], columns: Sequence[TemplateColumn]) -> None:
+    """Write the workbook of a template."""
+    book = Workbook()
+    book.properties.creator = _AUTHOR
+    sheet = book.active
+    assert isinstance(sheet, Worksheet)
+    sheet.title = "Rows"
+    sheet.freeze_panes = "A2"
+    lists = book.create_sheet(_LISTS_SHEET)
+    # Hidden, so that the sheet with the rows is the only one to be read.
+    lists.sheet_state = "hidden"
+    for index, column in enumerate(columns, 1):
+        letters = get_column_letter(index)
+        dimension = sheet.column_dimensions[letters]
+        dimension.width = max(_WIDTH, len(column.heading) + 2)
+        # The format of cells that are not there yet; those below have their own.
+        dimension.number_format = "@"
+        _write_heading(sheet, index, column)
+        _write_text(sheet, 2, index, column.example).font = Font(italic=True, color="7F7F7F")
+        if column.allowed:
+            _offer(sheet, lists, letters, column)
+    if lists["A1"].value is None:
+        book.remove(lists)
+    book.save(file)
+
+
+def _write_heading(sheet: Worksheet, index: int, column: TemplateColumn) -> None:
+    cell = _write_text(sheet, 1, index, column.heading)
+    cell.font = Font(bold=True)
+    cell.fill = _REQUIRED if column.is_required else _OPTIONAL
+    parts = ["Required." if column.is_required else "Optional.", column.rule]
+    if column.allowed:
+        parts.append(f"Allowed: {', '.join(column.allowed)}.")
+    cell.comment = Comment("\n".join(filter(None, parts)), _AUTHOR, 160, 320)
+
+
+def _write_text(sheet: Worksheet, row: int, column: int, text: str) -> BookCell:
+    cell = sheet.cell(row, column)
+    assert isinstance(cell, BookCell)
+    cell.value = text
+    # An example such as =x or #N/A would be taken for something else than text.
+    cell.data_type = "s"
+    cell.number_format = "@"
+    return cell
+
+
+def _offer(sheet: Worksheet, lists: Worksheet, letters: str, column: TemplateColumn) -> None:
+    """Offer a list to choose from, in every row of the column."""
+    inline = ",".join(column.allowed)
+    formula = f'"{inline}"'
+    if len(inline) > _INLINE_CHARACTERS_MAX or any(set(v) & set(',"\n') for v in column.allowed):
+        place = lists.max_column + (lists["A1"].value is not None)
+        for row, value in enumerate(column.allowed, 1):
+            _write_text(lists, row, place, value)
+        home = get_column_letter(place)
+        formula = f"{quote_sheetname(_LISTS_SHEET)}!${home}$1:${home}${len(column.allowed)}"
+    choice = DataValidation(
+        type="list",
+        formula1=formula,
+        allow_blank=True,
+        showErrorMessage=True,
+        errorTitle="Not one of the list",
+        error=f"{column.heading}: choose one of the list."[:_MESSAGE_CHARACTERS_MAX],
+    )
+    choice.add(f"{letters}2:{letters}{_LAST_ROW}")
+    sheet.add_data_validation(choice)

@@ -1,0 +1,434 @@
+"""The corpus: nasty files, and what a person reads in each of their cells. Nobody is real."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import date
+from typing import Any
+
+from tests.spreadsheet.corpus.files import SKIP, File, Record, Rows, book, ods, old_book, text
+
+NAMES = (("Ann", "Lee"), ("Zoe", "Berg"), ("Tom", "Marsh"), ("Ida", "Wren"), ("Max", "Hill"))
+_AT_WORK = {"current_company": "Wren", "current_job_title": "Nurse"}
+HEAD = ("First name", "Last name", "Email", "Employment type")
+
+
+def person(n: int) -> tuple[str, str, str, str]:
+    """Four cells that make a candidate."""
+    first, last = NAMES[n % len(NAMES)]
+    return first, last, f"{first}.{last}{n}@people.example".lower(), "permanent"
+
+
+def record(n: int, **more: Any) -> Record:
+    """What those cells are, and more."""
+    names = ("first_name", "last_name", "email", "employment_type")
+    return {**dict(zip(names, person(n), strict=True)), **more}
+
+
+def people(count: int) -> Rows:
+    """So many candidates."""
+    return [person(n) for n in range(count)]
+
+
+def column(name: str, heading: str, key: str, *pairs: tuple[Any, Any], **more: Any) -> File:
+    """A file with one column beside what makes a candidate: cells, and what each is.
+
+    None refuses the row; a mapping has fields of its own. `encoding`, `delimiter` and `formats`
+    say how it is written.
+    """
+    rows: list[Sequence[Any]] = [(*HEAD, heading)]
+    sent: list[Record | None] = []
+    for n, (cell, value) in enumerate(pairs):
+        rows.append((*person(n), cell))
+        if value is None:
+            sent.append(None)
+        else:
+            sent.append(record(n, **(value if isinstance(value, dict) else {key: value})))
+    form = more.pop("form", None)
+    if form is not None or more.pop("is_book", False):
+        return File(f"{name}.xlsx", book(rows, {"E": form} if form else None), sent, **more)
+    made = text(rows, more.pop("encoding", "utf-8"), more.pop("delimiter", ","))
+    return File(f"{name}.csv", made, sent, **more)
+
+
+def same(name: str, heading: str, key: str, *cells: str, **more: Any) -> File:
+    """A column whose cells are what they say."""
+    return column(name, heading, key, *((each, each) for each in cells), **more)
+
+
+def nothing(name: str, heading: str, key: str, *cells: str) -> File:
+    """A column of words that say that there is nothing."""
+    return column(name, heading, key, *((each, {key: SKIP}) for each in cells))
+
+
+def _numbers() -> Iterator[File]:
+    firms = [("Name", "Email", "Fee %")]
+    wanted = [
+        {"name": "Wren", "email": "wren@firms.example", "fee_percentage": 17.5},
+        {"name": "Lark", "email": "lark@firms.example", "fee_percentage": 20},
+    ]
+    two = [("Wren", "wren@firms.example"), ("Lark", "lark@firms.example")]
+    shares = [(*two[0], 0.175), (*two[1], 0.2)]
+    yield File("percent.xlsx", book([*firms, *shares], {"C": "0.0%"}), wanted, "companies")
+    yield File("percent whole.xlsx", book([*firms, *shares], {"C": "0%"}), wanted, "companies")
+    written = [(*two[0], "17,5 %"), (*two[1], "20%")]
+    yield File("percent.csv", text([*firms, *written]), wanted, "companies")
+    cells = [(*two[0], ("percentage", 0.175)), (*two[1], ("percentage", 0.2))]
+    yield File("percent.ods", ods([*firms, *cells]), wanted, "companies")
+    old = [
+        {**wanted[0], "name": "Wren GmbH", "email": "office@wren.example"},
+        {**wanted[1], "name": "Lark BV", "email": "office@lark.example"},
+    ]
+    for n, each in enumerate(old, 1):
+        each["contract_start_date"] = f"2026-03-0{n}"
+    yield File("old.xls", old_book(), old, "companies")
+    pay, key = "Desired salary", "expected_salary"
+    euro = {key: 45000, "salary_currency": "EUR"}
+    pound = {key: 45000, "salary_currency": "GBP"}
+    yield column("euro", pay, key, (45000, euro), form="#,##0 [$€-407]")
+    yield column("pound", pay, key, (45000, pound), form='"£"#,##0')
+    yield column("rounded", pay, key, (45000.7, None), (45000, 45000), form="#,##0")
+    yield column("in thousands", pay, key, (45000, 45000), form='#,##0,"k"')
+    yield column("unseen", pay, key, (45000, {key: SKIP}), form=";;;")
+    yield column("mask", "Mobile", "mobile", (7700900123, "07700 900123"), form="00000 000000")
+    yield column("percent pay", pay, key, (0.45, None), form="0%")
+    yield column(
+        "pounds", pay, key, ("£45,000", pound), ("£ 45000", pound), ("GBP 45,000.00", pound)
+    )
+    yield column("euros", pay, key, ("45.000 €", euro), ("45.000,00 EUR", euro))
+    yield column("comma", pay, key, ("45000,50", 45000.5), ("45.000", 45000), ("1.250,5", 1250.5))
+    yield column("dot", pay, key, ("45000.50", 45000.5), ("45,000", 45000), ("1,250.5", 1250.5))
+    yield column("thin", pay, key, ("45000.50", 45000.5), ("45.000", None), ("45,000", 45000))
+    either = (("45,000", 45000), ("52,500", 52500))
+    yield column("either", pay, key, *either, answer={"decimal": "dot"})
+    yield column("blanks", pay, key, ("1 250 000", 1250000), ("45'000", 45000), ("45k", 45000))
+    yield column(
+        "ranges", pay, key, ("45-50k", None), ("c. 45", None), ("45k+", None), ("45000 pa", 45000)
+    )
+    yield column("post", "Post code", "postal_code", (123, "00123"), (1067, "01067"), form="00000")
+    yield column("science", "Mobile", "mobile", ("4.479E+11", None), ("4,47701E+11", None))
+
+
+def _contacts() -> Iterator[File]:
+    emails = (
+        "mailto:ann@people.example",
+        "Ann Lee <ann@people.example>",
+        '"Lee, Ann" <ann@people.example>',
+        "ann@people.example;",
+        "<ann@people.example>",
+        " ann@people.example ",
+        "ann@people.example, ",
+        "ann@people.example<mailto:ann@people.example>",
+    )
+    for n, cell in enumerate(emails):
+        rows = [HEAD, (*person(0)[:2], cell, "permanent")]
+        yield File(f"email {n}.csv", text(rows), [record(0, email="ann@people.example")])
+    bad = (
+        "ann(at)people.example",
+        "ann@people",
+        "call me",
+        "ann@a.example bob@b.example",
+        "tbc",
+        "n/a",
+        "ann@people,example",
+    )
+    rows = [HEAD, *((*person(n)[:2], cell, "permanent") for n, cell in enumerate(bad))]
+    yield File("emails bad.csv", text(rows), [None] * len(bad))
+
+
+def _phones() -> Iterator[File]:
+    wrong = (
+        "call agent",
+        "7700900123.0",
+        "447,700,900,123",
+        "07700 900123 / 07700 900124",
+        "12",
+        "07700 900123 or 07700 900124",
+        "07700900123, 07700900124",
+        "agent: Bob",
+        "0770O900123",
+        "07700900123;07700900124",
+        "077009001230770090012412",
+        "+44 7700 900123\n+44 7700 900124",
+    )
+    yield column("phones bad", "Mobile", "mobile", *((each, None) for each in wrong))
+    region = {"given": {"region": "GB"}}
+    yield column("phones bad gb", "Tel", "phone", *((each, None) for each in wrong), **region)
+    good = (
+        "+44 7700 900123",
+        "07700 900123",
+        "(020) 7946-0123",
+        "0044 20 7946 0123",
+        "+44 (0)20 7946 0123",
+        "020 7946 0123 ext. 12",
+        "+49 30 23125-000",
+    )
+    yield same("phones", "Mobile", "mobile", *good)
+    yield same("phones gb", "Telephone", "phone", *good, **region)
+    tidy = (
+        ("tel:+447700900123", "+447700900123"),
+        ("'07700900123", "07700900123"),
+        ('="07700900123"', "07700900123"),
+        ("+44\u00a07700\u00a0900123", "+44 7700 900123"),
+    )
+    yield column("phones tidy", "Mobile", "mobile", *tidy)
+    yield column(
+        "phones typed", "Mobile", "mobile", (7700900123, None), (447700900123.0, None), is_book=True
+    )
+
+
+def _nothing() -> Iterator[File]:
+    work, key = "Current employer", "current_company"
+    words = {
+        "en": (
+            "n/a",
+            "N/A",
+            "NA",
+            "-",
+            "--",
+            "none",
+            "null",
+            "tbc",
+            "TBA",
+            "?",
+            "unknown",
+            "nil",
+            "not provided",
+        ),
+        "de": ("k.A.", "keine Angabe", "keine", "unbekannt", "entfällt", "nicht bekannt"),
+        "fr": ("néant", "aucun", "s.o.", "inconnu", "non renseigné", "à confirmer"),
+        "es": ("ninguno", "desconocido", "sin datos", "no aplica", "pendiente"),
+        "nl": ("n.v.t.", "geen", "onbekend", "nvt", "niet bekend"),
+        "it": ("nessuno", "sconosciuto", "non disponibile", "n.d."),
+    }
+    for language, cells in words.items():
+        yield nothing(f"nothing {language}", work, key, *cells)
+    yield nothing("nothing pay", "Desired salary", "expected_salary", "n/a", "-", "tbc", "k.A.")
+    yield nothing("nothing born", "Date of birth", "date_of_birth", "n/a", "?", "unbekannt")
+    yield nothing("nothing phone", "Mobile", "mobile", "TBC", "none", "-", "keine")
+    yield same(
+        "names", "Current employer", key, "None of Us Ltd", "N/A Systems", "Nil by Mouth", "A-Z"
+    )
+
+
+def _dates() -> Iterator[File]:
+    born, key = "Date of birth", "date_of_birth"
+    yield column("dmy", born, key, ("25/12/1985", "1985-12-25"), ("03/04/1985", "1985-04-03"))
+    yield column("mdy", born, key, ("12/25/1985", "1985-12-25"), ("03/04/1985", "1985-03-04"))
+    yield column("dots", born, key, ("25.12.1985", "1985-12-25"), ("3.4.1985", "1985-04-03"))
+    unsure = (("03/04/1985", "1985-04-03"), ("05/06/1990", "1990-06-05"))
+    yield column("unsure", born, key, *unsure, answer={"date_format": "dmy"})
+    short = (("25/12/85", "1985-12-25"), ("03/04/90", "1990-04-03"))
+    yield column("short", born, key, *short, answer={"century": "1930"})
+    yield column("ymd", born, key, ("1985/12/25", "1985-12-25"), ("1985/04/03", "1985-04-03"))
+    words = (
+        "1st March 1986",
+        "1. März 1986",
+        "1 mars 1986",
+        "1 de marzo de 1986",
+        "1 maart 1986",
+        "1 marzo 1986",
+        "March 1, 1986",
+        "Mar 1st, 1986",
+        "01-Mar-1986",
+        "1er mars 1986",
+        "Sat, 1 March 1986",
+        "1 Mär. 1986",
+        "1986-03-01T00:00:00",
+    )
+    yield column("words", born, key, *((each, "1986-03-01") for each in words))
+    parts = ("March 1986", "12.1985", "1985", "spring 1985", "31/02/1985", "32 March 1985")
+    yield column("parts", born, key, *((each, None) for each in parts))
+    yield column("typed", born, key, (date(1985, 12, 25), "1985-12-25"), form="dd.mm.yy")
+    for form in ("mmm-yy", "yyyy", "d-mmm", "h:mm"):
+        yield column(f"typed {form[0]}", born, key, (date(1985, 12, 25), None), form=form)
+    yield column("future", born, key, ("2125-01-01", None), ("1985-01-01", "1985-01-01"))
+    mixed = (("25/12/1985", "1985-12-25"), ("12/25/1985", "1985-12-25"), ("03/04/1985", None))
+    yield column("mixed", born, key, *mixed)
+    ends = [
+        ("Name", "Email", "Contract start", "Contract end"),
+        ("Wren", "wren@firms.example", "2026-05-01", "2026-04-01"),
+    ]
+    yield File("ends.csv", text(ends), [None], "companies")
+
+
+def _text() -> Iterator[File]:
+    town = "Town"
+    yield same("letters", town, "city", "Zürich", "Malmö", "São Paulo", encoding="utf-16")
+    yield same("one reading", town, "city", "Zürich", "Köln", "Düsseldorf", encoding="cp1252")
+    west = {"encoding": "cp1252", "answer": {"encoding": "cp1252"}}
+    yield same("western", town, "city", "Malmø", "Nîmes", "São Paulo", **west)
+    east = {"encoding": "cp1250", "answer": {"encoding": "cp1250"}}
+    yield same("eastern", town, "city", "Plzeň", "Łódź", "Kraków", **east)
+    apple = {"encoding": "mac-roman", "answer": {"encoding": "mac-roman"}}
+    yield same("apple", town, "city", "Zürich", "Köln", **apple)
+    yield same("dos", town, "city", "Zürich", "Köln", encoding="cp850")
+    broken = [each.encode().decode("cp1252") for each in ("Zürich", "Köln", "São Paulo")]
+    repaired = ("Zürich", "Köln", "São Paulo")
+    yield column("mojibake", town, "city", *zip(broken, repaired, strict=True))
+    yield column("invisible", town, "city", ("Le\u200beds", "Leeds"), ("New\u00a0York", "New York"))
+    yield column("turned", "Notes", "notes", ("paid \u202e0001", None))
+    yield column("cut", "Notes", "notes", ("x" * 255, None), ("Speaks Welsh and…", None))
+    yield same("semicolon", town, "city", "Leeds, UK", "York", delimiter=";")
+    yield same("pipe", town, "city", "Leeds; UK", "York, UK", delimiter="|")
+    yield same("lines", "Notes", "notes", "Two\nlines", 'He said "yes"', "=1+1")
+
+
+def _tables() -> Iterator[File]:
+    two, sent = people(2), [record(0), record(1)]
+    yield File("title.xlsx", book([("Spring fair 2026",), (), HEAD, *two]), sent)
+    yield File("title.csv", text([("Spring fair 2026", "", "", ""), HEAD, *two]), sent)
+    notes = 'Notes:\n"When exporting your data, some addresses may be missing."\n\n'
+    yield File("preamble.csv", text([HEAD, *two], before=notes), sent)
+    yield File("sep.csv", text([HEAD, *two], delimiter=";", before="sep=;\n"), sent)
+    groups = [
+        ("Person", "", "Contact", "Work"),
+        ("First name", "Last name", "Email", "Employment type"),
+    ]
+    yield File("groups.xlsx", book([*groups, *two], merged=["A1:B1"]), sent)
+    top = [
+        ("First name", "Last name", "Email", "Employment type", "Salary", ""),
+        ("", "", "", "", "Current", "Expected"),
+    ]
+    paid = [record(n, current_salary=40000, expected_salary=45000) for n in range(2)]
+    rows = [*top, *((*person(n), 40000, 45000) for n in range(2))]
+    yield File("two headings.xlsx", book(rows, merged=["E1:F1"]), paid)
+    total = [HEAD, *two, ("Total", 2, "", "")]
+    yield File("total.xlsx", book(total), sent)
+    yield File(
+        "total.csv",
+        text([(*HEAD, "Desired salary"), (*two[0], 40000), ("Summe", "", "", "", 40000)]),
+        [record(0, expected_salary=40000)],
+    )
+    sums: Rows = [(*HEAD, "Desired salary"), (*two[0], 40000), ("Total", "", "", "", 40000)]
+    euro = record(0, expected_salary=40000, salary_currency="EUR")
+    yield File("total paid.xlsx", book(sums, {"E": "#,##0 [$€-407]"}), [euro])
+    yield File("pages.csv", text([HEAD, two[0], HEAD, two[1]]), sent)
+    second = [HEAD, *two, (), ("Company", "Town"), ("Wren", "Leeds")]
+    yield File("two tables.xlsx", book(second), sent)
+    yield File("cover.xlsx", book([HEAD, *two], cover=[("Partner list",), ("made in May",)]), sent)
+
+
+def _kinds_of_files() -> Iterator[File]:
+    two, sent = people(2), [record(0), record(1)]
+    yield File("hidden.xlsx", book([HEAD, *two], hidden=[3]), [record(0), None])
+    unseen = book([HEAD, *two], hidden_columns=["C"])
+    yield File("hidden column.xlsx", unseen, [None, None])
+    yield File("people.ods", ods([HEAD, *two]), sent)
+    yield File("really a book.csv", book([HEAD, *two]), sent)
+    yield File("really text.xlsx", text([HEAD, *two]), sent)
+    yield File("really tabs.xls", text([HEAD, *two], "utf-16", "\t"), sent)
+    page = "<html><table>" + "".join(
+        f"<tr>{''.join(f'<td>{each}</td>' for each in row)}</tr>" for row in (HEAD, *two)
+    )
+    yield File("web page.xls", page.encode(), [])
+
+
+def _columns() -> Iterator[File]:
+    two, sent = people(2), [record(0), record(1)]
+    gap = [(*HEAD, "", "Town"), *((*person(n), "x", "York") for n in range(2))]
+    yield File("gap.csv", text(gap), [record(n, city="York") for n in range(2)], lost=True)
+    spare = [(*HEAD, "", ""), *((*person(n), "", "") for n in range(2))]
+    yield File("spare.csv", text(spare), sent)
+    twins = [(*HEAD, "Email"), *((*person(n), "other@people.example") for n in range(2))]
+    yield File("twins.csv", text(twins), sent, lost=True)
+    alike = [
+        (*HEAD, "Mobile", "Cell phone"),
+        *((*person(n), "+44 7700 900123", "+44 7700 900124") for n in range(2)),
+    ]
+    yield File(
+        "alike.csv", text(alike), [record(n, mobile="+44 7700 900123") for n in range(2)], lost=True
+    )
+    yield File(
+        "lost.csv", text([(*HEAD, "Favourite colour"), (*two[0], "blue")]), [record(0)], lost=True
+    )
+    yield File("missing.csv", text([row[:3] for row in (HEAD, *two)]), [None, None])
+
+
+_HEADINGS = """
+german|festangestellt|Vorname|Nachname|E-Mail-Adresse|Beschäftigungsart|Telefon|Ort|Geburtsdatum
+french|CDI|Prénom|Nom|Adresse e-mail|Type de contrat|Téléphone|Ville|Date de naissance
+spanish|fijo|Nombre|Apellidos|Correo|Tipo de contrato|Teléfono|Ciudad|Fecha de nacimiento
+dutch|vast|Voornaam|Achternaam|E-mailadres|Dienstverband|Telefoonnummer|Woonplaats|Geboortedatum
+italian|permanente|Nome|Cognome|Posta elettronica|Tipo di contratto|Telefono|Città|Data di nascita
+"""
+_KINDS = "perm|Perm|permanente|Festanstellung|full-time permanent|CDI|tiempo|whatever"
+_TRUTHS = "yes|ja|Oui|sí|nein|non|nee|no|x?"
+
+
+def _languages() -> Iterator[File]:
+    first, last, email, _ = person(0)
+    wanted = record(0, phone="+44 20 7946 0123", city="Leeds", date_of_birth="1986-03-01")
+    for line in _HEADINGS.split("\n")[1:-1]:
+        language, kind, *names = line.split("|")
+        cells = (first, last, email, kind, "+44 20 7946 0123", "Leeds", "1986-03-01")
+        yield File(f"{language}.csv", text([names, cells], delimiter=";"), [wanted])
+    kinds = _KINDS.split("|")
+    rows = [HEAD, *((*person(n)[:3], each) for n, each in enumerate(kinds))]
+    yield File("kinds.csv", text(rows), [*map(record, range(6)), None, None])
+    truths: list[Any] = [True] * 4 + [False] * 4 + [None]
+    said = zip(_TRUTHS.split("|"), truths, strict=True)
+    yield column("truths", "Relocate", "willing_to_relocate", *said)
+    whole = ("Ann Lee", "Berg, Zoe", "Tom van der Marsh", "Ida")
+    split = [record(0), record(1), record(2, last_name="van der Marsh"), None]
+    for heading in ("Name", "Full name", "Candidate", "Vollständiger Name"):
+        named = [(each, *person(n)[2:]) for n, each in enumerate(whole)]
+        yield File(f"whole {heading}.csv", text([(heading, *HEAD[2:]), *named]), split)
+
+
+# The first line is the headings, the second the cells of the person 0.
+_EXPORTS = {
+    "connections": (
+        "First Name|Last Name|URL|Email Address|Company|Position|Connected On|Employment type",
+        "Ann|Lee|https://www.network.example/in/ann|{}|Wren|Nurse|12 Mar 2026|permanent",
+        {"network_url": "https://www.network.example/in/ann", **_AT_WORK},
+    ),
+    "bullhorn": (
+        "ID|First Name|Last Name|Email 1|Mobile Phone|Current Company|Title|Employment Preference"
+        "|Date Added",
+        "1042|Ann|Lee|{}|+44 7700 900123|Wren|Nurse|Permanent|2026-03-01",
+        {"mobile": "+44 7700 900123", **_AT_WORK},
+    ),
+    "indeed": (
+        "name|email|phone|candidate location|relevant experience|job title|source|employment type",
+        "Ann Lee|{}|+44 7700 900123|Leeds|Nurse at Wren|Nurse|Board|permanent",
+        {"phone": "+44 7700 900123", "source": "Board"},
+    ),
+    "greenhouse": (
+        "Candidate Name|Candidate Email|Phone Numbers|Current Title|Current Company|Applied On"
+        "|Employment type",
+        "Ann Lee|{}|+44 7700 900123|Nurse|Wren|2026-03-01|permanent",
+        {"phone": "+44 7700 900123", **_AT_WORK},
+    ),
+}
+
+
+def _exports() -> Iterator[File]:
+    before = 'Notes:\r\n"When exporting connections, some addresses are missing."\r\n\r\n'
+    for name, (headings, cells, more) in _EXPORTS.items():
+        rows = [each.format(person(0)[2]).split("|") for each in (headings, cells)]
+        notes = before if name == "connections" else ""
+        yield File(f"{name}.csv", text(rows, before=notes), [record(0, **more)], lost=True)
+    jobs = [
+        ("Title", "Location", "Employment type", "Salary from", "Salary to"),
+        ("Nurse", "Leeds", "permanent", "50000", "40000"),
+    ]
+    yield File("range.csv", text(jobs), [None], "jobs")
+
+
+def corpus() -> list[File]:
+    """Every file."""
+    parts = (
+        _numbers,
+        _contacts,
+        _phones,
+        _nothing,
+        _dates,
+        _text,
+        _tables,
+        _kinds_of_files,
+        _columns,
+        _languages,
+        _exports,
+    )
+    return [each for part in parts for each in part()]

@@ -1,0 +1,320 @@
+"""Any sheet: nothing is sent that a person would not read in it, unless they are asked first.
+
+A cell is drawn from what a person reads in it: a value, and one of the many ways in which people
+and programs write or show it. So what may be sent is known without reading the cell again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as some
+
+from connector.catalog import CATALOG
+from connector.catalog.value import Kind
+from connector.errors import ConnectorError
+from connector.spreadsheet.target_columns import TargetColumn, target_columns
+from tests.spreadsheet.corpus.cases import HEAD, person
+from tests.spreadsheet.corpus.files import File, book, ods, text
+from tests.spreadsheet.corpus.judge import previewed
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell: its text in a csv, its value and number format in a workbook, and what may be sent
+    of it without a word (nothing, where a person cannot read one value in it): of the value, and of
+    its text where that says something else.
+    """
+
+    text: str
+    value: Any
+    means: tuple[Any, ...]
+    form: str = "General"
+    text_means: tuple[Any, ...] | None = None
+
+    def may_be(self, kind: str) -> tuple[Any, ...]:
+        """What may be sent of it from a file of that kind."""
+        return self.means if kind == "xlsx" or self.text_means is None else self.text_means
+
+
+def written(text: str, *means: Any) -> Cell:
+    """A cell that is text in any file."""
+    return Cell(text, text, means)
+
+
+MONTHS = ("Januar", "février", "March", "abril", "mei", "giugno", "July", "August", "septembre")
+EMPTY = [written(each) for each in ("n/a", "-", "TBC", "k.A.", "?")]
+ODD = [
+    *(written("#N/A"), written("call agent", "call agent"), written("\u202e0001")),
+    Cell("=1+1", "=1+1", (), "General", ("=1+1",)),
+]
+
+
+@some.composite
+def days(draw: some.DrawFn) -> Cell:
+    """A date as people write it, or as a workbook shows it."""
+    day = draw(some.dates(date(1950, 1, 1), date(2005, 12, 31)))
+    iso = day.isoformat()
+    ways: list[Callable[[], Cell]] = [
+        lambda: written(iso, iso),
+        # Which of two dates it is the column's other cells may settle, and then all agree.
+        lambda: written(f"{day:%d/%m/%Y}", iso, *_turned(day)),
+        lambda: written(f"{day:%m/%d/%Y}", iso, *_turned(day)),
+        lambda: written(f"{day:%d.%m.%Y}", iso),
+        lambda: written(f"{day:%d.%m.%y}"),
+        lambda: (
+            written(f"{day.day}. {MONTHS[day.month % 9 - 1]} {day.year}", iso)
+            if day.month <= 9 and day.month % 9
+            else written(iso, iso)
+        ),
+        lambda: written(f"{day:%B %Y}"),
+        lambda: Cell(iso, day, (iso,), "yyyy-mm-dd"),
+        lambda: Cell(f"{day:%d.%m.%y}", day, (iso,), "dd.mm.yy"),
+        lambda: Cell(f"{day:%b-%y}", day, (), "mmm-yy"),
+        lambda: Cell(f"{day:%Y}", day, (), "yyyy"),
+        lambda: Cell(f"{day:%d-%b}", day, (), "d-mmm"),
+        lambda: Cell(f"{day:%H:%M}", datetime(day.year, day.month, day.day, 9, 30), (), "h:mm"),
+        lambda: Cell(iso, datetime(day.year, day.month, day.day), (iso,), "dd/mm/yyyy"),
+    ]
+    return draw(some.sampled_from(ways))()
+
+
+def _turned(day: date) -> tuple[str, ...]:
+    """The other date that the figures can be."""
+    return (f"{day.year}-{day.day:02}-{day.month:02}",) if day.day <= 12 else ()
+
+
+@some.composite
+def numbers(draw: some.DrawFn) -> Cell:
+    """A number as people write it, or as a workbook shows it."""
+    cents = draw(some.integers(0, 30_000_000))
+    whole, value = cents // 100, cents / 100
+    parted = f"{whole:,}"
+    turned = parted.replace(",", ".")
+    # Three digits behind one sign can be a fraction, where other cells say so.
+    either = (whole, float(parted.replace(",", ".", 1))) if parted.count(",") == 1 else (whole,)
+    ways = [
+        written(str(whole), whole),
+        written(f"{value:.2f}", value),
+        written(f"{value:.2f}".replace(".", ","), value),
+        written(parted, *either),
+        written(turned, *either),
+        written(parted.replace(",", " "), whole),
+        written(f"{parted}.50", whole + 0.5),
+        written(f"{turned},50", whole + 0.5),
+        written(f"{whole}k", whole * 1000),
+        written(f"{whole}-{whole + 5}k"),
+        written(f"ca. {whole}"),
+        Cell(str(whole), whole, (whole,)),
+        Cell(f"{value}", value, (value,), "0.00"),
+        Cell(parted, whole, (whole,), "#,##0", either),
+        Cell(parted, whole + 0.25, (), "#,##0", either),
+        Cell(f"{whole}.1", whole + 0.125, (), "0.0", (whole + 0.1,)),
+        Cell(f"{whole}k", whole * 1000, (whole * 1000,), '0,"k"'),
+        Cell(f"{whole}%", whole / 100, (), "0%"),
+        Cell("", whole, (), ";;;"),
+    ]
+    return draw(some.sampled_from(ways))
+
+
+@some.composite
+def phones(draw: some.DrawFn) -> Cell:
+    """A telephone number, or what stands in its column."""
+    digits = draw(some.integers(10**8, 10**9 - 1))
+    spaced = f"+44 7{str(digits)[:3]} {str(digits)[3:]}"
+    ways = [
+        written(spaced, spaced),
+        written(f"07{digits}", f"07{digits}"),
+        written(f"tel:+447{digits}", f"+447{digits}"),
+        written(f"'07{digits}", f"07{digits}"),
+        written(f"7{digits}.0"),
+        written(f"{7 * 10**9 + digits:,}"),
+        written(f"07{digits} / 07{digits + 1}"),
+        written("4.479E+11"),
+        Cell(f"7{digits}", 7 * 10**9 + digits, (), "General", (f"7{digits}",)),
+        Cell(f"07{digits}", 7 * 10**9 + digits, (f"07{digits}",), "00000000000"),
+    ]
+    return draw(some.sampled_from(ways))
+
+
+WORDS = (
+    "Leeds",
+    "Zürich",
+    "Łódź",
+    "São Paulo",
+    "Málaga",
+    "Köln",
+    "'s-Hertogenbosch",
+    "N/A Systems",
+)
+TEXTS = some.sampled_from(
+    [
+        *(written(each, each) for each in WORDS),
+        written("Two\nlines", "Two\nlines"),
+        written(' He said "yes" ', 'He said "yes"'),
+        written("Zürich".encode().decode("cp1252")),
+        written("Le\u200beds"),
+        written("x" * 255),
+        Cell("123", 123, ("123",)),
+        Cell("00123", 123, ("00123",), "00000"),
+        Cell("17.5%", 0.175, ("17.5%",), "0.0%"),
+        Cell("2026-03-01", date(2026, 3, 1), (), "yyyy-mm-dd", ("2026-03-01",)),
+        Cell("Mar-26", date(2026, 3, 1), ("Mar-26",), "mmm-yy"),
+        Cell("TRUE", True, (), "General", ("TRUE",)),
+    ]
+)
+TRUTHS = some.sampled_from(
+    [
+        *(written(each, True) for each in ("yes", "Ja", "oui", "sí", "TRUE", "1", "y")),
+        *(written(each, False) for each in ("no", "Nein", "non", "nee", "false", "0")),
+        written("maybe"),
+        Cell("TRUE", True, (True,)),
+        Cell("0", 0, (False,)),
+        Cell("2", 2, ()),
+    ]
+)
+EMAILS = some.sampled_from(
+    [
+        written("ann@people.example", "ann@people.example"),
+        written("mailto:ann@people.example", "ann@people.example"),
+        written("Ann Lee <ann@people.example>", "ann@people.example"),
+        written("ann(at)people.example"),
+        written("a@b.example, c@d.example"),
+    ]
+)
+URLS = some.sampled_from(
+    [
+        written("https://people.example/ann", "https://people.example/ann"),
+        written("people.example/ann"),
+        written("see CV"),
+    ]
+)
+CURRENCIES = some.sampled_from(
+    [written("gbp", "GBP"), written("EUR", "EUR"), written("£", "GBP"), written("pounds")]
+)
+CHOICES = {
+    "employment_type": ("Permanent", "permanent"),
+    "employment_status": ("Actively looking", "actively_looking"),
+    "status": ("Screening", "screening"),
+    "ir35_status": ("OUTSIDE", "outside"),
+}
+COLUMNS = [
+    each
+    for each in target_columns(CATALOG["candidates"], "create")
+    if each.name not in ("first_name", "last_name", "email", "employment_type", "assigned_to")
+]
+
+
+def cells_of(column: TargetColumn) -> some.SearchStrategy[Cell]:
+    """Cells of a column, a few of them of no use."""
+    kind, form = column.field.kind, column.field.format
+    own: some.SearchStrategy[Cell]
+    if column.field.values:
+        text_, value = CHOICES[column.name]
+        own = some.sampled_from([written(text_, value), written("something else")])
+    elif kind is Kind.DATE:
+        own = days()
+    elif kind is Kind.BOOL:
+        own = TRUTHS
+    elif kind in (Kind.NUMBER, Kind.INTEGER):
+        own = numbers()
+    elif column.is_phone:
+        own = phones()
+    else:
+        own = {"email": EMAILS, "url": URLS, "currency": CURRENCIES}.get(form or "", TEXTS)
+    return some.one_of(own, own, own, some.sampled_from([*EMPTY, *ODD]))
+
+
+@some.composite
+def sheets(draw: some.DrawFn) -> tuple[list[TargetColumn], list[list[Cell]]]:
+    """Some columns, and a few rows."""
+    columns = draw(some.lists(some.sampled_from(COLUMNS), min_size=1, max_size=5, unique=True))
+    rows = some.tuples(*map(cells_of, columns)).map(list)
+    return columns, draw(some.lists(rows, min_size=1, max_size=4))
+
+
+ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "cp1252", "mac-roman")
+FILES = ("csv", "xlsx", "ods")
+LAYOUTS = ("plain", "title", "groups", "total", "repeated")
+
+
+def laid_out(layout: str, head: Sequence[str], rows: list[tuple[Any, ...]]) -> list[Sequence[Any]]:
+    """The table as people leave it: with a title, groups, totals, or its headings once more."""
+    match layout:
+        case "title":
+            return [("Spring fair 2026",), (), head, *rows]
+        case "groups":
+            return [("Person", *[""] * (len(head) - 2), "More"), head, *rows]
+        case "total":
+            return [head, *rows, ("Total", len(rows))]
+        case "repeated":
+            return [head, rows[0], head, *rows[1:]]
+    return [head, *rows]
+
+
+def file_of(
+    kind: str, layout: str, encoding: str, columns: list[TargetColumn], rows: list[list[Cell]]
+) -> File | None:
+    """The sheet as a file; None where an encoding has not its letters."""
+    head = (*HEAD, *(each.name for each in columns))
+    if kind == "xlsx":
+        values = [(*person(n), *(each.value for each in row)) for n, row in enumerate(rows)]
+        table = laid_out(layout, head, values)
+        forms = {
+            (table.index(values[n]) + 1, len(HEAD) + i + 1): each.form
+            for n, row in enumerate(rows)
+            for i, each in enumerate(row)
+        }
+        return File("sheet.xlsx", book(table, cells=forms), [])
+    texts = [(*person(n), *(each.text for each in row)) for n, row in enumerate(rows)]
+    table = laid_out(layout, head, texts)
+    if kind == "ods":
+        return File("sheet.ods", ods(table), [])
+    try:
+        return File("sheet.csv", text(table, encoding), [])
+    except UnicodeEncodeError:
+        return None
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[*HealthCheck])
+@given(
+    sheet=sheets(),
+    kind=some.sampled_from(FILES),
+    layout=some.sampled_from(LAYOUTS),
+    encoding=some.sampled_from(ENCODINGS),
+)
+def test_no_value_is_sent_that_a_person_would_not_read(
+    tmp_path_factory: pytest.TempPathFactory,
+    sheet: tuple[list[TargetColumn], list[list[Cell]]],
+    kind: str,
+    layout: str,
+    encoding: str,
+) -> None:
+    """In csv, xlsx and ods, in each encoding and layout, of every column: what is sent without a
+    warning and without a question is what a person reads in the cell.
+    """
+    columns, rows = sheet
+    file = file_of(kind, layout, encoding, columns, rows)
+    if file is None:
+        return
+    seen = previewed(file, tmp_path_factory.mktemp("sheet") / "data", {})
+    if isinstance(seen, ConnectorError) or {each.code for each in seen.stopping} - {"warnings"}:
+        return
+    results = list(seen.results)
+    assert len(results) == len(rows)
+    warned = {each.number for each in results if each.warnings}
+    tasks = {each.number: each for each in seen.rows.tasks}
+    for result, row in zip(results, rows, strict=True):
+        task = tasks.get(result.number)
+        if task is None or result.number in warned:
+            continue
+        sent = {**task.fields, **task.afterwards}
+        for column, cell in zip(columns, row, strict=True):
+            value = sent.get(column.key)
+            if value is not None:
+                assert value in cell.may_be(kind), (column.key, value, cell)

@@ -27,8 +27,8 @@ from connector.catalog import CATALOG
 from connector.catalog.candidate import Candidate
 from connector.engine.bookmark import Stream
 from connector.engine.commands import Commit, Found
-from connector.pushes.dry_run import Asked
-from connector.pushes.push import Manner, push
+from connector.pushes.dry_run import PushFile
+from connector.pushes.push import PushRunOptions, push
 from connector.sandbox.server import KEY_DEFAULT, Sandbox
 from connector.settings.model import load_settings
 from connector.warehouse.warehouse import Warehouse
@@ -89,11 +89,11 @@ def measure_here(count: int, case: str, folder: Path, base_url: str) -> dict[str
     }
     settings = load_settings({}, environ, folder)
     path = folder / "people.csv"
-    asked = Asked("candidates", path, "create")
+    asked = PushFile("candidates", path, "create")
     if case == "unchanged":
-        asked = Asked("candidates", path, "update", match=("email",))
+        asked = PushFile("candidates", path, "update", match=("email",))
     began, wall = time.process_time(), time.monotonic()
-    manner = Manner(applies=True, pulls=False)
+    manner = PushRunOptions(applies=True, pulls=False)
     # One request looks at the newest records, and one creates.
     (report,) = asyncio.run(push(settings, [asked], manner, budget=2))
     seconds, waited = time.process_time() - began, time.monotonic() - wall

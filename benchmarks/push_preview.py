@@ -29,8 +29,8 @@ from openpyxl import Workbook
 
 from benchmarks.scale import peak_bytes
 from benchmarks.spreadsheet_checking import MEGABYTES_MAX, land, write
-from connector.pushes.dry_run import Asked
-from connector.pushes.push import Manner, push
+from connector.pushes.dry_run import PushFile
+from connector.pushes.push import PushRunOptions, push
 from connector.settings.model import load_settings
 
 ROWS = 100_000
@@ -50,7 +50,9 @@ def measure_here(count: int, path: Path) -> dict[str, float]:
     }
     settings = load_settings({}, environ, path.parent)
     began, wall = time.process_time(), time.monotonic()
-    (report,) = asyncio.run(push(settings, [Asked("candidates", path, "create")], Manner()))
+    (report,) = asyncio.run(
+        push(settings, [PushFile("candidates", path, "create")], PushRunOptions())
+    )
     seconds, waited = time.process_time() - began, time.monotonic() - wall
     wrong = -(-count // 100)
     assert {"create": count - wrong, "invalid": wrong} == report.counts, report.counts

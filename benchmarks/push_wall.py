@@ -20,8 +20,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from connector.pushes.dry_run import Asked
-from connector.pushes.push import Manner, push
+from connector.pushes.dry_run import PushFile
+from connector.pushes.push import PushRunOptions, push
 from connector.sandbox.server import Sandbox
 from connector.settings.model import load_settings
 
@@ -80,8 +80,8 @@ def main() -> int:
             "CONNECTOR_MODELS": "off",
         }
         settings = load_settings({}, environ, Path(name))
-        asked = Asked("candidates", written(Path(name) / "people.csv"), "create")
-        (report,) = asyncio.run(push(settings, [asked], Manner(applies=True, pulls=False)))
+        asked = PushFile("candidates", written(Path(name) / "people.csv"), "create")
+        (report,) = asyncio.run(push(settings, [asked], PushRunOptions(applies=True, pulls=False)))
         log = sandbox.log
     moments = [served.monotonic_seconds for served in log]
     refused = sum(served.status == 429 for served in log)

@@ -6,8 +6,8 @@ Parses, calls, prints. What becomes of a row, and why, is decided in `connector/
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -15,38 +15,43 @@ from typing import Any, TypeVar, get_args
 import click
 
 from connector.cli import session as options
-from connector.cli.session import Command, Follower, RowFollower, Session
+from connector.cli.session import Command, Follower, Session
 from connector.cli.terminal import Terminal, short
 from connector.engine.push_states import Mode
 from connector.errors import EncodingUnknown, Misused, count_noun
 from connector.ledger.journal import Journal
 from connector.ledger.ledger import Ledger
-from connector.pushes.batch import resolve as run_resolve
 from connector.pushes.batch_report import BatchReport, Decision, DeclaredRecord
 from connector.pushes.dry_run import ADD_COLUMNS, Preview
 from connector.pushes.dry_run import template as write_template
 from connector.pushes.options import DECIMALS, POLICIES, PUSH_OPTIONS, PushOptions
-from connector.pushes.push import Manner, PushReport, Watches
+from connector.pushes.push import PushReport, PushRunOptions
 from connector.pushes.push import push as run_push
-from connector.pushes.undo import undo as run_undo
 from connector.pushes.undo_report import GOOD, UndoneRow, UndoReport
 from connector.settings.model import Settings
 from connector.spreadsheet.mapping import saved_from
 from connector.spreadsheet.mapping_file import save_map
 from connector.spreadsheet.problems import COLUMN_MISSING
+from connector.spreadsheet.report import GroupKey, ProblemGroup
 
 SHOWN_MAX = 10
 """Rows that are told one by one on the screen; the report has them all."""
 
 UNDONE_COLUMNS = ("row", "operation", "outcome", "field", "now", "then", "id")
+_UNDONE_WIDE, _UNDONE_WIDE_FROM = ("operation", "id"), 100
+"""Columns of it that a narrow terminal has no room for; `--json` has them all."""
+
 UNDONE_SHOWN_MAX = 20
 """Rows that are told one by one on the screen, of those that are well and of the others; `--json`
 has them all.
 """
 
-IN_DOUBT_COLUMNS = ("batch", "row", "operation", "code", "since", "file")
+IN_DOUBT_COLUMNS = ("batch", "row", "operation", "who", "code", "found", "since", "file")
 
-_TEXT_MAX, _UNDONE_TEXT_MAX = 60, 40
+_EXAMPLE_MAX, _UNDONE_TEXT_MAX = 40, 40
+_CHANGE_MARGIN = 34
+"""Letters of a table of changes beside its two texts."""
+
 _OUTCOMES = {
     "create": "to create",
     "update": "to update",
@@ -65,7 +70,10 @@ _MANNERS: dict[str, dict[str, Any]] = {
     "map_file": {"type": click.Path(path_type=Path, dir_okay=False), "metavar": "FILE"},
     "ignore": {"type": options.names, "default": "", "metavar": "COLUMN,..."},
     "content_type": {"metavar": "SLUG"},
+    "header_row": {"type": click.IntRange(min=1), "metavar": "N"},
     "date_format": {"metavar": "FORM"},
+    "century": {"type": int, "metavar": "YEAR"},
+    "region": {"metavar": "CODE"},
     "decimal": {"type": click.Choice(tuple(DECIMALS))},
     "clear": {"metavar": "TOKEN"},
     "in_doubt": {"type": click.Choice(POLICIES), "default": "hold", "show_default": True},
@@ -114,9 +122,11 @@ def push_options(*names: str, **more: Any) -> Callable[[F], F]:
     "--save-map",
     about="Write down what each column is taken for, to be changed, shared and given with --map.",
 )
-@push_options("ignore", "content_type", "sheet", "encoding", "delimiter", "date_format", "decimal")
-@push_options("clear", "overwrite", "again", "in_doubt", "marker_field")
+@push_options("ignore", "accept_warnings", "content_type", "sheet", "header_row", "encoding")
+@push_options("delimiter", "date_format", "century", "decimal", "region", "clear")
+@push_options("overwrite", "again", "in_doubt", "marker_field")
 @click.option("--no-pull", is_flag=True, help="Compare with what is landed, however old.")
+@click.option("--no-wait", is_flag=True, help="Leave rows in doubt whose answers were lost.")
 @options.file_option("--report", about="Where the report goes (default: beside the file).")
 @options.budget
 @options.ask_anyway
@@ -130,17 +140,20 @@ def push(session: Session, *, files: tuple[str, ...], save_map: Path | None, **g
     """
     settings, terminal = session.load(), session.terminal
     said = PushOptions(**{name: given[name] for name in PUSH_OPTIONS})
-    asked = [said.asked(resource, path) for resource, path in _pairs(files)]
-    manner = Manner(
+    asked = [said.push_file(resource, path) for resource, path in _pairs(files)]
+    manner = PushRunOptions(
         applies=given["applies"],
         pulls=not given["no_pull"],
+        settles=not given["no_wait"],
         report=given["report"],
-        terms=said.terms(),
+        terms=said.policy(),
         asks_anyway=given["asks_anyway"],
     )
     with terminal.progress("push") as meter:
-        watches = Watches(RowFollower(meter, "push"), Follower(meter), terminal.say)
-        pushing = run_push(settings, asked, manner, budget=given["budget"], watches=watches)
+        follower, budget = Follower(meter), given["budget"]
+        pushing = run_push(
+            settings, asked, manner, budget=budget, watch=follower, waits=terminal.say
+        )
         try:
             reports = asyncio.run(pushing)
         except EncodingUnknown as error:
@@ -148,13 +161,14 @@ def push(session: Session, *, files: tuple[str, ...], save_map: Path | None, **g
             for sample in error.samples:
                 terminal.warn(f"read as {error.offered}: {sample}")
             raise
-    if save_map is not None:
-        _save_map(save_map, reports)
+    maps = _write_maps(save_map, reports, has_map=said.map_file is not None)
     for each in reports:
         for notice in each.pulled.notices if each.pulled is not None else ():
             terminal.warn(f"{notice}; find out why ('connector doctor')")
-        _say_mapping(terminal, each)
+        _say_reading(terminal, each)
         _print(terminal, each)
+        if (written := maps.get(each.preview.asked.path)) is not None:
+            terminal.say(f"The map of its columns, to be changed and given with --map: {written}")
     told = [each.as_json() for each in reports]
     terminal.print_object(told[0] if len(told) == 1 else {"files": told})
     return max(each.exit_status for each in reports)
@@ -171,23 +185,45 @@ def _pairs(files: tuple[str, ...]) -> list[tuple[str, Path]]:
     return [(resource, Path(name)) for resource, name in zip(files[::2], files[1::2], strict=True)]
 
 
-def _save_map(path: Path, reports: Sequence[PushReport]) -> None:
-    if len(reports) > 1:
+def _write_maps(
+    wanted: Path | None, reports: Sequence[PushReport], *, has_map: bool
+) -> dict[Path, Path]:
+    """Write down what each file's columns were taken for; where, by the file.
+
+    Beside the file, unless a map was given; one that is there already is left as it is.
+    """
+    if wanted is not None and len(reports) > 1:
         raise Misused("one map was asked for of several files", action="Push them one by one.")
-    save_map(path, saved_from(reports[0].preview.columns))
+    written = {}
+    for each in reports:
+        file, columns = each.preview.asked.path, each.preview.columns
+        path = wanted or file.with_name(f"{file.stem.removesuffix('.report')}.map.toml")
+        if wanted is not None or not (has_map or path.exists()):
+            row = each.preview.asked.header_row
+            save_map(path, replace(saved_from(columns), header_row=row))
+            written[file] = path
+    return written
 
 
-def _say_mapping(terminal: Terminal, report: PushReport) -> None:
-    """Say which columns fill nothing, and which fields were known by another name."""
-    columns = report.preview.columns
-    for each in columns.columns:
-        if each.how == "alias":
-            terminal.say(f"Column {each.heading!r} is taken for {each.target.name}.")
+def _say_reading(terminal: Terminal, report: PushReport) -> None:
+    """Say how the file was read: what was taken for what, and what fills nothing."""
+    preview, columns = report.preview, report.preview.columns
+    for notice in preview.notices:
+        terminal.say(notice)
+    aliases = [each for each in columns.columns if each.how == "alias"]
+    if aliases:
+        told = ", ".join(f"{each.heading!r} as {each.target.name}" for each in aliases)
+        terminal.say(f"Columns taken by another name: {told}.")
     for left in columns.unmapped:
         likely = "; ".join(f"{name}: {why}" for name, why in left.suggestions)
         hint = f" It may be meant for {likely}" if likely else ""
         terminal.warn(f"column {left.heading!r} is left out: {left.reason}.{hint}")
-    if merged := report.preview.table.merged:
+    if columns.missing:
+        resource, missing = preview.asked.resource, ", ".join(columns.missing)
+        count = preview.uncreatable
+        rows = f"{count_noun(count, 'row')} cannot make {resource}: that" if count else "Creating"
+        terminal.warn(f"{rows} needs {missing}, and no heading is that. {ADD_COLUMNS}")
+    if merged := preview.table.merged:
         terminal.warn(
             f"merged cells: {', '.join(merged)}. Only the first cell of each range has a value, and"
             " the others are blank: unmerge them and fill them in, if that is meant."
@@ -199,8 +235,13 @@ def _print(terminal: Terminal, report: PushReport) -> None:
     _print_counts(terminal, report.counts)
     if report.batch is None:
         _print_changes(terminal, report.preview)
-    for line in _problems(report):
-        terminal.warn(line)
+    summary = report.summary
+    _say_groups(terminal, summary.problems, summary.troubled, "problems")
+    _say_groups(
+        terminal, report.preview.summary.warnings, report.preview.summary.warned, "warnings"
+    )
+    for question in report.preview.questions:
+        terminal.warn(f"{question.message}. {question.repair}")
     error = report.error or (report.batch.error if report.batch is not None else None)
     terminal.end(error, unpublished=report.unpublished)
     for line in _closing(report):
@@ -214,8 +255,9 @@ def _print_counts(terminal: Terminal, counts: Mapping[Any, int]) -> None:
 
 def _print_changes(terminal: Terminal, preview: Preview) -> None:
     """The first records that would change, field by field."""
+    width = max(20, (terminal.columns - _CHANGE_MARGIN) // 2)
     changes = [
-        [number, field, short(old, _TEXT_MAX), short(new, _TEXT_MAX)]
+        [number, short(field, 20), short(old, width), short(new, width)]
         for number, fields in islice(preview.rows.changes.items(), SHOWN_MAX)
         for field, (old, new) in fields.items()
     ]
@@ -225,31 +267,40 @@ def _print_changes(terminal: Terminal, preview: Preview) -> None:
         terminal.say(f"and {preview.rows.changing - SHOWN_MAX:,} more rows that would change")
 
 
-def _problems(report: PushReport) -> Iterator[str]:
-    """The first rows with a problem, and how many rows have which."""
-    summary, preview = report.summary, report.preview
-    if preview.uncreatable:
-        resource, missing = preview.asked.resource, ", ".join(preview.columns.missing)
-        yield (
-            f"{count_noun(preview.uncreatable, 'row')} cannot make {resource}: that needs"
-            f" {missing}, and no heading is that. {ADD_COLUMNS}"
-        )
-    for each in summary.first[:SHOWN_MAX]:
-        for problem in each.problems:
-            if problem.code == COLUMN_MISSING:
-                continue
-            where = f"{problem.column}: " if problem.column else ""
-            text = f" (received {short(problem.received, _TEXT_MAX)})" if problem.received else ""
-            yield f"row {each.number}, {where}{problem.message}{text}"
-    if summary.troubled > SHOWN_MAX:
-        told = ", ".join(f"{code} {count:,}" for code, count in summary.codes.most_common())
-        yield f"{count_noun(summary.troubled, 'row')} have problems: {told}"
+def _say_groups(
+    terminal: Terminal, groups: Mapping[GroupKey, ProblemGroup], rows: int, what: str
+) -> None:
+    """Say the problems by kind, the most frequent first, with what to do."""
+    told = [each for (code, _), each in groups.items() if code != COLUMN_MISSING]
+    if not told:
+        return
+    terminal.say(f"{count_noun(rows, 'row')} with {what}:")
+    for group in sorted(told, key=lambda each: -each.count)[:SHOWN_MAX]:
+        problem = group.problem
+        where = f"{problem.column}: " if problem.column else ""
+        received = dict.fromkeys(short(text, _EXAMPLE_MAX) for _, text in group.examples if text)
+        numbers = ", ".join(str(number) for number, _ in group.examples)
+        more = ", …" if group.count > len(group.examples) else ""
+        several = f"{group.count:,} rows ({numbers}{more})"
+        rows_told = f"row {numbers}" if group.count == 1 else several
+        shown = f" (received {' | '.join(received)})" if received else ""
+        terminal.warn(f"{rows_told}, {where}{problem.message}{shown}")
+        if problem.fix:
+            terminal.say(f"    {problem.fix}")
+    if len(told) > SHOWN_MAX:
+        terminal.say(f"and {len(told) - SHOWN_MAX} more kinds: the report has them all")
 
 
 def _closing(report: PushReport) -> Iterator[str]:
     batch = report.batch
     if report.file is not None:
         yield f"The report: {report.file}"
+    if leads := report.counts.get("convert", 0) + report.counts.get("converted", 0):
+        yield f"{count_noun(leads, 'conversion')}: a converted lead cannot be put back."
+    if report.is_held_back:
+        count = count_noun(len(report.preview.stopping), "question")
+        yield f"Nothing was sent: {count} to be answered first, as said above."
+        return
     if batch is None and report.error is None:
         yield _preview_text(report.preview)
         return
@@ -275,7 +326,8 @@ def _preview_text(preview: Preview) -> str:
         cost += f", {preview.minutes:,.1f} minutes at the limit that was last seen"
     compared = f"what was landed at {preview.pulled_at}" if preview.pulled_at else "nothing landed"
     sent = count_noun(preview.sent, "row")
-    return f"{sent} would be sent, for {cost}. Compared with {compared}. Send them with --apply."
+    first = "Answer the questions above, then send them" if preview.stopping else "Send them"
+    return f"{sent} would be sent, for {cost}. Compared with {compared}. {first} with --apply."
 
 
 def _cost(report: PushReport | UndoReport) -> str:
@@ -337,7 +389,7 @@ def template(
 @options.budget
 @options.ask_anyway
 def undo(session: Session, *, batch: str, **given: Any) -> int:
-    """Take back what the push BATCH (or 'last') did, where nobody has touched it since.
+    """Take back what the push BATCH (or 'last') did, where nobody changed it since.
 
     Fields of an update get the values that they had before, unless somebody else has changed them
     since; records that the push created are deleted, unless anything of them has changed since.
@@ -346,10 +398,11 @@ def undo(session: Session, *, batch: str, **given: Any) -> int:
     A preview sends nothing but reads, one for each record; with --apply come as many writes. An
     undo that was cut off is run again. 'connector push' names its batch when it ends.
     """
+    from connector.pushes.undo import undo as run_undo  # noqa: PLC0415
+
     settings = session.load()
     with session.terminal.progress("undo") as meter:
-        watch = RowFollower(meter, "undo")
-        report = asyncio.run(run_undo(settings, batch, watch=watch, **given))
+        report = asyncio.run(run_undo(settings, batch, watch=Follower(meter), **given))
     session.terminal.print_object(report.as_json())
     _print_undone(session.terminal, report)
     return report.exit_status
@@ -362,9 +415,15 @@ def _print_undone(terminal: Terminal, report: UndoReport) -> None:
     troubled = [each for each in report.rows if each.outcome not in GOOD]
     for some in (well, troubled):
         if some:
-            rows = [line for row in some[:UNDONE_SHOWN_MAX] for line in _undone_lines(row)]
+            names = [
+                each
+                for each in UNDONE_COLUMNS
+                if each not in _UNDONE_WIDE or terminal.columns >= _UNDONE_WIDE_FROM
+            ]
+            width = min(_UNDONE_TEXT_MAX, max(12, (terminal.columns - _CHANGE_MARGIN - 14) // 2))
+            lines = [line for row in some[:UNDONE_SHOWN_MAX] for line in _undone_lines(row, width)]
             terminal.print_line()
-            terminal.print_table(UNDONE_COLUMNS, rows)
+            terminal.print_table(names, [[line[name] for name in names] for line in lines])
         if len(some) > UNDONE_SHOWN_MAX:
             more = count_noun(len(some) - UNDONE_SHOWN_MAX, "more row")
             terminal.say(f"and {more}: --json has them all")
@@ -378,21 +437,21 @@ def _print_undone(terminal: Terminal, report: UndoReport) -> None:
     terminal.say(_undone_closing(report))
 
 
-def _undone_lines(row: UndoneRow) -> Iterator[list[object]]:
+def _undone_lines(row: UndoneRow, width: int) -> Iterator[dict[str, object]]:
     """Lines of a row: one for each field, whether it goes back or not, or one in all."""
     head = [row.number, row.operation, _OUTCOMES.get(row.outcome, row.outcome)]
     told: list[list[object]] = [
-        [name, short(now, _UNDONE_TEXT_MAX), short(then, _UNDONE_TEXT_MAX)]
+        [short(name, 20), short(now, width), short(then, width)]
         for name, (now, then) in row.changes.items()
     ]
     # What somebody else has changed stays: there is no other value for it to have.
     told += [
-        [each.field, short(each.found, _UNDONE_TEXT_MAX), None]
+        [short(each.field, 20), short(each.found, width), None]
         for each in row.problems
         if each.field
     ]
     for line in told or [[None, None, None]]:
-        yield [*head, *line, row.record_id]
+        yield dict(zip(UNDONE_COLUMNS, [*head, *line, row.record_id], strict=True))
 
 
 def _undone_closing(report: UndoReport) -> str:
@@ -421,22 +480,24 @@ def _undone_closing(report: UndoReport) -> str:
     checks_alerts=True,
 )
 @click.argument("batch", required=False)
-@click.argument("row", required=False, type=click.IntRange(min=2))
+@click.argument("rows", nargs=-1, metavar="[ROW]...", type=click.IntRange(min=2))
 @click.option("--look", "looks", is_flag=True, help="Look for the record once more.")
 @click.option("--record", metavar="ID", help="It was applied: this is the record.")
+@click.option("--sure", "is_sure", is_flag=True, help="With --record: although it is not like it.")
 @click.option("--resend", "resends", is_flag=True, help="It was not applied: send it again.")
 @click.option("--drop", "drops", is_flag=True, help="Give the row up; nothing is sent.")
 def resolve(
     session: Session,
     *,
     batch: str | None,
-    row: int | None,
+    rows: tuple[int, ...],
     looks: bool,
     record: str | None,
+    is_sure: bool,
     resends: bool,
     drops: bool,
 ) -> int:
-    """Show the rows that are in doubt; with BATCH and ROW, settle one.
+    """Show the rows that are in doubt; with BATCH, settle all of it or the ROWs named.
 
     A row is in doubt when it was sent, was not answered, and is not found: it may have been
     applied after all. Look in the application, then say which record it is, or that it is to be
@@ -445,23 +506,29 @@ def resolve(
     settings = session.load()
     said: list[Decision] = []
     said += ["look"] if looks else []
-    said += [DeclaredRecord(record)] if record else []
+    said += [DeclaredRecord(record, is_sure)] if record else []
     said += ["resend"] if resends else []
     said += ["drop"] if drops else []
-    if batch is None or row is None:
-        if said or batch is not None:
+    if batch is None:
+        if said:
             raise Misused(
-                "a decision needs the batch and the row that it is about",
-                action="Run 'connector resolve' for the rows in doubt, then name one.",
+                "a decision needs the batch that it is about",
+                action="Run 'connector resolve' for the rows in doubt, then name their batch.",
             )
         return _print_in_doubt(session.terminal, settings)
-    if len(said) != 1:
+    if len(said) != 1 or (record is not None and len(rows) != 1):
         raise Misused(
-            f"{len(said)} decisions were given on row {row}",
-            action="Give one of --look, --record ID, --resend and --drop.",
+            f"{count_noun(len(said), 'decision')} on {count_noun(len(rows), 'row')} named",
+            action="Give one of --look, --resend and --drop, or one row and --record ID.",
         )
-    report = asyncio.run(run_resolve(settings, batch, row, said[0]))
-    _print_settled(session.terminal, report, row)
+    if not rows:
+        with Ledger(settings.folder) as ledger:
+            rows = tuple(each.number for each in Journal(ledger).in_doubt() if each.batch == batch)
+    from connector.pushes.batch import resolve as run_resolve  # noqa: PLC0415
+
+    # What may still arrive is not waited for in silence.
+    report = asyncio.run(run_resolve(settings, batch, rows, said[0], sleep=None))
+    _print_settled(session.terminal, report, rows)
     return report.exit_status
 
 
@@ -469,16 +536,19 @@ def _print_in_doubt(terminal: Terminal, settings: Settings) -> int:
     """The rows in doubt. 3 where there are some, since they need a person."""
     with Ledger(settings.folder) as ledger:
         journal = Journal(ledger)
-        held = journal.held()
+        held = journal.in_doubt()
         files = {each.batch: each.file for each in journal.batches()}
-    rows = [
-        (each.batch, each.number, each.operation, each.code, each.moved_at, files[each.batch])
-        for each in held
-    ]
-    told = [dict(zip(IN_DOUBT_COLUMNS, row, strict=True)) for row in rows]
-    terminal.print_object({"rows": told})
-    cells = [(*row[:4], row[4].isoformat(timespec="seconds"), row[5]) for row in rows]
-    terminal.print_table(IN_DOUBT_COLUMNS, cells)
+        pending = {key: journal.row(key) for key in [(each.batch, each.number) for each in held]}
+    rows = []
+    for each in held:
+        row = pending[each.batch, each.number]
+        who = " ".join(map(str, row.task.identity.values())) if row is not None else ""
+        found = " ".join(problem.found or "" for problem in each.problems)
+        since = each.moved_at.isoformat(timespec="seconds")
+        told = (each.batch, each.number, each.operation, who, each.code, found, since)
+        rows.append((*told, files[each.batch]))
+    terminal.print_object({"rows": [dict(zip(IN_DOUBT_COLUMNS, row, strict=True)) for row in rows]})
+    terminal.print_table(IN_DOUBT_COLUMNS, rows)
     for each in held:
         for problem in each.problems:
             terminal.say(f"{each.batch}, row {each.number}: {problem.message}")
@@ -486,11 +556,13 @@ def _print_in_doubt(terminal: Terminal, settings: Settings) -> int:
     return 3 if held else 0
 
 
-def _print_settled(terminal: Terminal, report: BatchReport, number: int) -> None:
-    settled = next(each for each in report.rows if each.number == number)
-    terminal.print_object({**report.as_json(), "row": number, "row_outcome": settled.outcome})
-    cells = (number, settled.outcome, settled.code, settled.record_id)
-    terminal.print_table(("row", "outcome", "code", "id"), [cells])
-    for problem in settled.problems:
-        terminal.warn(problem.message)
+def _print_settled(terminal: Terminal, report: BatchReport, numbers: Collection[int]) -> None:
+    settled = [each for each in report.rows if each.number in numbers]
+    outcomes = {str(each.number): each.outcome for each in settled}
+    terminal.print_object({**report.as_json(), "settled": outcomes})
+    cells = [(each.number, each.outcome, each.code, each.record_id) for each in settled]
+    terminal.print_table(("row", "outcome", "code", "id"), cells)
+    for each in settled:
+        for problem in each.problems:
+            terminal.warn(f"row {each.number}: {problem.message}")
     terminal.end(report.error, unpublished=report.unpublished)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from connector.errors import ConnectorError
 from connector.errors_api import Stopped
@@ -29,7 +29,7 @@ LOG_VARIABLE = "CONNECTOR_LOG"
 
 _TAB_STOP = 8
 _EMPTY = "-"
-_TABLE_COLUMNS_MAX = 10_000
+_WIDTH = 100
 
 # Marks that reorder what is displayed: a name could be made to read as something else.
 _REORDERING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -102,10 +102,19 @@ class Terminal:
         self.is_json = is_json
         # Until the settings are read; a value that is none is refused with them.
         self.form: Form = "json" if environ.get(LOG_VARIABLE) == "json" else "text"
+        # What the settings, once they are read, make of an action that names one of them.
+        self.name_places: Callable[[str], str] = str
         self._environ = environ
         self._out, self._err = out, err
         self.has_watcher = _is_watched(err, environ)
         self._has_rich_tables = _is_watched(out, environ)
+
+    @property
+    def columns(self) -> int:
+        """How wide the terminal is; 100 where none is watched."""
+        if not self._has_rich_tables:
+            return _WIDTH
+        return self._console(self._out).width
 
     def _console(self, stream: TextIO, width: int | None = None) -> Console:
         from rich.console import Console  # noqa: PLC0415
@@ -144,24 +153,28 @@ class Terminal:
             self._write(self._out, _align([list(columns), *cells]))
 
     def _draw_table(self, columns: Sequence[str], cells: list[list[str]]) -> None:
+        """Draw the table, in parts below each other where it is wider than the terminal.
+
+        Each part begins with the first column; no cell is cut.
+        """
         from rich.box import SIMPLE_HEAD  # noqa: PLC0415
+        from rich.cells import cell_len  # noqa: PLC0415
         from rich.table import Table  # noqa: PLC0415
         from rich.text import Text  # noqa: PLC0415
 
-        # Few lines and no frame: eleven columns must fit where a frame would cut the names short.
-        table = Table(header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
-        for number, column in enumerate(columns):
-            is_figures = bool(cells) and all(_is_figure(row[number]) for row in cells)
-            table.add_column(Text(column), justify="right" if is_figures else "left", no_wrap=True)
-        for row in cells:
-            table.add_row(*(Text(cell) for cell in row))
-        # A narrow terminal wraps a wide table, which loses nothing; cut cells would.
         console = self._console(self._out)
-        unbounded = console.options.update(width=_TABLE_COLUMNS_MAX)
-        width = console.measure(table, options=unbounded).maximum
-        if width > console.width:
-            console = self._console(self._out, width)
-        console.print(table, crop=False)
+        # A column is as wide as its widest cell, with a blank on each side.
+        widths = [max(map(cell_len, each)) + 2 for each in zip(columns, *cells, strict=True)]
+        for part in _parts(widths, console.width):
+            # Few lines and no frame, which leaves the most room for cells.
+            table = Table(header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+            for number in part:
+                is_figures = bool(cells) and all(_is_figure(row[number]) for row in cells)
+                justify: Literal["left", "right"] = "right" if is_figures else "left"
+                table.add_column(Text(columns[number]), justify=justify, overflow="fold")
+            for row in cells:
+                table.add_row(*(Text(row[number]) for number in part))
+            console.print(table)
 
     def print_line(self, text: str = "") -> None:
         """Print one line of data on standard output; nothing with `is_json`."""
@@ -172,6 +185,7 @@ class Terminal:
 
     def say(self, text: str) -> None:
         """Say one line on standard error."""
+        text = self.name_places(text)
         if self.form == "json":
             self._log_line("info", text)
         else:
@@ -179,6 +193,7 @@ class Terminal:
 
     def warn(self, text: str) -> None:
         """Say one line of warning on standard error."""
+        text = self.name_places(text)
         if self.form == "json":
             self._log_line("warning", text)
         else:
@@ -195,14 +210,15 @@ class Terminal:
         With `is_json` standard output gets an object with the same facts, so that a program
         always finds one.
         """
-        told = {**error.as_json(), "exit_status": error.exit_status}
+        action = self.name_places(error.action)
+        told = {**error.as_json(), "action": action, "exit_status": error.exit_status}
         self.print_object({"error": told})
         if self.form == "json":
             del told["message"]
             self._log_line("error", str(error), **told)
         else:
             self._mark("Error:", "red", f"{error} [{error.code}]")
-            self.say(f"  {error.action}")
+            self.say(f"  {action}")
         return error.exit_status
 
     def end(
@@ -286,6 +302,17 @@ def _cell(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return str(value)
+
+
+def _parts(widths: Sequence[int], room: int) -> Iterator[list[int]]:
+    """Numbers of the columns that fit side by side; the first is in every part."""
+    part = [0]
+    for number in range(1, len(widths)):
+        if len(part) > 1 and sum(widths[each] + 1 for each in (*part, number)) > room:
+            yield part
+            part = [0]
+        part.append(number)
+    yield part
 
 
 def _is_figure(cell: str) -> bool:

@@ -17,7 +17,7 @@ from typing import Literal
 from connector.ledger.ledger import Ledger
 from connector.ledger.ledger_records import columns_of, insert, read_records, values_of
 
-Change = Literal["opened", "ended", "test"]
+Change = Literal["opened", "changed", "ended", "test"]
 """What a message tells of an alert."""
 
 
@@ -26,7 +26,7 @@ class AlertRecord:
     """An alert that stands: about what, since when, what happened, what to do.
 
     `about` is a resource or a job, and empty where it is the account. `since` is when it began as
-    far as is known, `opened_at` when it was noticed.
+    far as is known, `opened_at` when it was noticed; `causes` are those that it has now.
     """
 
     code: str
@@ -35,6 +35,7 @@ class AlertRecord:
     opened_at: datetime
     happened: str
     action: str
+    causes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +68,21 @@ class DeliveryRecord:
     message: MessageRecord
 
 
-class AlertBook:
+class AlertStates:
     """Alerts in a ledger. Every method raises a `WarehouseError`."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 
-    def standing(self) -> tuple[AlertRecord, ...]:
+    def alerts(self) -> tuple[AlertRecord, ...]:
         """The alerts that stand."""
-        query = f"SELECT {columns_of(AlertRecord)} FROM alerts ORDER BY opened_at, code, about"
+        query = (
+            f"SELECT {columns_of(AlertRecord)} FROM alerts LEFT JOIN alert_causes"
+            " USING (code, about) ORDER BY opened_at, code, about"
+        ).replace("causes FROM", "coalesce(causes, '[]') AS causes FROM")
+        readers = {"causes": lambda text: tuple(json.loads(text))}
         with self._ledger.reading() as connection:
-            return tuple(read_records(connection, AlertRecord, query))
+            return tuple(read_records(connection, AlertRecord, query, (), readers))
 
     def record(
         self,
@@ -88,8 +93,13 @@ class AlertBook:
         """Replace the alerts that stood, and write messages down for each sink."""
         with self._ledger.writing() as connection:
             connection.execute("DELETE FROM alerts")
+            connection.execute("DELETE FROM alert_causes")
             for alert in standing:
-                insert(connection, "alerts", values_of(alert))
+                values = values_of(alert)
+                causes = json.dumps(values.pop("causes"))
+                insert(connection, "alerts", values)
+                of = {"code": alert.code, "about": alert.about, "causes": causes}
+                insert(connection, "alert_causes", of)
             for message in messages:
                 number = insert(connection, "alert_messages", values_of(message))
                 way = {"number": number, "attempts": 0, "next_at": message.at}

@@ -21,12 +21,13 @@ from connector.ledger.journal_persons import InJournal, reduce_journal
 from connector.ledger.journal_reads import moment
 from connector.ledger.journal_writes import JournalChange
 from connector.ledger.ledger import Ledger
-from connector.ledger.ledger_records import columns_of, insert, read_records, values_of
+from connector.ledger.ledger_records import columns_of, insert, of_kind, read_records, values_of
 from connector.ledger.receipts import Listed, list_receipted, note_release, unlisted
 from connector.suppression.person import Person
 
 _CHECKPOINT_SECONDS = 10.0
 _RETRY_SECONDS = 0.05
+_text = of_kind(str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +118,16 @@ class Erasures:
     def listed(self) -> dict[str, str]:
         """Every hash on the list, with the name under which its person's are listed."""
         with self._ledger.reading() as connection:
-            return dict(connection.execute("SELECT token, person FROM suppressed").fetchall())
+            rows = connection.execute("SELECT token, person FROM suppressed")
+            return {_text(token): _text(person) for token, person in rows}
 
     def all_listed(self) -> Iterator[tuple[Listed, str]]:
         """Every hash on the list as it is listed, with the name of its person."""
         with self._ledger.reading() as connection:
-            rows = connection.execute("SELECT kind, token, person FROM suppressed").fetchall()
+            rows = [
+                tuple(map(_text, row))
+                for row in connection.execute("SELECT kind, token, person FROM suppressed")
+            ]
         return ((Listed(kind, token), person) for kind, token, person in rows)
 
     def list_again(self, hashes: Iterable[tuple[Listed, str]], at: datetime) -> int:
@@ -153,7 +158,8 @@ class Erasures:
         """Times when the list lacked hashes of receipts, and how many hashes."""
         with self._ledger.reading() as connection:
             rows = connection.execute("SELECT at, hashes FROM relisted ORDER BY at").fetchall()
-            return tuple((datetime.fromisoformat(at), hashes) for at, hashes in rows)
+            whole = of_kind(int)
+            return tuple((datetime.fromisoformat(at), whole(hashes)) for at, hashes in rows)
 
     def release(self, tokens: Iterable[str]) -> int:
         """Take the persons of these hashes off the list, with all of their hashes; returns

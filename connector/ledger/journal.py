@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from connector.client.request import Request
 from connector.engine.push_commands import Attempt, Move
 from connector.engine.push_plan import Plan, PushPolicy
-from connector.engine.push_states import FOR_A_PERSON, State
-from connector.errors import UnknownName
+from connector.engine.push_states import IN_DOUBT, State
+from connector.errors import LedgerDamaged, UnknownName
 from connector.errors_api import LeaseLost
 from connector.ledger import journal_reads as reads
 from connector.ledger.journal_reads import (
@@ -30,6 +31,7 @@ from connector.ledger.journal_reads import (
     BatchRecord,
     BeforeImage,
     Changes,
+    Deed,
     Key,
     Pending,
     PendingRow,
@@ -38,11 +40,13 @@ from connector.ledger.journal_reads import (
 )
 from connector.ledger.journal_writes import VALUES_AT_ONCE, JournalChange
 from connector.ledger.ledger import Ledger
+from connector.ledger.ledger_records import of_kind
 from connector.ledger.ledger_schema import OPEN
 
 PUSH_LEASE = "push"
 """Name of the lease for what writes to the API: one run of each account at a time."""
 
+_NOBODY: Mapping[Deed, str] = MappingProxyType({})
 _OF_BATCH = "batch = ?"
 _OF_ROW = "mine.batch = ? AND mine.number = ?"
 
@@ -67,7 +71,13 @@ class Journal:
 
     # -- Writing ----------------------------------------------------------------------------------
 
-    def undertake(self, plan: Plan, terms: PushPolicy, landed_before: Iterable[str] = ()) -> str:
+    def undertake(
+        self,
+        plan: Plan,
+        terms: PushPolicy,
+        landed_before: Iterable[str] = (),
+        people: Mapping[Deed, str] = _NOBODY,
+    ) -> str:
         """Write a file down with all of its rows, and return the batch that it is.
 
         A file that was pushed on these terms and not brought to an end goes on in its batch: rows
@@ -83,6 +93,7 @@ class Journal:
                 change.remove_unsent(batch)
             change.add_rows(batch, plan)
             self._take_up(change, batch, terms)
+            change.note_people(batch, people)
             return batch
 
     def resume(self, batch: str) -> BatchRecord:
@@ -130,18 +141,16 @@ class Journal:
         with self._writing() as change:
             return change.move(key, what)
 
-    def together(self, changes: Sequence[Callable[[JournalChange], Any]]) -> list[Any]:
-        """Make changes in one transaction, in their order; returns what each of them did.
-        All of them are on the disk when this returns, or none is.
-        """
-        with self._writing() as change:
-            return [each(change) for each in changes]
-
     def block(self, key: Key, what: Move, same: Key) -> None:
         """Note on a planned row that another one about the same thing is open."""
         with self._writing() as change:
             change.update_row(key, code=what.code, same_batch=same[0], same_number=same[1])
             change.set_problems(key, what.problems)
+
+    def note_people(self, batch: str, people: Mapping[Deed, str]) -> None:
+        """Note who did what with a batch."""
+        with self._writing() as change:
+            change.note_people(batch, people)
 
     def mark_undone(self, rows: Mapping[Key, str | None]) -> None:
         """Note that what these rows did was put back: the same rows may then be pushed
@@ -231,10 +240,11 @@ class Journal:
         with self._ledger.reading() as connection:
             return reads.batch_records(connection)
 
-    def held(self) -> tuple[RowRecord, ...]:
-        """The rows of all batches that wait for a person's decision."""
+    def in_doubt(self) -> tuple[RowRecord, ...]:
+        """The rows of all batches whose fate is not known, those just sent left out."""
+        states = sql_list(IN_DOUBT - {"intent"})
         with self._ledger.reading() as connection:
-            return reads.row_records(connection, f"mine.state IN ({sql_list(FOR_A_PERSON)})")
+            return reads.row_records(connection, f"mine.state IN ({states})")
 
     def attempts(self, batch: str) -> tuple[AttemptRecord, ...]:
         """The attempts of a batch's rows."""
@@ -258,15 +268,37 @@ class Journal:
             finally:
                 connection.execute("COMMIT")
 
+    def damaged(self, told: str) -> LedgerDamaged:
+        """Error for rows that do not fit each other: nobody wrote them so."""
+        return LedgerDamaged(f"{self._ledger.path} is damaged: {told}")
+
     # -- Questions of a push ----------------------------------------------------------------------
 
-    def knows(self, resource: str) -> bool:
-        """Whether any row of the resource was ever undertaken."""
+    def knows(self, resource: str, digest: str | None = None) -> bool:
+        """Whether any row of the resource, or of that file, was ever undertaken."""
         with self._ledger.reading() as connection:
             found = connection.execute(
-                "SELECT 1 FROM push_batches WHERE resource = ? LIMIT 1", (resource,)
+                "SELECT 1 FROM push_batches WHERE resource = ?1 AND digest = coalesce(?2, digest)"
+                " LIMIT 1",
+                (resource, digest),
             ).fetchone()
         return found is not None
+
+    def note_preview(self, digest: str, resource: str, at: datetime) -> None:
+        """Record that a person sees what the file would change at this moment."""
+        with self._ledger.writing() as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO previews VALUES (?, ?, ?)",
+                (digest, resource, at.isoformat()),
+            )
+
+    def previewed_at(self, digest: str, resource: str) -> datetime | None:
+        """When a person last saw what the file would change; None where nobody did."""
+        with self._ledger.reading() as connection:
+            found = connection.execute(
+                "SELECT at FROM previews WHERE digest = ? AND resource = ?", (digest, resource)
+            ).fetchone()
+            return None if found is None else reads.moment(found[0])
 
     def pushed(self, fingerprints: Iterable[str]) -> dict[str, RowRecord]:
         """Rows that have applied these writes, or have them open, by fingerprint."""
@@ -286,7 +318,8 @@ class Journal:
                 " AND step = 'first'",
                 (record_id,),
             ).fetchall()
-        return tuple((before, after) for before, after in rows if before is not None)
+            text = of_kind(str)
+            return tuple((text(before), text(after)) for before, after in rows if before)
 
     def open_subjects(self) -> dict[str, Key]:
         """What is written about at present, or was and nobody knows with what result."""
@@ -294,9 +327,10 @@ class Journal:
             rows = connection.execute(
                 f"SELECT subject, batch, number FROM push_rows WHERE subject IS NOT NULL AND {OPEN}"
             ).fetchall()
-        return {subject: (batch, number) for subject, batch, number in rows}
+            text, whole = of_kind(str), of_kind(int)
+            return {text(what): (text(batch), whole(number)) for what, batch, number in rows}
 
-    def of_others(self, key: Key, ids: tuple[str, ...]) -> frozenset[str]:
+    def claimed_records(self, key: Key, ids: tuple[str, ...]) -> frozenset[str]:
         """Records that were landed before the row's batch, or that another row made."""
         with self._ledger.reading() as connection:
             ((landed,),) = connection.execute(
@@ -337,7 +371,7 @@ def _unfinished(connection: sqlite3.Connection, plan: Plan, terms: PushPolicy) -
         " AND terms = ? AND (ended_at IS NULL OR EXISTS (SELECT 1 FROM push_rows"
         f" WHERE batch = begun.batch AND state IN ({sql_list(UNFINISHED)})))"
         " ORDER BY begun_at DESC, rowid DESC",
-        (plan.digest, plan.resource, plan.mode, reads.terms_text(terms)),
+        (plan.digest, plan.resource, plan.mode, reads.policy_text(terms)),
     ).fetchall()
     return next((batch for (batch,) in rows if _has_rows_of(connection, batch, plan)), None)
 

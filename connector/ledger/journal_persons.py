@@ -20,7 +20,7 @@ from connector.catalog.field import DataSubject
 from connector.catalog.resource import Declaration
 from connector.catalog.value import MARK, VALUE_ERASED, is_redacted
 from connector.engine.push_commands import Move
-from connector.engine.push_plan import RowProblem
+from connector.engine.push_plan import Problem
 from connector.ledger.journal_reads import Key
 from connector.ledger.journal_writes import JournalChange
 from connector.ledger.ledger_schema import OPEN
@@ -42,14 +42,14 @@ _TEXTS: Mapping[str, tuple[str, ...]] = {
 }
 """By table, columns in which somebody may be named, whatever row they are of."""
 
-ERASED = RowProblem(
+ERASED = Problem(
     "person_erased",
     "The row is about a person who was erased.",
     fix="Take the row out; 'connector erase --release' lets the person in again.",
 )
 """Problem of a row that was planned when its person was erased."""
 
-REDACTED = RowProblem(
+REDACTED = Problem(
     VALUE_ERASED,
     "A value of the row was changed by an erasure, so that the row is not sent.",
     fix="Correct the row in its file, and push it again.",
@@ -132,7 +132,7 @@ def reduce_journal(
     return found
 
 
-def everything_kept(connection: sqlite3.Connection) -> Iterator[tuple[str, dict[str, Any]]]:
+def journal_contents(connection: sqlite3.Connection) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every record and body that the journal holds, with its resource and the record's
     id; without values that were removed, and without nulls, which tell nothing of anybody.
     """

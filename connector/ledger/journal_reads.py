@@ -11,12 +11,12 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
-from typing import Any, cast, get_args
+from typing import Any, Literal, get_args
 
 from connector.engine.push_commands import Attempt
-from connector.engine.push_plan import PushPolicy, RowProblem, unpacked
+from connector.engine.push_plan import Problem, PushPolicy, unpacked
 from connector.engine.push_row import RowStatus
 from connector.engine.push_states import (
     FOR_A_PERSON,
@@ -30,8 +30,11 @@ from connector.engine.push_states import (
     outcome_of_follower,
 )
 from connector.ledger.ledger import Ledger
-from connector.ledger.ledger_records import columns_of, read_records
+from connector.ledger.ledger_records import columns_of, of_kind, read_records
 from connector.ledger.ledger_schema import OPEN
+
+Deed = Literal["prepared", "sent", "undone"]
+"""What a person did with a batch."""
 
 Key = tuple[str, int]
 """A row: its batch, and its number in the file."""
@@ -48,7 +51,7 @@ ROWS_AT_ONCE = 1_000
 BATCHES_READ = 20
 """Batches of each resource of which the health of pushes tells."""
 
-PROBLEM_COLUMNS = ("code", "message", "field", '"column"', "received", "found", "allowed", "fix")
+PROBLEM_COLUMNS = tuple(f'"{each.name}"' for each in fields(Problem))
 
 
 def sql_list(values: Iterable[str]) -> str:
@@ -67,6 +70,13 @@ _FOLLOWED = """
         (SELECT same_batch, same_number FROM push_rows WHERE batch = ? AND state = 'follows')
 """
 _SINCE = "change > ?"
+_BATCHES = "(SELECT *{}, rowid AS rowid FROM push_batches AS begun)".format(
+    "".join(
+        f", (SELECT person FROM push_people WHERE batch = begun.batch AND deed = '{deed}')"
+        f" AS {deed}_by"
+        for deed in get_args(Deed)
+    )
+)
 _ROWS_SINCE = """
     (mine.change > ? OR (mine.state = 'follows' AND EXISTS (
         SELECT 1 FROM push_rows AS followed WHERE followed.batch = mine.same_batch
@@ -78,7 +88,7 @@ _ROWS_SINCE = """
 class BatchRecord:
     """One file that was pushed. `outcome`, `error_code` and `message` are those of the
     last run that worked at it, None while none has ended; `requests` and `seconds` are of all
-    of them.
+    of them. `prepared_by`, `sent_by` and `undone_by` are people of the import page.
     """
 
     batch: str
@@ -96,13 +106,16 @@ class BatchRecord:
     requests: int
     seconds: float
     change: int
+    prepared_by: str | None = None
+    sent_by: str | None = None
+    undone_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RowRecord:
     """Outcome of one row. `code` says more than the outcome does, and is empty where
     there is no more to say. `record_id` is the record it made or changed, or is the same as.
-    `same` is the row that this one repeats or follows.
+    `same_batch` and `same_number` are of the row that this one repeats or follows.
     """
 
     batch: str
@@ -113,16 +126,23 @@ class RowRecord:
     code: str
     record_id: str | None
     updated_at: str | None
-    same: Key | None
+    same_batch: str | None
+    same_number: int | None
     undone_at: datetime | None
     moved_at: datetime
     change: int
-    problems: tuple[RowProblem, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def same(self) -> Key | None:
+        """The row that this one repeats or follows."""
+        batch, number = self.same_batch, self.same_number
+        return None if batch is None or number is None else (batch, number)
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptRecord:
-    """One attempt at a write, with the very bytes of its body (None: it has none)."""
+    """One attempt at a write, with the very text of its body (None: it has none)."""
 
     batch: str
     number: int
@@ -130,7 +150,7 @@ class AttemptRecord:
     step: str
     method: str
     path: str
-    body: bytes | None
+    body: str | None
     intended_at: datetime
     sent_after: datetime
     ended_at: datetime | None
@@ -157,7 +177,7 @@ class PendingRow:
 
     key: Key
     task: Task
-    standing: RowStatus
+    status: RowStatus
     subject: str | None
     code: str
 
@@ -181,6 +201,14 @@ class Changes:
     before_images: tuple[BeforeImage, ...] = ()
 
 
+_whole = of_kind(int)
+_OF_A_ROW = ", ".join(
+    f"mine.{each.name}"
+    for each in fields(RowRecord)
+    if each.name not in ("outcome", "record_id", "problems")
+)
+_OF_A_PROBLEM = ", ".join(f"'{each.name}', \"{each.name}\"" for each in fields(Problem))
+
 # -- Records ---------------------------------------------------------------------------------------
 # Each function reads those rows of its table, called `mine`, that a condition selects.
 
@@ -193,7 +221,7 @@ def batch_records(
         read_records(
             connection,
             BatchRecord,
-            f"SELECT {columns_of(BatchRecord)} FROM push_batches WHERE {where}"
+            f"SELECT {columns_of(BatchRecord)} FROM {_BATCHES} WHERE {where}"
             " ORDER BY begun_at DESC, batch DESC",
             parameters,
             {"terms": lambda text: PushPolicy(**json.loads(text))},
@@ -205,62 +233,41 @@ def row_records(
     connection: sqlite3.Connection, where: str, parameters: Iterable[Any] = ()
 ) -> tuple[RowRecord, ...]:
     """The rows with their problems; a row that follows has the other's."""
-    given = tuple(parameters)
-    problems: dict[Key, list[RowProblem]] = {}
-    for batch, number, *told in connection.execute(
-        f"SELECT mine.batch, mine.number, {', '.join(f'told.{name}' for name in PROBLEM_COLUMNS)}"
-        " FROM push_rows AS mine JOIN push_problems AS told"
-        " ON told.batch = CASE mine.state WHEN 'follows' THEN mine.same_batch ELSE mine.batch END"
-        " AND told.number = CASE mine.state WHEN 'follows' THEN mine.same_number"
-        f" ELSE mine.number END WHERE {where} ORDER BY told.batch, told.number, told.place",
-        given,
-    ):
-        problems.setdefault((batch, number), []).append(RowProblem(*told))
-    rows = connection.execute(
-        "SELECT mine.batch, mine.number, mine.operation, mine.state, mine.code, mine.is_begun,"
-        " mine.is_in_doubt, mine.record_id, mine.updated_at, mine.same_batch, mine.same_number,"
-        " mine.undone_at, mine.moved_at, mine.change, other.state, other.operation,"
-        " other.is_begun, other.is_in_doubt, other.record_id"
-        " FROM push_rows AS mine LEFT JOIN push_rows AS other"
-        " ON mine.state = 'follows' AND other.batch = mine.same_batch"
-        " AND other.number = mine.same_number"
-        f" WHERE {where} ORDER BY mine.batch, mine.number",
-        given,
-    )
-    return tuple(_row_record(each, problems) for each in rows)
-
-
-def _row_record(row: tuple[Any, ...], problems: Mapping[Key, list[RowProblem]]) -> RowRecord:
-    batch, number, operation, state, code, is_begun, is_in_doubt, record_id, updated_at = row[:9]
-    same_batch, same_number, undone_at, moved_at, change = row[9:14]
-    if state == "follows":
-        *other, record_id = row[14:]
-        outcome = outcome_of_follower(_outcome(*other))
-    else:
-        outcome = _outcome(state, operation, is_begun, is_in_doubt)
-    return RowRecord(
-        batch=batch,
-        number=number,
-        operation=operation,
-        state=state,
-        outcome=outcome,
-        code=code,
-        record_id=record_id,
-        updated_at=updated_at,
-        same=None if same_batch is None else (same_batch, same_number),
-        undone_at=moment(undone_at),
-        moved_at=datetime.fromisoformat(moved_at),
-        change=change,
-        problems=tuple(problems.get((batch, number), ())),
+    return tuple(
+        read_records(
+            connection,
+            RowRecord,
+            f"SELECT {_OF_A_ROW}, CASE mine.state WHEN 'follows' THEN other.record_id"
+            " ELSE mine.record_id END AS record_id, CASE mine.state WHEN 'follows'"
+            " THEN json_array(1, other.state, other.operation, other.is_begun, other.is_in_doubt)"
+            " ELSE json_array(0, mine.state, mine.operation, mine.is_begun, mine.is_in_doubt)"
+            " END AS outcome, (SELECT json_group_array(json_object("
+            f"{_OF_A_PROBLEM}))"
+            " FROM (SELECT * FROM push_problems AS told WHERE told.batch = CASE mine.state"
+            " WHEN 'follows' THEN mine.same_batch ELSE mine.batch END AND told.number ="
+            " CASE mine.state WHEN 'follows' THEN mine.same_number ELSE mine.number END"
+            " ORDER BY told.place)) AS problems"
+            " FROM push_rows AS mine LEFT JOIN push_rows AS other"
+            " ON mine.state = 'follows' AND other.batch = mine.same_batch"
+            " AND other.number = mine.same_number"
+            f" WHERE {where} ORDER BY mine.batch, mine.number",
+            parameters,
+            {"outcome": _outcome, "problems": _problems},
+        )
     )
 
 
-def _outcome(
-    state: str, operation: Operation | None, is_begun: bool, is_in_doubt: bool
-) -> RowOutcome:
-    if state not in get_args(State):
-        raise ValueError(f"a row is in no such state: {state}")
-    return outcome_of(cast("State", state), operation, is_begun=is_begun, is_in_doubt=is_in_doubt)
+def _outcome(text: str) -> RowOutcome:
+    is_follower, state, operation, is_begun, is_in_doubt = json.loads(text)
+    is_known = state in get_args(State) and state != "follows"
+    if not is_known or (state == "applied" and operation not in get_args(Operation)):
+        raise ValueError("a row is in no such state")
+    outcome = outcome_of(state, operation, is_begun=is_begun, is_in_doubt=is_in_doubt)
+    return outcome_of_follower(outcome) if is_follower else outcome
+
+
+def _problems(text: str) -> tuple[Problem, ...]:
+    return tuple(Problem(**each) for each in json.loads(text))
 
 
 def attempt_records(
@@ -271,7 +278,12 @@ def attempt_records(
         f"SELECT {columns_of(AttemptRecord)} FROM push_attempts AS mine WHERE {where}"
         " ORDER BY batch, number, attempt"
     )
-    return tuple(read_records(connection, AttemptRecord, query, parameters))
+    return tuple(read_records(connection, AttemptRecord, query, parameters, {"body": _body}))
+
+
+def _body(body: bytes) -> str:
+    json.loads(body)
+    return body.decode("utf-8")
 
 
 def before_images(
@@ -289,53 +301,42 @@ def pending_rows(
     connection: sqlite3.Connection, where: str, parameters: Iterable[Any]
 ) -> tuple[PendingRow, ...]:
     """Rows with a task, by batch and number, with their attempts and records."""
-    given = tuple(parameters)
-    attempts: dict[tuple[str, int, str], list[Attempt]] = {}
-    for batch, number, attempt, step, intended_at, sent_after, fate in connection.execute(
-        "SELECT batch, number, attempt, step, intended_at, sent_after, fate FROM push_rows AS mine"
-        f" JOIN push_attempts USING (batch, number) WHERE {where} ORDER BY attempt",
-        given,
-    ):
-        moments = datetime.fromisoformat(intended_at), datetime.fromisoformat(sent_after)
-        made = Attempt(attempt, step, *moments, fate)
-        attempts.setdefault((batch, number, step), []).append(made)
-    before = {
-        (batch, number, step): json.loads(record)
-        for batch, number, step, record in connection.execute(
-            "SELECT batch, number, step, record FROM push_rows AS mine JOIN push_before"
-            f" USING (batch, number) WHERE {where}",
-            given,
+    step = "step = CASE mine.is_begun WHEN 0 THEN 'first' ELSE 'afterwards' END"
+    of_row = f"batch = mine.batch AND number = mine.number AND {step}"
+    return tuple(
+        read_records(
+            connection,
+            PendingRow,
+            "SELECT json_array(batch, number) AS key, task, subject, code, json_object("
+            "'state', state, 'is_begun', is_begun, 'is_in_doubt', is_in_doubt,"
+            " 'is_altered', is_altered, 'record_id', record_id,"
+            f" 'before', json((SELECT record FROM push_before WHERE {of_row})),"
+            " 'attempts', json((SELECT json_group_array(json_array("
+            "attempt, step, intended_at, sent_after, fate)) FROM"
+            f" (SELECT * FROM push_attempts WHERE {of_row} ORDER BY attempt)))) AS status"
+            f" FROM push_rows AS mine WHERE task IS NOT NULL AND {where} ORDER BY batch, number",
+            parameters,
+            {"key": _key, "task": unpacked, "status": _status},
         )
+    )
+
+
+def _key(text: str) -> Key:
+    batch, number = json.loads(text)
+    return of_kind(str)(batch), _whole(number)
+
+
+def _status(text: str) -> RowStatus:
+    said = json.loads(text)
+    flags: dict[str, Any] = {
+        name: bool(said.pop(name)) for name in ("is_begun", "is_in_doubt", "is_altered")
     }
-    found = []
-    for (
-        batch,
-        number,
-        task,
-        state,
-        is_begun,
-        is_in_doubt,
-        is_altered,
-        record_id,
-        *rest,
-    ) in connection.execute(
-        "SELECT batch, number, task, state, is_begun, is_in_doubt, is_altered, record_id,"
-        " subject, code FROM push_rows AS mine"
-        f" WHERE task IS NOT NULL AND {where} ORDER BY batch, number",
-        given,
-    ):
-        step = (batch, number, "afterwards" if is_begun else "first")
-        standing = RowStatus(
-            state=state,
-            is_begun=bool(is_begun),
-            is_in_doubt=bool(is_in_doubt),
-            is_altered=bool(is_altered),
-            record_id=record_id,
-            before=before.get(step),
-            attempts=tuple(attempts.get(step, ())),
-        )
-        found.append(PendingRow((batch, number), unpacked(task), standing, *rest))
-    return tuple(found)
+    read = datetime.fromisoformat
+    attempts = tuple(
+        Attempt(_whole(number), step, read(intended_at), read(sent_after), fate)
+        for number, step, intended_at, sent_after, fate in said.pop("attempts")
+    )
+    return RowStatus(**said, **flags, attempts=attempts)
 
 
 def moment(text: str | None) -> datetime | None:
@@ -343,7 +344,7 @@ def moment(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
 
 
-def terms_text(terms: PushPolicy) -> str:
+def policy_text(terms: PushPolicy) -> str:
     """A policy as it is written down."""
     return json.dumps(asdict(terms), sort_keys=True)
 
@@ -365,7 +366,8 @@ def portion_end(
         f" AND number > ? AND {where} ORDER BY number LIMIT ?)",
         (*behind, *parameters, ROWS_AT_ONCE),
     ).fetchall()
-    return None if last is None else int(last)
+    # A number that is no whole one would be the last of the next portion again, for ever.
+    return None if last is None else _whole(last)
 
 
 def followed_rows(connection: sqlite3.Connection, batch: str) -> tuple[PendingRow, ...]:
@@ -391,7 +393,7 @@ def changes(connection: sqlite3.Connection, since: int) -> Iterator[Changes]:
     then, that has taken the place of the one that was asked before.
     """
     ((last,),) = connection.execute("SELECT last FROM push_changes").fetchall()
-    since = since if since <= last else 0
+    since = since if since <= _whole(last) else 0
     yield Changes(last, batches=batch_records(connection, _SINCE, (since,)))
     for span in _spans(connection, "push_rows", _ROWS_SINCE, (since, since)):
         where = f"{_ROWS_SINCE} AND {WITHIN}"
@@ -427,11 +429,13 @@ def _spans(
 class EarlierWrite:
     """A row that has applied a write, or has it open; `is_open` says which."""
 
+    fingerprint: str
     key: Key
     operation: Operation
     state: State
     record_id: str | None
     is_open: bool
+    change: int
 
 
 def earlier_writes(
@@ -444,30 +448,32 @@ def earlier_writes(
     whose record another row has changed since: it is worth sending again.
     """
     found: dict[str, EarlierWrite] = {}
-    rows = connection.execute(
-        f"SELECT fingerprint, batch, number, operation, state, record_id, {OPEN}, change"
-        " FROM push_rows WHERE fingerprint IN (SELECT value FROM json_each(?))"
+    rows = read_records(
+        connection,
+        EarlierWrite,
+        "SELECT fingerprint, json_array(batch, number) AS key, operation, state, record_id,"
+        f" {OPEN} AS is_open, change FROM push_rows"
+        " WHERE fingerprint IN (SELECT value FROM json_each(?))"
         f" AND undone_at IS NULL AND batch IS NOT ?"
         f" AND (state IN ('applied', 'not_applied') OR {OPEN})"
         " ORDER BY state IN ('applied', 'not_applied'), change DESC",
         (json.dumps(list(fingerprints)), outside),
-    ).fetchall()
-    for print_, batch, number, operation, state, record_id, is_open, change in rows:
-        if print_ in found:
+        {"key": _key},
+    )
+    for row in rows:
+        is_update = row.operation == "update" and not row.is_open
+        if is_update and (row.state != "applied" or _is_past(connection, row)):
             continue
-        is_update = operation == "update" and not is_open
-        if is_update and (state != "applied" or _is_past(connection, record_id, change)):
-            continue
-        found[print_] = EarlierWrite((batch, number), operation, state, record_id, bool(is_open))
+        found.setdefault(row.fingerprint, row)
     return found
 
 
-def _is_past(connection: sqlite3.Connection, record_id: str, change: int) -> bool:
+def _is_past(connection: sqlite3.Connection, row: EarlierWrite) -> bool:
     """Whether another row has changed the record after that."""
     later = connection.execute(
         "SELECT 1 FROM push_rows WHERE record_id = ? AND change > ? AND operation = 'update'"
         " AND state IN ('applied', 'not_applied') LIMIT 1",
-        (record_id, change),
+        (row.record_id, row.change),
     ).fetchone()
     return later is not None
 

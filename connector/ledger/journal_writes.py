@@ -17,8 +17,8 @@ from connector.client.request import Request
 from connector.engine.push_commands import Attempt, Move
 from connector.engine.push_plan import (
     Plan,
+    Problem,
     PushPolicy,
-    RowProblem,
     Verdict,
     fingerprint,
     packed,
@@ -27,10 +27,11 @@ from connector.engine.push_plan import (
 from connector.engine.push_states import RowEvent, State, Task, after
 from connector.ledger.journal_reads import (
     PROBLEM_COLUMNS,
+    Deed,
     EarlierWrite,
     Key,
     earlier_writes,
-    terms_text,
+    policy_text,
 )
 
 VALUES_AT_ONCE = 500
@@ -73,12 +74,22 @@ class JournalChange:
             mode=plan.mode,
             file=plan.file,
             digest=plan.digest,
-            terms=terms_text(terms),
+            terms=policy_text(terms),
             landed_before=json.dumps(sorted(landed_before)),
             run_id=batch,
             begun_at=self.moment,
             requests=0,
             seconds=0,
+        )
+
+    def note_people(self, batch: str, people: Mapping[Deed, str]) -> None:
+        """Write down who did what with the batch, in place of who did so before."""
+        self.connection.executemany(
+            "INSERT OR REPLACE INTO push_people VALUES (?, ?, ?, ?)",
+            [(batch, deed, person, self.moment) for deed, person in people.items()],
+        )
+        self.connection.execute(
+            "UPDATE push_batches SET change = ? WHERE batch = ?", (self.number, batch)
         )
 
     def add_rows(self, batch: str, plan: Plan) -> None:
@@ -150,7 +161,7 @@ class JournalChange:
             (batch,),
         ).fetchall()
         for number, earlier in repeated:
-            told = RowProblem("same_row", f"row {earlier} of the file is the same")
+            told = Problem("same_row", f"row {earlier} of the file is the same")
             what = Move("repeated", "same_row", (told,))
             self.move((batch, number), what, same=(batch, earlier))
         last = -1
@@ -237,7 +248,7 @@ class JournalChange:
             self.move(key, Move("lost", "in_doubt", fate="lost", reason=reason))
         return len(keys)
 
-    def set_problems(self, key: Key, problems: Iterable[RowProblem]) -> None:
+    def set_problems(self, key: Key, problems: Iterable[Problem]) -> None:
         """Put these in the place of the row's problems."""
         self.connection.execute("DELETE FROM push_problems WHERE batch = ? AND number = ?", key)
         marks = ", ".join("?" for _ in PROBLEM_COLUMNS)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from connector.ledger.ledger_records import columns_of
+from connector.ledger.ledger_records import columns_of, read_records
 
 # -- Owner -----------------------------------------------------------------------------------------
 # Who holds a lease: one process on one machine, known well enough to tell that it is dead.
@@ -120,15 +120,14 @@ class Lease:
 
 def held_leases(connection: sqlite3.Connection) -> tuple[Lease, ...]:
     """Every lease that was not given back, those that are over as well."""
-    moment = datetime.fromisoformat
-    rows = connection.execute(
-        f"SELECT name, since, expires_at, requests, {columns_of(LeaseOwner)} FROM leases"
-        " ORDER BY name"
-    ).fetchall()
-    return tuple(
-        Lease(name, LeaseOwner(*owner), moment(since), moment(expires_at), requests)
-        for name, since, expires_at, requests, *owner in rows
-    )
+
+    def owner(name: str) -> LeaseOwner:
+        query = f"SELECT {columns_of(LeaseOwner)} FROM leases WHERE name = ?"
+        (found,) = read_records(connection, LeaseOwner, query, (name,))
+        return found
+
+    query = "SELECT name, name AS owner, since, expires_at, requests FROM leases ORDER BY name"
+    return tuple(read_records(connection, Lease, query, (), {"owner": owner}))
 
 
 def described(owner: LeaseOwner) -> str:

@@ -31,14 +31,14 @@ from connector.engine.quota import (
 )
 from connector.errors_api import LeaseHeld, LeaseLost, QuotaSpent
 from connector.ledger.lease import LEASE_SECONDS, Lease, LeaseOwner, described, held_leases
-from connector.ledger.ledger_records import insert, read_records, values_of
+from connector.ledger.ledger_records import insert, of_kind, read_records, values_of
 from connector.ledger.sqlite_file import connect, naming_errors, transaction
 from connector.settings.model import Settings
 
 LEDGER_FILE = "ledger.sqlite"
 
 
-def terms_of(settings: Settings) -> Allowance:
+def allowance_of(settings: Settings) -> Allowance:
     """What was set about the month's requests."""
     return Allowance(
         settings.monthly_requests.value, settings.monthly_reserve, settings.billing_day.value
@@ -239,7 +239,7 @@ class Ledger:
         with self.reading() as connection:
             return _server(connection)
 
-    def standing(self, terms: Allowance, now: datetime) -> LedgerStatus:
+    def status(self, terms: Allowance, now: datetime) -> LedgerStatus:
         """Everything that a person may want to know, at one moment."""
         with self.reading() as connection, transaction(connection):
             server = _server(connection)
@@ -316,7 +316,7 @@ def _month(connection: sqlite3.Connection, terms: Allowance, today: date) -> Mon
         " + (SELECT coalesce(sum(requests), 0) FROM blocks WHERE day >= ?1 AND day < ?2)",
         (period.begins.isoformat(), period.ends.isoformat()),
     ).fetchall()
-    return Month(period, int(used), terms.monthly_requests, terms.reserve)
+    return Month(period, of_kind(int)(used), terms.monthly_requests, terms.reserve)
 
 
 def _uses(connection: sqlite3.Connection, since: date | None) -> tuple[Use, ...]:
@@ -326,7 +326,7 @@ def _uses(connection: sqlite3.Connection, since: date | None) -> tuple[Use, ...]
         " ORDER BY day, command, kind"
     )
     given = ("" if since is None else since.isoformat(), UNSETTLED)
-    return tuple(read_records(connection, Use, query, given, {"requests": _whole}))
+    return tuple(read_records(connection, Use, query, given))
 
 
 def _exhaustion(connection: sqlite3.Connection) -> Exhaustion | None:
@@ -336,15 +336,8 @@ def _exhaustion(connection: sqlite3.Connection) -> Exhaustion | None:
 
 def _server(connection: sqlite3.Connection) -> ServerState:
     query = "SELECT coalesce(offset_seconds, 0.0) AS offset_seconds, limit_per_minute FROM server"
-    found = read_records(connection, ServerState, query, (), {"limit_per_minute": _whole})
+    found = read_records(connection, ServerState, query)
     return next(iter(found), ServerState())
-
-
-def _whole(value: object) -> int:
-    """The value, which a damaged file may have made another than it was written as."""
-    if not isinstance(value, int):
-        raise TypeError(f"not a whole number: {type(value).__name__}")
-    return value
 
 
 def _respect(what: Exhaustion | None, now: datetime, terms: Allowance, today: date) -> None:

@@ -1,7 +1,9 @@
-"""Rows of the ledger's tables as records, and records as rows: the names of
-columns are those of the fields, and a field's type says how its value is written down.
+"""Rows of the ledger's tables as records, and records as rows.
 
-Moments are written in ISO 8601, paths as texts, and mappings as JSON.
+The names of columns are those of the fields, and a field's type says how its value is written
+down: moments in ISO 8601, paths as texts, and mappings as JSON. SQLite stores a value of any kind
+in any column, so that each is held against its field's type: what is of another kind, nobody wrote
+here, and the file is damaged.
 """
 
 from __future__ import annotations
@@ -13,18 +15,41 @@ from dataclasses import fields
 from datetime import date, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
 
 _Reader = Callable[[Any], Any]
 
+
+def of_kind(*kinds: type[Any]) -> _Reader:
+    """Reader of values of one kind. It raises `TypeError` for other kinds."""
+
+    def read(value: Any) -> Any:
+        if not isinstance(value, kinds):
+            raise TypeError(f"not a {kinds[0].__name__}: {type(value).__name__}")
+        return value
+
+    return read
+
+
+def _one_of(*values: Any) -> _Reader:
+    def read(value: Any) -> Any:
+        if value not in values:
+            raise ValueError("none of the values that are written here")
+        return value
+
+    return read
+
+
 _READERS: Mapping[Any, _Reader] = {
     datetime: datetime.fromisoformat,
     date: date.fromisoformat,
-    bool: bool,
-    int: int,
-    float: float,
+    bool: lambda value: bool(_one_of(0, 1)(value)),
+    int: of_kind(int),
+    float: of_kind(float, int),
+    str: of_kind(str),
+    bytes: of_kind(bytes),
     Path: Path,
     Mapping: json.loads,
 }
@@ -86,12 +111,14 @@ def written(value: Any) -> Any:
 
 @cache
 def _readers_of(kind: Hashable) -> Mapping[str, _Reader]:
-    """The readers of those fields of a kind that are not written down as they are."""
+    """The readers of a kind's fields; of one whose type says too little there is none."""
     found = {}
     for name, hint in get_type_hints(kind).items():
         # Of a value that may be None, the type is among the arguments.
         for each in (hint, *get_args(hint)):
-            if (reader := _READERS.get(get_origin(each) or each)) is not None:
+            is_literal = get_origin(each) is Literal
+            reader = _one_of(*get_args(each)) if is_literal else None
+            if (reader := reader or _READERS.get(get_origin(each) or each)) is not None:
                 found[name] = reader
                 break
     return found

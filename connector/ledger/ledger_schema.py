@@ -7,7 +7,7 @@ Days are written as `2026-11-21` and moments as ISO 8601 in UTC, so that both so
 
 from __future__ import annotations
 
-LATEST = 7
+LATEST = 10
 """`user_version` of a ledger that has all of these tables."""
 
 RELISTED = 7
@@ -163,5 +163,30 @@ CREATE TABLE IF NOT EXISTS restores (
 -- One row for each time that hashes of erased people were missing here, and were taken from the
 -- receipts: when, and how many.
 CREATE TABLE IF NOT EXISTS relisted (at TEXT NOT NULL, hashes INTEGER NOT NULL);
+
+-- Previews ------------------------------------------------------------------------------------
+
+-- When a person last saw what a file would change: by a preview of it, or by its push that told
+-- of conflicts.
+CREATE TABLE IF NOT EXISTS previews (
+    digest TEXT NOT NULL, resource TEXT NOT NULL, at TEXT NOT NULL,
+    PRIMARY KEY (digest, resource)
+) WITHOUT ROWID;
+
+-- Causes of alerts ----------------------------------------------------------------------------
+
+-- What an alert that stands comes of, as JSON: a cause that is not there yet is told of.
+CREATE TABLE IF NOT EXISTS alert_causes (
+    code TEXT NOT NULL, about TEXT NOT NULL, causes TEXT NOT NULL,
+    PRIMARY KEY (code, about)
+) WITHOUT ROWID;
+
+-- Persons -------------------------------------------------------------------------------------
+
+-- Who prepared, sent or took back a batch on the import page: the last one of each deed.
+CREATE TABLE IF NOT EXISTS push_people (
+    batch TEXT NOT NULL, deed TEXT NOT NULL, person TEXT NOT NULL, at TEXT NOT NULL,
+    PRIMARY KEY (batch, deed)
+) WITHOUT ROWID;
 """
 """Statements that make what a ledger lacks, in the order of the versions that added them."""

@@ -25,8 +25,9 @@ TOO_FAST = 429
 
 
 class RequestBudget:
-    """Pays for the requests of one run, as a client's meter: at most `budget`, and what
-    the month allows. `requests` counts those paid for; `limit_per_minute` may be set to what
+    """Meter of one run's requests: at most `budget`, and what the month allows.
+
+    `requests` counts those paid for; `limit_per_minute` may be set to what
     was told.
     """
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -19,29 +20,48 @@ from connector.client.client import Client
 from connector.client.endpoint import Endpoint
 from connector.engine.bookmark import LATENESS_UNTIMED_SECONDS
 from connector.engine.commands import Between
+from connector.engine.push import push
 from connector.engine.push_commands import Move
-from connector.engine.push_plan import Plan, PushPolicy, check_marker, settle_seconds
-from connector.engine.push_states import FOR_A_PERSON
+from connector.engine.push_plan import (
+    Order,
+    Plan,
+    PushPolicy,
+    check_marker,
+    folded,
+    marker_of,
+    settle_seconds,
+)
+from connector.engine.push_states import FOR_A_PERSON, IN_DOUBT
 from connector.engine.quota import shown
-from connector.errors import ConnectorError, Misused, RestoredUnpulled, WarehouseError
-from connector.errors_api import NotFound, Stopped
+from connector.errors import (
+    ConnectorError,
+    Misused,
+    PushJournalUnreached,
+    RestoredUnpulled,
+    WarehouseError,
+    count_noun,
+)
+from connector.errors_api import LeaseHeld, NotFound, Stopped
 from connector.lakehouse.push_claims import PushClaims, sharing
 from connector.ledger.erasures import Backups
 from connector.ledger.journal import PUSH_LEASE
-from connector.ledger.journal_reads import UNFINISHED, Key, Pending, PendingRow
-from connector.ledger.ledger import Ledger
-from connector.pulls.run_context import RunContext, open_run
-from connector.pushes.batch_report import (
-    BatchReport,
-    BatchWatch,
-    Decision,
-    DeclaredRecord,
-    EndedRows,
-    judged,
+from connector.ledger.journal_reads import (
+    UNFINISHED,
+    BatchRecord,
+    Deed,
+    Key,
+    Pending,
+    PendingRow,
+    RowRecord,
+    read_push_health,
 )
-from connector.pushes.landed import publish
+from connector.ledger.ledger import Ledger
+from connector.pulls.outcome import Watch
+from connector.pulls.run_context import RunContext, open_run
+from connector.pushes.batch_report import BatchReport, Decision, DeclaredRecord, EndedRows, judged
+from connector.pushes.landed import copy, publish
 from connector.pushes.push_session import PushSession
-from connector.pushes.row_driver import BatchDriver, Sleep
+from connector.pushes.row_driver import BatchDriver, GoOn, RowDriver, Sleep
 from connector.settings.model import Settings
 from connector.warehouse.warehouse import Warehouse
 
@@ -55,7 +75,12 @@ async def decided(client: Client, row: PendingRow, decision: Decision) -> Move:
     Raises `Misused` for a row that is not in doubt, and for a record that does not exist or is not
     the one that the row is about.
     """
-    if row.standing.state not in FOR_A_PERSON:
+    if row.status.state in IN_DOUBT - FOR_A_PERSON:
+        raise Misused(
+            f"row {row.key[1]} of the batch {row.key[0]} may still arrive",
+            action="Look for it with --look; what is not found after a while can be decided on.",
+        )
+    if row.status.state not in FOR_A_PERSON:
         raise Misused(
             f"row {row.key[1]} of the batch {row.key[0]} is not in doubt",
             action="Name a row whose outcome is 'held'.",
@@ -67,13 +92,13 @@ async def decided(client: Client, row: PendingRow, decision: Decision) -> Move:
             return Move("resent", "in_doubt")
         case "drop":
             return Move("dropped", "dropped")
-        case DeclaredRecord(id):
-            return await _declared(client, row, id)
+        case DeclaredRecord():
+            return await _declared(client, row, decision)
 
 
-async def _declared(client: Client, row: PendingRow, id: str) -> Move:
+async def _declared(client: Client, row: PendingRow, said: DeclaredRecord) -> Move:
     """A person's word that the record is the row's."""
-    task = row.task
+    task, id = row.task, said.record_id
     if task.record_id is not None and task.record_id != id:
         raise Misused(
             f"row {row.key[1]} is about the record {task.record_id}, and another was named",
@@ -90,6 +115,12 @@ async def _declared(client: Client, row: PendingRow, id: str) -> Move:
             f"there is no record {id} in {task.resource}",
             action="Copy the id of the record from the application.",
         ) from None
+    other = [n for n, v in task.identity.items() if folded(record.raw.get(n)) != folded(v)]
+    if other and task.operation == "create" and not said.is_sure:
+        raise Misused(
+            f"the record {id} is not like row {row.key[1]}: it has another {', '.join(other)}",
+            action="Name the right one, or add --sure if it is this one all the same.",
+        )
     updated_at = record.raw.get("updated_at")
     move = Move(
         "declared_applied",
@@ -99,7 +130,7 @@ async def _declared(client: Client, row: PendingRow, id: str) -> Move:
         shown=record,
         is_detail=True,
     )
-    if task.operation == "create" and task.afterwards and not row.standing.is_begun:
+    if task.operation == "create" and task.afterwards and not row.status.is_begun:
         return replace(move, event="begun", before=dict(record.raw))
     return move
 
@@ -136,17 +167,18 @@ async def apply(
     *,
     budget: int | None = None,
     asks_anyway: bool = False,
-    watch: BatchWatch | None = None,
+    people: Mapping[Deed, str] | None = None,
+    watch: Watch | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    sleep: Sleep = asyncio.sleep,
+    sleep: Sleep | None = asyncio.sleep,
     connect: Callable[..., Client] = Client,
 ) -> BatchReport:
     """Write the plan's rows, and say how each of them ended.
 
     A file that was pushed on these terms and not brought to an end is gone on with. At most
     `budget` requests are sent, repeats and look-ups among them. `asks_anyway` asks the API even
-    where it said that the month is spent. `sleep` waits for rows to settle, `connect` makes the
-    client.
+    where it said that the month is spent. `people` are written down with the batch. `sleep` waits
+    for rows to settle (None: they are left in doubt), `connect` makes the client.
 
     Raises `Misused` for a budget of nothing and for a marker field that can carry none,
     `SettingsError` for a missing address or key, `PushJournalUnreached` where folders share a
@@ -162,25 +194,26 @@ async def apply(
         lease=PUSH_LEASE,
         budget=budget,
         asks_anyway=asks_anyway,
+        watch=watch,
         now=now,
         connect=connect,
     )
     with sharing(settings) as claims:
         async with opening as context:
-            return await _Batch(context, claims, sleep, watch).begin(plan, terms)
+            return await _Batch(context, claims, sleep).begin(plan, terms, people or {})
 
 
 async def resolve(
     settings: Settings,
     batch: str,
-    number: int,
+    numbers: int | Sequence[int],
     decision: Decision,
     *,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    sleep: Sleep = asyncio.sleep,
+    sleep: Sleep | None = asyncio.sleep,
     connect: Callable[..., Client] = Client,
 ) -> BatchReport:
-    """Carry out what a person decided of a row in doubt, and say how its batch stands.
+    """Carry out a decision on rows in doubt, and say how their batch stands.
 
     To look or to send again is done at once. A record that is named is read first: it must be
     there. What was settled is published. Raises what `apply` raises, `UnknownName` for a batch that
@@ -190,27 +223,61 @@ async def resolve(
     opening = open_run(settings, "resolve", lease=PUSH_LEASE, now=now, connect=connect)
     with sharing(settings) as claims:
         async with opening as context:
-            report = await _Batch(context, claims, sleep).decide((batch, number), decision)
+            rows = [numbers] if isinstance(numbers, int) else numbers
+            report = await _Batch(context, claims, sleep).decide(batch, rows, decision)
     return replace(report, unpublished=await asyncio.to_thread(publish, settings))
+
+
+async def settle(
+    settings: Settings,
+    *,
+    budget: int | None = None,
+    publishes: bool = True,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    connect: Callable[..., Client] = Client,
+) -> str | None:
+    """Look for the rows of all batches whose answers were lost, and say what they are.
+
+    Nothing is written to the API: what is left to be sent waits for the next push of its file. None
+    where there are no such rows, or while a push is under way, which looks for them itself. Raises
+    `SettingsError` and `WarehouseError`.
+    """
+    with Ledger(settings.folder) as ledger:
+        if not ledger.exists or read_push_health(ledger).open is None:
+            return None
+    opening = open_run(
+        settings, "settle", lease=PUSH_LEASE, budget=budget, now=now, connect=connect
+    )
+    try:
+        with sharing(settings) as claims:
+            async with opening as context:
+                rows, error = await _Batch(context, claims, None).settle()
+    except (LeaseHeld, PushJournalUnreached) as held:
+        return None if isinstance(held, LeaseHeld) else str(held)
+    unpublished = None
+    if publishes:
+        unpublished = await asyncio.to_thread(publish, settings)
+    else:
+        await asyncio.to_thread(copy, settings)
+    told = ", ".join(f"{n} {name}" for name, n in Counter(each.outcome for each in rows).items())
+    why = "; ".join(str(each) for each in (error, unpublished) if each is not None)
+    return (
+        f"{count_noun(len(rows), 'row')} of earlier pushes in doubt, looked for again: {told}"
+        f" ('connector resolve' shows those held){f'; {why}' if why else ''}"
+    )
 
 
 class _Batch:
     """One run at a batch."""
 
-    def __init__(
-        self,
-        context: RunContext,
-        claims: PushClaims | None,
-        sleep: Sleep,
-        watch: BatchWatch | None = None,
-    ) -> None:
-        self._context = context
-        self._watch, self._sleep = watch, sleep
+    def __init__(self, context: RunContext, claims: PushClaims | None, sleep: Sleep | None) -> None:
+        self._context, self._sleep = context, sleep
+        self._batches: dict[str, BatchRecord] = {}
         self._started = time.monotonic()
         self._session = PushSession.of(context, claims)
         self._journal = self._session.journal
 
-    async def begin(self, plan: Plan, terms: PushPolicy) -> BatchReport:
+    async def begin(self, plan: Plan, terms: PushPolicy, people: Mapping[Deed, str]) -> BatchReport:
         """Write the plan down, and carry it out."""
         ledger, warehouse = self._context.turn.ledger, self._context.warehouse
         await asyncio.to_thread(check_pulled, ledger, warehouse, plan.resource)
@@ -222,14 +289,23 @@ class _Batch:
         )
         await asyncio.to_thread(self._journal.recover)
         before = await asyncio.to_thread(self._landed_before, plan)
-        batch = await asyncio.to_thread(self._journal.undertake, plan, terms, before)
+        batch = await asyncio.to_thread(self._journal.undertake, plan, terms, before, people)
         pending = await asyncio.to_thread(self._journal.pending, batch)
         return await self._through(batch, self._journal.work(batch), pending)
 
-    async def decide(self, key: Key, decision: Decision) -> BatchReport:
-        """Record the decision, and carry out what follows from it."""
+    async def decide(self, batch: str, numbers: Sequence[int], decision: Decision) -> BatchReport:
+        """Record the decision on each row, and carry out what follows from it."""
+        self._session.is_eager = decision == "look"
         await asyncio.to_thread(self._journal.recover)
-        batch = (await asyncio.to_thread(self._journal.batch, key[0])).batch
+        batch = (await asyncio.to_thread(self._journal.batch, batch)).batch
+        rows = [
+            row for number in numbers if (row := await self._decided((batch, number), decision))
+        ]
+        pending = Pending(len(rows), frozenset(each.key for each in rows))
+        return await self._through(batch, rows, pending)
+
+    async def _decided(self, key: Key, decision: Decision) -> PendingRow | None:
+        """Record the decision on a row; returns it where something is left to do."""
         record = await asyncio.to_thread(self._journal.record, key)
         if record is not None and record.state == "follows" and record.same is not None:
             key = record.same
@@ -239,32 +315,54 @@ class _Batch:
                 f"row {key[1]} of the batch {key[0]} was never sent",
                 action="Name a row whose outcome is 'held'.",
             )
-        await self._session.move(row, await decided(self._context.client, row, decision))
+        # A row that was not looked for to the end is looked for as it stands.
+        if row.status.state in FOR_A_PERSON or decision != "look":
+            await self._session.move(row, await decided(self._context.client, row, decision))
         row = await asyncio.to_thread(self._journal.row, key)
-        rows = [row] if row is not None and row.standing.state in UNFINISHED else []
-        pending = Pending(len(rows), frozenset(each.key for each in rows))
-        return await self._through(batch, rows, pending)
+        return row if row is not None and row.status.state in UNFINISHED else None
+
+    async def settle(self) -> tuple[list[RowRecord], ConnectorError | None]:
+        """Look for all rows that nobody has to decide on, and send nothing."""
+        self._session.reads = self._session.is_eager = True
+        await asyncio.to_thread(self._journal.recover)
+        found = [each for each in self._journal.in_doubt() if each.state not in FOR_A_PERSON]
+        batches: dict[str, list[PendingRow]] = {}
+        for each in found:
+            if (row := self._journal.row((each.batch, each.number))) is not None:
+                batches.setdefault(each.batch, []).append(row)
+        for batch, rows in batches.items():
+            await self._carry_on(batch, rows, Pending(len(rows), frozenset(r.key for r in rows)))
+        ended = (self._journal.record((each.batch, each.number)) for each in found)
+        return [row for row in ended if row is not None], self._session.error
 
     async def _through(
         self, batch: str, rows: Iterable[PendingRow], pending: Pending
     ) -> BatchReport:
         """Bring the rows as far as they come, and report."""
-        if self._watch is not None:
-            self._watch.began(batch, pending.rows)
-        driver = BatchDriver(
-            self._session,
-            rows,
-            pending,
-            connections=self._context.connections,
-            watch=self._watch,
-            tally=self._context.tally,
-            sleep=self._sleep,
-        )
+        await self._carry_on(batch, rows, pending)
+        return await self._end(batch, self._session.error)
+
+    async def _carry_on(self, batch: str, rows: Iterable[PendingRow], pending: Pending) -> None:
+        self._session.began(await asyncio.to_thread(self._batch, batch), pending.rows)
+        open_about = await asyncio.to_thread(self._journal.open_subjects)
+        order = Order(rows, open_about, pending.open)
         try:
-            await driver.to_their_ends()
+            await BatchDriver(self._session, order, self._steps, self._sleep).to_their_ends()
         finally:
             await self._session.landing.finish()
-        return await self._end(batch, self._session.error)
+
+    def _batch(self, batch: str) -> BatchRecord:
+        if batch not in self._batches:
+            self._batches[batch] = self._journal.batch(batch)
+        return self._batches[batch]
+
+    def _steps(self, row: PendingRow) -> GoOn:
+        """What brings the row further: its engine, driven."""
+        begun = self._batch(row.key[0])
+        marker = marker_of(begun.terms, begun.digest, row.key[1])
+        resource = declaration(row.task.resource)
+        steps = push(resource, row.task, begun.terms, marker, row.status)
+        return RowDriver(row, steps, self._session).go_on
 
     async def _end(self, batch: str, error: ConnectorError | None) -> BatchReport:
         folder, rows = self._context.warehouse.folder, self._journal.rows(batch)

@@ -1,4 +1,4 @@
-"""Report on a batch, its watchers, and what a person decides of a row."""
+"""Report on a batch, and what a person decides of a row."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import astuple, dataclass, field, fields
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
-from connector.engine.push_plan import RowProblem
+from connector.engine.push_plan import Problem
 from connector.engine.push_states import RowOutcome
 from connector.engine.quota import Month
 from connector.errors import ConnectorError
@@ -25,28 +25,19 @@ GOOD: frozenset[RowOutcome] = frozenset(("created", "updated", "converted", "unc
 
 @dataclass(frozen=True, slots=True)
 class DeclaredRecord:
-    """A person's word that the row was applied, and made or changed this record."""
+    """A person's word that the row was applied, and made or changed this record.
+
+    `is_sure`: although the record is not like the row.
+    """
 
     record_id: str
+    is_sure: bool = False
 
 
 Decision = Literal["look", "resend", "drop"] | DeclaredRecord
 """What a person decides of a row in doubt: look for it again, send it again, give it up, or say
 which record it is.
 """
-
-
-class BatchWatch(Protocol):
-    """Somebody who watches a batch; called between requests, so it must not block."""
-
-    def began(self, batch: str, rows: int) -> None:
-        """The work begins: so many rows have not ended yet."""
-
-    def moved(self, ended: int, rows: int, requests: int) -> None:
-        """A row has come as far as it can for now: so many have ended of those."""
-
-    def waiting(self, until: datetime, rows: int) -> None:
-        """Only rows in doubt are left, and nothing can be said of them before that moment."""
 
 
 _ROW_FIELDS = tuple(each.name for each in fields(RowRecord) if each.name != "problems")
@@ -143,7 +134,6 @@ def _packed(row: RowRecord) -> str:
 def _unpacked(text: str) -> RowRecord:
     *values, problems = json.loads(text)
     told: dict[str, Any] = dict(zip(_ROW_FIELDS, values, strict=True))
-    told["same"] = told["same"] and tuple(told["same"])
     told["undone_at"] = moment(told["undone_at"])
     told["moved_at"] = moment(told["moved_at"])
-    return RowRecord(**told, problems=tuple(RowProblem(*each) for each in problems))
+    return RowRecord(**told, problems=tuple(Problem(*each) for each in problems))

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, get_args
 
 from connector.catalog.content import ContentTypeField
-from connector.engine.push_plan import Plan, RowProblem, Verdict, fingerprint, packed, unpacked
+from connector.engine.push_plan import Plan, Problem, Verdict, fingerprint, packed, unpacked
 from connector.engine.push_states import LandedRecord, Mode, Operation, Task
 from connector.engine.quota import Month
 from connector.errors import Misused
 from connector.ledger.erasures import Erasures
 from connector.ledger.journal import Journal
-from connector.ledger.ledger import Ledger, terms_of
+from connector.ledger.ledger import Ledger, allowance_of
+from connector.pushes.file_questions import LostColumns, of_warnings, saved_before
 from connector.settings.model import Settings
 from connector.spreadsheet.check import BATCH_ROWS, CheckedRow, check
 from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.matching import ClaimedKeys, comparable
-from connector.spreadsheet.problems import COLUMN_MISSING, Problem
+from connector.spreadsheet.meanings import ColumnMeanings
+from connector.spreadsheet.problems import COLUMN_MISSING, FileQuestion, SheetRow
 from connector.spreadsheet.report import REMEMBERED_MAX, RowResult, Summary
 from connector.spreadsheet.table import Spreadsheet, open_table
 from connector.spreadsheet.target_columns import Lookups, PushTarget, folded, push_target
@@ -35,17 +36,16 @@ from connector.warehouse.duckdb_file import make_folder
 from connector.warehouse.lookups import WarehouseLookups
 from connector.warehouse.warehouse import Warehouse
 
-# -- Asked -----------------------------------------------------------------------------------------
-# One file to be pushed, and how it is to be read.
-
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PushFile:
     """One file to be pushed, and how it is to be read.
 
     `match` are the fields by which rows find their records; `saved` is what a person decided
     about the columns; `clear` is the text that empties a field; `parent` is the content type of
-    content items. `sheet`, `encoding` and `delimiter` are as `open_table` takes them.
+    content items. `sheet`, `encoding`, `delimiter` and `header_row` are as `open_table` takes them.
+    `accepts_warnings`: a person has looked at them. `remembers`: without decisions on columns,
+    those that were made for the same headings before are used.
     """
 
     resource: str
@@ -59,36 +59,20 @@ class Asked:
     sheet: str | None = None
     encoding: str | None = None
     delimiter: str | None = None
+    header_row: int | None = None
+    accepts_warnings: bool = False
+    remembers: bool = True
 
 
-# -- Problems --------------------------------------------------------------------------------------
-# A row's problems between those who find them and the journal, which keeps them.
+Asked = PushFile
+"""The public name of a push's file."""
 
 
-def as_kept(problem: Problem) -> RowProblem:
-    """A problem of a row as the journal keeps it."""
-    return RowProblem(
-        problem.code,
-        problem.message,
-        column=problem.column,
-        received=problem.received,
-        allowed=problem.allowed,
-        fix=problem.fix,
-    )
-
-
-def as_told(problem: RowProblem, columns: ColumnMap) -> Problem:
+def at_its_column(problem: Problem, columns: ColumnMap) -> Problem:
     """A problem of the journal as a report tells it, at the column of its field."""
     column = problem.column or (columns.column_of(problem.field) if problem.field else None)
     found = f" The API has: {problem.found}." if problem.found is not None else ""
-    return Problem(
-        problem.code,
-        problem.message + found,
-        column or problem.field,
-        problem.received,
-        problem.allowed,
-        problem.fix,
-    )
+    return replace(problem, message=problem.message + found, column=column or problem.field)
 
 
 # -- Earlier files ---------------------------------------------------------------------------------
@@ -246,7 +230,8 @@ class PreviewRows:
             return
         assert checked.task is not None
         changes = tuple((n, _text(now), _text(then)) for n, (now, then) in checked.changes.items())
-        self._take(RowResult(number, checked.task.operation, record_id=shown, changes=changes))
+        told = checked.warnings
+        self._take(RowResult(number, checked.task.operation, (), None, shown, changes, told))
         self.requests += requests_of(checked.task)
         if not self._looks and checked.task.operation == "create" and checked.task.identity:
             self.requests, self._looks = self.requests + 1, True
@@ -268,15 +253,23 @@ class Preview:
 
     `rows` are what is foreseen of each row, and what they come to. `pulled_at` is what the rows
     were compared with: the moment up to which the landing is proven, None if it never was.
+    `notices` say how the file was read, and `questions` what a person has to settle about it.
     """
 
-    asked: Asked
+    asked: PushFile
     table: Spreadsheet
     columns: ColumnMap
     rows: PreviewRows = field(repr=False)
     pulled_at: str | None = None
     month: Month | None = None
     limit_per_minute: int | None = None
+    notices: tuple[str, ...] = ()
+    questions: tuple[FileQuestion, ...] = ()
+
+    @property
+    def stopping(self) -> tuple[FileQuestion, ...]:
+        """The questions without whose answers nothing is sent."""
+        return tuple(each for each in self.questions if each.stops)
 
     @property
     def results(self) -> Collection[RowResult]:
@@ -316,13 +309,14 @@ class Preview:
 
     @property
     def is_clean(self) -> bool:
-        """Whether no row needs a person's hand."""
-        return not (self.summary.counts["invalid"] or self.summary.counts["duplicate"])
+        """Whether neither a row nor the file needs a person's hand."""
+        counts = self.summary.counts
+        return not (counts["invalid"] or counts["duplicate"] or self.stopping)
 
     @property
     def is_pushed(self) -> bool:
-        """Whether an earlier push has applied every row."""
-        return self.rows.pushed == self.summary.rows
+        """Whether an earlier push has applied every row; False where none was checked."""
+        return self.rows.pushed == self.summary.rows > 0
 
     @property
     def resources(self) -> frozenset[str]:
@@ -357,9 +351,8 @@ def _verdict(result: RowResult) -> Verdict | None:
     """Why a row is not to be sent; None for one that is."""
     match result.outcome:
         case "invalid" | "duplicate" | "unchanged":
-            problems = tuple(map(as_kept, result.problems))
-            code = result.code or ""
-            return Verdict(result.number, result.outcome, code, problems, result.record_id)
+            code, id = result.code or "", result.record_id
+            return Verdict(result.number, result.outcome, code, result.problems, id)
         case _:
             assert result.outcome in OPERATIONS, result.outcome
             return None
@@ -370,16 +363,14 @@ def _text(value: Any) -> str:
 
 
 def _packed_result(result: RowResult) -> str:
-    problems = [
-        (each.code, each.message, each.column, each.received, each.allowed, each.fix)
-        for each in result.problems
-    ]
-    told = [result.number, result.outcome, problems, result.code, result.record_id, result.changes]
-    return json.dumps(told)
+    problems = [astuple(each) for each in result.problems]
+    warnings = [astuple(each) for each in result.warnings]
+    told = (result.outcome, problems, result.code, result.record_id, result.changes, warnings)
+    return json.dumps([result.number, *told])
 
 
 def _unpacked_result(text: str) -> RowResult:
-    number, outcome, problems, code, record_id, changes = json.loads(text)
+    number, outcome, problems, code, record_id, changes, warnings = json.loads(text)
     return RowResult(
         number,
         outcome,
@@ -387,6 +378,7 @@ def _unpacked_result(text: str) -> RowResult:
         code,
         record_id,
         tuple((name, now, then) for name, now, then in changes),
+        tuple(Problem(*each) for each in warnings),
     )
 
 
@@ -398,93 +390,97 @@ APPLIED = frozenset(("created", "updated", "converted"))
 """Outcomes of rows whose write was applied as it was meant."""
 
 
-async def preview(
+def preview(
     settings: Settings,
-    asked: Asked,
+    asked: PushFile,
     *,
     again: bool = False,
     earlier: Sequence[PreviewedFile] = (),
     keeps_tasks: bool = False,
+    only_if_pushed: bool = False,
+    as_seen: bool = False,
+    table: Spreadsheet | None = None,
+    only: Iterable[SheetRow] | None = None,
 ) -> Preview:
     """Read the file and foresee what pushing it would do. Sends nothing.
 
     `again` writes even what an earlier push has applied. `earlier` are the files that are pushed
     before it: what they would create is taken for landed. `keeps_tasks` keeps what would be sent,
-    for `Preview.plan` and `Preview.planned`. Raises a `SpreadsheetError`, `Misused` or
-    `UnknownName` for what cannot be meant, and `WarehouseError` where the files cannot be read.
+    for `Preview.plan` and `Preview.planned`. `only_if_pushed` checks the rows only where this very
+    file was pushed before: a file that is new to the journal cannot spare its pull. `as_seen`
+    compares updates with what a person last saw of the records, so that what others have changed
+    since is a conflict. `table` is the file where it is open already; `only` are rows of it that
+    are checked alone. Raises a `SpreadsheetError`, `Misused` or `UnknownName` for what cannot be
+    meant, and `WarehouseError` where the files cannot be read.
     """
-    return await asyncio.to_thread(_preview, settings, asked, again, earlier, keeps_tasks)
-
-
-def _preview(
-    settings: Settings,
-    asked: Asked,
-    again: bool,
-    earlier: Sequence[PreviewedFile],
-    keeps_tasks: bool,
-) -> Preview:
-    table = open_table(
-        asked.path, sheet=asked.sheet, encoding=asked.encoding, delimiter=asked.delimiter
-    )
+    table = table or open_file(asked)
     make_folder(settings.folder)
     with Ledger(settings.folder) as ledger:
         # First of all: whoever was erased is known before anything of theirs is read.
         Erasures(ledger).list_receipted()
+        journal = Journal(ledger)
+        seen_at = journal.previewed_at(table.digest, asked.resource) if as_seen else None
     warehouse = Warehouse(settings.folder)
     warehouse.prepare()
-    foreseen = PreviewRows(settings.folder, keeps_tasks=keeps_tasks)
-    with WarehouseLookups(warehouse, folded) as landing, Ledger(settings.folder) as ledger:
+    rows = PreviewRows(settings.folder, keeps_tasks=keeps_tasks)
+    with WarehouseLookups(warehouse, folded, seen_at) as landing, Ledger(settings.folder) as ledger:
         lookups = Ahead(landing, earlier) if earlier else landing
-        target = push_target(
-            asked.resource,
-            asked.mode,
-            lookups,
-            match=asked.match,
-            clear=asked.clear,
-            parent=asked.parent,
-        )
-        columns = map_headings(table.headings, target, saved=asked.saved, ignored=asked.ignored)
-        _refuse_unmapped(columns, target, table)
+        target = target_of(asked, lookups)
+        saved, told = asked.saved, None
+        if asked.remembers:
+            saved, told = saved_before(settings.folder, asked.resource, table.headings, asked.saved)
+        columns = map_headings(table.headings, target, saved=saved, ignored=asked.ignored)
         journal = Journal(ledger)
         # What was never pushed needs no fingerprints, which cost a quarter of the time.
         looks_back = not again and journal.knows(asked.resource)
-        checked = check(table.rows(), columns, target, lookups, Suppressed.of(settings.folder))
-        _foresee(foreseen, checked, journal if looks_back else None)
-        month = ledger.month(terms_of(settings), datetime.now(UTC).date())
+        meanings = ColumnMeanings(table.rows, columns.columns)
+        lost = LostColumns(table, columns)
+        if not only_if_pushed or (looks_back and journal.knows(asked.resource, table.digest)):
+            known = Suppressed.of(settings.folder)
+            read = lost.through() if only is None else only
+            checked = check(read, columns, target, lookups, known, meanings=meanings)
+            _add_rows(rows, checked, journal if looks_back else None)
+        elif columns.unmapped:
+            lost.look()
+        month = ledger.month(allowance_of(settings), datetime.now(UTC).date())
         limit = ledger.server().limit_per_minute
         proven_at = landing.proven_at(asked.resource)
-    return Preview(
-        asked=asked,
-        table=table,
-        columns=columns,
-        rows=foreseen,
-        pulled_at=proven_at.isoformat() if proven_at else None,
-        month=month,
-        limit_per_minute=limit,
+    at = proven_at.isoformat() if proven_at else None
+    warned = () if asked.accepts_warnings else of_warnings(rows.summary.warned, table, columns)
+    questions = (*table.questions, *lost.questions(), *meanings.questions, *warned)
+    notices = (*table.notices, *filter(None, [told]), *meanings.settled)
+    return Preview(asked, table, columns, rows, at, month, limit, notices, questions)
+
+
+def open_file(asked: PushFile) -> Spreadsheet:
+    """The table of the file. Raises as `open_table` does."""
+    return open_table(
+        asked.path,
+        sheet=asked.sheet,
+        encoding=asked.encoding,
+        delimiter=asked.delimiter,
+        header_row=asked.header_row,
     )
 
 
-def _refuse_unmapped(columns: ColumnMap, target: PushTarget, table: Spreadsheet) -> None:
-    """Refuse a file of no known column, or without one that every create needs."""
-    resource, found = target.resource.name, ", ".join(table.headings)
-    if not columns.columns:
-        allowed = ", ".join(column.name for column in target.columns)
-        raise Misused(
-            f"{table.path}: no heading is a field of {resource}: {found}",
-            action=f"Name the fields with --map FILE, or head the columns: {allowed}.",
-        )
-    if columns.missing and target.mode == "create":
-        raise Misused(
-            f"{table.path}: creating {resource} needs {', '.join(columns.missing)}, and no heading"
-            f" is that: {found}",
-            action=ADD_COLUMNS,
-        )
+def target_of(asked: PushFile, lookups: Lookups) -> PushTarget:
+    """What the file is for. Raises as `push_target` does."""
+    return push_target(
+        asked.resource,
+        asked.mode,
+        lookups,
+        match=asked.match,
+        clear=asked.clear,
+        parent=asked.parent,
+    )
 
 
-def _foresee(foreseen: PreviewRows, checked: Iterable[CheckedRow], journal: Journal | None) -> None:
+def _add_rows(
+    foreseen: PreviewRows, checked: Iterable[CheckedRow], journal: Journal | None
+) -> None:
     """Take in the rows, a batch at a time; `journal` knows what was pushed before."""
-    rows = iter(checked)
-    while batch := list(islice(rows, BATCH_ROWS)):
+    left = iter(checked)
+    while batch := list(islice(left, BATCH_ROWS)):
         prints = {}
         if journal is not None:
             prints = {each.row.number: fingerprint(each.task) for each in batch if each.task}

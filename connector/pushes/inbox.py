@@ -31,12 +31,14 @@ from connector.errors import (
     naming,
 )
 from connector.pulls.advice import explain
-from connector.pushes.dry_run import Asked
+from connector.pulls.outcome import Watch
+from connector.pushes.dry_run import PushFile
 from connector.pushes.options import PUSH_OPTIONS, PushOptions
-from connector.pushes.push import ORDER, Manner, PushReport, Watches, push
+from connector.pushes.push import ORDER, PushReport, PushRunOptions, push
 from connector.settings.layers import INBOX_FOLDER
 from connector.settings.model import Settings
-from connector.spreadsheet.table import TEXT_SUFFIXES, WORKBOOK_SUFFIX
+from connector.spreadsheet.report import report_suffix
+from connector.spreadsheet.table import BOOK_SUFFIXES, TEXT_SUFFIXES
 from connector.system.atomic_files import create
 from connector.system.log import stamped
 
@@ -49,7 +51,7 @@ Stamp = tuple[int, int, int, int]
 NAME_BYTES_MAX = 180
 """What is put behind a name when its file is put away must fit into a name as well."""
 
-_SUFFIXES = (*TEXT_SUFFIXES, WORKBOOK_SUFFIX)
+_SUFFIXES = (*TEXT_SUFFIXES, *BOOK_SUFFIXES)
 _PARTIAL = (".part", ".partial", ".tmp", ".temp", ".crdownload", ".download", ".filepart")
 _FORBIDDEN = frozenset('/\\:*?"<>|;`')
 _PIECE_BYTES = 1024 * 1024
@@ -210,8 +212,8 @@ def _as_orders(path: Path, given: dict[str, Any]) -> Orders:
     options = PushOptions(**{"mode": _MODE, **said})
     try:
         # The mapping is read when a file is pushed; all else can be wrong now.
-        replace(options, map_file=None).asked(path.parent.name, path)
-        options.terms()
+        replace(options, map_file=None).push_file(path.parent.name, path)
+        options.policy()
     except ConnectorError as error:
         raise RefusedEntry(explain(error)) from None
     return Orders(options, **read)
@@ -259,6 +261,7 @@ _READERS: Mapping[Any, _Reader] = {
     str | None: _text,
     tuple[str, ...]: _texts,
     bool: _truth,
+    int | None: _count,
     Path | None: _beside,
 }
 _TYPES = get_type_hints(PushOptions)
@@ -316,7 +319,7 @@ class TakenFile:
     @property
     def beside(self) -> Path:
         """The report's first place."""
-        return self.path.with_name(f".{self.digest[:16]}{self.path.suffix}")
+        return self.path.with_name(f".{self.digest[:16]}{report_suffix(self.path)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -515,17 +518,14 @@ class Delivered:
     put_away: PutAway | None = None
 
 
-_UNWATCHED = Watches()
-
-
 async def deliver(
     settings: Settings,
-    asked: Asked,
-    manner: Manner,
+    asked: PushFile,
+    manner: PushRunOptions,
     *,
     digest: str | None = None,
     budget: int | None = None,
-    watches: Watches = _UNWATCHED,
+    watch: Watch | None = None,
     now: datetime | None = None,
 ) -> Delivered:
     """Push one file. With the `digest` that a look found, it is the file of that name
@@ -536,14 +536,14 @@ async def deliver(
     push was stopped or failed stays. Raises what `Inbox.take`, `push` and `Inbox.put_away` raise.
     """
     if digest is None:
-        (report,) = await push(settings, [asked], manner, budget=budget, watches=watches)
+        (report,) = await push(settings, [asked], manner, budget=budget, watch=watch)
         return Delivered(report)
     inbox, moment = Inbox(settings.folder), now or datetime.now(UTC)
     taken = inbox.take(asked.resource, asked.path.name, digest)
     asked = replace(asked, path=taken.path)
     manner = replace(manner, reports=True, report=taken.beside)
     try:
-        (report,) = await push(settings, [asked], manner, budget=budget, watches=watches)
+        (report,) = await push(settings, [asked], manner, budget=budget, watch=watch)
     except ConnectorError as error:
         if _is_of_the_file(error):
             _write_reason(taken.beside, error)
@@ -558,7 +558,7 @@ async def deliver(
 def put_away(inbox: Inbox, taken: TakenFile, report: PushReport, moment: datetime) -> Delivered:
     """Put a file away whose push has ended and whose report is written."""
     place: Place = "done" if report.exit_status == 0 else "rejected"
-    kept = inbox.put_away(taken, place, f".report{taken.path.suffix}", moment)
+    kept = inbox.put_away(taken, place, f".report{report_suffix(taken.path)}", moment)
     return Delivered(replace(report, file=kept.report), kept)
 
 

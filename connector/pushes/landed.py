@@ -8,21 +8,20 @@ a moment after the first of them, since opening the file costs more than landing
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Any
 
 from connector.catalog import declaration
 from connector.catalog.resource import Declaration, Resource
 from connector.engine.bookmark import Stream
-from connector.engine.commands import Commit, Found
+from connector.engine.commands import Commit, Found, Gone
 from connector.engine.push_commands import Move
 from connector.engine.push_states import RowEvent, Task
 from connector.errors import ConnectorError, WarehouseError
 from connector.ledger.journal import Journal
-from connector.ledger.journal_reads import AttemptRecord, Changes, RowRecord
+from connector.ledger.journal_reads import Changes
 from connector.ledger.ledger import Ledger
 from connector.ledger.ledger_records import values_of
 from connector.publishing.publication import publish as publish_file
@@ -48,6 +47,7 @@ class _Pending:
     stream: Stream
     records: dict[str, Found] = field(default_factory=dict)
     queue: dict[str, str] = field(default_factory=dict)
+    gone: dict[str, Gone] = field(default_factory=dict)
 
 
 class Landing:
@@ -76,14 +76,11 @@ class Landing:
         """Land what a transition showed, soon."""
         if move.shown is None and (move.event not in _WRITTEN or move.record_id is None):
             return
-        is_known = declaration(task.resource).parent is None or task.parent in self._parents
-        # Only a parent has to be looked up in the file.
-        stream = self.stream(task) if is_known else await asyncio.to_thread(self.stream, task)
-        if stream is None:
-            self.unlanded += 1
+        pending = await self._waiting(task)
+        if pending is None:
             return
-        pending = self._pending.setdefault(stream.name, _Pending(stream))
-        if move.shown is not None and (move.is_detail or _is_whole(stream.resource, move.shown)):
+        resource = pending.stream.resource
+        if move.shown is not None and (move.is_detail or _is_whole(resource, move.shown)):
             record = Found(move.shown, move.shown.served_at or self._now())
             pending.records[move.shown.id] = record
             pending.queue.pop(move.shown.id, None)
@@ -93,6 +90,22 @@ class Landing:
             pending.queue[move.record_id] = QUEUED_AS
         if self._due is None:
             self._due = asyncio.ensure_future(self._soon())
+
+    async def bury(self, task: Task, id: str, gone: Gone) -> None:
+        """Land the record as deleted, with the others at the latest."""
+        if (pending := await self._waiting(task)) is not None:
+            pending.records.pop(id, None)
+            pending.gone[id] = gone
+
+    async def _waiting(self, task: Task) -> _Pending | None:
+        """Answers of the task's stream; None, and counted, where there is none."""
+        is_known = declaration(task.resource).parent is None or task.parent in self._parents
+        # Only a parent has to be looked up in the file.
+        stream = self.stream(task) if is_known else await asyncio.to_thread(self.stream, task)
+        if stream is None:
+            self.unlanded += 1
+            return None
+        return self._pending.setdefault(stream.name, _Pending(stream))
 
     async def finish(self) -> None:
         """Land what is left, at once."""
@@ -112,12 +125,13 @@ class Landing:
         async with self._turn:
             pending, self._pending = self._pending, {}
             for what in pending.values():
-                commit = Commit(records=tuple(what.records.values()), enqueue=what.queue)
+                records = tuple(what.records.values())
+                commit = Commit(records=records, gone=what.gone, enqueue=what.queue)
                 try:
                     await asyncio.to_thread(self._commit, what.stream, commit)
                 except WarehouseError:
                     # What is written is in the journal, and the next pull finds it.
-                    self.unlanded += len(what.records) + len(what.queue)
+                    self.unlanded += len(what.records) + len(what.queue) + len(what.gone)
 
     def _commit(self, stream: Stream, commit: Commit) -> None:
         try:
@@ -175,8 +189,8 @@ def _as_tables(changes: Changes) -> PushChanges:
     """The changes as rows of the tables that analysts see."""
     return {
         "batches": [asdict(each) for each in changes.batches],
-        "rows": [_row(each) for each in changes.rows],
-        "attempts": [_attempt(each) for each in changes.attempts],
+        "rows": [values_of(each) for each in changes.rows],
+        "attempts": [values_of(each) for each in changes.attempts],
         "problems": [
             {"batch": row.batch, "number": row.number, "place": place, **values_of(problem)}
             for row in changes.rows
@@ -184,13 +198,3 @@ def _as_tables(changes: Changes) -> PushChanges:
         ],
         "before_images": [values_of(each) for each in changes.before_images],
     }
-
-
-def _row(row: RowRecord) -> Mapping[str, Any]:
-    same_batch, same_number = row.same or (None, None)
-    return {**values_of(row), "same_batch": same_batch, "same_number": same_number}
-
-
-def _attempt(attempt: AttemptRecord) -> Mapping[str, Any]:
-    body = None if attempt.body is None else attempt.body.decode("utf-8")
-    return {**values_of(attempt), "body": body}

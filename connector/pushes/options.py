@@ -7,20 +7,31 @@ them, the same values and the same errors.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 from connector.engine.push_plan import DoubtPolicy, PushPolicy
 from connector.engine.push_states import Mode
 from connector.errors import Misused, UnknownName
-from connector.pushes.dry_run import Asked
-from connector.spreadsheet.cells import Decimal
-from connector.spreadsheet.dates import FORMAT_ALLOWED, DateFormat
-from connector.spreadsheet.mapping_file import SavedMap, load_map
+from connector.pushes.dry_run import PushFile
+from connector.spreadsheet.cells import CellOptions
+from connector.spreadsheet.contacts import REGIONS
+from connector.spreadsheet.dates import FORMAT_ALLOWED, check_form
+from connector.spreadsheet.mapping_file import (
+    CENTURY_ALLOWED,
+    SavedMap,
+    is_century,
+    load_map,
+    with_options,
+)
+from connector.spreadsheet.numbers import Decimal
 
 DECIMALS: Mapping[str, Decimal] = {"dot": ".", "comma": ","}
 """The signs that part a fraction, by name."""
+
+NO_MAP = "none"
+"""Stands for no map: not even that which was used before for the same headings."""
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 
@@ -68,11 +79,10 @@ class PushOptions:
     mode: Annotated[str, _MODE]
     match: Annotated[tuple[str, ...], _MATCH] = ()
     map_file: Annotated[
-        Path | None, PushOption("What each column is for, as --save-map writes it.", shown="FILE")
+        Path | None, PushOption("What each column is for, or 'none': anew.", shown="FILE")
     ] = None
     ignore: Annotated[
-        tuple[str, ...],
-        PushOption("Columns that fill nothing and are not told of.", shown="COLUMN,..."),
+        tuple[str, ...], PushOption("Columns that may be lost, or '*' for all.", shown="COLUMN,...")
     ] = ()
     content_type: Annotated[
         str | None, PushOption("The content type of content_items.", shown="SLUG")
@@ -86,28 +96,44 @@ class PushOptions:
     delimiter: Annotated[str | None, PushOption("comma, semicolon, tab or pipe.", shown="NAME")] = (
         None
     )
+    header_row: Annotated[
+        int | None, PushOption("The row of the headings, where it is not found.", shown="N")
+    ] = None
     date_format: Annotated[
-        str | None, PushOption("How dates are written, as DD/MM/YYYY.", shown="FORM")
+        str | None,
+        PushOption("How dates are written: dmy, mdy, or a form as DD/MM/YYYY.", shown="FORM"),
+    ] = None
+    century: Annotated[
+        int | None,
+        PushOption("The first year that a year of two digits may mean, as 1930.", shown="YEAR"),
+    ] = None
+    region: Annotated[
+        str | None,
+        PushOption("The country of telephone numbers that name none, as GB.", shown="CODE"),
     ] = None
     decimal: Annotated[str | None, PushOption("What parts a fraction.", tuple(DECIMALS))] = None
     clear: Annotated[str | None, _CLEAR] = None
+    accept_warnings: Annotated[
+        bool, PushOption("Send rows with warnings: you have looked at them.")
+    ] = False
     overwrite: Annotated[bool, _OVERWRITE] = False
     again: Annotated[bool, PushOption("Write even rows that an earlier push has applied.")] = False
     in_doubt: Annotated[str, _IN_DOUBT] = "hold"
     marker_field: Annotated[str | None, _MARKER] = None
 
-    def asked(self, resource: str, path: Path) -> Asked:
+    def push_file(self, resource: str, path: Path) -> PushFile:
         """One file of a resource, to be read as the options say.
 
         Raises `UnknownName` with what is allowed, `Misused` for a form of dates that is none, and
         what `load_map` raises.
         """
-        return Asked(
+        mode, saved = _one_of("mode", self.mode, MODES), self._saved(resource)
+        return PushFile(
             resource,
             path,
-            _one_of("mode", self.mode, MODES),
+            mode,
             match=self.match,
-            saved=self._saved(resource),
+            saved=saved,
             ignored=self.ignore,
             clear=self.clear,
             # One command may push content items beside others, which are of no content type.
@@ -115,9 +141,12 @@ class PushOptions:
             sheet=self.sheet,
             encoding=self.encoding,
             delimiter=self.delimiter,
+            header_row=_row_number(self.header_row) or saved.header_row,
+            accepts_warnings=self.accept_warnings,
+            remembers=self.map_file is None,
         )
 
-    def terms(self) -> PushPolicy:
+    def policy(self) -> PushPolicy:
         """On which terms rows are written. Raises `UnknownName` with what is allowed."""
         return PushPolicy(
             policy=_one_of("policy for rows in doubt", self.in_doubt, POLICIES),
@@ -128,13 +157,18 @@ class PushOptions:
 
     def _saved(self, resource: str) -> SavedMap:
         """What was decided about the columns; options speak where the map says nothing."""
-        saved = SavedMap(resource) if self.map_file is None else load_map(self.map_file)
+        has_map = self.map_file is not None and self.map_file.name != NO_MAP
+        saved = load_map(self.map_file) if has_map and self.map_file else SavedMap(resource)
         said: dict[str, Any] = {}
         if self.date_format is not None:
             said["date_format"] = _date_format(self.date_format)
         if self.decimal is not None:
             said["decimal"] = DECIMALS[_one_of("decimal sign", self.decimal, tuple(DECIMALS))]
-        return replace(saved, options=replace(saved.options, **said)) if said else saved
+        if self.century is not None:
+            said["century"] = _century(self.century)
+        if self.region is not None:
+            said["region"] = _one_of("region", self.region.upper(), tuple(sorted(REGIONS)))
+        return with_options(saved, CellOptions(**said)) if said else saved
 
 
 OPTIONS: Mapping[str, PushOption] = {
@@ -154,9 +188,22 @@ def _one_of(what: str, said: str, allowed: tuple[T, ...]) -> T:
     raise UnknownName(what, said, map(str, allowed))
 
 
+def _century(said: int | str) -> int:
+    year = int(said) if str(said).isdecimal() else 0
+    if not is_century(year):
+        raise Misused(f"{said!r} is no first year of a century", action=f"Give {CENTURY_ALLOWED}.")
+    return year
+
+
+def _row_number(said: int | None) -> int | None:
+    if said is not None and said < 1:
+        raise Misused(f"{said} is no row", action="Count the rows from 1, as a spreadsheet does.")
+    return said
+
+
 def _date_format(said: str) -> str:
     try:
-        DateFormat(said)
+        check_form(said)
     except ValueError as error:
         raise Misused(
             f"{said!r} is no form of a date: {error}", action=f"Write {FORMAT_ALLOWED}."

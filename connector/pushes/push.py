@@ -8,30 +8,35 @@ report has one line for each row, and can be corrected and pushed again.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from connector.catalog import CATALOG, REFERRED_FIRST
-from connector.client.client import Client
 from connector.engine.push_plan import PushPolicy
 from connector.engine.push_states import PreviewOutcome
-from connector.errors import ConnectorError, Misused, UnknownName
+from connector.errors import ConnectorError, Misused, UnknownName, count_noun
 from connector.errors_api import LeaseHeld
-from connector.lakehouse.push_claims import sharing
-from connector.ledger.journal_reads import RowRecord
-from connector.pulls.outcome import PullReport, Watch
-from connector.pulls.run import pull
-from connector.pushes.batch import apply
-from connector.pushes.batch_report import BatchReport, BatchWatch
-from connector.pushes.dry_run import OPERATIONS, Asked, Preview, as_told, preview
-from connector.pushes.landed import publish
+from connector.ledger.journal import Journal
+from connector.ledger.journal_reads import Deed, RowRecord
+from connector.ledger.ledger import Ledger
+from connector.pulls.outcome import Progress, PullReport, Watch
+from connector.pushes.batch_report import BatchReport
+from connector.pushes.dry_run import OPERATIONS, Preview, PushFile, at_its_column, preview
+from connector.pushes.file_questions import remember_map
 from connector.settings.model import Settings
 from connector.spreadsheet.report import RowResult, Summary, report_path, write_report
 from connector.system.spill_file import Mapped
+
+if TYPE_CHECKING:
+    # What sends takes a third of a second to be imported, and a preview sends nothing.
+    from connector.client.client import Client
 
 ORDER = tuple(name for name in REFERRED_FIRST if "create" in CATALOG[name].operations)
 """In which order files are pushed that are given together: those first that others refer to."""
@@ -47,7 +52,8 @@ class PushReport:
     """What became of one file. `results` are its rows, in order, and `summary` what
     they come to. `batch` is None while nothing was applied, and then they say what is foreseen;
     `pulled` is the pull that went before; `file` is where the report is; `unpublished` is why
-    analysts do not see yet what was written.
+    analysts do not see yet what was written. It `is_held_back` until a person has answered the
+    preview's questions.
     """
 
     preview: Preview
@@ -59,6 +65,7 @@ class PushReport:
     pulled: PullReport | None = None
     error: ConnectorError | None = None
     unpublished: ConnectorError | None = None
+    is_held_back: bool = False
 
     @property
     def counts(self) -> dict[PreviewOutcome, int]:
@@ -108,6 +115,9 @@ class PushReport:
             "merged": list(self.preview.table.merged),
             "missing": list(self.preview.columns.missing),
             "unmapped": [each.heading for each in self.preview.columns.unmapped],
+            "notices": list(self.preview.notices),
+            "questions": [asdict(each) for each in self.preview.questions],
+            "warned": self.preview.summary.warned,
             "changes": self._changes(),
             "report": str(self.file) if self.file is not None else None,
             "error": error.as_json() if error is not None else None,
@@ -126,48 +136,47 @@ class PushReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class PushRunOptions:
     """How a push goes about it.
 
     `applies`: send what is foreseen, and do not only say it. `pulls`: bring the landing up to date
     first. `reports`: write the report, into `report` if that is named, else beside the file.
+    `settles`: wait until rows whose answers were lost can be told from those that never arrived.
+    `people`: who prepared and sent it, for the journal.
     """
 
     applies: bool = False
     pulls: bool = True
+    settles: bool = True
     reports: bool = True
     report: Path | None = None
     terms: PushPolicy = field(default_factory=PushPolicy)
     asks_anyway: bool = False
+    people: Mapping[Deed, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Watches:
-    """Watchers of a push: of its rows, of the pull before, and of why it waits."""
-
-    rows: BatchWatch | None = None
-    pull: Watch | None = None
-    waits: Callable[[str], None] | None = None
-
-
-_UNWATCHED = Watches()
+Manner = PushRunOptions
+"""The public name of a push's options."""
 
 
 async def push(
     settings: Settings,
-    files: Sequence[Asked],
-    manner: Manner,
+    files: Sequence[PushFile],
+    manner: PushRunOptions,
     *,
     budget: int | None = None,
-    watches: Watches = _UNWATCHED,
-    connect: Callable[..., Client] = Client,
+    watch: Watch | None = None,
+    waits: Callable[[str], None] | None = None,
+    connect: Callable[..., Client] | None = None,
 ) -> list[PushReport]:
     """Push the files, those first that others refer to, and say what became of each.
 
-    At most `budget` requests are sent, all files and pulls together. A file after one that failed
-    or was stopped is previewed and not applied. A pull that is under way is waited for, unless the
-    manner leaves pulling out. Raises `Misused`, `UnknownName` or a `SpreadsheetError` for what
-    cannot be meant, and `PushJournalUnreached`, before anything is sent, and `WarehouseError`.
+    At most `budget` requests are sent, all files and pulls together. `watch` is told how the pull
+    and the rows go on, `waits` why nothing does; `connect` makes another client. A file after one
+    that failed or was stopped is previewed and not applied. A pull that is under way is waited for,
+    unless the manner leaves pulling out. Raises `Misused`, `UnknownName` or a
+    `SpreadsheetError` for what cannot be meant, and `PushJournalUnreached`, before anything is
+    sent, and `WarehouseError`.
     """
     for each in files:
         if each.resource not in ORDER:
@@ -178,26 +187,17 @@ async def push(
             action="Leave --report out: each report is written beside its file.",
         )
     ordered = sorted(files, key=lambda each: ORDER.index(each.resource))
-    # Every file is read whole before the first request: a mistake in the last one costs nothing.
-    foreseen: list[Preview] = []
-    for each in ordered:
-        earlier = [before.planned for before in foreseen]
-        is_last = len(foreseen) + 1 == len(ordered)
-        # The first file to be sent may be sent as it was foreseen here.
-        keeps_tasks = not is_last or (manner.applies and not foreseen)
-        foreseen.append(
-            await preview(
-                settings, each, again=manner.terms.again, earlier=earlier, keeps_tasks=keeps_tasks
-            )
-        )
+    foreseen = await asyncio.to_thread(_previews, settings, ordered, manner)
     if manner.applies:
+        from connector.lakehouse.push_claims import sharing  # noqa: PLC0415
+
         # A shared journal that cannot be reached is known before the first request.
         with sharing(settings):
             pass
     reports: list[PushReport] = []
     left, goes_on = budget, manner.applies
     for seen in foreseen:
-        run = _Push(settings, manner, left, watches, connect)
+        run = _Push(settings, manner, left, watch, waits, connect)
         is_first = not reports
         done = await (run.applied(seen, is_first) if goes_on else run.previewed(seen))
         reports.append(done)
@@ -206,84 +206,172 @@ async def push(
     return reports
 
 
+def _previews(
+    settings: Settings, files: Sequence[PushFile], manner: PushRunOptions
+) -> list[Preview]:
+    """Previews of all files before the first request: a mistake in any costs nothing.
+
+    The rows of an only file are checked once, against what its pull has landed. Those of several
+    refer to each other, so that they are foreseen together here, and checked again one by one.
+    """
+    foreseen: list[Preview] = []
+    for each in files:
+        is_last = len(foreseen) + 1 == len(files)
+        seen = preview(
+            settings,
+            each,
+            again=manner.terms.again,
+            earlier=[before.planned for before in foreseen],
+            # The first file to be sent may be sent as it was foreseen here.
+            keeps_tasks=not is_last or (manner.applies and not foreseen),
+            only_if_pushed=manner.applies and manner.pulls and len(files) == 1,
+            as_seen=manner.applies,
+        )
+        foreseen.append(seen)
+    return foreseen
+
+
+def note_seen(folder: Path, foreseen: Preview, at: datetime, report: Path | None = None) -> None:
+    """Note that a person sees what the file would change, as of that moment.
+
+    A push that told of conflicts notes it of its file and of its report, unless there was a
+    preview: what others have changed is not written over by saying the same again.
+    """
+    resource, digests = foreseen.asked.resource, [foreseen.table.digest]
+    with Ledger(folder) as ledger:
+        journal = Journal(ledger)
+        if report is not None:
+            at = journal.previewed_at(digests[0], resource) or at
+            with report.open("rb") as file:
+                digests.append(hashlib.file_digest(file, "sha256").hexdigest())
+        for digest in digests:
+            journal.note_preview(digest, resource, at)
+
+
+@dataclass(slots=True)
 class _Push:
     """One file's push."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        manner: Manner,
-        budget: int | None,
-        watches: Watches,
-        connect: Callable[..., Client],
-    ) -> None:
-        self._settings, self._manner, self._budget = settings, manner, budget
-        self._watches, self._connect = watches, connect
-        self._started = time.monotonic()
+    settings: Settings
+    manner: PushRunOptions
+    budget: int | None
+    watch: Watch | None
+    waits: Callable[[str], None] | None
+    connect: Callable[..., Client] | None
+    started: float = field(default_factory=time.monotonic)
+    checked_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    is_waiting: bool = False
 
     async def previewed(self, foreseen: Preview) -> PushReport:
         """Say what would be done."""
+        await asyncio.to_thread(self._note_seen, foreseen)
         return await self._report(foreseen, foreseen.results)
 
+    def _note_seen(self, foreseen: Preview, report: Path | None = None) -> None:
+        note_seen(self.settings.folder, foreseen, self.checked_at, report)
+
     async def applied(self, foreseen: Preview, is_first: bool) -> PushReport:
-        """Bring the landing up to date, foresee again where it is another one, and send."""
+        """Bring the landing up to date, check where it is another one, and send."""
+        from connector.pushes.batch import apply  # noqa: PLC0415
+        from connector.pushes.landed import publish  # noqa: PLC0415
+
         pulled = None
-        if self._manner.pulls and not foreseen.is_pushed:
+        if foreseen.stopping:
+            # What keeps the file back now does so after a pull as well.
+            return await self._held_back(foreseen, None)
+        if self.manner.pulls and not foreseen.is_pushed:
             pulled = await self._pull(foreseen)
-            if pulled.error is not None:
-                unpublished = None
-                if pulled.outcome != "failed":
-                    unpublished = await asyncio.to_thread(publish, self._settings)
-                return await self._report(
-                    foreseen,
-                    _unsent(foreseen),
-                    pulled=pulled,
-                    error=pulled.error,
-                    unpublished=unpublished,
-                )
         if pulled is not None or not is_first:
             # The landing is another one now: by the pull, or by the files before this one.
-            again = self._manner.terms.again
-            foreseen = await preview(self._settings, foreseen.asked, again=again, keeps_tasks=True)
+            again, table = self.manner.terms.again, foreseen.table
+            check = partial(preview, again=again, keeps_tasks=True, as_seen=True, table=table)
+            self.checked_at = datetime.now(UTC)
+            foreseen = await asyncio.to_thread(check, self.settings, foreseen.asked)
+        if pulled is not None and pulled.error is not None:
+            unpublished = None
+            if pulled.outcome != "failed":
+                unpublished = await asyncio.to_thread(publish, self.settings)
+            more = {"pulled": pulled, "error": pulled.error, "unpublished": unpublished}
+            return await self._report(foreseen, _unsent(foreseen), **more)
+        if foreseen.stopping:
+            return await self._held_back(foreseen, pulled)
         spent = pulled.requests if pulled is not None else 0
         # Sending takes long, and needs none of a workbook's values.
         foreseen.table.release()
         done = await apply(
-            self._settings,
+            self.settings,
             await asyncio.to_thread(foreseen.plan),
-            self._manner.terms,
-            budget=None if self._budget is None else max(1, self._budget - spent),
-            asks_anyway=self._manner.asks_anyway,
-            watch=self._watches.rows,
-            connect=self._connect,
+            self.manner.terms,
+            budget=None if self.budget is None else max(1, self.budget - spent),
+            asks_anyway=self.manner.asks_anyway,
+            people=self.manner.people,
+            watch=self._follow,
+            sleep=asyncio.sleep if self.manner.settles else None,
+            **self._client,
         )
+        headings, said = foreseen.table.headings, foreseen.asked.saved
+        folder = self.settings.folder
+        await asyncio.to_thread(remember_map, folder, headings, foreseen.columns, said)
         # The rows are written, even where analysts cannot be shown them now.
-        unpublished = await asyncio.to_thread(publish, self._settings)
-        return await self._report(
+        unpublished = await asyncio.to_thread(publish, self.settings)
+        report = await self._report(
             foreseen, _ended(foreseen, done), batch=done, pulled=pulled, unpublished=unpublished
         )
+        if report.summary.counts["conflict"] and report.file is not None:
+            await asyncio.to_thread(self._note_seen, foreseen, report.file)
+        return report
+
+    def _follow(self, progress: Progress) -> None:
+        """Pass progress on, and say once for what rows in doubt wait."""
+        if progress.until is not None and not self.is_waiting:
+            self.is_waiting = True
+            if self.waits is not None:
+                rows = count_noun(progress.pending, "row")
+                self.waits(
+                    f"{rows} in doubt: the answers were lost; looked for again from"
+                    f" {progress.until:%H:%M:%S} UTC on ('--no-wait' ends at once)"
+                )
+        if self.watch is not None:
+            self.watch(progress)
+
+    async def _held_back(self, foreseen: Preview, pulled: PullReport | None) -> PushReport:
+        """Say what a person has to settle before anything is sent."""
+        if not foreseen.results:
+            # The pull was saved, and so the rows have not been checked yet.
+            again = self.manner.terms.again
+            check = partial(preview, again=again, table=foreseen.table)
+            foreseen = await asyncio.to_thread(check, self.settings, foreseen.asked)
+        why = ", ".join(each.code for each in foreseen.stopping)
+        unsent = _unsent(foreseen, why)
+        return await self._report(foreseen, unsent, pulled=pulled, is_held_back=True)
+
+    @property
+    def _client(self) -> dict[str, Any]:
+        return {} if self.connect is None else {"connect": self.connect}
 
     async def _pull(self, foreseen: Preview) -> PullReport:
         """Bring the landing up to date. A pull that is under way is waited for: what it
         has not read yet may be what the rows are compared with.
         """
+        from connector.pulls.run import pull  # noqa: PLC0415
+
         is_told = False
         while True:
             try:
                 return await pull(
-                    self._settings,
+                    self.settings,
                     sorted(foreseen.resources),
-                    budget=self._budget,
-                    asks_anyway=self._manner.asks_anyway,
+                    budget=self.budget,
+                    asks_anyway=self.manner.asks_anyway,
                     # It is published once, with what the push writes.
                     publishes=False,
                     command="push",
-                    watch=self._watches.pull,
-                    connect=self._connect,
+                    watch=self.watch,
+                    **self._client,
                 )
             except LeaseHeld as held:
-                if self._watches.waits is not None and not is_told:
-                    self._watches.waits(f"{held}; this push waits for its end")
+                if self.waits is not None and not is_told:
+                    self.waits(f"{held}; this push waits for its end")
                 is_told = True
             await asyncio.sleep(PULL_LOOK_SECONDS)
 
@@ -291,12 +379,12 @@ class _Push:
         self, foreseen: Preview, results: Collection[RowResult], **more: Any
     ) -> PushReport:
         path = None
-        if self._manner.reports:
-            path = self._manner.report or report_path(foreseen.table)
+        if self.manner.reports:
+            path = self.manner.report or report_path(foreseen.table)
             await asyncio.to_thread(write_report, path, foreseen.table, results)
         is_foreseen = results is foreseen.results
         summary = foreseen.summary if is_foreseen else Summary.of(results)
-        seconds = time.monotonic() - self._started
+        seconds = time.monotonic() - self.started
         return PushReport(foreseen, results, summary, seconds, path, **more)
 
 
@@ -307,7 +395,7 @@ def _ended(foreseen: Preview, done: BatchReport) -> Collection[RowResult]:
     """
 
     def result(row: RowRecord) -> RowResult:
-        problems = tuple(as_told(each, foreseen.columns) for each in row.problems)
+        problems = tuple(at_its_column(each, foreseen.columns) for each in row.problems)
         return RowResult(row.number, row.outcome, problems, row.code or None, row.record_id)
 
     for wanted, row in zip_longest(foreseen.results, done.rows):
@@ -316,11 +404,12 @@ def _ended(foreseen: Preview, done: BatchReport) -> Collection[RowResult]:
     return Mapped(done.rows, result, len(done.rows))
 
 
-def _unsent(foreseen: Preview) -> Collection[RowResult]:
+def _unsent(foreseen: Preview, code: str | None = None) -> Collection[RowResult]:
     """What is foreseen, with the rows that would be sent called not sent."""
 
     def result(row: RowResult) -> RowResult:
         is_left = row.outcome in OPERATIONS
-        return RowResult(row.number, "not_sent", record_id=row.record_id) if is_left else row
+        left = replace(row, outcome="not_sent", code=code, changes=())
+        return left if is_left else row
 
     return Mapped(foreseen.results, result, len(foreseen.results))

@@ -7,27 +7,23 @@ under way are not held up by the disk.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import partial
-from typing import Any, Self, TypeVar
+from typing import Self
 
 from connector.catalog import declaration
 from connector.catalog.page import Page
 from connector.catalog.resource import Resource
-from connector.client.client import Client
 from connector.client.endpoint import Endpoint
 from connector.engine.commands import Found, Gone, Outcome, Unread
 from connector.engine.push_commands import Lost, Move, Unsent, answer_of
-from connector.engine.push_states import State, Task
+from connector.engine.push_states import Task
 from connector.errors import ConnectorError
 from connector.errors_api import NoAnswer, NotFound, ServerFailed, UnreadableAnswer
 from connector.lakehouse.push_claims import PushClaims
 from connector.ledger.journal import Journal
-from connector.ledger.journal_reads import Key, PendingRow
-from connector.ledger.journal_writes import JournalChange
+from connector.ledger.journal_reads import BatchRecord, PendingRow
+from connector.pulls.outcome import Progress
 from connector.pulls.run_context import RunContext
 from connector.pushes.landed import Landing
 
@@ -38,111 +34,38 @@ LIMITED_MAX = 3
 """Writes refused for their speed, one after another, the client's own repeats not counted."""
 
 
-TURNS_TO_JOIN = 3
-"""Turns of the event loop that a row needs from its place to its intent."""
-
-GROUP_SECONDS = 0.02
-"""How long a change of the journal waits at most for answers that are still under way."""
-
-T = TypeVar("T")
-
-
 class Halted(Exception):
     """Nothing more may be sent in this run; the row stays as the journal has it."""
-
-
-class JournalQueue:
-    """Changes of the journal that rows make at the same time, written in one transaction.
-
-    They are written in the order in which they came, so that none is on the disk before one that
-    came earlier. A change waits for the answers that are under way, but not for long: the outcome
-    of one row and the intent of the next are then one commit, and the disk is waited for once.
-    """
-
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
-        self._waiting: list[tuple[Callable[[JournalChange], Any], asyncio.Future[Any]]] = []
-        self._writing: asyncio.Task[None] | None = None
-        self._sending = 0
-        self._is_idle = asyncio.Event()
-
-    async def write(self, change: Callable[[JournalChange], T]) -> T:
-        """Make a change; it is on the disk when this returns.
-
-        It is made even if the caller is cancelled meanwhile. Raises what the journal raises.
-        """
-        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._waiting.append((change, done))
-        if self._writing is None:
-            self._writing = asyncio.ensure_future(self._write())
-        return await done
-
-    @contextmanager
-    def awaits_answer(self) -> Iterator[None]:
-        """While a request is under way, whose answer will be written down as well."""
-        self._sending += 1
-        self._is_idle.clear()
-        try:
-            yield
-        finally:
-            self._sending -= 1
-            if not self._sending:
-                self._is_idle.set()
-
-    async def finish(self) -> None:
-        """Wait until everything is written that can be."""
-        if self._writing is not None:
-            await self._writing
-
-    async def _write(self) -> None:
-        while self._waiting:
-            if self._sending:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(GROUP_SECONDS):
-                        await self._is_idle.wait()
-            # Rows that wait for the place of one that has its answer come after its outcome.
-            for _ in range(TURNS_TO_JOIN):
-                await asyncio.sleep(0)
-            waiting, self._waiting = self._waiting, []
-            changes = [change for change, _ in waiting]
-            try:
-                made = await asyncio.to_thread(self._journal.together, changes)
-            except Exception as error:  # Each row raises it where it waits.
-                for _, done in waiting:
-                    if not done.done():
-                        done.set_exception(error)
-            else:
-                for (_, done), result in zip(waiting, made, strict=True):
-                    if not done.done():
-                        done.set_result(result)
-        self._writing = None
 
 
 @dataclass(slots=True)
 class PushSession:
     """What the rows of a run act on together. `error` is why nothing more may be sent;
     `ahead` is how far the server's clock is ahead of ours, as last told. `claims` is the
-    journal that folders share, if they do. `newest` is the page listed before the first create,
-    by parent. `queue` is how the journal is written to, and `places` bounds the rows that
-    are under way, and so the intents without an outcome, which a kill puts in doubt.
+    journal that folders share, if they do. A run that only `reads` sends no write; one that
+    `is_eager` looks for rows in doubt once before they have settled. `newest` is the page listed
+    before the first create, by parent. `places` bounds the rows that are under way, and so the
+    intents without an outcome, which a kill puts in doubt. `progress` is what those who watch
+    were told last.
     """
 
-    client: Client
+    context: RunContext
     journal: Journal
     landing: Landing
-    now: Callable[[], datetime]
     ahead: timedelta
     claims: PushClaims | None = None
+    reads: bool = False
+    is_eager: bool = False
+    progress: Progress | None = None
     error: ConnectorError | None = None
     lost_in_a_row: int = 0
     limited_in_a_row: int = 0
     newest: dict[str | None, Page[Resource]] = field(default_factory=dict)
     looking: asyncio.Lock = field(default_factory=asyncio.Lock)
-    queue: JournalQueue = field(init=False)
-    places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
+    places: asyncio.Semaphore = field(init=False)
 
     def __post_init__(self) -> None:
-        self.queue = JournalQueue(self.journal)
+        self.places = asyncio.Semaphore(self.context.connections)
 
     @classmethod
     def of(cls, context: RunContext, claims: PushClaims | None = None) -> Self:
@@ -151,8 +74,11 @@ class PushSession:
         journal = Journal(ledger, run_id, now=now)
         landing = Landing(context.warehouse, run_id, now)
         ahead = timedelta(seconds=ledger.server().offset_seconds)
-        places = asyncio.Semaphore(context.connections)
-        return cls(context.client, journal, landing, now, ahead, claims, places=places)
+        return cls(context, journal, landing, ahead, claims)
+
+    def now(self) -> datetime:
+        """Our own time."""
+        return self.context.now()
 
     @property
     def served_at(self) -> datetime:
@@ -162,20 +88,40 @@ class PushSession:
     def endpoint(self, task: Task) -> Endpoint[Resource]:
         """Endpoint of the task's resource. Raises `Halted` as `may_leave` does."""
         self.may_leave()
-        return Endpoint(self.client, declaration(task.resource).record, task.parent)
+        return Endpoint(self.context.client, declaration(task.resource).record, task.parent)
 
     async def move(self, row: PendingRow, move: Move) -> None:
         """Record a transition, land what it showed, and note it in the claims."""
-        state = await self.queue.write(partial(_moved, row.key, move))
+        state = await asyncio.to_thread(self.journal.move, row.key, move)
         await self.landing.add(row.task, move)
         if self.claims is not None and row.task.operation == "create":
             await asyncio.to_thread(self.claims.moved, row.task, row.key, move, state)
 
+    # -- Progress ---------------------------------------------------------------------------------
+
+    def began(self, batch: BatchRecord, rows: int) -> None:
+        """The work begins: so many rows of the batch have not ended yet."""
+        self.progress = Progress(batch.resource, pending=rows, batch=batch.batch)
+        self.context.watch(self.progress)
+
+    def row_ended(self) -> None:
+        """One more row has come as far as it can for now."""
+        assert self.progress is not None, "no batch was begun"
+        read, pending = self.progress.read + 1, self.progress.pending - 1
+        requests = self.context.tally.requests
+        self.progress = replace(self.progress, read=read, pending=pending, requests=requests)
+        self.context.watch(self.progress)
+
+    def waits(self, until: datetime, rows: int) -> None:
+        """Only rows in doubt are left, and nothing can be said of them before that moment."""
+        assert self.progress is not None, "no batch was begun"
+        self.context.watch(replace(self.progress, pending=rows, until=until))
+
     # -- Limits -----------------------------------------------------------------------------------
 
-    def may_leave(self) -> None:
+    def may_leave(self, *, is_write: bool = False) -> None:
         """Raise `Halted` once nothing more may be sent."""
-        if self.error is not None:
+        if self.error is not None or (is_write and self.reads):
             raise Halted
 
     def halt(self, error: ConnectorError) -> None:
@@ -250,7 +196,3 @@ class PushSession:
             raise Halted from None
         self._silent(error)
         return Unread(error.code)
-
-
-def _moved(key: Key, move: Move, change: JournalChange) -> State:
-    return change.move(key, move)

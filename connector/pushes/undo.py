@@ -13,27 +13,35 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from connector.catalog.resource import Resource
 from connector.client.client import Client
-from connector.engine.bookmark import Stream
-from connector.engine.commands import Commit, Found, Gone, Outcome, Unread
+from connector.engine.commands import Found, Gone, Outcome, Unread
 from connector.engine.lookup import altered
 from connector.engine.push_commands import Accepted, Answer, Declined, Move, answer_of
-from connector.engine.push_plan import RowProblem
+from connector.engine.push_plan import Order, Problem
 from connector.engine.push_row import declined_problems
 from connector.engine.reversal import Reversal, is_as_left, reversal
-from connector.errors import ConnectorError, Misused, WarehouseError
+from connector.errors import ConnectorError, Misused
 from connector.errors_api import InDoubt, NotFound
 from connector.ledger.journal import PUSH_LEASE, Journal
 from connector.ledger.journal_reads import Key
 from connector.ledger.ledger import Ledger
+from connector.pulls.outcome import Watch
 from connector.pulls.run_context import RunContext, open_run
-from connector.pushes.batch_report import BatchWatch
 from connector.pushes.landed import publish
-from connector.pushes.push_session import Halted, PushSession
-from connector.pushes.undo_report import Undertaken, UndoneRow, UndoOutcome, UndoReport, undertaken
+from connector.pushes.push_session import PushSession
+from connector.pushes.row_driver import BatchDriver, GoOn, Sleep
+from connector.pushes.undo_report import (
+    Undertaken,
+    UndoneRow,
+    UndoOutcome,
+    UndoReport,
+    WrittenRecord,
+    undertaken,
+)
 from connector.settings.model import Settings
 
 TRIES_MAX = 3
@@ -55,16 +63,18 @@ async def undo(
     applies: bool = False,
     budget: int | None = None,
     asks_anyway: bool = False,
-    watch: BatchWatch | None = None,
+    person: str | None = None,
+    watch: Watch | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    sleep: Sleep = asyncio.sleep,
     connect: Callable[..., Client] = Client,
 ) -> UndoReport:
     """Say what would take a batch back, with a read each; do it if `applies`.
 
     `batch` may be `LAST`. Rows about one record are taken back in the reverse order. At most
-    `budget` requests are sent. Raises `UnknownName` for a batch that is not in the journal,
-    `Misused` for a budget of nothing, `SettingsError`, `LeaseHeld` while a push is under way, and
-    `WarehouseError`; what ends it early otherwise is in the report.
+    `budget` requests are sent; `person` is noted in the journal. Raises `UnknownName` for a batch
+    that is not in the journal, `Misused` for a budget of nothing, `SettingsError`, `LeaseHeld`
+    while a push is under way, and `WarehouseError`; what ends it early else is in the report.
     """
     started = time.monotonic()
     with Ledger(settings.folder) as ledger:
@@ -75,12 +85,15 @@ async def undo(
         lease=PUSH_LEASE,
         budget=budget,
         asks_anyway=asks_anyway,
+        watch=watch,
         now=now,
         connect=connect,
     )
     async with opening as context:
-        run = _Undo(context, watch, applies=applies)
-        report = await run.through(batch)
+        undoing = _Undo(context, applies=applies)
+        if person is not None and applies:
+            await asyncio.to_thread(undoing.note_person, batch, person)
+        report = await undoing.through(batch, sleep)
     unpublished = await asyncio.to_thread(publish, settings) if applies else None
     seconds = time.monotonic() - started
     return replace(report, seconds=seconds, unpublished=unpublished)
@@ -99,32 +112,31 @@ def _named(journal: Journal, batch: str) -> str:
 class _Undo:
     """One run at a batch."""
 
-    def __init__(self, context: RunContext, watch: BatchWatch | None, *, applies: bool) -> None:
-        self._context, self._watch, self._applies = context, watch, applies
-        self._run_id = context.run.run_id
+    def __init__(self, context: RunContext, *, applies: bool) -> None:
+        self._context, self._applies = context, applies
         self._session = PushSession.of(context)
         self._journal, self._landing = self._session.journal, self._session.landing
         self._told: dict[int, UndoneRow] = {}
         self._marked: dict[Key, str | None] = {}
-        self._gone: dict[str, tuple[Stream, dict[str, Gone]]] = {}
-        self._unlanded = self._ended = self._count = 0
         self._turn = asyncio.Lock()
 
-    async def through(self, batch: str) -> UndoReport:
+    def note_person(self, batch: str, person: str) -> None:
+        """Write down who takes the batch back."""
+        self._journal.note_people(batch, {"undone": person})
+
+    async def through(self, batch: str, sleep: Sleep) -> UndoReport:
         """Take back what can be, several records at once, and report."""
         work = await asyncio.to_thread(undertaken, self._journal, batch)
         self._told = {each.number: each for each in work.told}
-        self._count = sum(len(each) for each in work.records)
-        if self._watch is not None:
-            self._watch.began(batch, self._count)
-        left = list(work.records)
-        workers = [self._work(left) for _ in range(self._context.connections)]
+        rows = sum(len(each.rows) for each in work.records)
+        self._session.began(await asyncio.to_thread(self._journal.batch, batch), rows)
+        order = Order(work.records, {}, ())
         try:
-            await asyncio.gather(*workers)
+            await BatchDriver(self._session, order, self._begin, sleep).to_their_ends()
         finally:
             await self._flush()
-        for rows in work.records:
-            for each in rows:
+        for record in work.records:
+            for each in record.rows:
                 self._told.setdefault(each.number, each.as_told("not_reached"))
         return UndoReport(
             batch=batch,
@@ -132,25 +144,26 @@ class _Undo:
             rows=tuple(self._told[number] for number in sorted(self._told)),
             requests=self._context.tally.requests,
             seconds=0.0,
-            unlanded=self._unlanded + self._landing.unlanded,
+            unlanded=self._landing.unlanded,
             error=self._session.error,
         )
 
-    async def _work(self, left: list[tuple[Undertaken, ...]]) -> None:
-        """Take one record after another, while there are any."""
-        while left and self._session.error is None:
-            seen: Outcome | None = None
-            taken_back: tuple[tuple[str, str], ...] = ()
-            try:
-                for row in left.pop(0):
-                    deed = replace(row.deed, taken_back=(*row.deed.taken_back, *taken_back))
-                    seen = await self._row(replace(row, deed=deed), seen)
-                    left_at, before = self._marked.get(row.key), deed.before.get("updated_at")
-                    taken_back += ((before, left_at),) if left_at and before else ()
-            except Halted:
-                return
-            if len(self._marked) >= MARKED_TOGETHER:
-                await self._flush()
+    def _begin(self, record: WrittenRecord) -> GoOn:
+        return partial(self._record, record)
+
+    async def _record(self, record: WrittenRecord) -> bool:
+        """Take back the rows that wrote to one record, the last of them first."""
+        seen: Outcome | None = None
+        taken_back: tuple[tuple[str, str], ...] = ()
+        async with self._session.places:
+            for row in record.rows:
+                deed = replace(row.deed, taken_back=(*row.deed.taken_back, *taken_back))
+                seen = await self._row(replace(row, deed=deed), seen)
+                left_at, before = self._marked.get(row.key), deed.before.get("updated_at")
+                taken_back += ((before, left_at),) if left_at and before else ()
+        if len(self._marked) >= MARKED_TOGETHER:
+            await self._flush()
+        return False
 
     async def _row(self, row: Undertaken, seen: Outcome | None) -> Outcome | None:
         """Take one row back; returns its record as it is then, None if unknown."""
@@ -160,7 +173,7 @@ class _Undo:
                 return await self._unseen(row, seen)
             found = reversal(row.deed, seen.record.raw)
             if not self._applies or not (found.deletes or found.body):
-                self._foreseen(row, found)
+                self._previewed(row, found)
                 return _with(seen, found)
             answer = await self._write(row, found)
             match answer:
@@ -184,11 +197,9 @@ class _Undo:
         self._told[told.number] = told
         if key is not None and self._applies:
             self._marked[key] = left_at
-        self._ended += 1
-        if self._watch is not None:
-            self._watch.moved(self._ended, self._count, self._context.tally.requests)
+        self._session.row_ended()
 
-    def _foreseen(self, row: Undertaken, found: Reversal) -> None:
+    def _previewed(self, row: Undertaken, found: Reversal) -> None:
         """Nothing is sent for the row: it is a preview, or nothing is left that could be."""
         if found.deletes:
             self._tell(row.as_told("delete"))
@@ -209,19 +220,14 @@ class _Undo:
             return None
         if row.deed.operation == "create":
             return await self._deleted(row, seen, "undone")
-        problem = RowProblem("record_gone", "the record was deleted since")
+        problem = Problem("record_gone", "the record was deleted since")
         self._tell(row.as_told("conflict", (problem,)))
         return seen
 
     async def _deleted(self, row: Undertaken, gone: Gone, outcome: UndoOutcome = "deleted") -> Gone:
         """The record is gone, by this undo or before."""
         if self._applies:
-            stream = await asyncio.to_thread(self._landing.stream, row.task)
-            if stream is None:
-                self._unlanded += 1
-            else:
-                _, ids = self._gone.setdefault(stream.name, (stream, {}))
-                ids[row.deed.record_id] = gone
+            await self._landing.bury(row.task, row.deed.record_id, gone)
         self._tell(row.as_told(outcome), row.key)
         return gone
 
@@ -244,25 +250,12 @@ class _Undo:
         """Land the answers, then mark the rows: a kill in between only reads again."""
         async with self._turn:
             marked, self._marked = self._marked, {}
-            gone, self._gone = self._gone, {}
             await self._landing.finish()
-            for stream, ids in gone.values():
-                try:
-                    await asyncio.to_thread(self._bury, stream, ids)
-                except WarehouseError:
-                    self._unlanded += len(ids)
             if marked:
                 try:
                     await asyncio.to_thread(self._journal.mark_undone, marked)
                 except ConnectorError as error:
                     self._session.halt(error)
-
-    def _bury(self, stream: Stream, gone: dict[str, Gone]) -> None:
-        warehouse = self._context.warehouse
-        try:
-            warehouse.commit(stream, Commit(gone=gone), self._run_id, self._session.now())
-        finally:
-            warehouse.release()
 
     async def _write(self, row: Undertaken, found: Reversal) -> Answer | Gone:
         """Delete the record, or put the fields back."""

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from connector.catalog import declaration
-from connector.engine.push_plan import RowProblem
+from connector.engine.push_plan import Problem
 from connector.engine.push_states import IN_DOUBT, Task
 from connector.engine.reversal import Deed, Reversal
 from connector.errors import ConnectorError
@@ -86,7 +86,7 @@ class UndoneRow:
     outcome: UndoOutcome
     record_id: str | None = None
     changes: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
-    problems: tuple[RowProblem, ...] = ()
+    problems: tuple[Problem, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The row as `--json` prints it."""
@@ -184,7 +184,7 @@ class Undertaken:
     def as_told(
         self,
         outcome: UndoOutcome,
-        problems: tuple[RowProblem, ...] = (),
+        problems: tuple[Problem, ...] = (),
         found: Reversal | None = None,
         *,
         reason: str | None = None,
@@ -192,7 +192,7 @@ class Undertaken:
         """The row as it is reported; `reason` is the code of an error that came between."""
         if reason is not None:
             told = f"the API did not answer well ({reason})"
-            problems = (RowProblem(reason, told, fix="Run the same command again."),)
+            problems = (Problem(reason, told, fix="Run the same command again."),)
         changes = {}
         if found is not None:
             changes = {name: (found.left[name], then) for name, then in found.body.items()}
@@ -201,13 +201,26 @@ class Undertaken:
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenRecord:
+    """A record that rows of the batch wrote to: these rows, the last write first."""
+
+    rows: tuple[Undertaken, ...]
+    subject: None = None
+
+    @property
+    def key(self) -> Key:
+        """The key of the row that wrote last."""
+        return self.rows[0].key
+
+
+@dataclass(frozen=True, slots=True)
 class UndoPlan:
-    """A batch to take back. `records` are the rows that wrote, by the record that they
-    wrote to, the last write first; `told` are those of which nothing is to be taken back, or
-    can be.
+    """A batch to take back: the records that it wrote to, those written last first.
+
+    `told` are the rows of which nothing is to be taken back, or can be.
     """
 
-    records: tuple[tuple[Undertaken, ...], ...]
+    records: tuple[WrittenRecord, ...]
     told: tuple[UndoneRow, ...]
 
 
@@ -226,8 +239,9 @@ def undertaken(journal: Journal, batch: str) -> UndoPlan:
             told.append(without)
             continue
         work = journal.row((batch, row.number))
-        assert work is not None, f"row {row.number} was written and has no task"
-        deed = _deed(row, work.task, made, before.get((row.number, "first"), {}))
+        if work is None or row.record_id is None:
+            raise journal.damaged(f"row {row.number} was written, and has no task or no record")
+        deed = _deed(row, row.record_id, work.task, made, before.get((row.number, "first"), {}))
         deed = replace(deed, taken_back=journal.taken_back(deed.record_id))
         records.setdefault(deed.record_id, []).append(
             (made[-1].intended_at, Undertaken(work.key, work.task, deed))
@@ -235,9 +249,9 @@ def undertaken(journal: Journal, batch: str) -> UndoPlan:
     groups = []
     for rows in records.values():
         latest = sorted(rows, key=lambda each: (each[0], each[1].number), reverse=True)
-        groups.append(tuple(each for _, each in latest))
+        groups.append(WrittenRecord(tuple(each for _, each in latest)))
     # Rows that came later may refer to what earlier ones have made.
-    groups.sort(key=lambda each: each[0].number, reverse=True)
+    groups.sort(key=lambda each: each.key, reverse=True)
     return UndoPlan(tuple(groups), tuple(told))
 
 
@@ -261,27 +275,28 @@ def _without(row: RowRecord, made: list[AttemptRecord]) -> UndoneRow | None:
         code = "declared"
     elif is_done and made:
         return None
-    problems: tuple[RowProblem, ...] = ()
+    problems: tuple[Problem, ...] = ()
     if code:
         outcome, message, fix = _TOLD[code]
         found = None if row.same is None else f"row {row.same[1]} of the batch {row.same[0]}"
-        problems = (RowProblem(code, message, found=found, fix=fix),)
+        problems = (Problem(code, message, found=found, fix=fix),)
     return UndoneRow(row.number, row.operation, outcome, row.record_id, problems=problems)
 
 
-def _deed(row: RowRecord, task: Task, made: list[AttemptRecord], before: Mapping[str, Any]) -> Deed:
+def _deed(
+    row: RowRecord, id: str, task: Task, made: list[AttemptRecord], before: Mapping[str, Any]
+) -> Deed:
     """What the row did, by the bytes that were sent."""
     assert task.operation != "convert", row.number
-    assert row.record_id is not None, row.number
     written: dict[str, Any] = {}
     for each in made:
-        written |= json.loads(each.body or b"{}")
+        written |= json.loads(each.body or "{}")
     first = [each for each in made if each.step == "first"]
     is_answered = task.operation == "update" or any(each.fate == "accepted" for each in first)
     return Deed(
         resource=declaration(task.resource),
         operation=task.operation,
-        record_id=row.record_id,
+        record_id=id,
         written=written,
         before=before,
         updated_at=row.updated_at,

@@ -227,7 +227,7 @@ def test_an_end_that_was_not_told_is_the_billing_days(tmp_path: Path) -> None:
 def test_an_answer_proves_that_the_month_is_open(
     tmp_path: Path, status: int, *, is_open: bool
 ) -> None:
-    """Asked all the same, an API that answers is open again; one that refuses is not."""
+    """PushFile all the same, an API that answers is open again; one that refuses is not."""
     clock = Clock()
     with Ledger(tmp_path) as ledger:
         meter = RequestBudget(ledger, spender(), now=clock)

@@ -14,13 +14,13 @@ import pytest
 from connector.catalog import declaration
 from connector.catalog.page import Page
 from connector.engine.lookup import already_there
-from connector.engine.push_commands import Newest, OfOthers
+from connector.engine.push_commands import ClaimedRecords, Newest
 from connector.engine.push_states import Task
 from connector.pulls.run import pull
 from connector.sandbox.faults import Status
 from connector.sandbox.server import Sandbox
 from tests.cli.calling import call, variables
-from tests.push.pushing import (
+from tests.pushes.pushing import (
     CANDIDATES,
     Pusher,
     codes,
@@ -116,7 +116,7 @@ def test_an_identity_is_compared_whole(
     assert Newest() == next(steps)
     if found:
         # Which of them are known here is asked; none is.
-        assert OfOthers(found) == steps.send(page)
+        assert ClaimedRecords(found) == steps.send(page)
     with pytest.raises(StopIteration) as ended:
         steps.send(frozenset() if found else page)
     assert found == ended.value.value

@@ -22,8 +22,8 @@ from connector.engine.push_states import Task
 from connector.ledger.journal import Journal
 from connector.ledger.journal_reads import RowRecord
 from connector.ledger.ledger import Ledger
-from connector.pushes.batch import apply, resolve
-from connector.pushes.batch_report import BatchReport, BatchWatch, Decision
+from connector.pushes.batch import apply, resolve, settle
+from connector.pushes.batch_report import BatchReport, Decision
 from connector.sandbox.draw import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
 from connector.settings.model import Settings, load_settings
@@ -96,7 +96,7 @@ def settings_at(base_url: str, folder: Path, key: str, **flags: int) -> Settings
 
 
 @cache
-def _prepared() -> Path:
+def prepared() -> Path:
     """A data folder with the tables in it, made once: making them takes longer than a push."""
     folder = Path(mkdtemp())
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -113,7 +113,7 @@ class Pusher:
         self.sandbox, self.folder, self.time = sandbox, folder, time or Time()
         self.settings = settings_of(sandbox, folder, None, **flags)
         if not self.settings.folder.exists():
-            shutil.copytree(_prepared(), self.settings.folder)
+            shutil.copytree(prepared(), self.settings.folder)
         limits = Limits(deadline_seconds=5.0)
         self._connect: Callable[..., Client] = partial(
             Client,
@@ -132,9 +132,15 @@ class Pusher:
             apply(options.pop("settings", self.settings), plan, terms, **self._terms(options))
         )
 
-    def resolve(self, batch: str, number: int, decision: Decision) -> BatchReport:
-        """Settle a row."""
-        return asyncio.run(resolve(self.settings, batch, number, decision, **self._terms({})))
+    def resolve(
+        self, batch: str, numbers: int | tuple[int, ...], decision: Decision
+    ) -> BatchReport:
+        """Settle a row, or several."""
+        return asyncio.run(resolve(self.settings, batch, numbers, decision, **self._terms({})))
+
+    def settle(self) -> str | None:
+        """What a pull does of rows in doubt."""
+        return asyncio.run(settle(self.settings, now=self.wall, connect=self._connect))
 
     @contextmanager
     def journal(self) -> Iterator[Journal]:
@@ -148,25 +154,6 @@ class Pusher:
 
     def _terms(self, options: dict[str, Any]) -> dict[str, Any]:
         return {"now": self.time.ours, "sleep": self.time.wait, "connect": self._connect, **options}
-
-
-class Watched(BatchWatch):
-    """Remembers what it was told."""
-
-    def __init__(self) -> None:
-        self.told: list[tuple[Any, ...]] = []
-
-    def began(self, batch: str, rows: int) -> None:
-        """Remember it."""
-        self.told.append(("began", rows))
-
-    def moved(self, ended: int, rows: int, requests: int) -> None:
-        """Remember it."""
-        self.told.append(("moved", ended, rows))
-
-    def waiting(self, until: Any, rows: int) -> None:
-        """Remember it."""
-        self.told.append(("waiting", rows))
 
 
 def listed(report: BatchReport) -> list[RowRecord]:

@@ -14,7 +14,7 @@ import pytest
 from connector.errors import Misused, SpreadsheetChanged
 from connector.pushes.inbox import KEYS, Inbox, Orders, orders_of
 from connector.pushes.options import PUSH_OPTIONS, PushOptions
-from tests.push.inboxes import BAD, GOOD, settled
+from tests.pushes.inboxes import BAD, GOOD, settled
 
 SECRET = "first_name,last_name,email,employment_type\nTop,Secret,top@example.com,permanent\n"
 
@@ -336,9 +336,13 @@ def test_35_orders_take_every_option_of_a_push(inbox: Path) -> None:
         "sheet": '"Sheet 2"',
         "encoding": '"cp1252"',
         "delimiter": '"semicolon"',
+        "header_row": "2",
         "date_format": '"DD/MM/YYYY"',
+        "century": "1930",
         "decimal": '"comma"',
+        "region": '"GB"',
         "clear": '"(none)"',
+        "accept_warnings": "true",
         "overwrite": "true",
         "again": "true",
         "in_doubt": '"retry-after-settle"',

@@ -13,12 +13,12 @@ from connector.pulls.run import pull
 from connector.pushes.batch_report import DeclaredRecord
 from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox
+from tests.cli.calling import call, variables
 from tests.faults.patience import work_rows
-from tests.pull.landed import differences, published, rows
-from tests.push.pushing import (
+from tests.pulls.landed import differences, published, rows
+from tests.pushes.pushing import (
     CANDIDATES,
     Pusher,
-    codes,
     convert,
     create,
     creates,
@@ -42,16 +42,20 @@ def held(pusher: Pusher, *rows: int) -> str:
 
 
 def test_a_person_settles_each_row(tmp_path: Path) -> None:
-    """Looked for again, sent again, named by its id, or given up: each ends as decided, at once,
-    and what follows a create follows it here as well; analysts see what was decided.
+    """Looked for again, sent again, named by its id, or given up, several at once: each ends as
+    decided, and what follows a create follows it here as well; analysts see what was decided, and
+    the command shows who each row is.
     """
     with Sandbox() as sandbox:
         pusher = Pusher(sandbox, tmp_path, connections=1)
-        batch = held(pusher, 2, 3, 4, 5)
+        batch, given_up = held(pusher, 2, 3, 4), held(pusher, 5, 6)
         named = sandbox.store.create("candidates", dict(create(4).fields)).record["id"]
         with pusher.journal() as journal:
-            assert [2, 3, 4, 5] == [row.number for row in journal.held()]
-        pusher.resolve(batch, 5, "drop")
+            assert [2, 3, 4, 5, 6] == [row.number for row in journal.in_doubt()]
+        environ = variables(sandbox.base_url, pusher.settings.folder, sandbox.key)
+        shown_rows = call(["resolve", "--json"], environ).object["rows"]
+        dropped = call(["resolve", given_up, "--drop", "--json"], environ)
+        assert {"5": "not_sent", "6": "not_sent"} == dropped.object.get("settled"), dropped
         pusher.resolve(batch, 4, DeclaredRecord(named))
         pusher.resolve(batch, 3, "resend")
         still = pusher.resolve(batch, 2, "look")
@@ -62,11 +66,54 @@ def test_a_person_settles_each_row(tmp_path: Path) -> None:
         made = sandbox.store.records("candidates")
         shown = rows(published(tmp_path), "SELECT number, outcome FROM push.rows")
 
-    assert {row["number"]: row["outcome"] for row in shown} == outcomes(report)
-    assert {2: "created", 3: "created", 4: "created", 5: "not_sent"} == outcomes(report)
-    assert "dropped" == codes(report)[5]
+    decided = outcomes(report) | dict.fromkeys((5, 6), "not_sent")
+    assert {row["number"]: row["outcome"] for row in shown} == decided
+    assert dict.fromkeys((2, 3, 4), "created") == outcomes(report)
+    assert [" ".join(map(str, create(n).identity.values())) for n in range(2, 7)] == [
+        row["who"] for row in shown_rows
+    ]
     assert named == listed(report)[2].record_id
     assert ["screening"] * 3 == [made[row.record_id or ""]["status"] for row in listed(report)[:3]]
+
+
+def test_a_pull_settles_what_was_lost_and_writes_nothing(tmp_path: Path) -> None:
+    """Rows whose answers nobody waited for are shown by `resolve`, and looked for by the next pull:
+    what has come is adopted, what is left of a create waits for the next push of its file, and what
+    has not come is a person's once no late answer is to be expected.
+    """
+    with Sandbox() as sandbox:
+        pusher = Pusher(sandbox, tmp_path, connections=1)
+        for fault in ("later", "none", "later"):
+            sandbox.faults.add(Drop(fault), method="POST", path=CANDIDATES)
+        tasks = [create(2), create(3), create(4, status="screening")]
+        left = pusher.push(tasks, sleep=None, now=pusher.wall)
+        with pusher.journal() as journal:
+            assert [2, 3, 4] == [row.number for row in journal.in_doubt()]
+        with pytest.raises(Misused, match="may still arrive"):
+            pusher.resolve(left.batch, 3, "resend")
+        sandbox.faults.release()
+        environ = variables(sandbox.base_url, pusher.settings.folder, sandbox.key)
+        pulled = call(["pull", "candidates"], environ)
+        with pusher.journal() as journal:
+            found = {row.number: (row.state, row.outcome) for row in journal.rows(left.batch)}
+        shown = rows(published(tmp_path), "SELECT number, outcome FROM push.rows")
+        pusher.time.seconds += 600
+        last = pusher.settle()
+        again = pusher.settle()
+        before = writes(sandbox)
+        ended = pusher.push(tasks, now=pusher.wall)
+
+    states = {2: ("applied", "created"), 3: ("settling", "held"), 4: ("planned", "not_applied")}
+    assert states == found
+    assert "3 rows of earlier pushes in doubt, looked for again: 1 created, 1 held" in pulled.err
+    assert {n: outcome for n, (_, outcome) in found.items()} == {
+        row["number"]: row["outcome"] for row in shown
+    }
+    assert last is not None
+    assert "1 row of earlier pushes in doubt, looked for again: 1 held" in last
+    assert again is None
+    assert 3 == len(before)
+    assert {2: "created", 3: "held", 4: "created"} == outcomes(ended)
 
 
 def test_what_cannot_be_decided_is_refused(tmp_path: Path) -> None:
@@ -86,9 +133,11 @@ def test_what_cannot_be_decided_is_refused(tmp_path: Path) -> None:
             pusher.resolve("nothing", 2, "drop")
         with pytest.raises(Misused, match="there is no record"):
             pusher.resolve(batch, 2, DeclaredRecord("5d1c0000-0000-4000-8000-000000000000"))
+        with pytest.raises(Misused, match="is not like row 2: it has another email"):
+            pusher.resolve(batch, 2, DeclaredRecord(id))
         sandbox.store.convert("leads", lead(sandbox, "ada"))
         with pusher.journal() as journal:
-            assert [(batch, 2)] == [(row.batch, row.number) for row in journal.held()]
+            assert [(batch, 2)] == [(row.batch, row.number) for row in journal.in_doubt()]
 
 
 def test_answers_land_at_once(tmp_path: Path) -> None:

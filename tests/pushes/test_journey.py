@@ -14,10 +14,12 @@ from typing import Any
 import openpyxl
 import pytest
 
+from connector.errors import Misused
 from connector.sandbox.draw import LEAD_STATUSES
+from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox
 from tests.cli.calling import Called, call, variables
-from tests.pull.landed import rows
+from tests.pulls.landed import rows
 from tests.spreadsheet.meaning.messy import HEADINGS, Messy, messy
 
 ROWS = int(os.environ.get("MESSY_ROWS", "160"))
@@ -84,7 +86,12 @@ def test_a_messy_file_is_applied_whole_once_it_is_corrected(tmp_path: Path) -> N
         assert [] == sandbox.log
         assert made.people == seen.object["rows"]
 
-        done = push(sandbox, tmp_path, "candidates", str(source), "--mode", "create", "--apply")
+        words = ("candidates", str(source), "--mode", "create", "--apply")
+        asked = push(sandbox, tmp_path, *words)
+        assert (3, made.people - len(made.bad_rows)) == (asked.status, asked.object["not_sent"])
+        assert ["columns_lost"] == [q["code"] for q in asked.object["questions"] if q["stops"]]
+        assert [] == sandbox.log
+        done = push(sandbox, tmp_path, *words, "--ignore", "*")
         assert 3 == done.status, done.err
         good = made.people - len(made.bad_rows)
         assert good == done.object["created"] == len(sandbox.store.records("candidates"))
@@ -141,6 +148,31 @@ def test_updates_send_what_differs_and_refuse_what_others_changed(tmp_path: Path
         assert {each["id"] for each in everybody[1:3]} <= {row["id"] for row in landed}
 
 
+def test_a_colleagues_edit_after_the_preview_is_a_conflict(tmp_path: Path) -> None:
+    """What was changed since the person saw it is not written over, though a pull has landed it
+    meanwhile: not by the same file, not by its report, only after another look or by --overwrite.
+    """
+    with Sandbox(counts={"candidates": 3}) as sandbox:
+        call(["pull"], variables(sandbox.base_url, tmp_path, sandbox.key))
+        who = next(iter(people(sandbox).values()))
+        source = str(written(tmp_path / "city.csv", [{"email": who["email"], "city": "Leeds"}]))
+        words = ("--mode", "update", "--match", "email")
+        push(sandbox, tmp_path, "candidates", source, *words)
+        sandbox.store.update("candidates", who["id"], {"city": "Bath"})
+        first = push(sandbox, tmp_path, "candidates", source, *words, "--apply")
+        again = push(sandbox, tmp_path, "candidates", source, *words, "--apply")
+        report = push(sandbox, tmp_path, "candidates", first.object["report"], *words, "--apply")
+        held = sandbox.store.records("candidates")[who["id"]]["city"]
+        push(sandbox, tmp_path, "candidates", source, *words)
+        seen = push(sandbox, tmp_path, "candidates", source, *words, "--apply")
+
+        assert [(3, 1)] * 3 == [
+            (c.status, c.object.get("conflict")) for c in (first, again, report)
+        ]
+        assert "Bath" == held
+        assert (0, 1) == (seen.status, seen.object.get("updated")), seen.out
+
+
 def test_files_are_pushed_in_the_order_in_which_they_refer(tmp_path: Path) -> None:
     """Companies and the jobs that name them, given the wrong way round, all are made."""
     firms = [{"name": f"Firm {n}", "email": f"f{n}@firms.example"} for n in range(3)]
@@ -162,19 +194,50 @@ def test_files_are_pushed_in_the_order_in_which_they_refer(tmp_path: Path) -> No
 
 
 def test_leads_are_converted_once(tmp_path: Path) -> None:
-    """A lead named by email is converted; the same file again converts nothing."""
+    """A lead named by email is converted; the same file again converts nothing. The preview and the
+    push say that it cannot be put back.
+    """
     with Sandbox(counts={"leads": 1}) as sandbox:
         body = {"email": "won@leads.example", "lead_status_id": LEAD_STATUSES[0], "last_name": "W"}
         sandbox.store.create("leads", body)
         source = str(written(tmp_path / "won.csv", [{"email": "won@leads.example"}]))
-        calls = [
-            push(sandbox, tmp_path, "leads", source, "--mode", "convert", "--apply")
-            for _ in range(2)
-        ]
+        words = ("leads", source, "--mode", "convert")
+        call(["pull", "leads"], variables(sandbox.base_url, tmp_path, sandbox.key))
+        preview = push(sandbox, tmp_path, *words)
+        calls = [push(sandbox, tmp_path, *words, "--apply") for _ in range(2)]
 
         assert [0, 0] == [each.status for each in calls], calls[1].out
         assert (1, 1) == (calls[0].object["converted"], calls[1].object["unchanged"])
+        assert all("1 conversion: a converted lead cannot" in c.err for c in (preview, calls[0]))
+        assert "conversion" not in calls[1].err
         assert 1 == sum(each.endswith("/convert") for each in writes(sandbox))
+
+
+def test_a_lost_answer_is_waited_for_aloud_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command says for what it waits and until when; with --no-wait it ends at once, with the
+    row in doubt, and the same file goes on with it.
+    """
+
+    async def stop(seconds: float) -> None:
+        assert seconds > 0
+        raise Misused("waited")
+
+    with Sandbox(counts={"candidates": 1}) as sandbox:
+        sandbox.faults.add(Drop("none"), method="POST")
+        source = str(written(tmp_path / "one.csv", [{"first_name": "A", "last_name": "B",
+            "email": "a@people.example", "employment_type": "permanent"}]))  # fmt: skip
+        words = ("candidates", source, "--mode", "create", "--apply", "--no-pull")
+        left = push(sandbox, tmp_path, *words, "--no-wait")
+        with monkeypatch.context() as patch:
+            patch.setattr("connector.pushes.push.asyncio.sleep", stop)
+            waited = push(sandbox, tmp_path, *words)
+
+    assert (3, 1) == (left.status, left.object["held"]), left.err
+    assert "in doubt: the answers were lost" not in left.err
+    assert "1 row in doubt: the answers were lost; looked for again from " in waited.err
+    assert 1 == writes(sandbox).count("POST /api/v1/candidates")
 
 
 def test_a_workbook_comes_back_with_its_problems_marked(tmp_path: Path) -> None:
@@ -196,14 +259,14 @@ def test_a_workbook_comes_back_with_its_problems_marked(tmp_path: Path) -> None:
             for index, heading in enumerate(headings, 1):
                 sheet.cell(number, index).value = {
                     "first_name": "Eve", "last_name": "Orr", "email": email,
-                    "employment_type": "permanent", "phone": "00123",
+                    "employment_type": "permanent", "phone": "0161 496 0123",
                 }.get(str(heading))  # fmt: skip
         workbook.save(book)
         done = push(sandbox, tmp_path, "candidates", str(book), "--mode", "create", "--apply")
 
         assert (3, 1, 1) == (done.status, done.object["created"], done.object["invalid"])
-        assert "00123" == people(sandbox)["ok@people.example"]["phone"]
-        told = openpyxl.load_workbook(done.object["report"]).worksheets[0]
+        assert "0161 496 0123" == people(sandbox)["ok@people.example"]["phone"]
+        told = openpyxl.load_workbook(done.object["report"])["Report"]
         comment = told.cell(3, headings.index("email") + 1).comment
         assert comment is not None
         assert "email address" in comment.text
@@ -223,7 +286,7 @@ def test_a_mistake_is_told_and_sends_nothing(
 ) -> None:
     """What cannot be meant ends with 2 and a sentence, before any request."""
     with Sandbox(counts={"jobs": 1}) as sandbox:
-        (tmp_path / "x.ods").write_bytes(b"rows")
+        (tmp_path / "x.ods").write_bytes(b"%PDF-1.7")
         words = tuple(str(tmp_path / w) if w == "x.ods" else w for w in words)
         words = (*words, *(() if "--mode" in words else ("--mode", "create")))
         done = push(sandbox, tmp_path, *words)

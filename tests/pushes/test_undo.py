@@ -21,7 +21,7 @@ from connector.sandbox.faults import Drop, Status
 from connector.sandbox.server import Sandbox
 from tests.cli.calling import call, variables
 from tests.faults.patience import Time, tombstones, work_rows
-from tests.push.pushing import (
+from tests.pushes.pushing import (
     CANDIDATES,
     Pusher,
     convert,
@@ -190,7 +190,7 @@ def test_what_cannot_be_undone_is_said(undoer: Undoer) -> None:
         assert ({2: outcome}, 3, 0) == (found(report), report.exit_status, report.requests)
         assert report.rows[0].problems
     # A record that a person named is not known to be the row's own.
-    undoer.resolve(held.batch, 2, DeclaredRecord(undoer.create_one()))
+    undoer.resolve(held.batch, 2, DeclaredRecord(undoer.create_one(), is_sure=True))
     report = undoer.undo(held.batch)
     assert ({2: "conflict"}, 0) == (found(report), report.requests)
     assert "declared" == report.rows[0].problems[0].code

@@ -10,7 +10,7 @@ from pathlib import Path
 from connector.engine.push_plan import PushPolicy
 from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox
-from tests.push.pushing import (
+from tests.pushes.pushing import (
     CANDIDATES,
     Pusher,
     codes,

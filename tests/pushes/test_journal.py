@@ -14,7 +14,7 @@ import pytest
 from connector.catalog import CATALOG
 from connector.client.request import create_request
 from connector.engine.push_commands import Move
-from connector.engine.push_plan import Plan, PushPolicy, RowProblem, Verdict, fingerprint
+from connector.engine.push_plan import Plan, Problem, PushPolicy, Verdict, fingerprint
 from connector.engine.push_states import Task
 from connector.errors import UnknownName
 from connector.errors_api import LeaseLost
@@ -24,7 +24,7 @@ from connector.ledger.journal_reads import Changes, Key, Pending
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
 from tests.ledger.account import START, Clock
-from tests.push.pushing import convert, create, creates, file_of, update
+from tests.pushes.pushing import convert, create, creates, file_of, update
 
 CLOCK = Clock()
 
@@ -107,7 +107,7 @@ def test_an_attempt_is_kept_with_its_very_bytes(tmp_path: Path) -> None:
         intend(journal, (batch, 2), task)
         (attempt,) = journal.attempts(batch)
 
-    assert create_request(CATALOG["candidates"], task.fields).body == attempt.body
+    assert create_request(CATALOG["candidates"], task.fields).body == (attempt.body or "").encode()
     assert ("POST", "/api/v1/candidates", START, None) == (
         attempt.method,
         attempt.path,
@@ -126,7 +126,7 @@ def test_what_was_under_way_is_in_doubt_after_a_crash(tmp_path: Path) -> None:
         with journal_of(ledger, "b") as journal:
             assert 1 == journal.recover()
             assert 0 == journal.recover()
-            states = {row.key[1]: row.standing.state for row in journal.work(batch)}
+            states = {row.key[1]: row.status.state for row in journal.work(batch)}
 
     assert {2: "unknown", 3: "planned"} == states
 
@@ -141,7 +141,7 @@ def test_the_same_file_goes_on_in_its_batch(tmp_path: Path) -> None:
         with journal_of(ledger, "a") as journal:
             batch = journal.undertake(plan, PushPolicy())
             apply(journal, batch, first, "id-2")
-        found = Verdict(3, "duplicate", "same_record", (RowProblem("same_record", "is there"),))
+        found = Verdict(3, "duplicate", "same_record", (Problem("same_record", "is there"),))
         corrected = replace(third, fields={**third.fields, "phone": "1"})
         later = Plan(plan.resource, plan.mode, plan.file, plan.digest, (first, corrected), (found,))
         with journal_of(ledger, "b") as journal:
@@ -287,7 +287,7 @@ def test_what_changed_is_told_once(tmp_path: Path) -> None:
         batch = journal.undertake(file_of([first, second]), PushPolicy())
         whole = joined(journal, 0)
         intend(journal, (batch, 2), first)
-        told = (RowProblem("validation_failed", "is taken", field="email", received="a@b.c"),)
+        told = (Problem("validation_failed", "is taken", field="email", received="a@b.c"),)
         journal.move((batch, 2), Move("refused", "validation_failed", told, fate="refused"))
         later = joined(journal, whole.last)
         nothing = joined(journal, later.last)
@@ -313,7 +313,7 @@ def test_portions_are_the_whole(
     """
     monkeypatch.setattr(journal_reads, "ROWS_AT_ONCE", at_once)
     doubtful, *tasks = creates(6)
-    told = (RowProblem("bad_email", "no email"), RowProblem("bad_phone", "no phone"))
+    told = (Problem("bad_email", "no email"), Problem("bad_phone", "no phone"))
     verdicts = [Verdict(number, "invalid", "bad_email", told) for number in (20, 31)]
     with Ledger(tmp_path) as ledger:
         with journal_of(ledger, "a") as journal:
@@ -332,7 +332,7 @@ def test_portions_are_the_whole(
     keys = [(first, 2), *((second, number) for number in range(3, 8))]
     assert keys == [each.key for each in work]
     assert Pending(6, frozenset(((first, 2), (second, 5)))) == left
-    assert [1, 0, 0, 1, 0, 0] == [len(each.standing.attempts) for each in work]
+    assert [1, 0, 0, 1, 0, 0] == [len(each.status.attempts) for each in work]
     assert [2, 3, 4, 5, 6, 7, 20, 31] == [row.number for row in rows]
     assert [told, told] == [row.problems for row in rows[-2:]]
     assert [(second, 5)] == [(row.batch, row.number) for row in changed.rows]

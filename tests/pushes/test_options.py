@@ -45,11 +45,11 @@ def test_what_is_said_is_meant(tmp_path: Path) -> None:
         in_doubt="retry-after-settle",
         again=True,
     )
-    asked = options.asked("jobs", tmp_path / "x.csv")
+    asked = options.push_file("jobs", tmp_path / "x.csv")
     assert asked.saved is not None
     assert CellOptions(date_format="DD/MM/YYYY", decimal=",") == asked.saved.options
-    assert (None, "news") == (asked.parent, options.asked("content_items", tmp_path).parent)
-    assert PushPolicy(policy="retry-after-settle", again=True) == options.terms()
+    assert (None, "news") == (asked.parent, options.push_file("content_items", tmp_path).parent)
+    assert PushPolicy(policy="retry-after-settle", again=True) == options.policy()
 
 
 @pytest.mark.parametrize(
@@ -66,5 +66,17 @@ def test_what_cannot_be_meant_is_refused(
 ) -> None:
     """A value that is not allowed is named, with those that are."""
     with pytest.raises(error, match=said) as refused:
-        assert (options.asked("jobs", Path("x.csv")), options.terms()) is None
+        assert (options.push_file("jobs", Path("x.csv")), options.policy()) is None
     assert refused.value.action
+
+
+def test_a_map_names_the_row_of_the_headings(tmp_path: Path) -> None:
+    """The row that a map names is taken, and what is said with the command goes before it."""
+    path = tmp_path / "map.toml"
+    path.write_text('resource = "candidates"\nheader_row = 4', encoding="utf-8")
+    told = [
+        PushOptions("create", map_file=path, header_row=row).push_file("candidates", path)
+        for row in (None, 2)
+    ]
+
+    assert [4, 2] == [each.header_row for each in told]

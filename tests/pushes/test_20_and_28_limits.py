@@ -14,14 +14,14 @@ from connector.errors_api import LeaseHeld
 from connector.ledger.journal import PUSH_LEASE
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
+from connector.pulls.outcome import Progress
 from connector.pushes.batch_report import BatchReport
 from connector.sandbox.faults import Drop, Limited, Status
 from connector.sandbox.server import Sandbox
 from tests.faults.patience import Time
-from tests.push.pushing import (
+from tests.pushes.pushing import (
     CANDIDATES,
     Pusher,
-    Watched,
     create,
     creates,
     emails,
@@ -240,18 +240,17 @@ def test_a_429_is_no_attempt(tmp_path: Path) -> None:
 
 def test_whoever_watches_is_told(tmp_path: Path) -> None:
     """Each row's end is told once, and what must settle before it is waited for."""
-    watched = Watched()
+    told: list[Progress] = []
     with Sandbox() as sandbox:
         pusher = Pusher(sandbox, tmp_path, connections=2)
         sandbox.faults.add(Drop("none"), method="POST", nth=2)
-        pusher.push(creates(4), watch=watched)
+        pusher.push(creates(4), watch=told.append)
 
-    assert ("began", 4) == watched.told[0]
-    assert [("moved", n, 4) for n in range(1, 5)] == [
-        each for each in watched.told if each[0] == "moved"
-    ]
-    waits = [n for n, each in enumerate(watched.told) if each == ("waiting", 1)]
-    assert 3 == sum(each[0] == "moved" for each in watched.told[: waits[0]])
+    assert {("candidates", told[0].batch)} == {(each.resource, each.batch) for each in told}
+    moved = [(each.read, each.pending) for each in told if each.until is None]
+    assert [(n, 4 - n) for n in range(5)] == moved
+    waits = [n for n, each in enumerate(told) if each.until is not None]
+    assert [(3, 1)] == [(told[n].read, told[n].pending) for n in waits[:1]] == [moved[waits[0] - 1]]
 
 
 def test_no_row_is_nothing_to_do(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ class Nursery(nursery.Nursery):
     """Starts children one at a time, while its `with` block lasts."""
 
     def __init__(self) -> None:
-        super().__init__("tests.push.nursery")
+        super().__init__("tests.pushes.nursery")
 
     def run(self, child: Any) -> Ended:
         """Start it and wait for its end."""
@@ -100,7 +100,7 @@ def serve() -> None:
     """Fork a child for each line that comes, and tell its id and how it ended."""
     # Imported before the first fork, or each child would import it.
     import connector.pushes.undo  # noqa: F401, PLC0415
-    import tests.push.pushing  # noqa: F401, PLC0415
+    import tests.pushes.pushing  # noqa: F401, PLC0415
 
     fork_for_each_line(_live)
 
@@ -110,7 +110,7 @@ def _live(given: dict[str, Any], prints_to: int) -> None:
     from connector.pushes.batch import apply  # noqa: PLC0415
     from connector.pushes.undo import undo  # noqa: PLC0415
     from connector.settings.model import load_settings  # noqa: PLC0415
-    from tests.push.pushing import creates, file_of  # noqa: PLC0415
+    from tests.pushes.pushing import creates, file_of  # noqa: PLC0415
 
     status = 70
     try:

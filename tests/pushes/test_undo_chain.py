@@ -8,8 +8,8 @@ import pytest
 
 from connector.sandbox.server import Sandbox
 from tests.faults.patience import Time
-from tests.push.pushing import creates, listed, update
-from tests.push.test_undo import Undoer, found
+from tests.pushes.pushing import creates, listed, update
+from tests.pushes.test_undo import Undoer, found
 
 
 @pytest.mark.parametrize("is_edited", [False, True])

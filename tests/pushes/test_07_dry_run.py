@@ -24,18 +24,18 @@ from connector.errors import WarehouseError
 from connector.ledger import journal as push_journal
 from connector.ledger import journal_reads, journal_writes
 from connector.pushes import dry_run as foresee
-from connector.pushes.dry_run import Asked
-from connector.pushes.push import Manner, PushReport, push
+from connector.pushes.dry_run import PushFile
+from connector.pushes.push import PushReport, PushRunOptions, push
 from connector.sandbox.server import Sandbox
-from connector.spreadsheet import check, matching
+from connector.spreadsheet import check, row_reader
 from connector.spreadsheet import delimited as encoding
 from connector.spreadsheet import source_file as source
 from connector.system import spill_file as kept
 from connector.system.spill_file import SpillFile
 from connector.warehouse.warehouse import Warehouse
 from tests.house.tree import ROOT
-from tests.pull.landed import rows
-from tests.push.pushing import settings_at, settings_of
+from tests.pulls.landed import rows
+from tests.pushes.pushing import settings_at, settings_of
 
 FEW, MANY = 3_000, 6_000
 """Rows of two files, of which the smaller fills every portion."""
@@ -52,8 +52,8 @@ SENT_BYTES_MAX = 120
 def dry_run(folder: Path, count: int) -> PushReport:
     """Preview a file of so many creates, of which one in ten is wrong."""
     settings = settings_at("http://127.0.0.1:9", folder, "nobody")
-    asked = Asked("candidates", written(folder, count), "create")
-    (report,) = asyncio.run(push(settings, [asked], Manner()))
+    asked = PushFile("candidates", written(folder, count), "create")
+    (report,) = asyncio.run(push(settings, [asked], PushRunOptions()))
     return report
 
 
@@ -88,8 +88,8 @@ def applied(sandbox: Sandbox, folder: Path, count: int) -> PushReport:
     """Apply such a file, of which one row may be sent after the look at the newest records, and
     then the budget is spent.
     """
-    asked = Asked("candidates", written(folder, count), "create")
-    manner = Manner(applies=True, pulls=False)
+    asked = PushFile("candidates", written(folder, count), "create")
+    manner = PushRunOptions(applies=True, pulls=False)
     (report,) = asyncio.run(push(settings_of(sandbox, folder), [asked], manner, budget=2))
     return report
 
@@ -102,7 +102,7 @@ def _small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
         (kept, "_LINES_AT_ONCE", 50),
         (kept, "_READ_BYTES", 4_000),
         (check, "BATCH_ROWS", 100),
-        (matching, "_CELLS_REMEMBERED", 50),
+        (row_reader, "_CELLS_REMEMBERED", 50),
         (foresee, "BATCH_ROWS", 100),
         (encoding, "_CHUNK_BYTES", 4_000),
         (source, "_PIECE_BYTES", 4_000),
@@ -163,7 +163,8 @@ def test_07_pandas_is_not_imported(tmp_path: Path) -> None:
         "old": {"invalid": 2, "unchanged": 1, "create": 17},
     }.items():
         command = (
-            "import sys; from pathlib import Path; from tests.push.test_07_dry_run import dry_run; "
+            "import sys; from pathlib import Path; "
+            "from tests.pushes.test_07_dry_run import dry_run; "
             f"counts = dry_run(Path({str(tmp_path / name)!r}), 20).counts; "
             f"print(counts == {counts}, 'pandas' in sys.modules)"
         )

@@ -7,18 +7,17 @@ import csv
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from connector.errors import Misused, UnknownName
+from connector.errors import UnknownName
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
-from connector.pushes.dry_run import Asked
-from connector.pushes.push import Manner, PushReport, Watches, push
+from connector.pushes.dry_run import PushFile
+from connector.pushes.push import PushReport, PushRunOptions, push
 from connector.sandbox.server import Sandbox
 from tests.cli.calling import call, variables
-from tests.push.pushing import Pusher, settings_at
+from tests.pushes.pushing import Pusher, settings_at
 
 FIRMS = "name,email\nWren & Co,hi@wren.example\nTwin,a@twin.example\nTwin,b@twin.example\n"
 JOBS = (
@@ -64,19 +63,19 @@ def test_records_of_earlier_files_are_foreseen(tmp_path: Path) -> None:
     every row ends as it was foreseen, with the real ids.
     """
     files = [
-        Asked("bookings", written(tmp_path, "bookings.csv", BOOKINGS), "create"),
-        Asked("jobs", written(tmp_path, "jobs.csv", JOBS), "create"),
-        Asked("candidates", written(tmp_path, "people.csv", PEOPLE), "create"),
-        Asked("candidates", written(tmp_path, "later.csv", LATER), "upsert", match=("email",)),
-        Asked("candidates", written(tmp_path, "twice.csv", PEOPLE), "create"),
-        Asked("companies", written(tmp_path, "firms.csv", FIRMS), "create"),
+        PushFile("bookings", written(tmp_path, "bookings.csv", BOOKINGS), "create"),
+        PushFile("jobs", written(tmp_path, "jobs.csv", JOBS), "create"),
+        PushFile("candidates", written(tmp_path, "people.csv", PEOPLE), "create"),
+        PushFile("candidates", written(tmp_path, "later.csv", LATER), "upsert", match=("email",)),
+        PushFile("candidates", written(tmp_path, "twice.csv", PEOPLE), "create"),
+        PushFile("companies", written(tmp_path, "firms.csv", FIRMS), "create"),
     ]
     with Sandbox(counts={"jobs": 1}) as sandbox:
         pusher = Pusher(sandbox, tmp_path)
-        foreseen = asyncio.run(push(pusher.settings, files, Manner()))
+        foreseen = asyncio.run(push(pusher.settings, files, PushRunOptions()))
         assert [] == sandbox.log
         others = [each for each in files if each.path.stem not in ("later", "twice")]
-        manner = Manner(applies=True, pulls=False, reports=False)
+        manner = PushRunOptions(applies=True, pulls=False, reports=False)
         done = asyncio.run(push(pusher.settings, others, manner))
         made = {name: sandbox.store.records(name) for name in ("companies", "jobs", "bookings")}
 
@@ -112,21 +111,22 @@ def test_records_of_earlier_files_are_foreseen(tmp_path: Path) -> None:
     ("resource", "text", "named"),
     [
         ("candidates", "Forename,Surname,Mood\nAnn,Lee,good\n", ("email, employment_type", "Mood")),
-        ("leads", "email,lead_status_id\na@b.example,x\n", ("first_name", "email")),
+        ("leads", "email,lead_status_id\na@b.example,x\n", ("first_name",)),
     ],
 )
 def test_what_every_row_lacks_is_told_once(
     tmp_path: Path, resource: str, text: str, named: tuple[str, ...]
 ) -> None:
-    """A create without a column that every row needs is refused as a file, with the columns that
-    are missing and the headings that were found.
+    """A create without a column that every row needs sends nothing; each row has that one problem,
+    and what else the file has is mapped and told all the same.
     """
     settings = settings_at("http://127.0.0.1:9", tmp_path, "nobody")
-    asked = Asked(resource, written(tmp_path, "rows.csv", text), "create")
-    with pytest.raises(Misused) as refused:
-        asyncio.run(push(settings, [asked], Manner()))
-    said: Any = str(refused.value)
-    assert [] == [each for each in named if each not in said], said
+    asked = PushFile(resource, written(tmp_path, "rows.csv", text), "create")
+    (report,) = asyncio.run(push(settings, [asked], PushRunOptions()))
+    columns = report.preview.columns
+    assert ({"invalid": 1}, {"column_missing": 1}) == (report.counts, dict(report.summary.codes))
+    said = [", ".join(columns.missing), *(each.heading for each in columns.unmapped)]
+    assert [] == [each for each in named if not any(each in text for text in said)], said
 
 
 def test_what_an_upsert_lacks_is_told_once(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_a_push_waits_for_the_pull_under_way(
     said: list[str] = []
     with Sandbox() as sandbox:
         settings = Pusher(sandbox, tmp_path).settings
-        file = Asked("candidates", written(tmp_path, "people.csv", PEOPLE), "create")
+        file = PushFile("candidates", written(tmp_path, "people.csv", PEOPLE), "create")
         with Ledger(settings.folder) as ledger:
             now = datetime.now(UTC)
             ledger.take_lease("pull", LeaseOwner.of_this_process("other", "pull"), now)
@@ -173,8 +173,8 @@ def test_a_push_waits_for_the_pull_under_way(
                 assert [] == sandbox.log
                 asyncio.get_running_loop().call_later(0.05, ledger.release_lease, "pull", "other")
 
-            manner = Manner(applies=True, pulls=pulls, reports=False)
-            reports = asyncio.run(push(settings, [file], manner, watches=Watches(waits=waits)))
+            manner = PushRunOptions(applies=True, pulls=pulls, reports=False)
+            reports = asyncio.run(push(settings, [file], manner, waits=waits))
             assert ([] if pulls else ["pull"]) == [each.name for each in ledger.leases()]
 
     assert [("created", None)] * 2 == told(reports)["people"]
@@ -185,6 +185,6 @@ def test_a_push_waits_for_the_pull_under_way(
 def test_what_is_only_read_is_no_push(tmp_path: Path) -> None:
     """A resource that the API lets nobody write is refused by name, before a file is opened."""
     settings = settings_at("http://127.0.0.1:9", tmp_path, "nobody")
-    asked = Asked("content_types", tmp_path / "absent.csv", "create")
+    asked = PushFile("content_types", tmp_path / "absent.csv", "create")
     with pytest.raises(UnknownName, match="content_types"):
-        asyncio.run(push(settings, [asked], Manner()))
+        asyncio.run(push(settings, [asked], PushRunOptions()))

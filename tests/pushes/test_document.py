@@ -12,7 +12,7 @@ from connector.pushes.inbox import KEYS, Orders, orders_of
 from connector.pushes.options import PushOptions
 from connector.sandbox.server import Sandbox
 from connector.spreadsheet.mapping_file import load_map
-from connector.spreadsheet.problems import PROBLEMS
+from connector.spreadsheet.problems import PROBLEMS, WARNINGS
 from tests.catalog.document import read_tables
 from tests.cli.calling import call, variables
 
@@ -35,11 +35,11 @@ def test_the_diagram_is_drawn_from_the_table() -> None:
 
 def test_every_problem_is_explained() -> None:
     """Each code of a problem stands in the table, with its own words, and no other does."""
-    (table,) = (each for each in read_tables(PAGE) if each.header[0] == "Code")
-
-    assert [(f"`{code}`", said) for code, said in PROBLEMS.items()] == [
-        (f"`{row['Code'].strip('`')}`", row["Meaning and cure"]) for row in table.records()
-    ]
+    for heading, known in (("Code", PROBLEMS), ("Warning", WARNINGS)):
+        (table,) = (each for each in read_tables(PAGE) if each.header[0] == heading)
+        assert [(f"`{code}`", said) for code, said in known.items()] == [
+            (f"`{row[heading].strip('`')}`", row["Meaning and cure"]) for row in table.records()
+        ]
 
 
 def test_every_doubt_is_explained() -> None:

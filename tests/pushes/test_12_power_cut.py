@@ -180,7 +180,7 @@ def test_12_no_acknowledged_intent_is_lost(tmp_path: Path) -> None:
                     attempts = Journal(ledger).attempts("run")
                 found = {each.number: each.body for each in attempts}
                 assert said <= found.keys(), (place, call.name, sorted(found))
-                assert all(f"p{n - 2}@".encode() in (found[n] or b"") for n in said)
+                assert all(f"p{n - 2}@" in (found[n] or "") for n in said)
                 with closing(connect(folder / "ledger.sqlite")) as connection:
                     assert [("ok",)] == connection.execute("PRAGMA integrity_check").fetchall()
     assert tried >= 2 * ROWS

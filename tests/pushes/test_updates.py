@@ -15,7 +15,7 @@ from connector.engine.push_states import Task
 from connector.sandbox.exchange import HttpExchange
 from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox
-from tests.push.pushing import (
+from tests.pushes.pushing import (
     CANDIDATES,
     Pusher,
     codes,

@@ -13,10 +13,10 @@ import pytest
 from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox
 from tests.faults.amount import IS_ALL, SEED
-from tests.push.nursery import Child, Nursery, Point, ended_at
-from tests.push.pushing import CANDIDATES, Pusher, create, creates, update, writes
-from tests.push.test_09_killed import WallTime
-from tests.push.test_undo import Undoer
+from tests.pushes.nursery import Child, Nursery, Point, ended_at
+from tests.pushes.pushing import CANDIDATES, Pusher, create, creates, update, writes
+from tests.pushes.test_09_killed import WallTime
+from tests.pushes.test_undo import Undoer
 
 CREATED, CHANGED = 3, 2
 MODES = ("commits", "drops", "commits late")

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from connector.engine.push_plan import PushPolicy
+from connector.pulls.outcome import Progress
 from connector.pulls.run import pull
 from connector.sandbox.exchange import HttpExchange
 from connector.sandbox.faults import Drop, Fault, HtmlPage, NotJson, Redirect, Status, Truncated
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from tests.faults.wire import Cut, Where
-from tests.push.pushing import (
+from tests.pushes.pushing import (
     CANDIDATES,
     Pusher,
     codes,
@@ -42,12 +43,14 @@ APPLIED: list[Fault] = [
     NotJson(),
     Status(500, "after"),
     Status(503, "after"),
+    Status(409, "after"),
     HtmlPage(502, "after"),
 ]
 UNAPPLIED: list[Fault] = [
     Drop("none"),
     Status(500),
     Status(408),
+    Status(425),
     HtmlPage(504),
     Redirect("https://elsewhere.example/"),
 ]
@@ -136,15 +139,11 @@ def test_14_a_late_commit_is_found_before_the_settle_time(tmp_path: Path) -> Non
         pusher = pusher_of(sandbox, tmp_path)
         sandbox.faults.add(Drop("later"), method="POST", path=CANDIDATES)
 
-        class Releases:
-            def began(self, *_: Any) -> None: ...
-
-            def moved(self, *_: Any) -> None: ...
-
-            def waiting(self, *_: Any) -> None:
+        def release(progress: Progress) -> None:
+            if progress.until is not None:
                 sandbox.faults.release()
 
-        report = pusher.push(creates(2), watch=Releases())
+        report = pusher.push(creates(2), watch=release)
 
     assert {2: "found_after_doubt", 3: ""} == codes(report)
     assert 2 == len(writes(sandbox))

@@ -11,13 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from connector.errors import HeadingsRefused, WarehouseError
-from connector.pushes.dry_run import Asked
+from connector.errors import NotASpreadsheet, WarehouseError
+from connector.pushes.dry_run import PushFile
 from connector.pushes.inbox import Delivered, Inbox, PutAway, Waiting, deliver
-from connector.pushes.push import Manner, push
+from connector.pushes.push import PushRunOptions, push
 from connector.sandbox.server import Sandbox
-from tests.push.inboxes import BAD, GOOD, names, settled
-from tests.push.pushing import settings_of
+from tests.pushes.inboxes import BAD, GOOD, names, settled
+from tests.pushes.pushing import settings_of
+from tests.spreadsheet.corpus.cases import HEAD, person
+from tests.spreadsheet.corpus.files import ods, old_book
 
 MOMENT = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 
@@ -39,8 +41,8 @@ def sandbox() -> Iterator[Sandbox]:
 
 def send(sandbox: Sandbox, folder: Path, file: Waiting, key: str | None = None) -> Delivered:
     """Push a file that a look found, as the job does, applying it."""
-    asked = file.orders.options.asked(file.resource, Path(file.name))
-    manner = Manner(applies=True, pulls=False)
+    asked = file.orders.options.push_file(file.resource, Path(file.name))
+    manner = PushRunOptions(applies=True, pulls=False)
     settings = settings_of(sandbox, folder, key)
     return asyncio.run(deliver(settings, asked, manner, digest=file.digest, now=MOMENT))
 
@@ -77,6 +79,22 @@ def test_35_a_file_is_put_away_with_its_report(
     assert 2 == len(sandbox.store.records("candidates"))
 
 
+def test_35_workbooks_of_other_programs_are_taken(
+    tmp_path: Path, inbox: Path, sandbox: Sandbox
+) -> None:
+    """An ods and an xls are pushed as a csv is, and their reports are workbooks of today."""
+    (inbox / "people.ods").write_bytes(ods([HEAD, person(0)]))
+    firms = inbox.parent / "companies"
+    firms.mkdir()
+    (firms / "old.xls").write_bytes(old_book())
+    done = [send(sandbox, tmp_path, each) for each in settled(tmp_path).waiting]
+
+    assert [2, 1] == [each.report.counts["created"] for each in done]
+    stem = "20260304T050607Z"
+    assert [f"old.{stem}.report.xlsx", f"old.{stem}.xls"] == names(firms / "done")
+    assert [f"people.{stem}.ods", f"people.{stem}.report.xlsx"] == names(inbox / "done")
+
+
 def test_35_no_file_that_was_put_away_is_written_over(tmp_path: Path, inbox: Path) -> None:
     """Files of one name that are put away in the same second get numbers, and so does one of whose
     name there is only the report.
@@ -103,8 +121,8 @@ def test_35_a_push_that_died_before_the_move_is_gone_on_with(
     (inbox / "people.csv").write_text(GOOD, encoding="utf-8")
     (found,) = settled(tmp_path).waiting
     taken = Inbox(tmp_path / "data").take("candidates", "people.csv", found.digest)
-    asked = Asked("candidates", taken.path, "create")
-    manner = Manner(applies=True, pulls=False, report=taken.beside)
+    asked = PushFile("candidates", taken.path, "create")
+    manner = PushRunOptions(applies=True, pulls=False, report=taken.beside)
     (died,) = asyncio.run(push(settings_of(sandbox, tmp_path), [asked], manner))
     spent = len(sandbox.log)
 
@@ -124,10 +142,10 @@ def test_35_a_file_that_is_none_is_rejected_with_the_reason(
     tmp_path: Path, inbox: Path, sandbox: Sandbox
 ) -> None:
     """What can never be pushed goes to `rejected` with a text that says why; nothing is sent."""
-    (inbox / "people.csv").write_text("email,email\na@example.com,b@example.com\n", "utf-8")
+    (inbox / "people.csv").write_bytes(b"%PDF-1.7\n")
     (found,) = settled(tmp_path).waiting
 
-    with pytest.raises(HeadingsRefused) as refused:
+    with pytest.raises(NotASpreadsheet) as refused:
         send(sandbox, tmp_path, found)
 
     stem = "people.20260304T050607Z"

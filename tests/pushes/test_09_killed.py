@@ -17,8 +17,8 @@ from connector.sandbox.faults import Drop, PlannedFault
 from connector.sandbox.server import Sandbox
 from tests.faults.amount import IS_ALL, SEED, SHARES
 from tests.faults.patience import Time
-from tests.push.nursery import Child, Nursery, Point, ended_at
-from tests.push.pushing import CANDIDATES, Pusher, creates, file_of, writes
+from tests.pushes.nursery import Child, Nursery, Point, ended_at
+from tests.pushes.pushing import CANDIDATES, Pusher, creates, file_of, writes
 
 ROWS = 30
 POINTS = 2

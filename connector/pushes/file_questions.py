@@ -1,0 +1,130 @@
+"""Questions about a whole file, and the maps with which they were answered before.
+
+A column with cells that fills nothing would be lost, and a row with a warning would be sent: both
+wait until a person has agreed. What was decided about the columns of one file is kept in the data
+folder, and used for the next one with the same headings.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from connector.errors import count_noun
+from connector.settings.layers import MAPS_FOLDER
+from connector.spreadsheet.columns import plain
+from connector.spreadsheet.mapping import EVERY_COLUMN, ColumnMap, saved_from
+from connector.spreadsheet.mapping_file import SavedMap, load_map, save_map, with_options
+from connector.spreadsheet.problems import FileQuestion, SheetRow
+from connector.spreadsheet.table import Spreadsheet
+from connector.warehouse.duckdb_file import make_folder
+
+
+def of_warnings(warned: int, table: Spreadsheet, columns: ColumnMap) -> Iterator[FileQuestion]:
+    """The questions whether rows with warnings are to be sent, and others left out."""
+    filling = {each.heading for each in columns.columns}
+    if hidden := [each for each in table.hidden if each in filling]:
+        yield FileQuestion(
+            "hidden_columns",
+            f"{count_noun(len(hidden), 'column')} would be sent that nobody sees in the file:"
+            f" {', '.join(map(repr, hidden))}",
+            f"Show and look at them; say --accept-warnings, or --ignore '{hidden[0]}'.",
+        )
+    if (second := table.outside.second) is not None:
+        yield FileQuestion(
+            "second_table",
+            f"another table seems to begin at row {second}; it is left out",
+            "Put it into a file of its own, or say --accept-warnings.",
+        )
+    if warned:
+        yield FileQuestion(
+            "warnings",
+            f"{count_noun(warned, 'row')} would be sent with warnings",
+            "Look at them; say --accept-warnings if they are meant, or settle them in the map.",
+        )
+
+
+class LostColumns:
+    """Columns with cells that fill nothing, found while the rows go by."""
+
+    def __init__(self, table: Spreadsheet, columns: ColumnMap) -> None:
+        self._table, self._columns = table, columns
+        headings = table.headings
+        self._empty = {headings.index(each.heading) for each in columns.unmapped}
+        self._filled: set[int] = set()
+
+    def through(self) -> Iterator[SheetRow]:
+        """The table's rows."""
+        rows = self._table.rows()
+        for row in rows:
+            if not row.is_outside:
+                cells = row.cells
+                found = [i for i in self._empty if i < len(cells) and str(cells[i]).strip()]
+                self._empty.difference_update(found)
+                self._filled.update(found)
+            yield row
+            if not self._empty:
+                break
+        yield from rows
+
+    def look(self) -> None:
+        """Read rows for as long as a column may still have no cell."""
+        for _ in self.through():
+            if not self._empty:
+                return
+
+    def questions(self) -> Iterator[FileQuestion]:
+        """What would be lost, once the rows have gone by."""
+        lost = [
+            each
+            for each in self._columns.unmapped
+            if self._table.headings.index(each.heading) in self._filled
+        ]
+        if lost:
+            names = ", ".join(repr(each.heading) for each in lost)
+            yield FileQuestion(
+                "columns_lost",
+                f"{count_noun(len(lost), 'column')} with cells would be lost: {names}",
+                f"Map them with --map FILE, or say --ignore '{lost[0].heading}'"
+                f" (--ignore '{EVERY_COLUMN}' for all).",
+            )
+
+
+# -- Maps that were used before --------------------------------------------------------------------
+
+
+def _map_path(folder: Path, resource: str, headings: Sequence[str]) -> Path:
+    layout = "\n".join(map(plain, headings)).encode()
+    return folder / MAPS_FOLDER / f"{resource}-{hashlib.sha256(layout).hexdigest()[:16]}.toml"
+
+
+def saved_before(
+    folder: Path, resource: str, headings: Sequence[str], said: SavedMap | None
+) -> tuple[SavedMap | None, str | None]:
+    """The decisions on a file's columns, with a notice where they are used again."""
+    has_said = said is not None and (said.columns or said.constants or said.ignored)
+    path = _map_path(folder, resource, headings)
+    if has_said or not path.exists():
+        return said, None
+    remembered = load_map(path)
+    if said is not None:
+        remembered = with_options(remembered, said.options)
+    notice = f"The columns are mapped as before for these headings: {path} (--map none: anew)."
+    return remembered, notice
+
+
+def remember_map(
+    folder: Path, headings: Sequence[str], columns: ColumnMap, said: SavedMap | None
+) -> None:
+    """Keep what a person decided on the columns, for the next such file.
+
+    Raises a `WarehouseError`.
+    """
+    is_decided = any(each.how == "given" for each in columns.columns)
+    if is_decided or columns.ignored or columns.constants:
+        path = _map_path(folder, columns.resource, headings)
+        make_folder(path.parent)
+        kept = replace(saved_from(columns), remarks={}, missing=())
+        save_map(path, kept if said is None else replace(kept, options=said.options))

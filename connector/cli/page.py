@@ -1,0 +1,166 @@
+"""`connector page`: the import page in a browser, for people without a terminal.
+
+Parses, listens, prints the address. What the page does is in `connector/page`.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+from pathlib import Path
+
+import click
+import uvicorn
+
+from connector.cli.session import Command, Session
+from connector.errors import ConnectorError, Misused
+from connector.page.access import AccessRules, add_person, read_passwords
+from connector.page.import_page import ImportPage, PageOptions
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+"""Addresses at which nobody listens but this machine."""
+
+_PASSWORD_CHARACTERS_MIN = 12
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "connector page",
+        "connector page --account acme --port 8090",
+        "connector page --passwords people.txt --add-person 'Ann Lee'",
+        "connector page --host 10.0.0.5 --address https://imports.example --passwords people.txt",
+    ),
+    if_interrupted="What was being sent is in the journal; start the page again to go on.",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8080,
+    show_default=True,
+    help="Port to listen on; 0 picks a free one.",
+)
+@click.option("--address", metavar="URL", help="What people type, where that is something else.")
+@click.option(
+    "--passwords",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="People who may sign in, with their passwords as argon2 made them.",
+)
+@click.option("--add-person", metavar="NAME", help="Ask for a password, keep it in --passwords.")
+@click.option("--proxy", metavar="IP", help="The reverse proxy that says who somebody is.")
+@click.option("--proxy-header", metavar="NAME", help="The header in which it says so.")
+def page(
+    session: Session,
+    *,
+    host: str,
+    port: int,
+    address: str | None,
+    passwords: Path | None,
+    add_person: str | None,
+    proxy: str | None,
+    proxy_header: str | None,
+) -> int:
+    """Serve the import page: check, mend, send and take back a file in a browser.
+
+    On this machine alone it prints a link that lets one person in, once. To listen elsewhere, name
+    a file of passwords, or the reverse proxy that signs people in and the header with their names;
+    and put it behind one that speaks https. What is prepared on the page can be ended by
+    'connector push', and the other way round.
+    """
+    if add_person is not None:
+        return _add_person(session, passwords, add_person)
+    settings = session.load()
+    settings.connection()
+    _check(host, address, passwords, proxy, proxy_header)
+    with _listener(host, port) as listener:
+        taken = listener.getsockname()[1]
+        shown = f"[{host}]" if ":" in host else host
+        rules = AccessRules(
+            (address or f"http://{shown}:{taken}").rstrip("/"), passwords, proxy, proxy_header
+        )
+        served = ImportPage(settings, PageOptions(rules, f"import_page_{taken}", _person()))
+        served.start()
+        config = uvicorn.Config(
+            served.app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+            ws="none",
+            proxy_headers=False,
+            timeout_graceful_shutdown=2,
+        )
+        is_open = passwords is None and proxy_header is None
+        link = rules.address + (served.access.new_link() if is_open else "/")
+        session.terminal.print_object({"address": rules.address, "link": link})
+        session.terminal.say(f"Open {link}")
+        if is_open:
+            session.terminal.say("The link lets one person in, once. Ctrl-C ends the page.")
+        uvicorn.Server(config).run([listener])
+    return 0
+
+
+def _check(
+    host: str, address: str | None, passwords: Path | None, proxy: str | None, header: str | None
+) -> None:
+    """Refuse a page that would let in whoever comes by."""
+    if (proxy is None) != (header is None):
+        raise Misused("--proxy and --proxy-header belong together", action="Give both, or neither.")
+    if passwords is not None:
+        read_passwords(passwords)
+    if host in LOOPBACK:
+        return
+    if passwords is None and header is None:
+        raise Misused(
+            f"--host {host} can be reached by others, and nobody would be asked who they are",
+            action="Give --passwords FILE, or --proxy IP and --proxy-header NAME.",
+        )
+    if address is None or not address.startswith(("https://", "http://")):
+        raise Misused(
+            f"--host {host} can be reached by others, and what they type is not known",
+            action="Give --address, for example --address https://imports.example.",
+        )
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family)
+    # A page that was just ended can be started again at once.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        # Whoever opens the link at once waits for the page, and is not refused.
+        listener.listen()
+    except OSError as error:
+        listener.close()
+        raise ConnectorError(
+            f"{host}:{port} cannot be listened on: {error.strerror or error}",
+            action="Choose another with --port, or 0 for one that is free.",
+        ) from error
+    return listener
+
+
+def _person() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"user {os.getuid()}"
+
+
+def _add_person(session: Session, passwords: Path | None, name: str) -> int:
+    if passwords is None:
+        raise Misused(
+            "where the password is to be kept is not said", action="Add --passwords FILE."
+        )
+    password = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
+    if len(password) < _PASSWORD_CHARACTERS_MIN:
+        raise Misused(
+            f"the password has {len(password)} characters",
+            action=f"Choose one of at least {_PASSWORD_CHARACTERS_MIN}.",
+        )
+    add_person(passwords, name, password)
+    session.terminal.say(f"{name} may sign in where the page is served with --passwords.")
+    return 0

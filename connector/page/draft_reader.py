@@ -1,0 +1,371 @@
+"""Readings of drafts: opened, checked and mended in the background, one at a time.
+
+A screen asks for a reading and is given a job, which is done at once for a short file. A reading is
+as good as the answers that it was made with: others make another one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import islice
+from queue import SimpleQueue
+from threading import Event, Lock, Thread
+from typing import Generic, TypeVar
+
+from connector.errors import ConnectorError
+from connector.ledger.journal import Journal
+from connector.ledger.journal_reads import RowRecord
+from connector.ledger.ledger import Ledger
+from connector.page.drafts import DraftFolder, ImportDraft
+from connector.page.row_index import IndexedRow, RowIndex
+from connector.pushes.dry_run import Preview, PushFile, at_its_column, open_file, preview, target_of
+from connector.pushes.file_questions import saved_before
+from connector.pushes.push import note_seen
+from connector.settings.model import Settings
+from connector.spreadsheet.mapping import ColumnMap, map_headings
+from connector.spreadsheet.problems import Cell, SheetRow, text_of
+from connector.spreadsheet.report import RowResult, report_path, write_report
+from connector.spreadsheet.table import Spreadsheet
+from connector.spreadsheet.target_columns import PushTarget, folded
+from connector.warehouse.lookups import WarehouseLookups
+from connector.warehouse.warehouse import Warehouse
+
+_LOGGER = logging.getLogger(__name__)
+
+SAMPLED_ROWS, SAMPLES_MAX = 200, 3
+"""Rows from which each column's sample cells are taken, and how many."""
+
+SHOWN_ROWS, SHOWN_COLUMNS = 15, 12
+"""As much of a file's beginning as is shown where a person looks for the headings."""
+
+_KEPT_MAX = 6
+"""Readings that are kept; one that is wanted later is made again."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedFile:
+    """A file that was opened: its table, what it is for, and what its columns hold.
+
+    `beginning` are its first rows, from the row `begins_at` on; `samples` are a few different cells
+    of each column.
+    """
+
+    table: Spreadsheet
+    target: PushTarget
+    beginning: tuple[tuple[str, ...], ...]
+    begins_at: int
+    samples: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedFile:
+    """A file whose rows were checked: what pushing it would do, and its rows."""
+
+    preview: Preview
+    rows: RowIndex
+
+
+@dataclass(slots=True)
+class ReadingJob(Generic[T]):
+    """Work on a draft under way. `rows` counts those that were read so far."""
+
+    key: str
+    rows: int = 0
+    total: int | None = None
+    done: Event = field(default_factory=Event)
+    error: ConnectorError | None = None
+    _result: T | None = None
+
+    def tell(self, rows: int, total: int | None = None) -> None:
+        """Note how far it is."""
+        self.rows, self.total = rows, total
+
+    def run(self, work: Callable[[ReadingJob[T]], T]) -> None:
+        """Do the work; what goes wrong is kept for whoever asks."""
+        try:
+            self._result = work(self)
+        except ConnectorError as error:
+            self.error = error
+        except Exception as error:
+            _LOGGER.debug("a reading failed", exc_info=True)
+            self.error = ConnectorError(f"the file cannot be read: {type(error).__name__}")
+        finally:
+            self.done.set()
+
+    def result(self) -> T:
+        """What came of it, once it is done. Raises what went wrong."""
+        if self.error is not None:
+            raise self.error
+        assert self._result is not None, "it is not done"
+        return self._result
+
+
+class DraftReader:
+    """Readings of one account's drafts, made one after another by one thread."""
+
+    def __init__(self, settings: Settings, drafts: DraftFolder) -> None:
+        self._settings, self._drafts = settings, drafts
+        self._lock = Lock()
+        self._opened: OrderedDict[str, ReadingJob[OpenedFile]] = OrderedDict()
+        self._checked: OrderedDict[str, ReadingJob[CheckedFile]] = OrderedDict()
+        self._ended: OrderedDict[str, ReadingJob[RowIndex]] = OrderedDict()
+        self._queue: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        Thread(target=self._work, name="readings", daemon=True).start()
+
+    def opened(self, draft: ImportDraft) -> ReadingJob[OpenedFile]:
+        """The draft's file, opened."""
+        options = {name: draft.options.get(name) for name in _PLACE_OPTIONS}
+        key = repr((draft.file, draft.resource, draft.mode, sorted(options.items())))
+        return self._job(self._opened, draft.id, key, self._open)
+
+    def checked(self, draft: ImportDraft) -> ReadingJob[CheckedFile]:
+        """The draft's rows, checked with every answer; edits are put into the file first."""
+        return self._job(self._checked, draft.id, self._key(draft), self._check)
+
+    def ended(self, draft: ImportDraft) -> ReadingJob[RowIndex]:
+        """How every row of a draft that was sent has ended."""
+        return self._job(self._ended, draft.id, f"{draft.batch} {draft.version}", self._end)
+
+    def last(self, draft: ImportDraft) -> CheckedFile | None:
+        """The rows as they were before the edits; None where they are not known."""
+        job = self._checked.get(draft.id)
+        if job is None or not job.done.is_set() or job.error is not None:
+            return None
+        found = job.result()
+        return found if found.preview.asked == self.push_file(draft) else None
+
+    def forget(self, id: str) -> None:
+        """Let go of a draft's readings."""
+        with self._lock:
+            self._opened.pop(id, None)
+            self._checked.pop(id, None)
+            self._ended.pop(id, None)
+
+    def push_file(self, draft: ImportDraft) -> PushFile:
+        """The file as it is to be pushed."""
+        options = draft.push_options(self._drafts.path(draft.id))
+        return options.push_file(draft.resource, self._drafts.file(draft))
+
+    def columns(self, draft: ImportDraft, opened: OpenedFile) -> tuple[ColumnMap, bool]:
+        """What each column is for, and whether that is as it was for an earlier file."""
+        asked, headings = self.push_file(draft), opened.table.headings
+        saved, told = asked.saved, None
+        if asked.remembers:
+            folder = self._settings.folder
+            saved, told = saved_before(folder, asked.resource, headings, asked.saved)
+        found = map_headings(headings, opened.target, saved=saved, ignored=asked.ignored)
+        return found, told is not None
+
+    def check_again(self, draft: ImportDraft, numbers: list[int]) -> None:
+        """Check some rows with the draft's edits, at once and alone.
+
+        Whether other rows are the same is seen when the whole file is checked.
+        """
+        checked = self.last(draft)
+        if checked is None:
+            return
+        headings, rows = checked.preview.table.headings, checked.rows
+        edited = []
+        for number in numbers:
+            before, edit = rows.row(number), draft.edits.get(str(number), {})
+            if before is None or edit is None or not edit:
+                rows.patched.pop(number, None)
+            else:
+                edited.append(edited_row(before.row, edit, headings))
+        if edited:
+            table = checked.preview.table
+            again = preview(self._settings, checked.preview.asked, table=table, only=edited)
+            for row, result in zip(edited, again.results, strict=True):
+                rows.patched[row.number] = IndexedRow(row, result)
+
+    def _key(self, draft: ImportDraft) -> str:
+        """What a draft's rows depend on: its answers, and what was pushed before them."""
+        with Ledger(self._settings.folder) as ledger:
+            pushed = [(each.batch, each.outcome) for each in Journal(ledger).batches()[:1]]
+        return f"{self._drafts.key(draft)} {pushed}"
+
+    # -- Work -------------------------------------------------------------------------------------
+
+    def _job(
+        self,
+        kept: OrderedDict[str, ReadingJob[T]],
+        id: str,
+        key: str,
+        work: Callable[[str, ReadingJob[T]], T],
+    ) -> ReadingJob[T]:
+        with self._lock:
+            job = kept.get(id)
+            if job is None or job.key != key:
+                job = kept[id] = ReadingJob(key)
+                made = job
+                self._queue.put(lambda: made.run(lambda it: work(id, it)))
+            kept.move_to_end(id)
+            while len(kept) > _KEPT_MAX:
+                kept.popitem(last=False)
+            return job
+
+    def _work(self) -> None:
+        while True:
+            self._queue.get()()
+
+    def _open(self, id: str, job: ReadingJob[OpenedFile]) -> OpenedFile:
+        draft = self._drafts.load(id)
+        asked = self.push_file(draft)
+        table = open_file(asked)
+        with WarehouseLookups(_prepared(self._settings), folded) as lookups:
+            target = target_of(asked, lookups)
+        beginning, begins_at = _beginning(asked)
+        samples: list[dict[str, None]] = [{} for _ in table.headings]
+        for row in islice(table.rows(), SAMPLED_ROWS):
+            for some, cell in zip(samples, () if row.is_outside else row.cells, strict=False):
+                if len(some) < SAMPLES_MAX and (text := text_of(cell).strip()):
+                    some[text] = None
+        table.release()
+        return OpenedFile(table, target, beginning, begins_at, tuple(map(tuple, samples)))
+
+    def _check(self, id: str, job: ReadingJob[CheckedFile]) -> CheckedFile:
+        draft = self._drafts.load(id)
+        if draft.edits:
+            draft = self._mended(draft)
+            job.key = self._key(draft)
+        asked, at = self.push_file(draft), datetime.now(UTC)
+        opened = open_file(asked)
+        counted = _with_count(opened, job.tell)
+        foreseen = preview(
+            self._settings, asked, again=bool(draft.options.get("again")), table=counted
+        )
+        note_seen(self._settings.folder, foreseen, at)
+        rows, total = RowIndex(self._settings.folder), len(foreseen.results)
+        rows.fill(
+            opened.rows(), foreseen.results, opened.headings, lambda each: job.tell(each, total)
+        )
+        opened.release()
+        return CheckedFile(foreseen, rows)
+
+    def _end(self, id: str, job: ReadingJob[RowIndex]) -> RowIndex:
+        draft = self._drafts.load(id)
+        assert draft.batch is not None
+        table = open_file(self.push_file(draft))
+        columns, _ = self.columns(draft, self._open(id, ReadingJob(job.key)))
+        with Ledger(self._settings.folder) as ledger:
+            records = list(Journal(ledger).rows(draft.batch))
+        results = [_ended_row(each, columns) for each in records]
+        rows, total = RowIndex(self._settings.folder), len(results)
+        rows.fill(table.rows(), results, table.headings, lambda each: job.tell(each, total))
+        table.release()
+        return rows
+
+    def _mended(self, draft: ImportDraft) -> ImportDraft:
+        """The draft with its edits in a copy of the file.
+
+        The copy is a report: any table can be written so, and the command takes it as well.
+        """
+        asked, edits = self.push_file(draft), draft.edits
+        table = open_file(asked)
+
+        def rows() -> Iterator[SheetRow]:
+            for row in table.rows():
+                edit = edits.get(str(row.number), {})
+                # Totals and the like are no rows of the copy.
+                blank = row.is_outside or edit is None
+                yield _blank(row) if blank else edited_row(row, edit or {}, table.headings)
+
+        changed = replace(table, _read=rows)
+        path = report_path(table)
+        write_report(
+            path,
+            changed,
+            (RowResult(each.number, "not_sent") for each in changed.rows() if not each.is_left_out),
+        )
+        # A workbook's copy keeps the numbers of the rows; in a text they are counted.
+        is_text = table.kind in ("csv", "tsv") and not table.is_report
+        lost = table.place.first_row - 1 if is_text else 0
+        with self._drafts.changing(draft.id, draft.changed_by) as now:
+            later = {row: edit for row, edit in now.edits.items() if edits.get(row) != edit}
+            now.edits = {str(int(row) - lost): edit for row, edit in later.items()}
+            if now.file != now.original:
+                self._drafts.file(now).unlink(missing_ok=True)
+            now.file, now.shift = path.name, now.shift + lost
+            now.options = {n: v for n, v in now.options.items() if n not in _READ_OPTIONS}
+        return now
+
+
+_READ_OPTIONS = ("sheet", "encoding", "delimiter", "header_row")
+_PLACE_OPTIONS = (*_READ_OPTIONS, "match", "content_type", "clear")
+
+
+def _ended_row(row: RowRecord, columns: ColumnMap) -> RowResult:
+    """How a row of the journal ended, as a report has it."""
+    problems = tuple(at_its_column(each, columns) for each in row.problems)
+    code = TAKEN_BACK if row.undone_at is not None else row.code or None
+    return RowResult(row.number, row.outcome, problems, code, row.record_id)
+
+
+TAKEN_BACK = "undone"
+"""The code of a row that was taken back."""
+
+
+def _prepared(settings: Settings) -> Warehouse:
+    warehouse = Warehouse(settings.folder)
+    warehouse.prepare()
+    return warehouse
+
+
+def _with_count(table: Spreadsheet, tell: Callable[[int], None]) -> Spreadsheet:
+    """The table, which tells how many of its rows were read."""
+
+    def rows() -> Iterator[SheetRow]:
+        for count, row in enumerate(table.rows(), 1):
+            if count % 1_000 == 0:
+                tell(count)
+            yield row
+
+    return replace(table, _read=rows)
+
+
+def _beginning(asked: PushFile) -> tuple[tuple[tuple[str, ...], ...], int]:
+    """The first rows of the file as they stand, and the number of the first of them."""
+    for first in range(1, SHOWN_ROWS):
+        try:
+            table = open_file(replace(asked, header_row=first))
+        except ConnectorError:
+            continue
+        shown = [table.headings, *(row.cells for row in islice(table.rows(), SHOWN_ROWS))]
+        table.release()
+        return tuple(tuple(map(text_of, cells[:SHOWN_COLUMNS])) for cells in shown), first
+    return (), 1
+
+
+def edited_row(row: SheetRow, edit: dict[str, str], headings: Sequence[str]) -> SheetRow:
+    """The row with a person's cells, by their index."""
+    cells: list[Cell] = list(row.cells)
+    changed = {int(index): text for index, text in edit.items() if int(index) < len(cells)}
+    for index, text in changed.items():
+        cells[index] = text
+    while len(cells) > len(headings) and cells[-1] == "":
+        cells.pop()
+    is_filled = any(index >= len(row.cells) - row.missing for index in changed)
+    missing = 0 if is_filled else row.missing
+    # A problem of a cell's form goes with the cell that had it.
+    gone: set[str | None] = {headings[i] for i in changed if i < len(headings)}
+    if len(cells) == len(headings) and not missing:
+        gone.add(None)
+    return replace(
+        row,
+        cells=tuple(cells),
+        problems=tuple(each for each in row.problems if each.column not in gone),
+        flaws={index: flaw for index, flaw in row.flaws.items() if index not in changed},
+        missing=missing,
+    )
+
+
+def _blank(row: SheetRow) -> SheetRow:
+    return replace(
+        row, cells=("",) * len(row.cells), problems=(), flaws={}, missing=0, is_outside=False
+    )

@@ -1,0 +1,176 @@
+"""Sending of drafts in the background: one at a time, gone on with after a kill.
+
+Sending and taking back are the command's own `push` and `undo`, each in a thread with a loop of its
+own. What the journal has survives; a draft that was under way when the server ended is sent again
+by the next one, which is how the command goes on as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from threading import Event, Lock, Thread
+from typing import Any
+
+from connector.errors import ConnectorError
+from connector.errors_api import LeaseHeld
+from connector.ledger.journal_reads import Deed
+from connector.page.draft_reader import DraftReader
+from connector.page.drafts import DraftFolder, ImportDraft
+from connector.pulls.outcome import Progress
+from connector.pushes.batch import resolve
+from connector.pushes.batch_report import Decision
+from connector.pushes.push import PushRunOptions, push
+from connector.pushes.undo import undo
+from connector.pushes.undo_report import UndoReport
+from connector.settings.model import Settings
+
+_LOGGER = logging.getLogger(__name__)
+
+LEASE_LOOK_SECONDS = 2.0
+"""How often it is looked whether another push of the account has ended."""
+
+
+@dataclass(slots=True)
+class RunningWork:
+    """A run under way, as a screen shows it.
+
+    `phase` is "waits", "pull", "rows" or "doubt"; `done` of `total` rows have ended.
+    """
+
+    what: str
+    phase: str = "waits"
+    done: int = 0
+    total: int = 0
+    until: datetime | None = None
+    ended: Event = field(default_factory=Event)
+    error: ConnectorError | None = None
+    undone: UndoReport | None = None
+
+    def follow(self, progress: Progress) -> None:
+        """Take note of how far it is."""
+        if progress.waits_until is not None:
+            self.until = progress.waits_until
+            return
+        self.until = progress.until
+        if progress.batch is None:
+            self.phase = "pull"
+        else:
+            self.phase = "doubt" if progress.until is not None else "rows"
+            if progress.until is None:
+                self.done, self.total = progress.read, progress.read + progress.pending
+
+
+class DraftSender:
+    """Sends the drafts of one account, and takes them back."""
+
+    def __init__(self, settings: Settings, drafts: DraftFolder, reader: DraftReader) -> None:
+        self._settings, self._drafts, self._reader = settings, drafts, reader
+        self._lock, self._turn = Lock(), Lock()
+        self._running: dict[str, RunningWork] = {}
+
+    def go_on(self) -> list[str]:
+        """Send on what was under way when the last server ended; returns the drafts' ids."""
+        found = [each.id for each in self._drafts.all() if each.stage == "sending"]
+        for id in found:
+            self._start(id, "send", self._send)
+        return found
+
+    def send(self, draft: ImportDraft) -> None:
+        """Begin to send a draft, which says already that it is under way."""
+        self._start(draft.id, "send", self._send)
+
+    def look_at_undo(self, draft: ImportDraft) -> None:
+        """Find out what taking it back would do: a read for each record."""
+        self._start(draft.id, "look", partial(self._undo, applies=False))
+
+    def undo(self, draft: ImportDraft) -> None:
+        """Take it back."""
+        self._start(draft.id, "undo", partial(self._undo, applies=True))
+
+    def resolve(self, draft: ImportDraft, number: int, decision: Decision) -> None:
+        """Settle a row in doubt, as `connector resolve` does."""
+        assert draft.batch is not None
+        asyncio.run(resolve(self._settings, draft.batch, number, decision))
+
+    def running(self, id: str) -> RunningWork | None:
+        """The draft's latest run, ended or not; None where this server had none."""
+        return self._running.get(id)
+
+    def _start(
+        self, id: str, what: str, work: Callable[[str, RunningWork], Coroutine[Any, Any, None]]
+    ) -> None:
+        with self._lock:
+            before = self._running.get(id)
+            if before is not None and not before.ended.is_set():
+                return
+            run = self._running[id] = RunningWork(what)
+        Thread(target=self._perform, args=(id, run, work), name=f"{what} {id}", daemon=True).start()
+
+    def _perform(
+        self,
+        id: str,
+        run: RunningWork,
+        work: Callable[[str, RunningWork], Coroutine[Any, Any, None]],
+    ) -> None:
+        try:
+            with self._turn:
+                asyncio.run(work(id, run))
+        except ConnectorError as error:
+            run.error = error
+        except Exception as error:
+            _LOGGER.debug("sending failed", exc_info=True)
+            run.error = ConnectorError(f"an unexpected error: {type(error).__name__}")
+        finally:
+            if run.error is not None and run.what == "send":
+                self._end(id, error=f"{run.error}. {run.error.action}")
+            run.ended.set()
+
+    async def _send(self, id: str, run: RunningWork) -> None:
+        draft = self._drafts.load(id)
+        options = draft.push_options(self._drafts.path(id))
+        people: dict[Deed, str] = {"sent": draft.sent_by} if draft.sent_by else {}
+        if draft.ready_by:
+            people["prepared"] = draft.ready_by
+        manner = PushRunOptions(applies=True, terms=options.policy(), people=people)
+        asked = self._reader.push_file(draft)
+        while True:
+            try:
+                (report,) = await push(
+                    self._settings, [asked], manner, watch=run.follow, waits=lambda _: None
+                )
+                break
+            except LeaseHeld:
+                # Somebody else's push, or this one's own before the server was killed.
+                await asyncio.sleep(LEASE_LOOK_SECONDS)
+        error = report.error or (report.batch.error if report.batch is not None else None)
+        told = f"{error}. {error.action}" if error is not None else None
+        if report.is_held_back:
+            codes = ", ".join(each.code for each in report.preview.stopping)
+            told = f"Nothing was sent, since a question is open: {codes}."
+        batch = report.batch.batch if report.batch is not None else None
+        self._end(id, error=told, batch=batch, report=report.file)
+
+    def _end(
+        self, id: str, *, error: str | None, batch: str | None = None, report: Path | None = None
+    ) -> None:
+        with self._drafts.changing(id, self._drafts.load(id).changed_by) as draft:
+            draft.batch = batch or draft.batch
+            draft.report = report.name if report is not None else draft.report
+            draft.error, draft.stage = error, "sent" if draft.batch else "open"
+
+    async def _undo(self, id: str, run: RunningWork, *, applies: bool) -> None:
+        draft = self._drafts.load(id)
+        assert draft.batch is not None
+        run.undone = await undo(
+            self._settings, draft.batch, applies=applies, person=draft.changed_by, watch=run.follow
+        )
+        if applies:
+            # What became of the rows is another thing now.
+            with self._drafts.changing(id, draft.changed_by):
+                pass

@@ -1,0 +1,246 @@
+"""Drafts of imports: a folder each, with the file and a person's answers.
+
+A draft lies in the data folder, closed to others, until it is erased after a declared time. Two
+people, or two tabs, may have one draft: a form says which version of it was seen, and a form that
+is older than the draft changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import Lock
+from typing import Any, BinaryIO, Literal
+
+from connector.errors import ConnectorError, Misused, naming_file_errors
+from connector.pushes.options import PushOptions
+from connector.settings.layers import IMPORTS_FOLDER
+from connector.spreadsheet.mapping_file import SavedMap, load_map, save_map
+from connector.system.atomic_files import create, replacing
+from connector.warehouse.duckdb_file import make_folder
+
+Stage = Literal["open", "ready", "sending", "sent"]
+"""How far a draft is: being prepared, waiting for a second person, under way, or at its end."""
+
+Edits = dict[str, dict[str, str] | None]
+"""By a row's number, its new cells by the column's index; None takes the row out."""
+
+_STATE_FILE, _MAP_FILE = "draft.json", "map.toml"
+_ID = re.compile(r"[0-9a-f]{16}\Z")
+_NAME_CHARACTERS_MAX = 80
+_NOT_IN_NAMES = re.compile(r'[\x00-\x1f\x7f/\\:*?"<>|;`]')
+_PIECE_BYTES = 256 * 1024
+
+
+class DraftChanged(ConnectorError):
+    """Somebody else has changed the draft since this person saw it."""
+
+    action = "Look at it as it is now, and say it again."
+
+
+class DraftUnknown(ConnectorError):
+    """There is no such draft; it may have been erased."""
+
+    action = "Begin the import again with the file."
+
+
+@dataclass(slots=True)
+class ImportDraft:
+    """One import as it is prepared.
+
+    `file` is what would be pushed: as it was given, or the copy with other cells; `original` is as
+    it was given. `options` are those of a push besides mode and map. `edits` are cells that the
+    file has not yet; `shift` is how many rows the copy lost at its top. `confirmed` are the steps
+    that a person has passed. `batch` and `report` are known once it is sent, `error` if it failed.
+    """
+
+    id: str
+    resource: str
+    mode: str
+    file: str
+    original: str
+    made_by: str
+    made_at: str
+    options: dict[str, Any] = field(default_factory=dict)
+    has_map: bool = False
+    edits: Edits = field(default_factory=dict)
+    shift: int = 0
+    confirmed: list[str] = field(default_factory=list)
+    stage: Stage = "open"
+    version: int = 1
+    changed_by: str = ""
+    changed_at: str = ""
+    ready_by: str | None = None
+    sent_by: str | None = None
+    batch: str | None = None
+    report: str | None = None
+    error: str | None = None
+
+    def push_options(self, folder: Path) -> PushOptions:
+        """What a person has said, as the command takes it."""
+        said: dict[str, Any] = {
+            name: tuple(v) if isinstance(v, list) else v for name, v in self.options.items()
+        }
+        return PushOptions(self.mode, map_file=folder / _MAP_FILE if self.has_map else None, **said)
+
+
+class DraftFolder:
+    """The drafts of one account. Methods raise `DraftUnknown`, and a `WarehouseError`."""
+
+    def __init__(self, data_folder: Path, keep: timedelta) -> None:
+        self.folder, self._keep = data_folder / IMPORTS_FOLDER, keep
+        self._lock = Lock()
+        make_folder(data_folder)
+        make_folder(self.folder)
+
+    def begin(self, name: str, content: BinaryIO, **said: Any) -> ImportDraft:
+        """A new draft of a file, whose name is made harmless."""
+        id, now = secrets.token_hex(8), datetime.now(UTC).isoformat()
+        folder = self.folder / id
+        name = _harmless(name)
+        draft = ImportDraft(id, file=name, original=name, made_at=now, changed_at=now, **said)
+        draft.changed_by = draft.made_by
+        make_folder(folder)
+        with naming_file_errors(folder), create(folder / name) as file:
+            shutil.copyfileobj(content, file, _PIECE_BYTES)
+        self._write(draft)
+        return draft
+
+    def load(self, id: str) -> ImportDraft:
+        """The draft as it is now."""
+        path = self.path(id) / _STATE_FILE
+        with naming_file_errors(path):
+            try:
+                state = json.loads(path.read_text(encoding="utf-8"))
+            except FileNotFoundError:
+                raise DraftUnknown("there is no such import any more") from None
+        known = {each.name for each in fields(ImportDraft)}
+        return ImportDraft(**{name: value for name, value in state.items() if name in known})
+
+    def path(self, id: str) -> Path:
+        """The draft's folder, whatever the id was made of."""
+        if not _ID.match(id):
+            raise DraftUnknown("there is no such import")
+        return self.folder / id
+
+    @contextmanager
+    def changing(self, id: str, who: str, seen: int | None = None) -> Iterator[ImportDraft]:
+        """The draft, to be changed; it is saved at the end unless that fails.
+
+        `seen` is the version that the person saw. Raises `DraftChanged` where it is another now.
+        """
+        with self._lock:
+            draft = self.load(id)
+            if seen is not None and seen != draft.version:
+                at = datetime.fromisoformat(draft.changed_at)
+                raise DraftChanged(
+                    f"{draft.changed_by} has changed this import meanwhile, at {at:%H:%M} UTC"
+                )
+            yield draft
+            draft.version += 1
+            draft.changed_by, draft.changed_at = who, datetime.now(UTC).isoformat()
+            self._write(draft)
+
+    def all(self) -> list[ImportDraft]:
+        """Every draft, the latest first."""
+        found = []
+        for each in os.listdir(self.folder):
+            with suppress(ConnectorError, ValueError, TypeError):
+                found.append(self.load(each))
+        return sorted(found, key=lambda each: each.changed_at, reverse=True)
+
+    def remove(self, id: str) -> None:
+        """Erase the draft with everything in it."""
+        shutil.rmtree(self.path(id), ignore_errors=True)
+
+    def erase_old(self, now: datetime) -> int:
+        """Erase drafts whose time is over, but none under way; returns how many."""
+        erased = 0
+        for each in self.all():
+            is_over = now - datetime.fromisoformat(each.changed_at) > self._keep
+            if is_over and each.stage != "sending":
+                self.remove(each.id)
+                erased += 1
+        return erased
+
+    # -- Answers as files -------------------------------------------------------------------------
+
+    def file(self, draft: ImportDraft) -> Path:
+        """The file that would be pushed."""
+        return self.path(draft.id) / draft.file
+
+    def saved_map(self, draft: ImportDraft) -> SavedMap | None:
+        """What a person has decided about the columns; None where nobody has."""
+        return load_map(self.path(draft.id) / _MAP_FILE) if draft.has_map else None
+
+    def save_map(self, draft: ImportDraft, saved: SavedMap) -> None:
+        """Write the decisions down; the draft has to be saved after it."""
+        save_map(self.path(draft.id) / _MAP_FILE, saved)
+        draft.has_map = True
+
+    def map_path(self, draft: ImportDraft) -> Path:
+        """The map file of a draft that has one."""
+        return self.path(draft.id) / _MAP_FILE
+
+    def key(self, draft: ImportDraft) -> str:
+        """What the draft's rows depend on: two alike keys have the same rows."""
+        saved = self.map_path(draft)
+        text = saved.read_text(encoding="utf-8") if draft.has_map else ""
+        said = [draft.file, draft.resource, draft.mode, draft.options, draft.edits, text]
+        return json.dumps(said, sort_keys=True)
+
+    def _write(self, draft: ImportDraft) -> None:
+        path = self.path(draft.id) / _STATE_FILE
+        with naming_file_errors(path), replacing(path) as file:
+            file.write(json.dumps(asdict(draft)).encode())
+
+
+def _harmless(name: str) -> str:
+    """The last part of a file's name, without what means something to a system."""
+    last = re.split(r"[/\\]", name)[-1]
+    plain = "".join(c if c.isprintable() else "_" for c in _NOT_IN_NAMES.sub("_", last)).strip(
+        " .-"
+    )
+    stem, dot, suffix = plain.rpartition(".")
+    if not dot or len(suffix) > 5:
+        raise Misused(f"{last[:40]!r} does not say what kind of file it is", action=KINDS)
+    return f"{stem[:_NAME_CHARACTERS_MAX] or 'file'}.{suffix}"
+
+
+KINDS = "Give a csv, xlsx, xls or ods."
+
+
+def edits_of(form: Mapping[str, str], edits: Edits, cells: Mapping[int, Mapping[int, str]]) -> None:
+    """Take a form's cells into the edits: those that differ from the file's `cells`.
+
+    Its names are `e:ROW:COLUMN` for a cell, `seen:ROW` for a row that could be taken out, and
+    `out:ROW` for one that is.
+    """
+    for name, value in form.items():
+        what, _, place = name.partition(":")
+        row, _, column = place.partition(":")
+        if what == "e" and row.isdecimal() and column.isdecimal() and int(row) in cells:
+            changed = dict(edits.get(row) or {})
+            if value.strip() == cells[int(row)].get(int(column), "").strip():
+                changed.pop(column, None)
+            else:
+                changed[column] = value
+            if changed:
+                edits[row] = changed
+            else:
+                edits.pop(row, None)
+    for name in form:
+        what, _, row = name.partition(":")
+        if what == "seen" and row.isdecimal():
+            if f"out:{row}" in form:
+                edits[row] = None
+            elif edits.get(row, {}) is None:
+                edits.pop(row)

@@ -1,0 +1,363 @@
+"""The import page as an application: routes, and screens of a prepared file.
+
+An import is looked at, sent, settled and taken back here; `preparing.py` has the screens before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Thread
+from time import sleep
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from connector.errors import ConnectorError, Misused
+from connector.ledger.journal import Journal
+from connector.ledger.ledger import Ledger
+from connector.page import screens
+from connector.page.access import AccessDenied, AccessRules, PageAccess
+from connector.page.draft_reader import TAKEN_BACK, CheckedFile
+from connector.page.draft_sender import DraftSender
+from connector.page.preparing import NotReady, PreparingScreens, ready
+from connector.page.row_index import RowIndex
+from connector.page.screens import pages, problem_kinds
+from connector.page.site import Guarded, PageCall, PageDoor, Screen, failure, redirect, render
+from connector.page.words import ABOUT, MODES, OUTCOMES, UNDONE, language_of
+from connector.pushes.batch_report import Decision, DeclaredRecord
+from connector.pushes.dry_run import OPERATIONS
+from connector.settings.model import Settings
+
+ERASE_LOOK_SECONDS = 3_600
+
+UNDONE_MAX = 200
+"""Rows of an undo that are shown one by one."""
+
+_HERE = Path(__file__).parent
+_ENDED = ("created", "updated", "converted", "held", "conflict", "rejected", "not_applied")
+_FORESEEN = ("create", "update", "convert", "duplicate", "invalid", "unchanged", "conflict")
+_MEGABYTE = 1024 * 1024
+_FORM_BYTES = 2 * _MEGABYTE
+
+
+@dataclass(frozen=True, slots=True)
+class PageOptions:
+    """How the page is served: who may, and under which cookie's name."""
+
+    rules: AccessRules
+    cookie: str
+    person: str
+
+
+class ImportPage(PreparingScreens):
+    """The page of one account. `link` is the path of a link that lets one person in."""
+
+    def __init__(self, settings: Settings, options: PageOptions) -> None:
+        super().__init__(settings)
+        self.sender = DraftSender(settings, self.drafts, self.reader)
+        self.access = PageAccess(options.rules, self.drafts.folder, options.person)
+        self.door = PageDoor(self.access, options.cookie)
+        app = Starlette(routes=self._routes(), exception_handlers={HTTPException: _refused})
+        bytes_max = settings.import_file_mb.value * _MEGABYTE + _FORM_BYTES
+        self.app = Guarded(app, bytes_max)
+
+    def start(self) -> None:
+        """Go on with what was under way, and erase what is over, now and then."""
+        self.sender.go_on()
+        Thread(target=self._erase_old, name="erasing", daemon=True).start()
+
+    def _erase_old(self) -> None:
+        while True:
+            self.drafts.erase_old(datetime.now(UTC))
+            sleep(ERASE_LOOK_SECONDS)
+
+    def _routes(self) -> list[Route | Mount]:
+        one = "/imports/{id}"
+        shown: dict[str, Screen] = {
+            "/": self.home,
+            "/history": self.history,
+            one: self.next_screen,
+            f"{one}/table": self.table,
+            f"{one}/columns": self.columns,
+            f"{one}/values": self.values,
+            f"{one}/rows": self.rows,
+            f"{one}/rows/{{row:int}}": self.row,
+            f"{one}/look": self.look,
+            f"{one}/progress": self.progress,
+            f"{one}/result": self.result,
+            f"{one}/undo": self.undo,
+            f"{one}/get/{{what}}": self.download,
+        }
+        taken: dict[str, Screen] = {
+            "/imports": self.begin,
+            "/inbox": self.begin_inbox,
+            f"{one}/table": self.take_table,
+            f"{one}/columns": self.take_columns,
+            f"{one}/values": self.take_values,
+            f"{one}/rows": self.take_rows,
+            f"{one}/send": self.send,
+            f"{one}/again": self.send_again,
+            f"{one}/undo": self.take_undo,
+            f"{one}/resolve": self.resolve,
+            f"{one}/remove": self.remove,
+            "/logout": self.logout,
+        }
+        routes: list[Route | Mount] = [
+            Route("/enter/{token}", self._enter, methods=["GET"]),
+            Route("/login", self._login, methods=["GET", "POST"]),
+            Mount("/static", StaticFiles(directory=_HERE / "static")),
+        ]
+        for methods, some in (("GET", shown), ("POST", taken)):
+            for path, show in some.items():
+                routes.append(Route(path, self.door.screen(_waiting(show)), methods=[methods]))
+        return routes
+
+    # -- Coming in --------------------------------------------------------------------------------
+
+    async def _enter(self, request: Request) -> Response:
+        language = language_of(request.headers.get("accept-language", ""))
+        try:
+            self.access.check_place(request.headers, changes=False)
+            response = redirect("/")
+            self.door.set_cookie(response, self.access.enter(request.path_params["token"]))
+        except ConnectorError as error:
+            return failure(error, language, None)
+        return response
+
+    async def _login(self, request: Request) -> Response:
+        language = language_of(request.headers.get("accept-language", ""))
+        try:
+            if self.access.rules.passwords is None:
+                raise AccessDenied("nobody signs in here with a password")
+            self.access.check_place(request.headers, changes=request.method == "POST")
+            if request.method == "GET":
+                return HTMLResponse(render("login.html", language, session=None, message=""))
+            async with request.form(max_files=0, max_fields=10) as form:
+                name, password = str(form.get("name", "")), str(form.get("password", ""))
+            response = redirect("/")
+            self.door.set_cookie(response, self.access.login(name, password))
+        except AccessDenied as error:
+            shown = render("login.html", language, session=None, message=str(error))
+            return HTMLResponse(shown, 403)
+        except ConnectorError as error:
+            return failure(error, language, None)
+        return response
+
+    def logout(self, call: PageCall) -> Response:
+        """End the session, wherever else its cookie is."""
+        self.access.logout(call.request.cookies.get(self.door.cookie))
+        shown = render("message.html", call.language, session=None, message="", action="")
+        return HTMLResponse(shown)
+
+    # -- Look and send ----------------------------------------------------------------------------
+
+    def look(self, call: PageCall) -> Response:
+        """What the import would do, before it does anything."""
+        draft = self.drafts.load(call.id)
+        if draft.stage in ("sending", "sent"):
+            return redirect(self.step_of(draft))
+        checked = self.checked(draft)
+        # Putting edits into the file has made another version of the draft.
+        draft = self.drafts.load(call.id)
+        preview = checked.preview
+        stopping = [each for each in preview.stopping if each.code not in _BY_CONSENT]
+        return self.show(
+            call,
+            "look.html",
+            draft,
+            preview=preview,
+            consents=[each for each in preview.stopping if each.code in _BY_CONSENT],
+            stopping=stopping,
+            warnings=problem_kinds(checked.rows, "warning"),
+            path=self.drafts.file(draft),
+            map_path=self.drafts.map_path(draft),
+            **self._listed(call, checked.rows, _FORESEEN, checked),
+        )
+
+    def send(self, call: PageCall) -> Response:
+        """Send it: once more than a click is needed where warnings are."""
+        draft = self.drafts.load(call.id)
+        checked, person = self.checked(draft), call.session.person
+        draft = self.drafts.load(call.id)
+        stopping = {each.code for each in checked.preview.stopping}
+        if stopping - _BY_CONSENT or (stopping and call.form.get("accept") != "yes"):
+            raise Misused(
+                "questions are open", action="Go back, answer them, and tick what you looked at."
+            )
+        needs_two = self._settings.approvals.value == "on"
+        with self.changing(call) as draft:
+            if draft.stage in ("sending", "sent"):
+                raise Misused("it is sent already", action="Go back to the first page.")
+            if stopping:
+                draft.options["accept_warnings"] = True
+            if needs_two and draft.stage == "open":
+                draft.stage, draft.ready_by = "ready", person
+                return redirect(f"/imports/{call.id}/look")
+            if needs_two and draft.ready_by == person:
+                raise Misused(
+                    "another person has to send what you have prepared",
+                    action="Ask somebody else to open this page.",
+                )
+            draft.stage, draft.sent_by, draft.error = "sending", person, None
+        self.sender.send(draft)
+        return redirect(f"/imports/{call.id}/progress")
+
+    def send_again(self, call: PageCall) -> Response:
+        """Go on with what did not come to its end."""
+        with self.changing(call) as draft:
+            if draft.stage != "sent":
+                raise Misused("it was not sent yet", action="Go back to the first page.")
+            draft.stage, draft.error = "sending", None
+        self.sender.send(draft)
+        return redirect(f"/imports/{call.id}/progress")
+
+    def progress(self, call: PageCall) -> Response:
+        """How far it is; it goes on whether anybody looks or not."""
+        draft, run = self.drafts.load(call.id), self.sender.running(call.id)
+        if run is None or run.ended.is_set():
+            if draft.stage == "sending":
+                self.sender.send(draft)
+            else:
+                is_look = run is not None and run.what != "send"
+                return redirect(f"/imports/{call.id}/{'undo' if is_look else 'result'}")
+        response = self.show(call, "progress.html", draft, run=self.sender.running(call.id))
+        response.headers["Refresh"] = "2"
+        return response
+
+    # -- Result -----------------------------------------------------------------------------------
+
+    def result(self, call: PageCall) -> Response:
+        """How every row ended."""
+        draft = self.drafts.load(call.id)
+        if draft.batch is None:
+            return self.show(call, "unsent.html", draft)
+        ended = ready(draft, self.reader.ended(draft)).result()
+        opened = self.opened(draft)
+        columns, _ = self.reader.columns(draft, opened)
+        return self.show(
+            call,
+            "result.html",
+            draft,
+            undone=ended.count(("code", TAKEN_BACK, None)),
+            **self._listed(
+                call, ended, (*_ENDED, "duplicate", "invalid", "unchanged", "not_sent"), columns
+            ),
+        )
+
+    def _listed(
+        self, call: PageCall, rows: RowIndex, order: tuple[str, ...], of: Any
+    ) -> dict[str, Any]:
+        """The counts by outcome, and a page of the rows of one of them."""
+        columns = of.preview.columns if isinstance(of, CheckedFile) else of
+        counts = {name: rows.count(("outcome", name, None)) for name in order}
+        counts = {name: count for name, count in counts.items() if count}
+        show = call.query("show")
+        show = show if show in counts else next(iter(counts), "")
+        found = rows.page(("outcome", show, None), call.page())
+        return {
+            "counts": counts,
+            "show": show,
+            "rows": [(each, screens.who(each, columns)) for each in found],
+            "page": call.page(),
+            "pages": pages(counts.get(show, 0)),
+            "sent": sum(counts.get(name, 0) for name in OPERATIONS),
+            "outcomes": OUTCOMES,
+            "about": ABOUT,
+        }
+
+    def resolve(self, call: PageCall) -> Response:
+        """Settle a row in doubt."""
+        words: dict[str, Decision] = {"look": "look", "resend": "resend", "drop": "drop"}
+        said, row = call.form.get("decision", ""), call.form.get("row", "")
+        id = call.form.get("record", "").strip()
+        decision = DeclaredRecord(id) if said == "record" and id else words.get(said)
+        if decision is None or not row.isdecimal():
+            raise Misused("say what is to become of the row", action="Go back, and choose.")
+        self.sender.resolve(self.drafts.load(call.id), int(row), decision)
+        with self.changing(call):
+            pass
+        return redirect(f"/imports/{call.id}/result?show=held")
+
+    def undo(self, call: PageCall) -> Response:
+        """What taking it back would do, or has done."""
+        draft, run = self.drafts.load(call.id), self.sender.running(call.id)
+        if run is not None and not run.ended.is_set():
+            return redirect(f"/imports/{call.id}/progress")
+        if run is not None and run.error is not None:
+            raise run.error
+        report = run.undone if run is not None else None
+        rows = [] if report is None else report.rows[:UNDONE_MAX]
+        people: dict[int, str] = {}
+        if rows:
+            ended = ready(draft, self.reader.ended(draft)).result()
+            columns, _ = self.reader.columns(draft, self.opened(draft))
+            found = ((each.number, ended.row(each.number)) for each in rows)
+            people = {number: screens.who(row, columns) for number, row in found if row}
+        return self.show(
+            call, "undo.html", draft, report=report, words=UNDONE, rows=rows, who=people
+        )
+
+    def take_undo(self, call: PageCall) -> Response:
+        """Look at what taking it back would do, or do it."""
+        with self.changing(call) as draft:
+            if draft.batch is None:
+                raise Misused("nothing was sent", action="Go back.")
+        if call.form.get("go") == "on":
+            self.sender.undo(draft)
+        else:
+            self.sender.look_at_undo(draft)
+        return redirect(f"/imports/{call.id}/progress")
+
+    def history(self, call: PageCall) -> Response:
+        """What was imported into the account, by the page or by the command."""
+        with Ledger(self._settings.folder) as ledger:
+            journal = Journal(ledger)
+            batches = journal.batches()[:200]
+            held = journal.in_doubt()
+        return call.render(
+            "history.html",
+            batches=batches,
+            held={
+                each.batch: sum(1 for row in held if row.batch == each.batch) for each in batches
+            },
+            drafts={each.batch: each for each in self.drafts.all() if each.batch},
+            modes=MODES,
+            zone=self._settings.time_zone.value,
+        )
+
+
+_BY_CONSENT = frozenset(("warnings", "second_table"))
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    """What no screen is for."""
+    language = language_of(request.headers.get("accept-language", ""))
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    told = "The file is too large" if status == 413 else "There is no such page"
+    shown = render("message.html", language, session=None, message=told, action="")
+    return HTMLResponse(shown, status)
+
+
+def _waiting(show: Screen) -> Screen:
+    """The screen, or how far the reading is that it needs."""
+
+    def answer(call: PageCall) -> Response:
+        try:
+            return show(call)
+        except NotReady as waits:
+            if call.request.method == "POST":
+                # What was said is lost to nobody: the form is sent again once it is read.
+                waits.job.done.wait()
+                return show(call)
+            response = call.render("reading.html", draft=waits.draft, job=waits.job)
+            response.headers["Refresh"] = "1"
+            return response
+
+    return answer

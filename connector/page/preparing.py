@@ -1,0 +1,376 @@
+"""Screens on which an import is prepared, from its file to its rows.
+
+Each reads a draft, and each form changes it and leads on. Nothing is decided here about a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import asdict
+from datetime import timedelta
+from io import BytesIO
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from starlette.responses import FileResponse, Response
+
+from connector.catalog import CATALOG
+from connector.catalog.field import Field
+from connector.errors import ConnectorError, Misused, SheetUnknown
+from connector.page import screens
+from connector.page.draft_reader import CheckedFile, DraftReader, OpenedFile, ReadingJob
+from connector.page.drafts import DraftFolder, ImportDraft, edits_of
+from connector.page.screens import pages, problem_kinds
+from connector.page.site import PageCall, plain, redirect
+from connector.page.words import ACTIONS, MODES, resource_names
+from connector.pushes.inbox import Inbox
+from connector.pushes.options import NO_MAP
+from connector.settings.model import Settings
+from connector.spreadsheet.mapping_file import load_map
+
+T = TypeVar("T")
+
+WAIT_SECONDS = 0.5
+"""How long a screen waits for a reading before it shows how far that is."""
+
+_ROWS_FIELDS = ("e", "seen")
+
+
+class NotReady(Exception):
+    """A reading is under way; a screen shows how far it is."""
+
+    def __init__(self, draft: ImportDraft, job: ReadingJob[Any]) -> None:
+        super().__init__("not ready")
+        self.draft, self.job = draft, job
+
+
+class PreparingScreens:
+    """The drafts of one account, and the screens that make them ready to be sent."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        keep = timedelta(days=settings.import_keep_days.value)
+        self.drafts = DraftFolder(settings.folder, keep)
+        self.reader = DraftReader(settings, self.drafts)
+        self._inbox = Inbox(settings.folder)
+        self._inbox_seen = self._inbox.look(None).seen
+
+    # -- Drafts -----------------------------------------------------------------------------------
+
+    def home(self, call: PageCall) -> Response:
+        """A new import, and those under way."""
+        found = self._inbox.look(self._inbox_seen)
+        self._inbox_seen = found.seen
+        return call.render(
+            "home.html",
+            drafts=self.drafts.all(),
+            waiting=found.waiting,
+            resources=resource_names(),
+            modes=MODES,
+            account=self._settings.account.value,
+            keep_days=self._settings.import_keep_days.value,
+            zone=self._settings.time_zone.value,
+        )
+
+    def begin(self, call: PageCall) -> Response:
+        """Begin an import with a file, or with what was pasted."""
+        resource, mode = call.form.get("resource", ""), call.form.get("mode", "")
+        if resource not in resource_names() or mode not in MODES:
+            raise Misused("choose what the file is about", action="Go back, and choose.")
+        pasted = call.form.get("pasted", "")
+        if call.file is not None:
+            name, content = call.file.filename or "", call.file.file
+        elif pasted.strip():
+            name, content = "pasted.txt", BytesIO(pasted.encode())
+        else:
+            raise Misused("there is no file yet", action="Go back, and choose or paste one.")
+        options: dict[str, Any] = {}
+        if mode in ("update", "upsert"):
+            options["match"] = list(CATALOG[resource].natural_keys[0])
+        if resource == "content_items":
+            options["content_type"] = call.form.get("content_type", "").strip() or None
+        said = {"resource": resource, "mode": mode, "made_by": call.session.person}
+        draft = self.drafts.begin(name, content, options=options, **said)
+        return redirect(f"/imports/{draft.id}")
+
+    def begin_inbox(self, call: PageCall) -> Response:
+        """Begin an import with a file of the inbox, which is taken out of it."""
+        wanted = [call.form.get(name, "") for name in ("resource", "name", "digest")]
+        found = self._inbox.look(self._inbox_seen).waiting
+        waiting = next((w for w in found if [w.resource, w.name, w.digest] == wanted), None)
+        if waiting is None:
+            raise Misused("the file is not in the inbox any more", action="Go back.")
+        taken, said = self._inbox.take(*wanted), waiting.orders.options
+        options = {n: v for n, v in asdict(said).items() if n not in ("mode", "map_file")}
+        with taken.path.open("rb") as content:
+            draft = self.drafts.begin(
+                waiting.name,
+                content,
+                resource=waiting.resource,
+                mode=said.mode,
+                made_by=call.session.person,
+                options=options,
+            )
+        if said.map_file is not None and said.map_file.name != NO_MAP:
+            with self.drafts.changing(draft.id, call.session.person) as draft:
+                self.drafts.save_map(draft, load_map(said.map_file))
+        taken.path.unlink(missing_ok=True)
+        return redirect(f"/imports/{draft.id}")
+
+    def next_screen(self, call: PageCall) -> Response:
+        """The first screen that a draft has not passed."""
+        return redirect(self.step_of(self.drafts.load(call.id)))
+
+    def step_of(self, draft: ImportDraft) -> str:
+        """The address of the first screen that the draft has not passed."""
+        steps = {"sending": "progress", "sent": "result", "ready": "look"}
+        step = steps.get(draft.stage) or self._open_step(draft)
+        return f"/imports/{draft.id}/{step}"
+
+    def _open_step(self, draft: ImportDraft) -> str:
+        if ready(draft, self.reader.opened(draft)).error is not None:
+            return "table"
+        if "columns" not in draft.confirmed:
+            return "columns"
+        checked = self.checked(draft)
+        if any(each.is_open for each in screens.value_questions(checked, draft.confirmed)):
+            return "values"
+        has_wrong = bool(problem_kinds(checked.rows))
+        return "rows" if has_wrong and "rows" not in draft.confirmed else "look"
+
+    def remove(self, call: PageCall) -> Response:
+        """Erase a draft at once."""
+        draft = self.drafts.load(call.id)
+        if draft.stage == "sending":
+            raise Misused("it is being sent just now", action="Wait for its end.")
+        self.reader.forget(draft.id)
+        self.drafts.remove(draft.id)
+        return redirect("/")
+
+    def download(self, call: PageCall) -> Response:
+        """The report, the map or the file of a draft."""
+        draft, folder = self.drafts.load(call.id), self.drafts.path(call.id)
+        names = {"report": draft.report, "file": draft.file, "original": draft.original}
+        names["map"] = "map.toml" if draft.has_map else None
+        name = names.get(call.request.path_params["what"])
+        if name is None or not (folder / name).is_file():
+            raise Misused("there is no such file", action="Go back.")
+        kept = f"attachment; filename*=utf-8''{quote(name)}"
+        headers = {"Content-Disposition": kept, "Content-Type": "application/octet-stream"}
+        return FileResponse(folder / name, headers=headers)
+
+    # -- Table ------------------------------------------------------------------------------------
+
+    def opened(self, draft: ImportDraft) -> OpenedFile:
+        """The draft's file, opened. Raises `NotReady`."""
+        return ready(draft, self.reader.opened(draft)).result()
+
+    def checked(self, draft: ImportDraft) -> CheckedFile:
+        """The draft's rows, checked. Raises `NotReady`."""
+        return ready(draft, self.reader.checked(draft)).result()
+
+    def table(self, call: PageCall) -> Response:
+        """Where the table is: the row of its headings, its sheet, its encoding."""
+        draft = self.drafts.load(call.id)
+        job = ready(draft, self.reader.opened(draft))
+        error, opened = job.error, None if job.error is not None else job.result()
+        action = ""
+        if error is not None:
+            action = call.language.gettext(ACTIONS.get(error.code, "")) or error.action
+        return self.show(
+            call,
+            "table.html",
+            draft,
+            opened=opened,
+            error=error,
+            action=action,
+            sheets=error.names if isinstance(error, SheetUnknown) else (),
+            samples=getattr(error, "samples", ()),
+            offered=getattr(error, "offered", None),
+            said=plain(str(error or "")),
+        )
+
+    def take_table(self, call: PageCall) -> Response:
+        """Take where the table is."""
+        with self.changing(call) as draft:
+            for name in ("sheet", "encoding", "delimiter"):
+                if name in call.form:
+                    draft.options[name] = call.form[name].strip() or None
+            row = call.form.get("header_row", "")
+            if row.isdecimal() and int(row):
+                draft.options["header_row"] = int(row)
+            draft.confirmed = []
+        return redirect(f"/imports/{call.id}")
+
+    # -- Columns ----------------------------------------------------------------------------------
+
+    def columns(self, call: PageCall) -> Response:
+        """What each column is for."""
+        return self._columns(call, self.drafts.load(call.id))
+
+    def _columns(self, call: PageCall, draft: ImportDraft, message: str = "") -> Response:
+        opened = self.opened(draft)
+        found, is_remembered = self.reader.columns(draft, opened)
+        named = {each.name: each.field for each in opened.target.columns}
+        return self.show(
+            call,
+            "columns.html",
+            draft,
+            opened=opened,
+            choices=screens.column_choices(opened, found),
+            fields=screens.field_names(opened.target, found),
+            missing=screens.missing_fields(opened.target, found),
+            constants={column.name: text for column, text, _ in found.constants},
+            is_remembered=is_remembered and "columns" not in draft.confirmed,
+            matchable=[n for n, each in named.items() if _may_match(draft, each)],
+            message=message,
+            left_out=screens.LEFT_OUT,
+            status=422 if message else 200,
+        )
+
+    def take_columns(self, call: PageCall) -> Response:
+        """Take what each column is for."""
+        draft = self.drafts.load(call.id)
+        opened, words = self.opened(draft), call.language
+        found, _ = self.reader.columns(draft, opened)
+        saved, undecided, twins = screens.chosen_map(call.form, opened, found)
+        message = ""
+        if twins:
+            told = words.gettext("Two columns are the same field: %s. Change one of them.")
+            message = told % "; ".join(f"{a} / {b}" for a, b in twins)
+        elif undecided:
+            told = words.gettext("Say what these columns are, or leave them out: %s.")
+            message = told % ", ".join(undecided)
+        with self.changing(call) as draft:
+            self.drafts.save_map(draft, saved)
+            if draft.mode in ("update", "upsert") and call.form.get("match"):
+                draft.options["match"] = [call.form["match"]]
+                if call.form["match"] == "id":
+                    draft.options.pop("match")
+            draft.confirmed = [] if message else ["columns"]
+        if message:
+            return self._columns(call, draft, message)
+        # A mistake in the map is told here, and not where nobody can mend it.
+        try:
+            self.reader.columns(draft, self.opened(draft))
+        except ConnectorError as error:
+            return self._columns(call, draft, plain(str(error)))
+        return redirect(f"/imports/{call.id}")
+
+    # -- Values -----------------------------------------------------------------------------------
+
+    def values(self, call: PageCall) -> Response:
+        """Questions about the values of whole columns."""
+        draft = self.drafts.load(call.id)
+        checked = self.checked(draft)
+        has_phones, region = screens.phone_region(checked.preview.columns)
+        return self.show(
+            call,
+            "values.html",
+            draft,
+            questions=screens.value_questions(checked),
+            has_phones=has_phones,
+            region=region,
+        )
+
+    def take_values(self, call: PageCall) -> Response:
+        """Take the answers about values."""
+        draft = self.drafts.load(call.id)
+        checked = self.checked(draft)
+        questions = screens.value_questions(checked)
+        saved = screens.answered_map(call.form, questions, checked.preview.columns)
+        with self.changing(call) as draft:
+            self.drafts.save_map(draft, saved)
+            draft.confirmed = [*dict.fromkeys([*draft.confirmed, *(q.key for q in questions)])]
+        return redirect(f"/imports/{call.id}")
+
+    # -- Rows -------------------------------------------------------------------------------------
+
+    def rows(self, call: PageCall) -> Response:
+        """The rows with problems, by kind, to be mended."""
+        draft = self.drafts.load(call.id)
+        checked = self.reader.last(draft) or self.checked(draft)
+        kinds = [*problem_kinds(checked.rows), *problem_kinds(checked.rows, "warning")]
+        chosen = next((each for each in kinds if each.key == call.query("kind")), None)
+        chosen = chosen or next(iter(kinds), None)
+        found = checked.rows.page(chosen.kind, call.page()) if chosen else []
+        return self.show(
+            call,
+            "rows.html",
+            draft,
+            kinds=kinds,
+            chosen=chosen,
+            rows=[screens.shown_row(each, checked, draft.edits) for each in found],
+            page=call.page(),
+            pages=pages(chosen.count) if chosen else 1,
+        )
+
+    def row(self, call: PageCall) -> Response:
+        """One row with all of its cells."""
+        draft = self.drafts.load(call.id)
+        checked = self.reader.last(draft) or self.checked(draft)
+        found = checked.rows.row(call.request.path_params["row"])
+        if found is None:
+            raise Misused("there is no such row", action="Go back.")
+        shown = screens.shown_row(found, checked, draft.edits, is_whole=True)
+        return self.show(call, "row.html", draft, row=shown, back=call.query("kind"))
+
+    def take_rows(self, call: PageCall) -> Response:
+        """Take the cells of a form, and check their rows again at once."""
+        numbers = _row_numbers(call.form)
+        draft = self.drafts.load(call.id)
+        checked = self.reader.last(draft) or self.checked(draft)
+        found = {number: checked.rows.row(number) for number in numbers}
+        cells = {n: dict(enumerate(row.cells)) for n, row in found.items() if row is not None}
+        with self.changing(call) as draft:
+            edits_of(call.form, draft.edits, cells)
+            if call.form.get("go") == "on":
+                draft.confirmed = [*dict.fromkeys([*draft.confirmed, "rows"])]
+        self.reader.check_again(draft, numbers)
+        if call.request.headers.get("x-part") == "row":
+            shown = [screens.shown_row(row, checked, draft.edits) for row in found.values() if row]
+            return call.render("row_part.html", rows=shown, draft=draft)
+        if call.form.get("go") == "on":
+            return redirect(f"/imports/{call.id}/look")
+        here = f"?kind={quote(call.form.get('kind', ''))}&page={quote(call.form.get('page', '1'))}"
+        return redirect(f"/imports/{call.id}/rows{here}")
+
+    # -- Frame ------------------------------------------------------------------------------------
+
+    def show(
+        self, call: PageCall, name: str, draft: ImportDraft, *, status: int = 200, **values: Any
+    ) -> Response:
+        """A screen of a draft, within the steps of all of them."""
+        return call.render(
+            name,
+            status=status,
+            draft=draft,
+            step=name.removesuffix(".html"),
+            needs_two=self._settings.approvals.value == "on",
+            zone=self._settings.time_zone.value,
+            modes=MODES,
+            **values,
+        )
+
+    def changing(self, call: PageCall) -> AbstractContextManager[ImportDraft]:
+        """The draft, to be changed by a form that has seen it as it is."""
+        return self.drafts.changing(call.id, call.session.person, call.seen)
+
+
+def _may_match(draft: ImportDraft, field: Field) -> bool:
+    keys = {name for some in CATALOG[draft.resource].natural_keys for name in some}
+    return field.name in keys or field.name == "id"
+
+
+def _row_numbers(form: Mapping[str, str]) -> list[int]:
+    parts = (name.split(":") for name in form)
+    found = {each[1] for each in parts if each[0] in _ROWS_FIELDS and len(each) > 1}
+    return sorted(int(each) for each in found if each.isdecimal())
+
+
+def ready(draft: ImportDraft, job: ReadingJob[T]) -> ReadingJob[T]:
+    """The job, once it is done; raises `NotReady` where that takes longer."""
+    if not job.done.wait(WAIT_SECONDS):
+        raise NotReady(draft, job)
+    return job

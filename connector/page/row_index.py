@@ -1,0 +1,192 @@
+"""Rows of a file with what was found of each, to be shown by pages."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import astuple, dataclass, replace
+from datetime import date, datetime, time
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from connector.engine.push_plan import Problem
+from connector.spreadsheet.problems import Amount, Cell, SheetRow, text_of
+from connector.spreadsheet.report import RowResult
+from connector.system.spill_file import SpillFile
+
+PAGE_ROWS = 25
+"""Rows on one page of a list."""
+
+DISTINCT_MAX = 200
+"""Different cells of one problem in one column that are remembered."""
+
+Kind = tuple[str, str, str | None]
+"""What rows are listed by: ("outcome" or "code", its name, None), or ("problem" or "warning", code,
+column).
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedRow:
+    """One row as it is shown: as it was read, and its result."""
+
+    row: SheetRow
+    result: RowResult
+
+    @property
+    def number(self) -> int:
+        """Its number in the file."""
+        return self.result.number
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Its cells as texts."""
+        return tuple(map(text_of, self.row.cells))
+
+
+class RowIndex:
+    """Every row of a file by what was found of it.
+
+    `kinds` are the places of the rows of each kind, in order; `words` the different cells of each
+    problem, with how often each comes. `patched` are rows that were checked again since.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._rows: SpillFile[IndexedRow] = SpillFile(folder, _packed, _unpacked)
+        self._places: dict[int, int] = {}
+        self.kinds: dict[Kind, array[int]] = {}
+        self.words: dict[tuple[str, str], Counter[str]] = {}
+        self.problems: dict[Kind, Problem] = {}
+        self.patched: dict[int, IndexedRow] = {}
+
+    def fill(
+        self,
+        rows: Iterable[SheetRow],
+        results: Collection[RowResult],
+        headings: Sequence[str],
+        tell: Callable[[int], None],
+    ) -> None:
+        """Take in the rows with their results; `tell` is given how many there are so far."""
+        left, columns = iter(results), {name: index for index, name in enumerate(headings)}
+        for row in rows:
+            if row.is_left_out:
+                continue
+            result = next(left)
+            assert result.number == row.number, "the results are not the file's"
+            self.add(IndexedRow(row, result), columns)
+            if len(self) % 1_000 == 0:
+                tell(len(self))
+
+    def add(self, row: IndexedRow, columns: dict[str, int]) -> None:
+        """Take in one row."""
+        place, result = self._rows.add(row), row.result
+        self._places[row.number] = place
+        self._note(("outcome", result.outcome, None), place)
+        self._note(("code", result.code or "", None), place)
+        for sort, found in (("problem", result.problems), ("warning", result.warnings)):
+            for each in found:
+                kind = (sort, each.code, each.column)
+                self.problems.setdefault(kind, each)
+                if (
+                    self._note(kind, place)
+                    and (index := columns.get(each.column or "")) is not None
+                ):
+                    words = self.words.setdefault((each.code, each.column or ""), Counter())
+                    cells = row.row.cells
+                    word = text_of(cells[index]).strip() if index < len(cells) else ""
+                    if word in words or len(words) < DISTINCT_MAX:
+                        words[word] += 1
+
+    def _note(self, kind: Kind, place: int) -> bool:
+        """Note the row's place under the kind, once."""
+        places = self.kinds.setdefault(kind, array("Q"))
+        is_new = not places or places[-1] != place
+        if is_new:
+            places.append(place)
+        return is_new
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def count(self, kind: Kind) -> int:
+        """How many rows are of the kind."""
+        return len(self.kinds.get(kind, ()))
+
+    def page(self, kind: Kind, number: int) -> list[IndexedRow]:
+        """The rows of one page, counted from 1, as they were last checked."""
+        start = (max(1, number) - 1) * PAGE_ROWS
+        places = self.kinds.get(kind, array("Q"))[start : start + PAGE_ROWS]
+        return [self._rows.at(place) for place in places]
+
+    def row(self, number: int) -> IndexedRow | None:
+        """One row by its number; None where there is none."""
+        place = self._places.get(number)
+        return None if place is None else self._rows.at(place)
+
+    def first(self, count: int) -> list[IndexedRow]:
+        """The first rows of the file."""
+        return list(islice(self._rows, count))
+
+
+def _packed(indexed: IndexedRow) -> str:
+    row, result = indexed.row, indexed.result
+    form = [list(map(_plain_cell, row.cells)), _as_lists(row.problems), dict(row.flaws)]
+    told = [result.outcome, result.code, result.record_id, result.changes]
+    found = [_as_lists(result.problems), _as_lists(result.warnings)]
+    return json.dumps([row.number, row.missing, row.is_hidden, *form, *told, *found])
+
+
+def _unpacked(text: str) -> IndexedRow:
+    number, missing, is_hidden, *told = json.loads(text)
+    cells, form, flaws, outcome, code, id, changes, problems, warnings = told
+    row = SheetRow(
+        number,
+        tuple(map(_cell, cells)),
+        _problems(form),
+        {int(index): (kind, what) for index, (kind, what) in flaws.items()},
+        missing,
+        is_hidden=is_hidden,
+    )
+    changed = tuple((name, now, then) for name, now, then in changes)
+    result = RowResult(number, outcome, _problems(problems), code, id, changed)
+    return IndexedRow(row, replace(result, warnings=_problems(warnings)))
+
+
+def _as_lists(found: Iterable[Problem]) -> list[tuple[Any, ...]]:
+    return [astuple(each) for each in found]
+
+
+def _problems(found: Iterable[Sequence[Any]]) -> tuple[Problem, ...]:
+    return tuple(Problem(*each) for each in found)
+
+
+def _plain_cell(cell: Cell) -> Any:
+    """A cell as JSON has it: typed cells have to be checked again as what they are."""
+    match cell:
+        case datetime():
+            return {"datetime": cell.isoformat()}
+        case date():
+            return {"date": cell.isoformat()}
+        case time():
+            return {"time": cell.isoformat()}
+        case Amount():
+            return {"amount": [cell.value, cell.unit, cell.form]}
+    return cell
+
+
+_TYPES: dict[str, Callable[[str], date | time]] = {
+    "datetime": datetime.fromisoformat,
+    "date": date.fromisoformat,
+    "time": time.fromisoformat,
+}
+
+
+def _cell(plain: Any) -> Cell:
+    if not isinstance(plain, dict):
+        cell: Cell = plain
+        return cell
+    ((kind, value),) = plain.items()
+    return Amount(*value) if kind == "amount" else _TYPES[kind](value)

@@ -1,0 +1,248 @@
+"""The site under the screens: requests, forms, answers, and their guards.
+
+A screen is a plain function of a `PageCall`, run in a thread. Before it runs, the request's host,
+its session, and the origin and key of its form are checked; after it, every answer has the same
+headers, which let a browser load nothing from elsewhere and run no script of a page's own.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from connector.errors import ConnectorError
+from connector.page.access import AccessDenied, LoginsTooMany, PageAccess, PageSession
+from connector.page.drafts import DraftChanged, DraftUnknown
+from connector.page.words import PageLanguage, language_of
+from connector.settings.layers import IMPORTS_FOLDER
+
+HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self';"
+    " img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none';"
+    " frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    # Without a referrer at all browsers would not say where a form comes from either.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+"""What every answer says to the browser."""
+
+_LOGGER = logging.getLogger(__name__)
+
+FIELDS_MAX = 6_000
+_HERE = Path(__file__).parent
+_STATUS: Mapping[type[ConnectorError], int] = {
+    AccessDenied: 403,
+    LoginsTooMany: 429,
+    DraftUnknown: 404,
+    DraftChanged: 409,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PageCall:
+    """One request to a screen: who asks, in what language, and what a form says."""
+
+    request: Request
+    session: PageSession
+    language: PageLanguage
+    form: Mapping[str, str] = field(default_factory=dict)
+    file: UploadFile | None = None
+
+    @property
+    def id(self) -> str:
+        """The draft that the address names."""
+        return str(self.request.path_params["id"])
+
+    @property
+    def seen(self) -> int | None:
+        """The version of the draft that the form was made from."""
+        text = self.form.get("version", "")
+        return int(text) if text.isdecimal() else -1
+
+    def query(self, name: str, default: str = "") -> str:
+        """A word of the address's query."""
+        return str(self.request.query_params.get(name, default))
+
+    def page(self) -> int:
+        """Which page of a list is wanted."""
+        text = self.query("page", "1")
+        return max(1, int(text)) if text.isdecimal() and len(text) < 7 else 1
+
+    def render(self, name: str, *, status: int = 200, **values: Any) -> Response:
+        """A screen as a page."""
+        shown = render(name, self.language, session=self.session, **values)
+        return HTMLResponse(shown, status)
+
+
+Screen = Callable[[PageCall], Response]
+
+
+def redirect(path: str) -> Response:
+    """To another screen, by GET."""
+    return RedirectResponse(path, 303)
+
+
+def render(name: str, language: PageLanguage, **values: Any) -> str:
+    """A template's text in the language; all values are escaped."""
+    return _environment(language).get_template(name).render(**values)
+
+
+@cache
+def _environment(language: PageLanguage) -> jinja2.Environment:
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        extensions=["jinja2.ext.i18n"],
+    )
+    made.install_gettext_callables(  # type: ignore[attr-defined]  # the extension's own
+        language.gettext, language.ngettext, newstyle=True
+    )
+    made.globals["language"] = language
+    return made
+
+
+class PageDoor:
+    """Lets requests in to screens, or answers why not."""
+
+    def __init__(self, access: PageAccess, cookie: str) -> None:
+        self.access, self.cookie = access, cookie
+
+    def screen(self, show: Screen) -> Callable[[Request], Awaitable[Response]]:
+        """The screen for people who are let in."""
+
+        async def answer(request: Request) -> Response:
+            language = language_of(request.headers.get("accept-language", ""))
+            session: PageSession | None = None
+            try:
+                is_post = request.method == "POST"
+                self.access.check_place(request.headers, changes=is_post)
+                session = self._session(request)
+                if session is None:
+                    return self._without_session(request)
+                call = PageCall(request, session, language)
+                if not is_post:
+                    return await run_in_threadpool(show, call)
+                async with request.form(max_files=1, max_fields=FIELDS_MAX) as form:
+                    told = {
+                        name: str(each)
+                        for name, each in form.multi_items()
+                        if isinstance(each, str)
+                    }
+                    self.access.check_form(session, told.get("form_key"))
+                    file = form.get("file")
+                    given = file if isinstance(file, UploadFile) and file.filename else None
+                    return await run_in_threadpool(
+                        show, PageCall(request, session, language, told, given)
+                    )
+            except ConnectorError as error:
+                return failure(error, language, session)
+            except HTTPException:
+                raise
+            except Exception as error:  # a mistake of ours is told in a sentence as well
+                _LOGGER.debug("a screen failed", exc_info=True)
+                broken = ConnectorError(
+                    f"an unexpected error: {type(error).__name__}", action="Go back, and try again."
+                )
+                return failure(broken, language, session, 500)
+
+        return answer
+
+    def _session(self, request: Request) -> PageSession | None:
+        header = self.access.rules.header
+        return self.access.session(
+            request.cookies.get(self.cookie),
+            request.client.host if request.client else None,
+            request.headers.get(header) if header else None,
+        )
+
+    def _without_session(self, request: Request) -> Response:
+        if self.access.rules.header is not None:
+            # The proxy has said who it is: a session is only for the keys of forms.
+            response = redirect(str(request.url.path))
+            self.admit(response, request.headers[self.access.rules.header])
+            return response
+        if self.access.rules.passwords is not None:
+            return redirect("/login")
+        raise AccessDenied(
+            "you are not signed in here",
+            action="Open the link that 'connector page' prints in the terminal.",
+        )
+
+    def admit(self, response: Response, person: str) -> None:
+        """Let the person in with a new session."""
+        self.set_cookie(response, self.access.admit(person))
+
+    def set_cookie(self, response: Response, cookie: str) -> None:
+        """Hand out a session's cookie: no script sees it, and no other site sends it."""
+        is_secure = self.access.rules.is_secure
+        response.set_cookie(self.cookie, cookie, httponly=True, samesite="strict", secure=is_secure)
+
+
+def failure(
+    error: ConnectorError,
+    language: PageLanguage,
+    session: PageSession | None,
+    status: int | None = None,
+) -> Response:
+    """What went wrong, as a page."""
+    found = next((n for kind, n in _STATUS.items() if isinstance(error, kind)), 400)
+    told = {"message": plain(str(error)), "action": plain(error.action)}
+    shown = render("message.html", language, session=session, **told)
+    return HTMLResponse(shown, status or found)
+
+
+def plain(text: str) -> str:
+    """What an error says, without the folder that a draft's file is in."""
+    return _DRAFT_PATH.sub("", text)
+
+
+_DRAFT_PATH = re.compile(rf"\S*/{IMPORTS_FOLDER}/[0-9a-f]{{16}}/")
+
+
+class Guarded:
+    """The application behind its headers, and behind a limit on what it is sent."""
+
+    def __init__(self, app: ASGIApp, bytes_max: int) -> None:
+        self._app, self._bytes_max = app, bytes_max
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        size = 0
+
+        async def receive_some() -> Message:
+            nonlocal size
+            message = await receive()
+            size += len(message.get("body", b""))
+            if size > self._bytes_max:
+                raise HTTPException(413, "The file is too large.")
+            return message
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                own = [(k.lower().encode(), v.encode()) for k, v in HEADERS.items()]
+                message = {**message, "headers": [*message.get("headers", ()), *own]}
+            await send(message)
+
+        await self._app(scope, receive_some, send_guarded)

@@ -1,0 +1,186 @@
+"""What the tests of the page share: the page as it is served, in a process or in a thread, people
+who use it over HTTP, and the files that they bring.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+from typing import Any, Self
+
+import httpx
+import openpyxl
+import uvicorn
+
+from connector.page.access import AccessRules
+from connector.page.import_page import ImportPage, PageOptions
+from connector.sandbox.server import Sandbox
+from tests.pushes.pushing import settings_of
+
+HEADINGS = (
+    *("Vorname", "Nachname", "E-Mail", "Mobil", "Geburtsdatum", "Beschäftigungsart", "Ort"),
+    *("Merkfeld", "Farbe"),
+)
+"""Headings of a German list of people: the last two are fields that nobody knows."""
+
+ENDS_SECONDS = 60.0
+
+
+def environ_of(sandbox: Sandbox, folder: Path, **more: str) -> dict[str, str]:
+    """The environment of a command that works on the sandbox."""
+    return {
+        **{name: os.environ[name] for name in ("PATH", "PYTHONPATH", "HOME") if name in os.environ},
+        "CONNECTOR_BASE_URL": sandbox.base_url,
+        "CONNECTOR_API_KEY": sandbox.key,
+        "CONNECTOR_DATA_DIR": str(folder / "data"),
+        "CONNECTOR_MODELS": "off",
+        "CONNECTOR_CONNECTIONS": "1",
+        **more,
+    }
+
+
+class PageProcess:
+    """`connector page` in a process of its own, which may be killed."""
+
+    def __init__(self, environ: Mapping[str, str], folder: Path, port: int = 0) -> None:
+        command = [sys.executable, "-m", "connector.cli.main", "page", "--port", str(port)]
+        command[1:3] = ["-c", "from connector.cli import main; main()"]
+        self._process = subprocess.Popen(
+            command, env=dict(environ), cwd=folder, stderr=subprocess.PIPE, text=True
+        )
+        assert self._process.stderr is not None
+        said = self._process.stderr.readline()
+        found = re.search(r"(http://[^/]+:(\d+))/enter/\S+", said)
+        assert found is not None, said + self._process.stderr.read()
+        self.pid = self._process.pid
+        self.link, self.address, self.port = found[0], found[1], int(found[2])
+
+    def kill(self) -> None:
+        """End it at once, as a power cut does."""
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._process.poll() is None:
+            self.kill()
+        assert self._process.stderr is not None
+        self._process.stderr.close()
+
+
+class Person:
+    """Somebody who uses the page without a browser: forms are filled in as they are shown."""
+
+    def __init__(self, address: str, path: str = "/", **headers: str) -> None:
+        self.address = address
+        self.client = httpx.Client(
+            base_url=address, follow_redirects=True, headers=headers, timeout=ENDS_SECONDS
+        )
+        self.shown = self.client.get(path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.client.close()
+
+    def see(self, path: str) -> httpx.Response:
+        """Look at a screen, until what it needs is read."""
+        self.shown = self.client.get(path)
+        while "refresh" in self.shown.headers:
+            self.shown = self.client.get(self.shown.url.path)
+        return self.shown
+
+    def keys(self) -> dict[str, str]:
+        """The hidden keys of the first form that is shown for a draft, or of any."""
+        text = self.shown.text
+        found = dict(re.findall(r'type="hidden" name="(form_key|version)" value="([^"]+)"', text))
+        return {str(name): str(value) for name, value in found.items()}
+
+    def post(
+        self, path: str, fields: Mapping[str, str] | None = None, **more: Any
+    ) -> httpx.Response:
+        """Send a form of the page that is shown, with its own keys."""
+        data = {**self.keys(), **(fields or {})}
+        headers = {"Origin": self.address, **more.pop("headers", {})}
+        self.shown = self.client.post(path, data=data, headers=headers, **more)
+        while "refresh" in self.shown.headers:
+            self.shown = self.client.get(self.shown.url.path)
+        return self.shown
+
+    def begin(self, name: str, content: bytes, **fields: str) -> str:
+        """Bring a file; returns the path of the import."""
+        self.see("/")
+        said = {"resource": "candidates", "mode": "create", **fields}
+        self.post("/imports", said, files={"file": (name, content)})
+        found = re.search(r"/imports/[0-9a-f]{16}", str(self.shown.url))
+        return found[0] if found else ""
+
+
+@contextmanager
+def served(
+    sandbox: Sandbox, folder: Path, rules: Mapping[str, Any] | None = None, **flags: Any
+) -> Iterator[tuple[ImportPage, str]]:
+    """The page in a thread, with its address."""
+    settings = settings_of(sandbox, folder, **flags)
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    # Who comes before the server does waits in the queue, and is not refused.
+    listener.listen()
+    address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    options = PageOptions(AccessRules(address, **(rules or {})), "session", "Ann")
+    page = ImportPage(settings, options)
+    page.start()
+    config = uvicorn.Config(page.app, log_config=None, lifespan="off", proxy_headers=False)
+    server = uvicorn.Server(config)
+    thread = Thread(target=server.run, args=([listener],), daemon=True)
+    thread.start()
+    try:
+        yield page, address
+    finally:
+        server.should_exit = True
+        thread.join(ENDS_SECONDS)
+        listener.close()
+
+
+@contextmanager
+def signed_in(
+    sandbox: Sandbox, folder: Path, rules: Mapping[str, Any] | None = None, **headers: Any
+) -> Iterator[tuple[ImportPage, Person]]:
+    """The page in a thread, and a person who came in by its link, or by a proxy's headers."""
+    flags = {name: headers.pop(name) for name in [*headers] if name.islower()}
+    with served(sandbox, folder, rules, **flags) as (page, address):
+        path = "/" if headers else page.access.new_link()
+        with Person(address, path, **headers) as person:
+            yield page, person
+
+
+def german_book(path: Path, rows: Sequence[Sequence[Any]]) -> Path:
+    """A workbook with a title above the headings and a total below."""
+    book = openpyxl.Workbook()
+    sheet = book.active
+    assert sheet is not None
+    sheet.append(["Bewerberliste Messe"])
+    sheet.append([])
+    sheet.append(HEADINGS)
+    for row in rows:
+        sheet.append(list(row))
+    sheet.append(["Summe", len(rows)])
+    book.save(path)
+    return path
+
+
+def csv_of(*lines: str) -> bytes:
+    """A plain file of candidates."""
+    headings = "First name,Last name,Email,Employment type"
+    return "\n".join((headings, *lines)).encode()

@@ -1,0 +1,238 @@
+"""What the page refuses: other sites, guessed links, stolen cookies, and files that mean harm."""
+
+from __future__ import annotations
+
+import io
+import re
+import stat
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from connector.page.access import TRIES_MAX, add_person
+from connector.sandbox.server import Sandbox
+from tests.page.serving import Person, csv_of, served, signed_in
+
+ANN = {"X-Person": "Ann"}
+MARKUP = "<img src=x onerror=alert(1)><script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    """An API with nobody in it."""
+    with Sandbox() as opened:
+        yield opened
+
+
+def test_a_form_of_another_site_changes_nothing(sandbox: Sandbox, tmp_path: Path) -> None:
+    """A form with the right cookie is refused from another origin, from none, with a wrong key,
+    and to another host than the page's own; nothing is begun.
+    """
+    with (
+        served(sandbox, tmp_path) as (page, address),
+        Person(address, page.access.new_link()) as ann,
+    ):
+        fields = {"resource": "candidates", "mode": "create", "pasted": "a,b\n1,2"}
+        for origin in ("https://evil.example", "null", ""):
+            refused = ann.post("/imports", fields, headers={"Origin": origin})
+            assert 403 == refused.status_code, origin
+            ann.see("/")
+        refused = ann.post("/imports", {**fields, "form_key": "guessed"})
+        assert 403 == refused.status_code
+        ann.see("/")
+        assert (
+            403
+            == ann.post("/imports", fields, headers={"Sec-Fetch-Site": "cross-site"}).status_code
+        )
+        rebound = ann.client.get("/", headers={"Host": "evil.example"})
+        assert 403 == rebound.status_code
+        assert [] == page.drafts.all()
+
+
+def test_links_and_cookies_let_nobody_else_in(sandbox: Sandbox, tmp_path: Path) -> None:
+    """A guessed link, a link that was used, no cookie and a cookie after its logout are refused;
+    the cookie cannot be seen by a script nor sent by another site, and no file has it.
+    """
+    with served(sandbox, tmp_path) as (page, address):
+        link = page.access.new_link()
+        with Person(address, "/enter/guessed") as stranger:
+            assert 403 == stranger.shown.status_code
+            assert 403 == stranger.see("/").status_code
+        with Person(address, link) as ann:
+            told = ann.shown.history[0].headers["set-cookie"].lower()
+            assert "httponly" in told
+            assert "samesite=strict" in told
+            cookie = ann.client.cookies["session"]
+            with Person(address, link) as late:
+                assert 403 == late.shown.status_code
+            kept = (page.drafts.folder / "sessions.json").read_text()
+            assert cookie not in kept
+            ann.post("/logout")
+        with Person(address, "/", Cookie=f"session={cookie}") as thief:
+            assert 403 == thief.shown.status_code
+
+
+def test_a_thousand_logins_are_held_up(sandbox: Sandbox, tmp_path: Path) -> None:
+    """Of a thousand wrong passwords ten are tried, and then even the right one has to wait; the
+    right one comes in before that.
+    """
+    passwords = tmp_path / "people.txt"
+    add_person(passwords, "Ann", "a long enough word")
+    assert 0o600 == stat.S_IMODE(passwords.stat().st_mode)
+    assert "long enough" not in passwords.read_text()
+    with served(sandbox, tmp_path, {"passwords": passwords}) as (_, address):
+        with Person(address) as ann:
+            assert "/login" == ann.shown.url.path
+            ann.post("/login", {"name": "Ann", "password": "a long enough word"})
+            assert 200 == ann.see("/").status_code
+        with Person(address) as thief:
+            answers = [
+                thief.post("/login", {"name": "Ann", "password": f"guess {n}"}).status_code
+                for n in range(1_000)
+            ]
+            assert TRIES_MAX == answers.count(403)
+            assert 1_000 - TRIES_MAX == answers.count(429)
+            held = thief.post("/login", {"name": "Ann", "password": "a long enough word"})
+            assert 429 == held.status_code
+
+
+def test_a_proxy_is_believed_from_its_own_address_alone(sandbox: Sandbox, tmp_path: Path) -> None:
+    """The header of the named proxy lets its person in; from any other machine, and without a
+    name, nobody is; another name with the same cookie is another session.
+    """
+    named = {"header": "X-Person"}
+    with (
+        served(sandbox, tmp_path, {"proxy": "127.0.0.1", **named}) as (_, address),
+        Person(address, "/", **{"X-Person": "Ann"}) as ann,
+    ):
+        assert "Ann" in ann.shown.text
+        ann.client.headers["X-Person"] = "Bo"
+        assert "Bo" in ann.see("/").text
+        del ann.client.headers["X-Person"]
+        assert 403 == ann.see("/").status_code
+    with (
+        served(sandbox, tmp_path, {"proxy": "10.1.1.1", **named}) as (_, address),
+        Person(address, "/", **{"X-Person": "Ann"}) as liar,
+    ):
+        assert 403 == liar.shown.status_code
+
+
+def bomb() -> bytes:
+    """A workbook of some kilobytes that would be gigabytes."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/workbook.xml", "<workbook/>")
+        archive.writestr("xl/worksheets/sheet1.xml", b" " * 300_000_000)
+    return made.getvalue()
+
+
+def test_files_that_mean_harm(sandbox: Sandbox, tmp_path: Path) -> None:
+    """A bomb is refused with a sentence, a name with a path stays in its draft's folder, a file
+    that is too large is refused before it is kept, and all that is kept is its owner's alone.
+    """
+    with (
+        served(sandbox, tmp_path, import_file_mb=1) as (page, address),
+        Person(address, page.access.new_link()) as ann,
+    ):
+        ann.begin("bomb.xlsx", bomb())
+        assert "grow" in ann.shown.text
+        assert str(tmp_path) not in ann.shown.text
+        path = ann.begin("../../../etc/passwd.csv", csv_of("Ann,Lee,ann@example.com,permanent"))
+        folder = page.drafts.path(path.rpartition("/")[2])
+        assert {"passwd.csv", "draft.json"} == {each.name for each in folder.iterdir()}
+        assert 0o700 == stat.S_IMODE(folder.stat().st_mode)
+        assert {0o600} == {stat.S_IMODE(each.stat().st_mode) for each in folder.iterdir()}
+        count = len(page.drafts.all())
+        assert "" == ann.begin("large.csv", b"x" * 4_000_000)
+        assert 413 == ann.shown.status_code
+        assert count == len(page.drafts.all())
+        for path in ("/imports/..%2f..", "/imports/0000000000000000/get/file"):
+            assert 404 == ann.see(path).status_code
+
+
+def test_markup_in_cells_is_text(sandbox: Sandbox, tmp_path: Path) -> None:
+    """Markup in a file's name, headings and cells is shown as it stands on every screen, and every
+    answer forbids scripts that are not the page's own file.
+    """
+    lines = (
+        f"First name,Last name,Email,Employment type,{MARKUP}\n{MARKUP},Lee,{MARKUP},permanent,x\n"
+    )
+    with (
+        served(sandbox, tmp_path) as (page, address),
+        Person(address, page.access.new_link()) as ann,
+    ):
+        path = ann.begin("<script>alert(1).csv", lines.encode())
+        columns = {f"c:{n}": name for n, name in enumerate(("first_name", "last_name", "email"))}
+        screens = [ann.shown]
+        screens.append(
+            ann.post(f"{path}/columns", {**columns, "c:3": "employment_type", "c:4": "notes"})
+        )
+        for name in ("table", "columns", "values", "rows", "rows/2", "look?show=invalid"):
+            screens.append(ann.see(f"{path}/{name}"))
+        screens.append(ann.see("/"))
+        assert any("&lt;script&gt;" in each.text for each in screens)
+        for each in screens:
+            assert 200 == each.status_code, each.url
+            assert "<script>alert" not in each.text
+            assert "<img src=x" not in each.text
+            assert "script-src 'self'" in each.headers["content-security-policy"]
+            plain = re.sub(r'"[^"]*"', "", each.text)
+            assert [] == re.findall(r"<[^>]+\s(?:on\w+|style)=", plain)
+
+
+def test_markup_in_an_error_is_text(sandbox: Sandbox, tmp_path: Path) -> None:
+    """What a sentence on a mistake repeats of a file is text, whatever signs are in it."""
+    with signed_in(sandbox, tmp_path) as (_, ann):
+        for name in ("a<img src=x onerror=alert(1)>", "100 % (sure) %(x)s"):
+            assert "" == ann.begin(name, csv_of())
+            assert 400 == ann.shown.status_code
+            assert "does not say what kind of file" in ann.shown.text
+            assert "<img" not in ann.shown.text
+
+
+def test_two_tabs_and_two_people_on_one_draft(sandbox: Sandbox, tmp_path: Path) -> None:
+    """The second of two forms that saw the same draft changes nothing and says who was quicker;
+    of two who send the same draft one does, and everybody is created once.
+    """
+    with (
+        served(sandbox, tmp_path) as (page, address),
+        Person(address, page.access.new_link()) as ann,
+    ):
+        path = ann.begin("two.csv", csv_of("Ann,Lee,two.tabs@example.com,permanent"))
+        with Person(ann.address) as bo:
+            bo.client.cookies.set("session", page.access.admit("Bo"))
+            columns = dict(
+                zip(
+                    map("c:{}".format, range(4)),
+                    ("first_name", "last_name", "email", "employment_type"),
+                    strict=True,
+                )
+            )
+            ann.see(f"{path}/columns")
+            bo.see(f"{path}/columns")
+            assert 200 == bo.post(f"{path}/columns", columns).status_code
+            late = ann.post(f"{path}/columns", {**columns, "c:2": "-"})
+            assert 409 == late.status_code
+            assert "Bo has changed this import" in late.text
+            ann.see(f"{path}/look")
+            bo.see(f"{path}/look")
+            ann.post(f"{path}/send")
+            assert 409 == bo.post(f"{path}/send").status_code
+            done = ann.see(f"{path}/progress")
+            assert "Done" in done.text
+            emails = [e["email"] for e in sandbox.store.records("candidates").values()]
+            assert 1 == emails.count("two.tabs@example.com")
+
+
+def test_nobody_is_asked_nothing_elsewhere(sandbox: Sandbox, tmp_path: Path) -> None:
+    """A page without a session shows no more than that to anybody, whatever is asked for."""
+    with served(sandbox, tmp_path) as (page, address), httpx.Client(base_url=address) as nobody:
+        page.drafts.begin("a.csv", io.BytesIO(b"a"), resource="jobs", mode="create", made_by="Ann")
+        (draft,) = page.drafts.all()
+        for path in ("/", "/history", f"/imports/{draft.id}", f"/imports/{draft.id}/get/file"):
+            answer = nobody.get(path)
+            assert 403 == answer.status_code
+            assert "a.csv" not in answer.text

@@ -1,0 +1,57 @@
+"""`connector page`: who would be let in is known before anybody can come."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from connector.cli import main
+from connector.page.access import add_person, read_passwords
+from connector.sandbox.server import Sandbox
+from tests.page.serving import environ_of
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--host", "0.0.0.0"], "nobody would be asked"),  # noqa: S104 # it is refused
+        (["--host", "::", "--passwords", "people.txt"], "what they type is not known"),
+        (["--proxy", "10.0.0.2"], "belong together"),
+        (["--passwords", "wide.txt"], "can be opened by others"),
+        (["--passwords", "none.txt"], "cannot be read"),
+        (["--add-person", "Ann"], "where the password is to be kept"),
+        (["--add-person", "A:B", "--passwords", "new.txt"], "is no name"),
+    ],
+)
+def test_a_page_that_would_let_anybody_in_is_refused(
+    words: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With exit status 2 and a sentence, before anything listens."""
+    monkeypatch.chdir(tmp_path)
+    add_person(Path("people.txt"), "Ann", "a long enough word")
+    add_person(Path("wide.txt"), "Ann", "a long enough word")
+    Path("wide.txt").chmod(0o644)
+    with Sandbox() as sandbox:
+        typed = "a long enough word\n" * 2
+        done = CliRunner().invoke(
+            main, ["page", *words], env=environ_of(sandbox, tmp_path), input=typed
+        )
+    assert 2 == done.exit_code, done.output
+    assert told in done.output
+
+
+def test_a_password_is_kept_as_its_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked for and never shown, is long enough, and replaces a former one."""
+    monkeypatch.chdir(tmp_path)
+    words = ["page", "--passwords", "people.txt", "--add-person", "Ann Lee"]
+    short = CliRunner().invoke(main, words, input="short\n" * 2)
+    assert (2, False) == (short.exit_code, Path("people.txt").exists())
+    hashes = []
+    for password in ("a long enough word", "another long word"):
+        done = CliRunner().invoke(main, words, input=f"{password}\n" * 2)
+        assert 0 == done.exit_code, done.output
+        assert password not in done.output + Path("people.txt").read_text(encoding="utf-8")
+        hashes.append(read_passwords(Path("people.txt"))["Ann Lee"])
+    assert 2 == len({*hashes})

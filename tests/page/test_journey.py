@@ -1,0 +1,246 @@
+"""The whole way in a real browser: from a messy German file to an import that is taken back."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event
+from typing import Any, Literal
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from connector.sandbox.server import Sandbox
+from tests.page.serving import PageProcess, environ_of, german_book
+
+CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
+FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
+WIDTHS = (375, 1440)
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+
+pytestmark = pytest.mark.skipif(
+    not os.access(CHROMIUM, os.X_OK), reason="chromium is not installed on this machine"
+)
+
+ROWS = (
+    *("Jörg Müller joerg@example.de 0171/2345678 03/04/1985 festangestellt Köln a blau",),
+    *("Änne Weiß aenne(at)example.de 0172/2345678 05/06/1990 festangestellt Bonn b rot",),
+    *("Karl Groß karl@example.de 0173/2345678 07/08/1979 frei Bonn c grün",),
+    *("Uwe Süß uwe 0174/2345678 11/12/1981 festangestellt Aachen d -",),
+    *("Max Bär max@example.de anrufen 01/02/1988 festangestellt Mainz e -",),
+    *("Eva Löw eva@example.de;e@example.de 0176/2345678 09/10/1992 frei Mainz f -",),
+    *("Tom Fuß tom@example.de 0177/2345678 45/01/1993 frei Ulm g -",),
+    *("Jörg Müller joerg@example.de 0171/2345678 03/04/1985 festangestellt Köln h blau",),
+    *(f"Ida Klein{n} ida{n}@example.de 0178/2345678 02/03/1999 frei Trier i -" for n in range(4)),
+)
+MENDED = {
+    "aenne(at)example.de": "aenne@example.de",
+    "uwe": "uwe@example.de",
+    "anrufen": "0175 2345678",
+    "eva@example.de;e@example.de": "eva@example.de",
+    "45/01/1993": "05/01/1993",
+}
+CREATED = 11
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """The system's own browser."""
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        yield opened
+        opened.close()
+
+
+class Recruiter:
+    """Somebody at a browser, who sees each screen at both widths."""
+
+    def __init__(self, context: BrowserContext, audit: str | None = None) -> None:
+        self.page: Page = context.new_page()
+        self.audit, self.faults = audit, list[str]()
+        self.complaints: list[str] = []
+        self.page.on("console", lambda said: self.complaints.append(said.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+    def fits(self) -> None:
+        """Nothing is wider than the screen, and there is one heading."""
+        for width in WIDTHS:
+            self.page.set_viewport_size({"width": width, "height": 900})
+            wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+            assert 0 == self.page.evaluate(wide), (self.page.url, width)
+        assert 1 == self.page.get_by_role("heading", level=1).count()
+        if self.audit is not None:
+            self.page.evaluate(self.audit)
+            for scheme in SCHEMES:
+                self.page.emulate_media(color_scheme=scheme)
+                for each in self.page.evaluate("axe.run()")["violations"]:
+                    self.faults.append(f"{self.page.url} {scheme}: {each['id']}, {each['help']}")
+
+    def go_on(self, name: str = "Continue") -> None:
+        """Press the button that leads on."""
+        self.fits()
+        self.page.get_by_role("button", name=name).click()
+
+    def choose(self, heading: str, field: str) -> None:
+        """Say what a column is."""
+        row = self.page.locator("li", has=self.page.locator(f"b:text-is('{heading}')"))
+        row.locator("select").first.select_option(field)
+
+
+class Gate:
+    """Holds the server's answers back once so many candidates are there."""
+
+    def __init__(self, count: int) -> None:
+        self.count, self.reached, self.opened = count, Event(), Event()
+
+    def __call__(self, store: Any) -> None:
+        """Wait, if it is time to."""
+        if not self.opened.is_set() and len(store.records("candidates")) >= self.count:
+            self.reached.set()
+            self.opened.wait(60)
+
+
+def mend(recruiter: Recruiter) -> int:
+    """Put every wrong cell right that a person would; returns how many."""
+    page, mended = recruiter.page, 0
+    for kind in range(page.locator(".kinds a").count()):
+        page.locator(".kinds a").nth(kind).click()
+        ids = page.locator(".cell.wrong input").evaluate_all("all => all.map(each => each.id)")
+        for id in ids:
+            cell = page.locator(f"#{id}")
+            right = MENDED.get(cell.input_value())
+            if right is not None:
+                cell.fill(right)
+                cell.press("Tab")
+                row = page.locator(".row", has=page.locator(f"#{id}"))
+                expect(row.get_by_text("right now")).to_be_visible()
+                mended += 1
+        recruiter.fits()
+    return mended
+
+
+def prepared(recruiter: Recruiter, link: str, book: Path) -> None:
+    """Bring the file, and pass every screen up to the last look."""
+    page = recruiter.page
+    page.goto(link)
+    page.set_input_files("#file", book)
+    recruiter.go_on("Read the file")
+    page.wait_for_url("**/columns")
+    recruiter.choose("Merkfeld", "internal_notes")
+    recruiter.choose("Farbe", "-")
+    recruiter.go_on()
+    page.wait_for_url("**/values")
+    page.get_by_label("frei").select_option("contractor")
+    page.get_by_role("radio", name="the day").check()
+    recruiter.go_on()
+    page.wait_for_url("**/rows")
+    assert 5 == mend(recruiter)
+    recruiter.go_on()
+    page.wait_for_url("**/look")
+    expect(page.locator(".tiles .create b")).to_have_text(str(CREATED))
+    expect(page.locator(".tiles .duplicate b")).to_have_text("1")
+
+
+def taken_back(recruiter: Recruiter) -> None:
+    """Take the report, and take the import back."""
+    page = recruiter.page
+    with page.expect_download() as report:
+        page.get_by_role("link", name="Download the report").click()
+    assert report.value.suggested_filename.endswith(".xlsx")
+    recruiter.go_on("Take it back …")
+    page.wait_for_url("**/undo")
+    recruiter.go_on("Take it back now")
+    expect(page.get_by_role("heading", level=1)).to_have_text("This was taken back")
+
+
+def test_messy_file_from_drop_to_undo(browser: Browser, tmp_path: Path) -> None:
+    """A German workbook with a title and a total: a column is matched by hand and one left out,
+    dates and words are settled once, five cells are mended, the second of two rows is left out; the
+    server is killed while it sends and started again, the browser closed and opened: every row has
+    one outcome, nobody is there twice, and the undo leaves the server as it was.
+    """
+    book = german_book(tmp_path / "Bewerber.xlsx", [each.split() for each in ROWS])
+    gate = Gate(4)
+    with Sandbox() as sandbox:
+        environ = environ_of(sandbox, tmp_path)
+        with PageProcess(environ, tmp_path) as server:
+            context = browser.new_context(locale="en-GB")
+            recruiter = Recruiter(context)
+            prepared(recruiter, server.link, book)
+            sandbox.between = gate
+            recruiter.go_on(f"Add {CREATED}")
+            recruiter.page.wait_for_url("**/progress")
+            assert gate.reached.wait(60)
+            state, progress = context.storage_state(), recruiter.page.url
+            server.kill()
+            gate.opened.set()
+            context.close()
+        with PageProcess(environ, tmp_path, server.port):
+            recruiter = Recruiter(browser.new_context(storage_state=state, locale="en-GB"))
+            page = recruiter.page
+            page.goto(progress)
+            page.wait_for_url("**/result", timeout=60_000)
+            expect(page.locator(".tiles .created b")).to_have_text(str(CREATED))
+            expect(page.locator(".tiles .duplicate b")).to_have_text("1")
+            people = sandbox.store.records("candidates").values()
+            born = {each["email"]: each["date_of_birth"] for each in people}
+            assert CREATED == len(people) == len(born)
+            assert "1985-04-03" == born["joerg@example.de"]
+            taken_back(recruiter)
+            assert {} == sandbox.store.records("candidates")
+            assert [] == recruiter.complaints
+
+
+def test_no_screen_has_a_fault_of_access(browser: Browser, tmp_path: Path) -> None:
+    """Axe finds nothing on any screen of the way, light or dark."""
+    axe = pytest.importorskip("axe_playwright_python")
+    audit = (Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+    book = german_book(tmp_path / "Bewerber.xlsx", [each.split() for each in ROWS])
+    with Sandbox() as sandbox, PageProcess(environ_of(sandbox, tmp_path), tmp_path) as server:
+        # The audit is a script of the test's own, which the page would not let run.
+        context = browser.new_context(locale="en-GB", bypass_csp=True)
+        recruiter = Recruiter(context, audit)
+        prepared(recruiter, server.link, book)
+        recruiter.go_on(f"Add {CREATED}")
+        recruiter.page.wait_for_url("**/result", timeout=60_000)
+        taken_back(recruiter)
+        recruiter.fits()
+        recruiter.page.goto(f"{server.address}/history")
+        recruiter.fits()
+        context.close()
+        assert [] == recruiter.faults
+
+
+def test_works_without_scripts_and_by_keyboard(browser: Browser, tmp_path: Path) -> None:
+    """Without a script, with the keyboard alone and at 375 pixels, a pasted table is imported."""
+    with Sandbox() as sandbox, PageProcess(environ_of(sandbox, tmp_path), tmp_path) as server:
+        context = browser.new_context(
+            java_script_enabled=False, viewport={"width": 375, "height": 800}, locale="en-GB"
+        )
+        page = context.new_page()
+        page.goto(server.link)
+        page.get_by_text("Or paste cells").focus()
+        page.keyboard.press("Enter")
+        page.get_by_label("Pasted cells").focus()
+        table = "First name\tLast name\tEmail\tEmployment type"
+        page.keyboard.insert_text(
+            f"{table}\nAnn\tLee\tann\tpermanent\nBo\tLi\tbo@example.com\tpermanent"
+        )
+        page.get_by_role("button", name="Read the file").press("Enter")
+        page.wait_for_url("**/columns")
+        page.get_by_role("button", name="Continue").press("Enter")
+        page.wait_for_url("**/rows")
+        page.locator(".cell.wrong input").focus()
+        page.keyboard.press("Control+a")
+        page.keyboard.type("ann@example.com")
+        page.get_by_role("button", name="Check these rows again").press("Enter")
+        expect(page.get_by_text("right now")).to_be_visible()
+        page.get_by_role("button", name="Continue").press("Enter")
+        page.wait_for_url("**/look")
+        page.get_by_role("button", name="Add 2").press("Enter")
+        page.wait_for_url("**/result", timeout=60_000)
+        emails = {each["email"] for each in sandbox.store.records("candidates").values()}
+        assert {"ann@example.com", "bo@example.com"} == emails
+        context.close()

@@ -1,0 +1,190 @@
+"""Other ways through the page: two people, the inbox, the command, updates, odd files."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import openpyxl
+import pytest
+
+from connector.ledger.journal import Journal
+from connector.ledger.ledger import Ledger
+from connector.pulls.run import pull
+from connector.sandbox.server import Sandbox
+from connector.warehouse.warehouse import Warehouse
+from tests.page.serving import Person, csv_of, environ_of, served, signed_in
+from tests.pushes.pushing import settings_of
+
+COLUMNS = {
+    f"c:{index}": name
+    for index, name in enumerate(("first_name", "last_name", "email", "employment_type"))
+}
+
+
+@pytest.fixture
+def sandbox() -> Iterator[Sandbox]:
+    """An API with nobody in it."""
+    with Sandbox() as opened:
+        yield opened
+
+
+def emails(sandbox: Sandbox) -> list[str]:
+    """Everybody's address."""
+    return sorted(each["email"] for each in sandbox.store.records("candidates").values())
+
+
+def looked_at(person: Person, *lines: str) -> str:
+    """An import of these rows up to the last look; its path."""
+    path = person.begin("people.csv", csv_of(*lines))
+    person.post(f"{path}/columns", COLUMNS)
+    person.see(f"{path}/look")
+    return path
+
+
+def test_one_prepares_and_another_sends(sandbox: Sandbox, tmp_path: Path) -> None:
+    """With approvals on, whoever has prepared an import cannot send it and another person can; the
+    journal, the history and the tables of analysts name both.
+    """
+    with served(sandbox, tmp_path, approvals="on") as (page, address):
+        with Person(address, page.access.new_link()) as ann:
+            path = looked_at(ann, "Bo,Li,bo@example.com,permanent")
+            assert "Hand it to a second person" in ann.shown.text
+            ann.post(f"{path}/send")
+            assert "Ann has prepared this" in ann.shown.text
+            assert 400 == ann.post(f"{path}/send").status_code
+            assert [] == emails(sandbox)
+        with Person(address) as cy:
+            cy.client.cookies.set("session", page.access.admit("Cy"))
+            cy.see(f"{path}/look")
+            cy.post(f"{path}/send")
+            assert "Sent by Cy" in cy.see(f"{path}/progress").text
+            assert "prepared by Ann" in cy.see("/history").text
+        assert ["bo@example.com"] == emails(sandbox)
+        folder = page.drafts.folder.parent
+        with Ledger(folder) as ledger:
+            (batch,) = Journal(ledger).batches()
+        assert ("Ann", "Cy") == (batch.prepared_by, batch.sent_by)
+        with Warehouse(folder).reading() as connection:
+            told = connection.execute("SELECT prepared_by, sent_by FROM push.batches").fetchall()
+        assert [("Ann", "Cy")] == told
+
+
+def test_a_file_of_the_inbox_is_prepared(sandbox: Sandbox, tmp_path: Path) -> None:
+    """A file in the inbox is shown with its folder's options, and taking it leaves none behind."""
+    inbox = tmp_path / "data" / "inbox" / "candidates"
+    inbox.mkdir(parents=True)
+    (inbox / "push.toml").write_text('mode = "upsert"\nmatch = ["email"]\n', encoding="utf-8")
+    (inbox / "new.csv").write_bytes(csv_of("Bo,Li,bo@example.com,permanent"))
+    with signed_in(sandbox, tmp_path) as (page, ann):
+        ann.see("/")
+        (shown,) = re.findall(r'name="digest" value="(\w+)"', ann.shown.text)
+        ann.post("/inbox", {"resource": "candidates", "name": "new.csv", "digest": shown})
+        (draft,) = page.drafts.all()
+        assert ("upsert", ["email"]) == (draft.mode, draft.options["match"])
+        assert not (inbox / "new.csv").exists()
+        assert "new.csv" in ann.shown.text
+
+
+def test_begun_on_the_page_and_ended_by_the_command(sandbox: Sandbox, tmp_path: Path) -> None:
+    """The command that the page shows sends the mended file with the same map; sent once more by
+    the page nothing is written twice, and the page tells of every row.
+    """
+    with signed_in(sandbox, tmp_path) as (_, ann):
+        path = ann.begin(
+            "people.csv", csv_of("Bo,Li,bo@example.com,permanent", "Cy,Lo,cy,permanent")
+        )
+        ann.post(f"{path}/columns", COLUMNS)
+        ann.see(f"{path}/rows")
+        ann.post(f"{path}/rows", {"e:3:2": "cy@example.com", "seen:3": "on", "go": "on"})
+        (command,) = re.findall(r"<code>(.*?)</code>", ann.see(f"{path}/look").text)
+        words = shlex.split(command.replace("&#39;", "'"))
+        code = "from connector.cli import main; main()"
+        done = subprocess.run(
+            [sys.executable, "-c", code, *words[1:]],
+            env=environ_of(sandbox, tmp_path),
+            check=False,
+            capture_output=True,
+            text=True,
+            cwd=os.getcwd(),
+        )
+        assert 0 == done.returncode, done.stderr
+        assert ["bo@example.com", "cy@example.com"] == emails(sandbox)
+        ann.see(f"{path}/look")
+        assert "Nothing would be sent" in ann.shown.text
+        assert 2 == len(emails(sandbox))
+
+
+def test_changes_are_shown_from_and_to_and_taken_back(sandbox: Sandbox, tmp_path: Path) -> None:
+    """An update shows each field from and to, changes it, and the undo gives it back."""
+    body = {"first_name": "Bo", "last_name": "Li", "email": "bo@example.com"}
+    sandbox.store.create("candidates", {**body, "employment_type": "permanent"})
+    settings = settings_of(sandbox, tmp_path)
+    asyncio.run(pull(settings, ["candidates"]))
+    with signed_in(sandbox, tmp_path) as (_, ann):
+        path = ann.begin("changes.csv", b"Email,Last name\nbo@example.com,Lee\n", mode="update")
+        ann.post(f"{path}/columns", {"c:0": "email", "c:1": "last_name", "match": "email"})
+        assert "<del>Li</del>" in ann.see(f"{path}/look").text
+        ann.post(f"{path}/send")
+        ann.see(f"{path}/progress")
+        assert ["Lee"] == [e["last_name"] for e in sandbox.store.records("candidates").values()]
+        ann.see(f"{path}/result")
+        ann.post(f"{path}/undo")
+        assert "<del>Lee</del>" in ann.see(f"{path}/undo").text
+        ann.post(f"{path}/undo", {"go": "on"})
+        ann.see(f"{path}/undo")
+        assert ["Li"] == [e["last_name"] for e in sandbox.store.records("candidates").values()]
+
+
+def test_rows_keep_their_numbers_when_mended(sandbox: Sandbox, tmp_path: Path) -> None:
+    """In a csv with a title above and a total below, a mended row, a row that was taken out and
+    the others keep the numbers that the file shows; the total is no row of it.
+    """
+    rows = (
+        "Bo,Li,bo,permanent",
+        "Cy,Lo,cy@example.com,permanent",
+        "Ed,Wu,ed@example.com,permanent",
+    )
+    content = b"A list\n\n" + csv_of(*rows, "Total,3,,")
+    with signed_in(sandbox, tmp_path) as (_, ann):
+        path = ann.begin("list.csv", content)
+        ann.post(f"{path}/columns", COLUMNS)
+        ann.see(f"{path}/rows")
+        assert "Row 4" in ann.shown.text
+        form = {
+            "e:4:2": "bo@example.com",
+            "seen:4": "on",
+            "seen:5": "on",
+            "out:5": "on",
+            "go": "on",
+        }
+        ann.post(f"{path}/rows", form)
+        shown = re.findall(r'<span class="number">(\d+)</span>', ann.see(f"{path}/look").text)
+        assert ["4", "6"] == shown
+        ann.post(f"{path}/send")
+        ann.see(f"{path}/progress")
+        assert ["bo@example.com", "ed@example.com"] == emails(sandbox)
+
+
+def test_a_sheet_is_chosen(sandbox: Sandbox, tmp_path: Path) -> None:
+    """Of two sheets that look alike a person chooses one, and then the columns come."""
+    book = openpyxl.Workbook()
+    for number, sheet in enumerate((book.active, book.create_sheet("New people"))):
+        assert sheet is not None
+        sheet.append(["First name", "Last name", "Email"])
+        sheet.append(["Bo", "Li", f"bo{number}@example.com"])
+    book.save(tmp_path / "two.xlsx")
+    with signed_in(sandbox, tmp_path) as (_, ann):
+        path = ann.begin("two.xlsx", (tmp_path / "two.xlsx").read_bytes())
+        assert ann.shown.url.path.endswith("/table")
+        assert "2 sheets" in ann.shown.text
+        assert "<option>New people</option>" in ann.shown.text
+        ann.post(f"{path}/table", {"sheet": "new people"})
+        assert ann.shown.url.path.endswith("/columns")
+        assert "bo1@example.com" in ann.shown.text

@@ -29,7 +29,7 @@ from connector.errors import (
 )
 from connector.settings.model import Settings
 from connector.settings.values import OBJECT_STORAGE
-from connector.warehouse.duckdb_file import literal
+from connector.warehouse.duckdb_file import SESSION, literal
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -226,7 +226,6 @@ def _loaded(place: LakehouseAccount) -> Iterator[duckdb.DuckDBPyConnection]:
     is_storage = place.data.startswith(OBJECT_STORAGE)
     extensions = (*EXTENSIONS, STORAGE_EXTENSION) if is_storage else EXTENSIONS
     with _naming_errors(place), extended(extensions) as connection:
-        connection.execute("SET TimeZone = 'UTC'")
         yield connection
 
 
@@ -242,8 +241,7 @@ def extended(extensions: Sequence[str]) -> duckdb.DuckDBPyConnection:
         if STORAGE_EXTENSION in extensions:
             # For every session: a cursor has settings of its own.
             connection.execute(f"SET GLOBAL s3_url_style = {literal(url_style(os.environ))}")
-        # Where nobody watches, it would stand among what a command prints.
-        connection.execute("SET enable_progress_bar = false")
+        connection.execute(SESSION)
     except BaseException:
         connection.close()
         raise

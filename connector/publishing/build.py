@@ -31,7 +31,8 @@ from connector.publishing.project import (
     naming_line,
 )
 from connector.publishing.seeds import make_table
-from connector.warehouse.duckdb_file import literal, naming_errors, opened, quoted, transaction
+from connector.warehouse.duckdb_file import literal, opened, quoted, transaction
+from connector.warehouse.published_file import reading
 from connector.warehouse.schema import columns as landed_columns
 
 _EARLIER = "earlier"
@@ -120,8 +121,7 @@ def check(
     checks = project.checks_of(project.selected(select))
     if watch is not None:
         watch.planned(0, len(checks))
-    with naming_errors(file), duckdb.connect(str(file), read_only=True) as connection:
-        connection.execute("SET TimeZone = 'UTC'")
+    with reading(file) as connection:
         shapes = read_shapes(connection)
         check_columns(project, shapes)
         return tuple(_run_checks(connection, project, checks, shapes, watch=watch))

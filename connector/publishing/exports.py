@@ -9,6 +9,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -20,7 +21,7 @@ from connector.errors import Misused, NothingPublished, UnknownName
 from connector.settings.model import load_settings
 from connector.system.atomic_files import sync_folder
 from connector.warehouse.duckdb_file import naming_errors
-from connector.warehouse.published_file import read_table, tables, write_parquet
+from connector.warehouse.published_file import read_table, tables, to_arrow, write_parquet
 from connector.warehouse.runs import Publication, published_in
 from connector.warehouse.warehouse import Warehouse
 
@@ -45,29 +46,52 @@ def read(table: str, *, account: str | None = None) -> pd.DataFrame:
     Raises `UnknownName` with the nearest name for a table that is not there, `SettingsError`, and
     `NothingPublished`.
     """
+    return _frame(read_table(_published(account), table))
+
+
+def sql(query: str, *, account: str | None = None) -> pd.DataFrame:
+    """The result of a query of the published file, as `read` returns a table.
+
+    Raises `Misused` with DuckDB's own words for a query that it refuses, and otherwise as `read`.
+    """
+    return _frame(to_arrow(_published(account), query))
+
+
+def _published(account: str | None) -> Path:
+    """The account's published file, which is there."""
+    settings = load_settings({"account": account})
+    path = Warehouse(settings.folder).published
+    if not path.exists():
+        raise NothingPublished(f"{path} is not there: nothing was published yet")
+    return path
+
+
+def _frame(found: pa.Table) -> pd.DataFrame:
+    """The dataframe with the types that `read` promises."""
     # Its import takes a while, and nothing else here needs it.
     import pandas as pd  # noqa: PLC0415
 
-    types = {
+    types: dict[Any, Any] = {
         pa.string(): pd.StringDtype(),
         pa.large_string(): pd.StringDtype(),
         pa.bool_(): pd.BooleanDtype(),
-        pa.int8(): pd.Int8Dtype(),
-        pa.int16(): pd.Int16Dtype(),
-        pa.int32(): pd.Int32Dtype(),
-        pa.int64(): pd.Int64Dtype(),
     }
-    path = Warehouse(load_settings({"account": account}, os.environ, Path.cwd()).folder).published
-    if not path.exists():
-        raise NothingPublished(f"{path} is not there: nothing was published yet")
-    found = read_table(path, table)
+    for name in ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"):
+        types[getattr(pa, name.lower())()] = getattr(pd, f"{name}Dtype")()
     for place, column in enumerate(found.schema):
         if pa.types.is_decimal(column.type):
-            amounts = found.column(place).cast(pa.float64())
-            found = found.set_column(place, column.name, amounts)
+            found = found.set_column(place, column.name, _numbers(found.column(place)))
     frame: Any = found.to_pandas(types_mapper=types.get, date_as_object=False)
     assert isinstance(frame, pd.DataFrame)
     return frame
+
+
+def _numbers(decimals: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Decimals as floats, or whole as a sum of whole numbers is."""
+    if decimals.type.scale == 0:
+        with suppress(pa.ArrowInvalid):
+            return decimals.cast(pa.int64())
+    return decimals.cast(pa.float64())
 
 
 # -- Parquet ---------------------------------------------------------------------------------------

@@ -246,7 +246,9 @@ class _Tracer:
         for each in self._outward(column, scope):
             source = each.sources.get(column.table)
             if isinstance(source, self._exp.Table):
-                return Traced(frozenset({(f"{source.db}.{source.name}", column.name)}), True)
+                # A function in the place of a table is of no schema, and made of no column.
+                named = {(f"{source.db}.{source.name}", column.name)} if source.db else ()
+                return Traced(frozenset(named), bool(named))
             if source is not None:
                 return self._column(source, column.name.lower())
         return Traced()
@@ -303,7 +305,7 @@ def column_texts(project: Project, shapes: Shapes) -> dict[str, dict[str, str]]:
 
 def check_columns(project: Project, shapes: Shapes) -> None:
     """Raise `ModelInvalid` for a test or a text of a column that is not there."""
-    for path, line, what, table, column in _asked(project):
+    for path, line, what, table, column in _named_columns(project):
         there = {each.name for each in shapes.get(table, ())}
         if there and column not in there:
             raise ModelInvalid(
@@ -314,7 +316,7 @@ def check_columns(project: Project, shapes: Shapes) -> None:
             )
 
 
-def _asked(project: Project) -> Iterator[tuple[Path, int, str, str, str]]:
+def _named_columns(project: Project) -> Iterator[tuple[Path, int, str, str, str]]:
     """Every column that a schema file names: where, what for, its table, its name."""
     for test in project.tests:
         yield test.path, test.line, f"the test {test.name}", test.table, test.column

@@ -7,11 +7,10 @@ publishers take turns, so that the later one publishes what is the later state.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,7 +29,7 @@ from connector.publishing.project import Building, Built, Project
 from connector.settings.layers import SEEDS_FOLDER
 from connector.settings.model import Settings
 from connector.system.log import new_id
-from connector.warehouse.duckdb_file import naming_errors, transaction
+from connector.warehouse.duckdb_file import locked, naming_errors, transaction
 from connector.warehouse.runs import Publication, published_in, write_publication
 from connector.warehouse.warehouse import Warehouse
 from connector.warehouse.work_file import copy_work, put_in_place, record, remove
@@ -46,8 +45,6 @@ LOCK_FILE = "publishing.lock"
 WAIT_SECONDS = 900.0
 """For how long one publisher waits for another: longer than any build that is well."""
 
-_RETRY_SECONDS = 0.05
-
 
 @contextmanager
 def alone(folder: Path, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
@@ -58,29 +55,16 @@ def alone(folder: Path, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
     """
     path = folder / LOCK_FILE
     with naming_errors(path):
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    until = time.monotonic() + wait_seconds
-    try:
-        while not _locked(handle):
-            if time.monotonic() >= until:
-                raise WarehouseBusy(
-                    f"{path} has been held by another process that publishes for"
-                    f" {wait_seconds:.0f} s",
-                    action="Wait until it has ended, or end it, then run 'connector publish'.",
-                )
-            time.sleep(_RETRY_SECONDS)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locked(path, time.monotonic() + wait_seconds))
+        except TimeoutError:
+            raise WarehouseBusy(
+                f"{path} has been held by another process that publishes for {wait_seconds:.0f} s",
+                action="Wait until it has ended, or end it, then run 'connector publish'.",
+            ) from None
         yield
-    finally:
-        os.close(handle)
-
-
-def _locked(handle: int) -> bool:
-    try:
-        # Bound to this opening of the file and to no process, so that threads wait as well.
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 # -- Publishing ------------------------------------------------------------------------------------
@@ -229,7 +213,11 @@ class _Publishing:
         self._masked = self._target.with_name(self._target.name + _MASKED)
         started_at = now()
         self._row = Publication(
-            new_id(started_at), started_at, run_id=run_id, personal=settings.publish_personal.value
+            new_id(started_at),
+            started_at,
+            run_id=run_id,
+            personal=settings.publish_personal.value,
+            time_zone=settings.time_zone.value,
         )
 
     @contextmanager

@@ -1,8 +1,8 @@
 """Seeds: small tables in csv files that people own and edit.
 
 A person's file may come from a spreadsheet program: a byte order mark and semicolons or tabs are
-taken as they are. A row of which only the first cell is filled waits for somebody to fill in the
-others, and is passed over. Empty cells are null.
+taken as they are. Empty cells are null: a row of which only the first cell is filled waits for
+somebody to fill in the others, and models take its value for one that no row names.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ import duckdb
 from connector.errors import MartsMissing, SeedInvalid, UnknownName, naming
 from connector.publishing.project import Project, Seed, naming_line
 from connector.system.atomic_files import replacing
-from connector.warehouse.duckdb_file import make_folder, naming_errors, quoted
+from connector.warehouse.duckdb_file import make_folder, quoted
+from connector.warehouse.published_file import reading
 
 DELIMITERS = (",", ";", "\t")
 
@@ -30,15 +31,6 @@ class SeedRows:
 
     delimiter: str
     rows: tuple[tuple[int, tuple[str | None, ...]], ...]
-
-    @property
-    def filled(self) -> tuple[tuple[int, tuple[str | None, ...]], ...]:
-        """The rows that are more than a value to fill in."""
-        return tuple(
-            (line, cells)
-            for line, cells in self.rows
-            if len(cells) == 1 or any(cell is not None for cell in cells[1:])
-        )
 
 
 def read_rows(seed: Seed) -> SeedRows:
@@ -91,7 +83,7 @@ def make_table(connection: duckdb.DuckDBPyConnection, seed: Seed) -> int:
 
     Whoever calls it holds a transaction.
     """
-    rows = read_rows(seed).filled
+    rows = read_rows(seed).rows
     texts = ", ".join(
         f"cells ->> {place} AS {quoted(each.name)}" for place, each in enumerate(seed.columns, 1)
     )
@@ -168,8 +160,7 @@ def unmapped(file: Path, project: Project) -> tuple[UnmappedValues, ...]:
     """
     audits = {each.name: each for each in project.audits}
     found = []
-    with naming_errors(file), duckdb.connect(str(file), read_only=True) as connection:
-        connection.execute("SET TimeZone = 'UTC'")
+    with reading(file) as connection:
         if not connection.execute("FROM duckdb_tables() WHERE schema_name = 'marts'").fetchone():
             raise MartsMissing(f"{file} has no marts, and they say what the seeds do not name")
         for name, audit_name in AUDITS.items():

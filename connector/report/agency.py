@@ -28,7 +28,6 @@ _DRAWN_MAX = 12
 
 _MONTHS_BEFORE = 6
 _MONTHS_AFTER = 12
-_CURRENCIES_DRAWN = 4
 _ROWS_MAX = 20
 
 FORECAST_NEEDS = {
@@ -49,17 +48,30 @@ def forecast_rows(published: PublishedFile) -> list[Row]:
         "SELECT * REPLACE (coalesce(fee, 0) AS fee, coalesce(confirmed_fee, 0) AS confirmed_fee), "
         "coalesce(f.fee, 0) - coalesce(f.confirmed_fee, 0) AS scheduled_fee "
         f"FROM marts.sum_fee_forecast AS f WHERE month_kind <> 'past' {begins}"
-        "ORDER BY month_start, currency"
+        "ORDER BY month_start, currency NULLS LAST"
     )
 
 
 def fees(rows: Sequence[Row]) -> dict[str, float]:
-    """Fees by currency, the largest first, without those of 0."""
+    """Fees by known currency, in the order of their codes, without those of 0.
+
+    Amounts of two currencies are not to be compared, so that none comes before another by its own.
+    """
     found: dict[str, float] = {}
     for row in rows:
-        if row["fee"]:
+        if row["fee"] and row["currency"]:
             found[row["currency"]] = found.get(row["currency"], 0.0) + float(row["fee"])
-    return dict(sorted(found.items(), key=lambda each: -each[1]))
+    return dict(sorted(found.items()))
+
+
+def converted(rows: Sequence[Row]) -> str:
+    """The fees that rates can convert, added up, as in GBP 12,300; else ""."""
+    amount = total(rows, "reporting_fee")
+    return (
+        money(next(r["reporting_currency"] for r in rows if r["reporting_fee"]), amount)
+        if (amount)
+        else ""
+    )
 
 
 @figure(
@@ -88,17 +100,23 @@ def _forecast(published: PublishedFile) -> Drawing | None:
         rows,
     )
     amounts = ", ".join(money(currency, fee) for currency, fee in ahead.items())
+    whole = converted([row for row in rows if row["month_kind"] != "past"])
+    worth = f"; what has a rate comes to {whole}" if whole else ""
     told = "have no fee that is known, and count as nothing here."
+    strange = int(total([row for row in rows if not row["currency"]], "placements_with_fee"))
+    unsaid = lacking(strange, placements, "placements", "have a fee in a currency nobody knows.")
     return Drawing(
-        f"From this month on: {amounts}." if amounts else "No fee is known from this month on.",
+        f"From this month on: {amounts}{worth}."
+        if amounts
+        else "No fee is known from this month on.",
         _by_currency(rows),
-        lacking(missing, placements, "placements", told),
+        lacking(missing, placements, "placements", told) + unsaid,
         (table,),
     )
 
 
 def _by_currency(rows: list[Row]) -> tuple[Chart, ...]:
-    """A chart for each of the currencies with the most fees: two never share an axis."""
+    """A chart for each currency with fees: two never share an axis."""
     starts = [row["month_start"] for row in rows]
     drawn = months(min(starts), max(starts))[: _MONTHS_BEFORE + _MONTHS_AFTER]
     found = {(row["currency"], row["month_start"]): row for row in rows}
@@ -115,7 +133,7 @@ def _by_currency(rows: list[Row]) -> tuple[Chart, ...]:
             unit=f"fees in {currency}",
             is_upright=True,
         )
-        for currency in [*fees(rows)][:_CURRENCIES_DRAWN]
+        for currency in fees(rows)
     )
 
 
@@ -431,15 +449,13 @@ PEOPLE = Section(
     "Content items by type",
     {
         "sum_content_items": "content_type_id content_type_name is_active items items_published "
-        "items_draft last_published_at last_updated_at"
+        "items_draft last_published_on last_updated_on"
     },
-    "SELECT * REPLACE ((last_published_at AT TIME ZONE 'UTC')::DATE AS last_published_at, "
-    "(last_updated_at AT TIME ZONE 'UTC')::DATE AS last_updated_at) "
     "FROM marts.sum_content_items ORDER BY items DESC, content_type_name, content_type_id",
     caption="Content items by their type",
     headings=headed(
         "content_type_name Type; is_active In use; items Items; items_published Published; "
-        "items_draft Drafts; last_published_at Last published; last_updated_at Last changed"
+        "items_draft Drafts; last_published_on Last published; last_updated_on Last changed"
     ),
     empty="No content types have landed yet.",
 )

@@ -6,6 +6,7 @@ to the width of a column and never beyond reading size.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import unicodedata
@@ -97,8 +98,10 @@ WIDTH = 360
 """Pixels across, which is what a phone has; text is 13 pixels high."""
 
 _STEP = 30
+_STEP_MIN = 18
 _HEIGHT = 190
 _TEXT = 13
+_LINE = 14
 _LABEL_MAX = 136
 """Pixels across of the longest label before a bar, so that room is left for the bars."""
 
@@ -119,11 +122,12 @@ def bars(
     text: Callable[[Mapping[str, Any]], str] | None = None,
     most: float = 0,
     room: float = _LABEL_MAX,
+    height: float = 0,
 ) -> Chart:
     """Horizontal bars in the rows' order, each with its `text` (its count).
 
     `unit` says what is counted; `most` is the axis's end where it has one, such as 1 for shares;
-    `room` is how many pixels the labels may take.
+    `room` is how many pixels the labels may take, `height` how many all bars, as far as they can.
     """
     texts = [text(row) if text else count(row[value]) for row in rows]
     top = most or max((float(row[value]) for row in rows), default=0) or 1
@@ -132,7 +136,8 @@ def bars(
     beside = max((_width(each) for each in texts), default=0) + 2 * _GAP
     scale = {"domain": [0, top * across / (across - beside)], "nice": False}
     x = {"field": "value", "type": "quantitative"}
-    bar = {"type": "bar", "color": variable("first"), "height": 18}
+    step = max(_STEP_MIN, min(_STEP, height / max(1, len(rows)))) if height else _STEP
+    bar = {"type": "bar", "color": variable("first"), "height": step * 0.6}
     words = {"type": "text", "align": "left", "dx": _GAP, "color": variable("ink")}
     layers = [
         {"mark": bar, "encoding": {"x": {**x, "scale": scale, "axis": None}}},
@@ -143,7 +148,7 @@ def bars(
         for place, row in enumerate(rows)
     ]
     told = _told(f"{row[label]} {texts[place]}" for place, row in enumerate(rows))
-    body = {"height": {"step": _STEP}, "encoding": {"y": y}, "layer": layers}
+    body = {"height": {"step": step}, "encoding": {"y": y}, "layer": layers}
     return _chart(values, body, f"Bar chart of {unit}: {told}")
 
 
@@ -187,58 +192,92 @@ def stacked(
     return _chart(values, body, f"Stacked bar chart of {unit}: {told}", legend)
 
 
-def uprights(rows: Rows, label: str, value: str, *, unit: str, across: str) -> Chart:
-    """Upright bars, for bands or months; `across` names what runs to the right."""
+def uprights(
+    rows: Rows,
+    label: str,
+    value: str,
+    *,
+    unit: str,
+    across: str,
+    height: float = _HEIGHT,
+    foremost: Sequence[int] | None = None,
+) -> Chart:
+    """Upright bars, for bands or months; `across` names what runs to the right.
+
+    Where only some places are `foremost`, all others are pale, and a title beside says the rest.
+    """
     x = {**_category(rows, label, is_upright=True), "title": across}
     y = _measure(unit, max((row[value] for row in rows), default=0))
+    encoding: dict[str, Any] = {"x": x, "y": y}
+    if foremost is not None:
+        pale = {"test": f"indexof({list(foremost)}, datum.place) < 0", "value": variable("third")}
+        encoding = {
+            "x": {**x, "title": None},
+            "y": {**y, "title": None},
+            "color": {"condition": pale, "value": variable("first")},
+        }
     mark = {"type": "bar", "color": variable("first")}
     values = [{"place": place, "value": float(row[value])} for place, row in enumerate(rows)]
     told = _told(f"{row[label]} {row[value]:,.0f}" for row in rows)
-    body = {"height": _HEIGHT, "mark": mark, "encoding": {"x": x, "y": y}}
+    body = {"height": height, "mark": mark, "encoding": encoding}
     return _chart(values, body, f"Bar chart of {unit} by {across}: {told}")
 
 
 def ranges(rows: Rows, label: str, *, unit: str) -> Chart:
-    """Distributions side by side, of rows that have p10_days to p90_days.
+    """Distributions of rows that have p10_days to p90_days, beside those who wait.
 
-    A line runs from the tenth to the ninetieth of a hundred, a thick one over the middle half, and
-    a tick is the median.
+    A line runs over what is known between the tenth and the ninetieth of a hundred, a thick one
+    over the middle half, and a tick is the median. A circle is current_p50_days: how long half of
+    those have waited whose time is not over.
     """
-    quantiles = ("p10_days", "p25_days", "p50_days", "p75_days", "p90_days")
-    p10, p25, p50, p75, p90 = quantiles
+    p10, p25, p50, p75, p90 = "p10_days", "p25_days", "p50_days", "p75_days", "p90_days"
+    waiting = "current_p50_days"
     x = {"type": "quantitative", "title": "days", "axis": {"tickCount": 5}}
-    line = {"type": "rule", "color": variable("third"), "strokeWidth": 2}
-    half = {"type": "bar", "color": variable("first"), "height": 14}
-    tick = {"type": "tick", "color": variable("second")}
-    median = {**tick, "opacity": 1, "thickness": 4, "height": 22}
+
+    def layer(mark: Mapping[str, Any], begins: str, ends: str = "") -> dict[str, Any]:
+        known = " && ".join(f"isValid(datum.{each})" for each in (begins, ends) if each)
+        across = {"x": {**x, "field": begins}, **({"x2": {"field": ends}} if ends else {})}
+        return {"mark": mark, "encoding": across, "transform": [{"filter": known}]}
+
+    tick = {"type": "tick", "color": variable("second"), "opacity": 1, "thickness": 4, "height": 22}
+    circle = {"type": "point", "stroke": variable("fourth"), "fill": variable("card"), "opacity": 1}
     layers = [
-        {"mark": line, "encoding": {"x": {**x, "field": p10}, "x2": {"field": p90}}},
-        {"mark": half, "encoding": {"x": {**x, "field": p25}, "x2": {"field": p75}}},
-        {"mark": median, "encoding": {"x": {**x, "field": p50}}},
+        layer({"type": "rule", "color": variable("third"), "strokeWidth": 2}, "least", "most"),
+        layer({"type": "bar", "color": variable("first"), "height": 14}, p25, p75),
+        layer(tick, p50),
+        layer({**circle, "size": 60, "strokeWidth": 2}, waiting),
     ]
-    values = [
-        {"place": place, **{name: float(row[name]) for name in quantiles}}
-        for place, row in enumerate(rows)
-    ]
+    values = []
+    for place, row in enumerate(rows):
+        known = {n: float(row[n]) for n in (p10, p25, p50, p75, p90) if row[n] is not None}
+        ends = {"least": min(known.values()), "most": max(known.values())} if known else {}
+        waits = {} if row[waiting] is None else {waiting: float(row[waiting])}
+        values.append({"place": place, **known, **ends, **waits})
     told = _told(
-        f"{row[label]} median {row[p50]:,.1f}, middle half {row[p25]:,.1f} to {row[p75]:,.1f}"
+        f"{row[label]} median {_days(row[p50])}, those in it now {_days(row[waiting])}"
         for row in rows
     )
     legend = (
-        (variable("third"), "all but the quickest and slowest tenth"),
+        (variable("third"), "all but the quickest and slowest tenth, as far as it is known"),
         (variable("first"), "the middle half"),
         (variable("second"), "the median"),
+        (variable("fourth"), "the median of those who are in it now, so far"),
     )
     encoding = {"y": _category(rows, label)}
     body = {"height": {"step": _STEP}, "encoding": encoding, "layer": layers}
     return _chart(values, body, f"Ranges of {unit} in days: {told}", legend)
 
 
+def _days(value: float | None) -> str:
+    return "not known" if value is None else f"{value:,.1f}"
+
+
 def _category(
     rows: Rows, label: str, *, is_upright: bool = False, room: float = _LABEL_MAX
 ) -> dict[str, Any]:
     """The axis of the rows, by their places: two may have the same label."""
-    labels = [_short(str(row[label]), room) for row in rows]
+    texts = [str(row[label]) for row in rows]
+    labels = [[text] for text in texts] if is_upright else distinct(texts, room)
     axis: dict[str, Any] = {
         "grid": False,
         "domain": is_upright,
@@ -248,7 +287,11 @@ def _category(
     if is_upright:
         axis |= {"labelAngle": 0, "labelOverlap": "parity", "labelSeparation": 12}
     else:
-        axis["minExtent"] = max((_width(each) for each in labels), default=0) + 8
+        lines = list(itertools.chain.from_iterable(labels))
+        doubled = [place for place, each in enumerate(labels) if len(each) > 1]
+        higher = {"test": f"indexof({doubled}, datum.value) >= 0", "value": -_LINE / 2}
+        axis |= {"minExtent": max(map(_width, lines), default=0) + 8, "labelLineHeight": _LINE}
+        axis["labelOffset"] = {"condition": higher, "value": 0}
     scale = {"domain": list(range(len(rows)))}
     return {"field": "place", "type": "ordinal", "scale": scale, "title": None, "axis": axis}
 
@@ -278,14 +321,31 @@ def _letter(letter: str) -> float:
     return 10.0 if letter.isupper() else 8.0
 
 
-def _short(label: str, room: float) -> str:
-    """A label that leaves room for the bars; the table has it whole."""
-    if _width(label) <= room:
-        return label
-    kept = label
-    while _width(kept) > room - _letter("W"):
-        kept = kept[:-1]
-    return kept.rstrip() + "…"
+def distinct(texts: Sequence[str], room: float) -> list[list[str]]:
+    """The labels by their lines; those that would look alike are numbered."""
+    found: list[list[str]] = []
+    for text in texts:
+        numbered = (lines(f"{text} ({number})", room) for number in itertools.count(2))
+        shown = itertools.chain([lines(text, room)], numbered)
+        found.append(next(each for each in shown if each not in found))
+    return found
+
+
+def lines(text: str, room: float) -> list[str]:
+    """Label on one or two lines, with room for the bars; the table has it whole.
+
+    It is cut in the middle, since names that begin alike end differently.
+    """
+    if _width(text) <= room:
+        return [text]
+    first = text
+    while _width(first) > room:
+        first = first[:-1].rpartition(" ")[0] or first[:-1]
+    rest = text[len(first) :].strip()
+    cut = rest
+    while _width(cut) > room - (_letter("…") if cut != rest else 0):
+        cut = cut[1:]
+    return [first, cut if cut == rest else f"…{cut.lstrip()}"]
 
 
 def _told(parts: Iterable[str]) -> str:

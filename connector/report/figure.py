@@ -7,7 +7,7 @@ published file (`Drawing`). Its definition is not here: the file's own comments 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -254,39 +254,4 @@ class FigureAnswer:
     contracts: Mapping[str, Mapping[str, str]]
     shown: Drawing | None
     words: str = ""
-
-    def line(self, part: str) -> str:
-        """The part as it is shown with the figure: of the first mart that has it."""
-        return next((parts[part] for parts in self.contracts.values() if part in parts), "")
-
-
-KeyValues = tuple[tuple[str, ...], str, Mapping[str, Any]]
-"""A key figure's values in words, what they are a part of, and the plain numbers behind them."""
-
-
-@dataclass(frozen=True, slots=True)
-class KeyQuestion:
-    """Key figure as it is declared.
-
-    `means` is the mart whose rows it counts, or the column, as `mart.column`, that it shows;
-    `section` is where more stands. `draw` returns None where there is nothing to count.
-    """
-
-    key: str
-    label: str
-    needs: Needs
-    means: str
-    section: str
-    draw: Callable[[PublishedFile], KeyValues | None]
-    empty: str
-
-
-@dataclass(frozen=True, slots=True)
-class KeyFigure:
-    """Key figure as a file answers it; `means` is what the file says of it."""
-
-    question: KeyQuestion
-    values: tuple[str, ...]
-    detail: str
-    means: str
-    numbers: Mapping[str, Any] = field(default_factory=dict)
+    is_wide: bool = False

@@ -6,9 +6,12 @@ library has escaped, and our own styles are the only markup that is put in as it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from decimal import Decimal
 from functools import cache
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +20,10 @@ from markupsafe import Markup
 
 from connector.report.agency import CONTENT, FEES, PEOPLE
 from connector.report.charts import PALETTE, draw
-from connector.report.figure import Figure, FigureAnswer, KeyFigure, age, capital, moment
-from connector.report.overview import MIRROR, QUESTIONS, answer, facts
+from connector.report.figure import Figure, FigureAnswer, age, capital, day, moment
+from connector.report.front import FrontPage, KeyFigure, Reading, make_front
+from connector.report.mirror import MIRROR, file_summary
+from connector.report.period import PERIOD_DEFAULT, ReportPeriod
 from connector.report.pipeline import CANDIDATES, JOBS, TIME
 from connector.report.published import PublishedFile, opened
 from connector.system.atomic_files import replacing
@@ -36,18 +41,27 @@ _TITLE = "Recruitment report"
 
 @dataclass(frozen=True, slots=True)
 class ReportPage:
-    """Page of the report: the document, and the key figures that it opens with."""
+    """Page of the report: the document, and the page of one sheet that it opens with."""
 
     html: str
     as_of: datetime | None
-    key_figures: tuple[KeyFigure, ...]
+    front: FrontPage
 
 
 def make_page(
-    published: PublishedFile, *, written_at: datetime, account: str | None = None
+    published: PublishedFile,
+    *,
+    written_at: datetime,
+    account: str | None = None,
+    period: str = PERIOD_DEFAULT,
+    compare: Sequence[str] = (),
 ) -> ReportPage:
-    """The page of the published file; `account` is named in its title."""
-    grid = tuple(answer(question, published) for question in QUESTIONS)
+    """The page of the published file; `account` is named in its title.
+
+    Raises `Misused` for a period that cannot be shown, or that cannot be compared with.
+    """
+    today = published.today or written_at.date()
+    front = make_front(published, today, period, compare)
     title = f"{_TITLE}: {account}" if account else _TITLE
     as_of = published.as_of
     html = _template().render(
@@ -58,17 +72,18 @@ def make_page(
         as_of=None if as_of is None else moment(as_of),
         age=None if as_of is None else age(written_at - as_of),
         written_at=moment(written_at),
-        facts=facts(published, written_at),
-        grid=grid,
+        facts=file_summary(published, written_at),
+        front=front,
+        today=day(today),
         sections=[
-            (section, [_answer(figure, published) for figure in section.figures])
+            (section, _laid_out([_answer(figure, published) for figure in section.figures]))
             for section in SECTIONS
         ],
         meaning=published.meaning,
         capital=capital,
         draw=lambda chart: Markup(draw(chart)),  # noqa: S704 # its text is escaped by the library
     )
-    return ReportPage(html, as_of, grid)
+    return ReportPage(html, as_of, front)
 
 
 def _answer(figure: Figure, published: PublishedFile) -> FigureAnswer:
@@ -79,6 +94,18 @@ def _answer(figure: Figure, published: PublishedFile) -> FigureAnswer:
         return FigureAnswer(figure, contracts, None, words)
     shown = figure.draw(published)
     return FigureAnswer(figure, contracts, shown, "" if shown else figure.empty)
+
+
+def _laid_out(answers: Sequence[FigureAnswer]) -> list[FigureAnswer]:
+    """Figures of a section, two in a row; one that would be alone takes it whole."""
+    found: list[FigureAnswer] = []
+    is_second = False
+    for each, following in zip_longest(answers, answers[1:]):
+        is_alone = not is_second and (following is None or following.figure.is_wide)
+        is_wide = each.figure.is_wide or is_alone
+        is_second = not is_wide and not is_second
+        found.append(replace(each, is_wide=is_wide))
+    return found
 
 
 @cache
@@ -99,39 +126,52 @@ def _style() -> str:
 
 
 def as_json(page: ReportPage) -> dict[str, Any]:
-    """The key figures as plain values, by key, with their labels and words."""
+    """The period and the key figures as plain values, by key, with their words."""
     return {
-        each.question.key: {
-            "label": each.question.label,
-            "shown": list(each.values),
-            "detail": each.detail,
-            "numbers": {name: _number(value) for name, value in each.numbers.items()},
-        }
-        for each in page.key_figures
+        "period": _days(page.front.period),
+        "key_figures": {each.question.key: _figure_json(each) for each in page.front.figures},
     }
 
 
-def _number(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _number(each) for name, each in value.items()}
-    is_plain = value is None or isinstance(value, bool | int | float | str)
-    return value if is_plain else float(value)
+def _days(period: ReportPeriod) -> dict[str, Any]:
+    return {"name": period.name, "begins": period.begins, "ends": period.ends}
+
+
+def _figure_json(figure: KeyFigure) -> dict[str, Any]:
+    others = [
+        {"period": _days(each.period), **_reading_json(each.reading), "change": each.change or None}
+        for each in figure.compared
+    ]
+    return {"label": figure.label, **_reading_json(figure.reading), "compared": others}
+
+
+def _reading_json(reading: Reading) -> dict[str, Any]:
+    value = float(reading.value) if isinstance(reading.value, Decimal) else reading.value
+    return {"value": value, "shown": list(reading.shown), "detail": reading.detail}
 
 
 def write_report(
-    file: Path, out: Path, *, written_at: datetime, account: str | None = None
+    file: Path,
+    out: Path,
+    *,
+    written_at: datetime,
+    account: str | None = None,
+    period: str = PERIOD_DEFAULT,
+    compare: Sequence[str] = (),
 ) -> ReportPage:
     """Write the page of the published `file` to `out`, and return it.
 
     `written_at` is the present moment, which the data's age is counted to; `account` stands in the
-    title. Everything is read as of one publication. `out` is replaced at once, and only its owner
-    may read it.
+    title, `period` and what it is shown beside on the first page. Everything is read as of one
+    publication. `out` is replaced at once, and only its owner may read it.
 
     Raises `NothingPublished` where there is no file, `MartsMissing` where it has no marts,
-    `DiskFull` or another `WarehouseError`.
+    `Misused` for a period that is none, `DiskFull` or another `WarehouseError`.
     """
     with opened(file) as published:
-        page = make_page(published, written_at=written_at, account=account)
+        page = make_page(
+            published, written_at=written_at, account=account, period=period, compare=compare
+        )
     with naming_errors(out), replacing(out) as written:
         written.write(page.html.encode())
     return page

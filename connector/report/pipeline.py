@@ -17,11 +17,12 @@ from connector.report.figure import (
     figure,
     headed,
     lacking,
+    money,
     of,
     plain,
     tabled_figure,
 )
-from connector.report.published import PublishedFile, Row, total
+from connector.report.published import PublishedFile, Row, months, total
 
 # -- Candidates ------------------------------------------------------------------------------------
 
@@ -103,40 +104,57 @@ def _narrowest(rows: Sequence[Row]) -> str:
     )
 
 
-@tabled_figure(
+@figure(
     "offers",
     "Offers and what became of them",
     {
         "sum_offer_acceptance": "dimension member offers accepted declined pending dropped decided "
         "acceptance_rate accepted_unseen"
     },
-    "SELECT * REPLACE (if(dimension = 'all', 'All months', member) AS member), "
-    "strftime(try_cast(o.member || '-01' AS DATE), '%b %y') AS month "
-    "FROM marts.sum_offer_acceptance AS o WHERE dimension IN ('all', 'month') "
-    f"QUALIFY row_number() OVER (PARTITION BY dimension ORDER BY o.member DESC) <= {_MONTHS} "
-    "ORDER BY dimension = 'all', o.member",
-    caption="Offers by the month in which they were made",
-    headings=headed(
-        "member Month; offers Offers; accepted Accepted; declined Declined; pending Pending; "
-        "dropped Dropped; acceptance_rate Accepted of decided"
-    ),
     empty="No offer was seen yet.",
     is_wide=True,
 )
-def _offers(rows: list[Row]) -> Drawing | None:
-    *months, whole = rows
-    if not whole["offers"]:
+def _offers(published: PublishedFile) -> Drawing | None:
+    rows = published.rows(
+        "SELECT * REPLACE (CASE member WHEN 'all' THEN 'All months' WHEN 'unseen' THEN "
+        "'Older than the mirror' ELSE member END AS member), "
+        "try_cast(o.member || '-01' AS DATE) AS begins "
+        "FROM marts.sum_offer_acceptance AS o WHERE dimension IN ('all', 'month') "
+        "QUALIFY row_number() OVER (PARTITION BY dimension, begins IS NULL ORDER BY begins DESC) "
+        f"<= {_MONTHS} ORDER BY dimension = 'all', begins NULLS LAST"
+    )
+    if not rows or not rows[-1]["offers"]:
         return None
+    *groups, whole = rows
+    table = FigureTable(
+        "Offers by the month in which they were made",
+        "sum_offer_acceptance",
+        headed(
+            "member Month; offers Offers; accepted Accepted; declined Declined; pending Pending; "
+            "dropped Dropped; acceptance_rate Accepted of decided"
+        ),
+        rows,
+    )
     parts = {"accepted": "accepted", "declined": "declined", "pending": "pending"}
-    drawn = [charts.stacked(months, "month", parts, unit="offers", is_upright=True)]
+    dated = {row["begins"]: row for row in groups if row["begins"]}
+    old = int(total([row for row in groups if not row["begins"]], "offers"))
+    nothing = dict.fromkeys(parts, 0)
+    last = max(filter(None, (*dated, published.today)), default=None)
+    shown = [
+        {**dated.get(month, nothing), "month": f"{month:%b %y}"}
+        for month in (months(min(dated), last)[-_MONTHS:] if dated and last else ())
+    ]
     decided = "No offer is decided yet"
     if whole["decided"]:
         decided = f"{of(whole['accepted'], whole['decided'], 'decided offer')} were accepted"
     unseen = whole["accepted_unseen"]
+    told = "are older than the mirror, so that no month is theirs."
+    more = (f"Acceptances without an offer that was seen: {count(unseen)} more.",) if unseen else ()
     return Drawing(
         f"{decided}; pending: {whole['pending']:,}.",
-        tuple(drawn if months else ()),
-        (f"Acceptances without an offer that was seen: {count(unseen)} more.",) if unseen else (),
+        (charts.stacked(shown, "month", parts, unit="offers", is_upright=True),) if shown else (),
+        lacking(old, whole["offers"], "offers", told) + more,
+        (table,),
     )
 
 
@@ -260,53 +278,64 @@ def _ageing(published: PublishedFile) -> Drawing | None:
 )
 def _worth(rows: list[Row]) -> Drawing:
     jobs, unvalued = total(rows, "jobs"), total(rows, "jobs") - total(rows, "expected_fee")
+    whole = total(rows, "reporting_value")
+    code = next((row["reporting_currency"] for row in rows if row["reporting_value"]), "")
+    worth = f"; what has a rate may earn {money(code, whole)}" if whole else ""
+    positions = count(total(rows, "positions_open"))
     return Drawing(
-        f"Positions open: {count(total(rows, 'positions_open'))}, on {count_noun(jobs, 'job')}.",
+        f"Positions open: {positions}, on {count_noun(jobs, 'job')}{worth}.",
         coverage=lacking(unvalued, jobs, "open jobs", "have no known fee."),
     )
 
 
 @figure(
     "clients",
-    "Fill rate by client",
+    "Jobs marked filled, by client",
     {
-        "sum_client_fill_rate": "company_name jobs open_jobs filled_jobs closed_jobs decided_jobs "
-        "cancelled_jobs job_fill_rate position_fill_rate jobs_not_landed"
+        "sum_client_fill_rate": "company_name is_company_deleted jobs open_jobs closed_jobs "
+        "jobs_marked_filled decided_jobs cancelled_jobs marked_filled_rate position_placed_rate",
+        "fct_company_counters": "counter platform_count our_count difference",
     },
-    empty="No job was filled, closed or cancelled yet.",
+    empty="No job was marked filled, closed or cancelled yet.",
 )
 def _clients(published: PublishedFile) -> Drawing | None:
     rows = published.rows(
-        "FROM marts.sum_client_fill_rate ORDER BY decided_jobs DESC, jobs DESC, company_name"
+        "SELECT * REPLACE (company_name || if(is_company_deleted, ' (deleted)', '') "
+        "AS company_name) FROM marts.sum_client_fill_rate AS c "
+        "ORDER BY decided_jobs DESC, jobs DESC, c.company_name"
     )
-    filled, decided = total(rows, "filled_jobs"), total(rows, "decided_jobs")
+    filled, decided = total(rows, "jobs_marked_filled"), total(rows, "decided_jobs")
     if not decided:
         return None
     first = [row for row in rows if row["decided_jobs"]][:_ROWS_MAX]
     table = FigureTable(
-        f"Fill rate of the {count_noun(len(first), 'client')} with the most decided jobs",
+        f"The {count_noun(len(first), 'client')} with the most decided jobs",
         "sum_client_fill_rate",
         headed(
-            "company_name Client; open_jobs Open; filled_jobs Filled; closed_jobs Closed; "
-            "cancelled_jobs Cancelled; job_fill_rate Filled of decided; position_fill_rate "
-            "Positions filled"
+            "company_name Client; open_jobs Open; jobs_marked_filled Marked filled; closed_jobs "
+            "Closed; cancelled_jobs Cancelled; marked_filled_rate Marked filled of decided; "
+            "position_placed_rate Positions with a placement"
         ),
         first,
     )
     chart = charts.bars(
         first,
         "company_name",
-        "job_fill_rate",
-        unit="jobs filled",
-        text=lambda row: f"{row['filled_jobs']:,} of {row['decided_jobs']:,}",
+        "marked_filled_rate",
+        unit="jobs marked filled",
+        text=lambda row: f"{row['jobs_marked_filled']:,} of {row['decided_jobs']:,}",
         most=1,
     )
-    more = sum(max(0, row["jobs_not_landed"] or 0) for row in rows)
+    counted = published.row(
+        "SELECT count(*) FILTER (difference <> 0) AS differing, count(difference) AS counters "
+        "FROM marts.fct_company_counters"
+    )
+    told = "differ from what landed; fct_company_counters has both."
     return Drawing(
-        f"{of(filled, decided, 'decided job')} were filled, over "
+        f"{of(filled, decided, 'decided job')} are marked filled, over "
         f"{count_noun(len(rows), 'client')}.",
         (chart,),
-        (f"The platform's own counters show {count_noun(more, 'job')} more.",) if more else (),
+        lacking(counted["differing"], counted["counters"], "the platform's own counters", told),
         (table,),
     )
 
@@ -321,6 +350,9 @@ JOBS = Section(
 
 
 # -- Time ------------------------------------------------------------------------------------------
+
+_AT_RISK_MIN = 5
+"""A median at which fewer were watched says nothing of a stage in a sentence."""
 
 _WIDTHS = (1, 2, 5, 7, 14, 30, 60, 90, 180, 365)
 _BANDS_MAX = 10
@@ -339,17 +371,18 @@ _QUANTILES = {
     "time-in-stage",
     "Time in stage",
     {
-        "sum_time_in_stage": "stage stage_order ended_visits measured_visits current_visits "
-        f"current_p50_days {' '.join(_QUANTILES)}",
-        "fct_time_in_stage": "",
+        "sum_time_in_stage": "stage stage_order stage_kind visits estimated_from p50_at_risk "
+        f"current_visits current_p50_days visits_that_may_hide_return {' '.join(_QUANTILES)}",
+        "sum_stage_survival": "",
     },
     "SELECT * REPLACE (replace(stage, '_', ' ') AS stage) FROM marts.sum_time_in_stage AS s "
     "ORDER BY stage_order NULLS LAST, s.stage",
     caption="Days in each stage",
     headings={
         "stage": "Stage",
-        "measured_visits": "Measured",
+        "estimated_from": "Seen to leave",
         **_QUANTILES,
+        "p50_at_risk": "Watched at the median",
         "current_visits": "In it now",
         "current_p50_days": "Median so far",
     },
@@ -357,20 +390,28 @@ _QUANTILES = {
     is_wide=True,
 )
 def _in_stages(rows: list[Row]) -> Drawing:
-    measured = [row for row in rows if row["measured_visits"]]
-    finding = "No stay in a stage was seen from its beginning to its end yet."
-    if measured:
-        slowest = max(measured, key=lambda row: row["p50_days"])
+    under_way = [row for row in rows if row["stage_kind"] in ("open", "paused")]
+    known = [row for row in under_way if (row["p50_at_risk"] or 0) >= _AT_RISK_MIN]
+    finding = "Too few were seen to leave any stage to say how long half of them stay."
+    if known:
+        slowest = max(known, key=lambda row: row["p50_days"])
         finding = (
-            f"The slowest stage is {slowest['stage']}: half of the stays in it took at most "
-            f"{days(slowest['p50_days'])} days."
+            f"Of the stages that enough were seen to leave, {slowest['stage']} is the slowest: "
+            f"half stay at most {days(slowest['p50_days'])} days."
         )
-    ended = total(rows, "ended_visits")
-    told = "are not measured, since nobody saw them begin, or they ended with a deletion."
+    if waiting := [row for row in under_way if row["current_visits"]]:
+        longest = max(waiting, key=lambda row: row["current_p50_days"])
+        finding += (
+            f" Those in {longest['stage']} have waited longest: half of "
+            f"{count(longest['current_visits'])} for {days(longest['current_p50_days'])} days or "
+            "more."
+        )
+    told = "were changed between two looks, and may hide that somebody left and came back."
+    hiding = total(rows, "visits_that_may_hide_return")
     return Drawing(
         finding,
-        (charts.ranges(measured, "stage", unit="stays in a stage"),) if measured else (),
-        lacking(ended - total(rows, "measured_visits"), ended, "stays that are over", told),
+        (charts.ranges(rows, "stage", unit="stays in a stage"),),
+        lacking(hiding, total(rows, "visits"), "stays", told),
     )
 
 
@@ -379,18 +420,22 @@ class _TimeTo:
     """Time until something ends, which has a mart of facts and one that sums it up.
 
     `about` are the things that last, `verb` is what happens in the end; `whole` is the column with
-    the number of things in the summary, `dimension` the one to show.
+    the number of things in the summary, `dimension` the one to show, `waiting` says who is not
+    in it.
     """
 
     about: str
     verb: str
     whole: str
     dimension: str
+    waiting: str = ""
 
     def figure(self, title: str, empty: str) -> Figure:
         """The figure of all such lengths of time."""
         columns = f"dimension member measured {' '.join(_QUANTILES)} {self.whole}"
         facts = f"is_measured days_to_{self.verb}"
+        if self.waiting:
+            columns += " openings_open open_p50_days"
         needs = {f"fct_time_to_{self.verb}": facts, f"sum_time_to_{self.verb}": columns}
         return Figure(f"time-to-{self.verb}", title, needs, self._draw, empty)
 
@@ -405,6 +450,9 @@ class _TimeTo:
         table = self._members(whole, rows)
         number, measured = whole[self.whole], whole["measured"]
         coverage = lacking(number - measured, number, self.about, "are not measured.")
+        if self.waiting and whole["openings_open"]:
+            waited = f"half of them for {days(whole['open_p50_days'])} days or more."
+            coverage += (f"{whole['openings_open']:,} {self.waiting}: {waited}",)
         if not measured:
             finding = f"None of {number:,} {self.about} is measured."
             return Drawing(finding, coverage=coverage, tables=(table,))
@@ -470,13 +518,18 @@ def _band(begins: int, width: int, *, is_open: bool) -> str:
 TIME = Section(
     "time",
     "Time",
-    "Distributions, not averages: the median beside the quick tenth and the slow tenth. What is "
-    "not over yet is left out, so read it beside how many are waiting.",
+    "Distributions, not averages: the median beside the quick tenth and the slow tenth. In stages, "
+    "whoever still waits counts for as long as they were watched; of jobs and placements, only "
+    "what has ended is here, so read it beside the jobs that are open.",
     (
         _in_stages,
-        _TimeTo("filled openings", "fill", "filled", "employment_type").figure(
-            "Time to fill a job", "No job was filled yet."
-        ),
+        _TimeTo(
+            "filled openings",
+            "fill",
+            "openings_filled",
+            "employment_type",
+            "more openings wait to be filled, and are not in it",
+        ).figure("Time to fill a job", "No job was filled yet."),
         _TimeTo("placements", "hire", "placements", "booking_type").figure(
             "Time to hire a candidate", "No candidate was placed yet."
         ),

@@ -98,7 +98,7 @@ class PublishedFile:
     @cached_property
     def as_of(self) -> datetime | None:
         """The moment that the marts take for now; None if nothing was ever proven."""
-        if self.has("staging.as_of") and self.has("sync.bookmarks"):
+        if self._has_moment:
             sql = "SELECT epoch_us(max(as_of_at)) AS at FROM staging.as_of"
         elif self.missing({"mirror_health": "proven_at last_run_at"}):
             return None
@@ -109,10 +109,24 @@ class PublishedFile:
             )
         return from_microseconds(self.row(sql)["at"])
 
-    @property
+    @cached_property
+    def _has_moment(self) -> bool:
+        return self.has("staging.as_of") and self.has("sync.bookmarks")
+
+    @cached_property
     def today(self) -> date | None:
-        """The day of that moment, in UTC."""
+        """The day of that moment, in the account's zone where the file has it."""
+        if self.as_of is not None and self._has_moment:
+            day: date = self.row("SELECT max(as_of_date) AS day FROM staging.as_of")["day"]
+            return day
         return None if self.as_of is None else self.as_of.astimezone(UTC).date()
+
+    @cached_property
+    def zone(self) -> str:
+        """The account's time zone where the file has it, else UTC."""
+        if not self._has_moment:
+            return "UTC"
+        return str(self.row("SELECT max(time_zone) AS zone FROM staging.as_of")["zone"])
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 -- audit: company_counters_agree
--- The platform's own count of each company's jobs is that of the jobs landed.
+-- The platform's own counters of each company are those of what landed.
 {{ config(severity='warn') }}
 
-select company_id, api_jobs_count, jobs
-from {{ ref('dim_companies') }}
-where api_jobs_count <> jobs
+select company_id, counter, platform_count, our_count
+from {{ ref('fct_company_counters') }}
+where difference <> 0

@@ -21,6 +21,6 @@ select
     forecast.fee as forecast_fee,
     placements.fee as placements_fee
 from forecast
-full join placements on placements.currency = forecast.currency
+full join placements on placements.currency is not distinct from forecast.currency
 where forecast.fee is distinct from placements.fee
     or forecast.placements is distinct from placements.placements

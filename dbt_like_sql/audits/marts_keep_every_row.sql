@@ -10,7 +10,33 @@ counted as (
     union all
     select 'dim_companies' as model,
         (select count(*) from {{ ref('dim_companies') }}) as found,
-        (select count(*) from {{ ref('stg_companies') }}) as expected
+        (select count(*) from {{ ref('stg_known_companies') }}) as expected
+    union all
+    select 'fct_bookings' as model,
+        (select count(*) from {{ ref('fct_bookings') }}) as found,
+        (select count(*) from {{ ref('stg_bookings') }}) as expected
+    union all
+    select 'fct_interviews' as model,
+        (select count(*) from {{ ref('fct_interviews') }}) as found,
+        (select count(*) from {{ ref('stg_bookings') }} where booking_type = 'interview')
+            as expected
+    union all
+    select 'dim_leads' as model,
+        (select count(*) from {{ ref('dim_leads') }}) as found,
+        (select count(*) from {{ ref('stg_leads') }}) as expected
+    union all
+    select 'fct_pipeline_days' as model,
+        (select coalesce(sum(standing), 0) from {{ ref('fct_pipeline_days') }}
+            where day = (select max(day) from {{ ref('fct_pipeline_days') }})) as found,
+        (select count(*) from {{ ref('fct_candidate_stages') }} where is_current) as expected
+    union all
+    select 'sum_contract_revenue' as model,
+        (select coalesce(sum(contracts), 0) from {{ ref('sum_contract_revenue') }}) as found,
+        (select count(*) from {{ ref('fct_contract_months') }}) as expected
+    union all
+    select 'fct_company_counters' as model,
+        (select count(*) from {{ ref('fct_company_counters') }}) as found,
+        (select 3 * count(*) from {{ ref('stg_companies') }}) as expected
     union all
     select 'dim_candidates' as model,
         (select count(*) from {{ ref('dim_candidates') }}) as found,

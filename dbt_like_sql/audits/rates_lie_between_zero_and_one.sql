@@ -44,19 +44,24 @@ rates as (
         measured_share as value
     from {{ ref('sum_time_in_stage') }}
     union all
+    select 'sum_stage_survival.share_staying' as rate,
+        stage_survival_id as subject,
+        share_staying as value
+    from {{ ref('sum_stage_survival') }}
+    union all
     select 'sum_lead_conversion.conversion_rate' as rate,
         dimension || ' ' || member as subject,
         conversion_rate as value
     from {{ ref('sum_lead_conversion') }}
     union all
-    select 'sum_client_fill_rate.job_fill_rate' as rate,
+    select 'sum_client_fill_rate.marked_filled_rate' as rate,
         company_key as subject,
-        job_fill_rate as value
+        marked_filled_rate as value
     from {{ ref('sum_client_fill_rate') }}
     union all
-    select 'sum_client_fill_rate.position_fill_rate' as rate,
+    select 'sum_client_fill_rate.position_placed_rate' as rate,
         company_key as subject,
-        position_fill_rate as value
+        position_placed_rate as value
     from {{ ref('sum_client_fill_rate') }}
     union all
     select 'sum_source_effectiveness.interview_rate' as rate,
@@ -73,6 +78,11 @@ rates as (
         currency as subject,
         fee_coverage as value
     from {{ ref('sum_fee_forecast') }}
+    union all
+    select 'sum_contract_revenue.rate_coverage' as rate,
+        month_start::varchar as subject,
+        rate_coverage as value
+    from {{ ref('sum_contract_revenue') }}
     union all
     select 'sum_coverage.coverage' as rate,
         question as subject,

@@ -1,5 +1,5 @@
 -- model: dim_companies
--- grain: one row per live company
+-- grain: one row per company ever landed
 -- Client companies, with what is counted on their live jobs and placements.
 
 with
@@ -32,10 +32,11 @@ select
     coalesce(jobs.open_jobs, 0) as open_jobs,
     coalesce(placements.placements, 0) as placements,
     companies.jobs_count as api_jobs_count,
+    companies.is_deleted,
     companies.created_at,
     companies.updated_at,
     companies.is_hydrated
-from {{ ref('stg_companies') }} as companies
+from {{ ref('stg_known_companies') }} as companies
 left join {{ ref('dim_people') }} as people on people.person_id = companies.account_manager_id
 left join jobs on jobs.company_id = companies.company_id
 left join placements on placements.company_id = companies.company_id

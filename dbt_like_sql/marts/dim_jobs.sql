@@ -30,7 +30,10 @@ select
     jobs.remote_type,
     jobs.experience_level,
     jobs.company_id,
-    coalesce(companies.name, 'no company') as company_name,
+    case when jobs.company_id is null then 'no company'
+        else coalesce(companies.name, 'unknown company')
+    end as company_name,
+    coalesce(companies.is_deleted, false) as is_company_deleted,
     jobs.assigned_to as consultant_id,
     coalesce(people.person_name, 'unassigned') as consultant_name,
     people.team,
@@ -55,5 +58,5 @@ select
     jobs.updated_at,
     jobs.is_hydrated
 from jobs
-left join {{ ref('stg_companies') }} as companies on companies.company_id = jobs.company_id
+left join {{ ref('stg_known_companies') }} as companies on companies.company_id = jobs.company_id
 left join {{ ref('dim_people') }} as people on people.person_id = jobs.assigned_to

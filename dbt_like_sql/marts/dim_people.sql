@@ -30,6 +30,11 @@ counted as (
     from assigned
     where person_id is not null
     group by person_id
+),
+
+-- A row of which only the first cell is filled waits for somebody.
+named as (
+    select * from {{ ref('people') }} where name is not null
 )
 
 select
@@ -37,11 +42,11 @@ select
     coalesce(people.name, 'user ' || left(coalesce(counted.person_id, people.id), 8))
         as person_name,
     people.team,
-    people.id is not null as is_mapped,
+    people.name is not null as is_mapped,
     coalesce(counted.candidates, 0) as candidates,
     coalesce(counted.jobs, 0) as jobs,
     coalesce(counted.companies, 0) as companies,
     coalesce(counted.bookings, 0) as bookings,
     coalesce(counted.leads, 0) as leads
 from counted
-full join {{ ref('people') }} as people on people.id = counted.person_id
+full join named as people on people.id = counted.person_id

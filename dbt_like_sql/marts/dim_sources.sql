@@ -25,6 +25,7 @@ counted as (
 grouped as (
     select lower(trim(source)) as source, min(source_group) as source_group
     from {{ ref('source_groups') }}
+    where source_group is not null
     group by lower(trim(source))
 )
 

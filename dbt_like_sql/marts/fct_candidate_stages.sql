@@ -9,6 +9,7 @@ known as (
     select
         candidate_id, version, created_at, valid_from, valid_to, began_after, began_before,
         ended_after, ended_before, ended_by,
+        not is_hydrated and observed_to > observed_from as is_list_watched,
         case
             when is_hydrated then status
             else last_value(status ignore nulls) over (
@@ -52,6 +53,8 @@ visits as (
         max(valid_to) as left_at,
         max(ended_before) as left_before,
         bool_or(ended_by = 'deletion') as is_deletion,
+        -- Between two versions with one status, or two lists, another one may have come and gone.
+        count(*) > 1 or bool_or(is_list_watched) as may_hide_return,
         min(created_at) as created_at
     from numbered
     group by candidate_id, visit_number
@@ -86,6 +89,7 @@ select
     case when not is_current then visits.left_before end as left_before,
     case when is_current then null when is_deletion then 'deletion' else 'change' end as left_by,
     visits.is_current,
+    visits.may_hide_return,
     visits.visit_number > 1 or visits.created_at >= begun.mirror_began_at as is_entry_observed
 from visits
 cross join begun

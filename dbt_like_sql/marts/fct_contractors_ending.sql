@@ -9,6 +9,7 @@ running as (
     from {{ ref('fct_placements') }} as placements
     cross join {{ ref('as_of') }} as as_of
     where placements.booking_type = 'contract'
+        and placements.booking_status <> 'completed'
         and (placements.end_date is null or placements.end_date >= as_of.as_of_date)
 ),
 
@@ -19,6 +20,7 @@ ends as (
         valid_from,
         start_datetime,
         end_datetime,
+        if(all_day and epoch_us(end_datetime) % 86400000000 = 0, 'UTC', null) as end_zone,
         lag(end_datetime) over (partition by booking_id order by version) as end_before
     from {{ ref('stg_booking_versions') }}
     where booking_type = 'contract' and end_datetime is not null
@@ -28,7 +30,8 @@ ends as (
 moves as (
     select
         booking_id,
-        (arg_min(end_datetime, version) at time zone 'UTC')::date as first_end_date,
+        arg_min(end_datetime, version) as first_end_datetime,
+        arg_min_null(end_zone, version) as first_end_zone,
         count(*) filter (where end_datetime > end_before and valid_from >= start_datetime)
             as extensions,
         count(*) filter (where end_datetime <> end_before) as moves,
@@ -45,7 +48,8 @@ next_placements as (
     join {{ ref('fct_placements') }} as later
         on later.candidate_id = running.candidate_id
         and later.start_date > running.start_date
-        and later.start_date <= running.end_date + 30
+        -- One that begins before the end runs beside it.
+        and later.start_date between running.end_date and running.end_date + 30
     qualify row_number() over (
         partition by running.booking_id order by later.start_date, later.booking_id
     ) = 1
@@ -76,6 +80,7 @@ select
     running.contract_type,
     running.start_date,
     running.end_date,
+    running.time_zone,
     running.end_date - running.as_of_date as days_left,
     last_days.working_day_number - today.working_day_number as working_days_left,
     case
@@ -88,7 +93,8 @@ select
     coalesce(running.end_date - running.as_of_date <= 14, false) as ends_within_14_days,
     coalesce(running.end_date - running.as_of_date <= 30, false) as ends_within_30_days,
     coalesce(running.end_date - running.as_of_date <= 90, false) as ends_within_90_days,
-    moves.first_end_date,
+    (moves.first_end_datetime at time zone coalesce(moves.first_end_zone, running.time_zone))::date
+        as first_end_date,
     coalesce(moves.extensions, 0) as extensions,
     coalesce(moves.moves - moves.extensions, 0) as corrections,
     moves.last_extended_at,

@@ -33,7 +33,9 @@ aged as (
         booked.last_booked_at,
         greatest(
             as_of.as_of_date
-            - greatest((booked.last_booked_at at time zone 'UTC')::date, openings.opened_on), 0
+            - greatest(
+                (booked.last_booked_at at time zone as_of.time_zone)::date, openings.opened_on
+            ), 0
         ) as days_without_booking
     from {{ ref('dim_jobs') }} as jobs
     join openings on openings.job_id = jobs.job_id

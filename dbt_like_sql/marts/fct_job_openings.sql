@@ -22,7 +22,7 @@ numbered as (
         1 + sum(coalesce(was_over and not is_over, false)::integer) over (
             partition by job_id order by version
         )::bigint as opening_number,
-        status = 'filled' and was_over is not null as is_seen_to_fill
+        status = 'filled' and was_over is not null as is_seen_marked
     from versions
 ),
 
@@ -33,11 +33,11 @@ openings as (
         min(valid_from) as began_at,
         max(published_at) as published_at,
         min(created_at) as created_at,
-        bool_or(status = 'filled') as is_filled,
+        bool_or(status = 'filled') as is_marked_filled,
         arg_max(status, version) as last_status,
-        min(valid_from) filter (where is_seen_to_fill) as filled_at,
-        min(began_after) filter (where is_seen_to_fill) as filled_after,
-        min(began_before) filter (where is_seen_to_fill) as filled_before
+        min(valid_from) filter (where is_seen_marked) as marked_filled_at,
+        min(began_after) filter (where is_seen_marked) as marked_filled_after,
+        min(began_before) filter (where is_seen_marked) as marked_filled_before
     from numbered
     group by job_id, opening_number
     having bool_or(status <> 'draft') or max(published_at) is not null
@@ -64,14 +64,15 @@ select
     begun.opening_number,
     row_number() over in_order = 1 as is_first,
     begun.opened_at,
-    (begun.opened_at at time zone 'UTC')::date as opened_on,
+    (begun.opened_at at time zone as_of.time_zone)::date as opened_on,
     begun.opened_basis,
-    lead((begun.opened_at at time zone 'UTC')::date) over in_order as reopened_on,
+    lead((begun.opened_at at time zone as_of.time_zone)::date) over in_order as reopened_on,
     begun.last_status,
-    begun.is_filled,
-    begun.filled_after,
-    begun.filled_at,
-    begun.filled_before
+    begun.is_marked_filled,
+    begun.marked_filled_after,
+    begun.marked_filled_at,
+    begun.marked_filled_before
 from begun
+cross join {{ ref('as_of') }} as as_of
 join {{ ref('dim_jobs') }} as jobs on jobs.job_id = begun.job_id
 window in_order as (partition by begun.job_id order by begun.opening_number)

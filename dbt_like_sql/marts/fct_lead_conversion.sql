@@ -77,7 +77,7 @@ select
     coalesce(people.person_name, 'unassigned') as consultant_name,
     people.team,
     judged.created_at,
-    date_trunc('month', judged.created_at at time zone 'UTC')::date as created_month,
+    date_trunc('month', judged.created_at at time zone as_of.time_zone)::date as created_month,
     judged.last_contacted_at,
     coalesce(consultations.consultations, 0) as consultations,
     judged.evidence is not null as is_converted,
@@ -87,6 +87,7 @@ select
     judged.is_lost,
     judged.is_deleted
 from judged
+cross join {{ ref('as_of') }} as as_of
 left join consultations on consultations.lead_id = judged.lead_id
 left join {{ ref('dim_sources') }} as sources on sources.source = judged.source_key
 left join {{ ref('dim_people') }} as people on people.person_id = judged.assigned_to

@@ -22,13 +22,14 @@ jobs as (
         funnel.placements,
         greatest(jobs.positions - funnel.placements, 0) as positions_open,
         case when jobs.employment_type in ('contractor', 'interim', 'freelance', 'temporary')
-            then coalesce(jobs.rate_currency, jobs.salary_currency, 'unknown')
-            else coalesce(jobs.salary_currency, jobs.rate_currency, 'unknown')
+            then coalesce(jobs.rate_currency, jobs.salary_currency)
+            else coalesce(jobs.salary_currency, jobs.rate_currency)
         end as currency,
         companies.applied_fee_percentage as company_percentage
     from {{ ref('dim_jobs') }} as jobs
     join {{ ref('fct_job_funnel') }} as funnel on funnel.job_id = jobs.job_id
-    left join {{ ref('stg_companies') }} as companies on companies.company_id = jobs.company_id
+    left join {{ ref('stg_known_companies') }} as companies
+        on companies.company_id = jobs.company_id
     where jobs.is_open
 ),
 

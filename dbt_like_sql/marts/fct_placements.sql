@@ -11,8 +11,8 @@ placements as (
         coalesce(placements.company_id, jobs.company_id) as company_id,
         coalesce(placements.assigned_to, jobs.consultant_id) as consultant_id,
         case when placements.booking_type = 'permanent'
-            then coalesce(jobs.salary_currency, jobs.rate_currency, 'unknown')
-            else coalesce(jobs.rate_currency, jobs.salary_currency, 'unknown')
+            then coalesce(jobs.salary_currency, jobs.rate_currency)
+            else coalesce(jobs.rate_currency, jobs.salary_currency)
         end as currency,
         coalesce(jobs.is_hydrated, true) as is_job_read,
         jobs.placement_fee as job_fee,
@@ -27,10 +27,13 @@ placements as (
 named as (
     select
         placements.*,
-        coalesce(companies.name, 'no company') as company_name,
+        case when placements.company_id is null then 'no company'
+            else coalesce(companies.name, 'unknown company')
+        end as company_name,
+        coalesce(companies.is_deleted, false) as is_company_deleted,
         companies.applied_fee_percentage as company_percentage
     from placements
-    left join {{ ref('stg_companies') }} as companies
+    left join {{ ref('stg_known_companies') }} as companies
         on companies.company_id = placements.company_id
 ),
 
@@ -73,6 +76,7 @@ select
     priced.job_title,
     priced.company_id,
     priced.company_name,
+    priced.is_company_deleted,
     priced.consultant_id,
     coalesce(people.person_name, 'unassigned') as consultant_name,
     people.team,
@@ -86,6 +90,7 @@ select
     priced.offer_accepted_date,
     priced.start_date,
     priced.end_date,
+    priced.time_zone,
     try_cast(priced.annual_salary as decimal(18, 2)) as annual_salary,
     try_cast(priced.day_rate as decimal(18, 2)) as day_rate,
     try_cast(priced.contract_value as decimal(18, 2)) as contract_value,

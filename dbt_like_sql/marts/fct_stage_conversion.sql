@@ -4,6 +4,18 @@
 
 with
 
+visits as (
+    select
+        stages.candidate_id, stages.stage, stages.stage_order, stages.visit_number,
+        stages.entered_at, stages.is_entry_observed, stages.furthest_stage_order,
+        case when stages.is_entry_observed
+            then date_trunc('month', stages.entered_at at time zone as_of.time_zone)::date
+        end as entered_month
+    from {{ ref('fct_candidate_stages') }} as stages
+    cross join {{ ref('as_of') }} as as_of
+    where stages.stage_order is not null
+),
+
 -- An aggregate passes over what is null, so that nothing seen afterwards is written as 0.
 reached as (
     select
@@ -11,10 +23,11 @@ reached as (
         stage,
         min(stage_order) as stage_order,
         min(entered_at) as entered_at,
+        arg_min_null(entered_month, visit_number) as entered_month,
+        arg_min(is_entry_observed, visit_number) as is_entry_observed,
         count(*) as visits,
         nullif(arg_min(coalesce(furthest_stage_order, 0), visit_number), 0) as furthest_after
-    from {{ ref('fct_candidate_stages') }}
-    where stage_order is not null
+    from visits
     group by candidate_id, stage
 ),
 
@@ -37,7 +50,8 @@ select
     reached.stage,
     reached.stage_order,
     reached.entered_at,
-    date_trunc('month', reached.entered_at at time zone 'UTC')::date as entered_month,
+    reached.is_entry_observed,
+    reached.entered_month,
     reached.visits,
     case
         when reached.furthest_after > reached.stage_order then 'advanced'

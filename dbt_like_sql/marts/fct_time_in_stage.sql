@@ -4,21 +4,31 @@
 
 with
 
+proven as (
+    select min(proven_at) as proven_at
+    from {{ source('sync', 'bookmarks') }}
+    where resource = 'candidates'
+),
+
 visits as (
     select
         stages.*,
         -- A detail may have been read after the moment up to which all is proven.
-        greatest(as_of.as_of_at, stages.entered_before) as now_at
+        greatest(as_of.as_of_at, stages.entered_before) as now_at,
+        -- What is proven later of other resources says nothing of candidates.
+        greatest(proven.proven_at, stages.entered_before) as last_known_at
     from {{ ref('fct_candidate_stages') }} as stages
     cross join {{ ref('as_of') }} as as_of
+    cross join proven
 ),
 
 measured as (
     select
         *,
         (epoch(coalesce(left_at, now_at)) - epoch(entered_at)) / 86400 as days,
-        (epoch(coalesce(left_after, now_at)) - epoch(entered_before)) / 86400 as days_min,
-        (epoch(coalesce(left_before, now_at)) - epoch(entered_after)) / 86400 as days_max
+        (epoch(coalesce(left_after, last_known_at)) - epoch(entered_before)) / 86400 as days_min,
+        (epoch(coalesce(left_before, now_at)) - epoch(entered_after)) / 86400 as days_max,
+        (epoch(entered_before) - epoch(entered_at)) / 86400 as days_at_first_look
     from visits
 )
 
@@ -35,11 +45,15 @@ select
     measured.left_at,
     measured.is_current,
     measured.is_entry_observed,
+    measured.may_hide_return,
+    coalesce(measured.left_by = 'change', false) as is_left,
     coalesce(measured.left_by = 'change', false) and measured.is_entry_observed as is_measured,
     round(greatest(measured.days, 0), 2) as days,
-    round(greatest(measured.days_min, 0), 2) as days_min,
-    round(greatest(measured.days_max, 0), 2) as days_max,
-    round(greatest(measured.days_max, 0) - greatest(measured.days_min, 0), 2) as uncertainty_days
+    -- Bounds are rounded outwards, so that the truth stays between them.
+    floor(greatest(measured.days_min, 0) * 100) / 100 as days_min,
+    ceil(greatest(measured.days_max, 0) * 100) / 100 as days_max,
+    round(greatest(measured.days_max, 0) - greatest(measured.days_min, 0), 2) as uncertainty_days,
+    round(greatest(measured.days_at_first_look, 0), 2) as days_at_first_look
 from measured
 left join {{ ref('dim_candidates') }} as candidates
     on candidates.candidate_id = measured.candidate_id

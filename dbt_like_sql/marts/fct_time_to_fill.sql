@@ -38,12 +38,16 @@ filled as (
         openings.*,
         coalesce(counted.placements, 0) as placements,
         counted.fully_filled_on,
-        coalesce(counted.first_placed_on, (filled_at at time zone 'UTC')::date) as filled_on,
-        coalesce(counted.first_placed_on, (filled_after at time zone 'UTC')::date) as filled_on_min,
-        coalesce(counted.first_placed_on, (filled_before at time zone 'UTC')::date)
+        coalesce(counted.first_placed_on, (marked_filled_at at time zone as_of.time_zone)::date)
+            as filled_on,
+        coalesce(counted.first_placed_on, (marked_filled_after at time zone as_of.time_zone)::date)
+            as filled_on_min,
+        coalesce(counted.first_placed_on, (marked_filled_before at time zone as_of.time_zone)::date)
             as filled_on_max,
-        coalesce(counted.first_source, if(filled_at is not null, 'status', null)) as fill_basis
+        coalesce(counted.first_source, if(marked_filled_at is not null, 'status', null))
+            as fill_basis
     from {{ ref('fct_job_openings') }} as openings
+    cross join {{ ref('as_of') }} as as_of
     left join counted on counted.opening_id = openings.opening_id
 ),
 
@@ -67,7 +71,7 @@ select
     jobs.positions,
     measured.placements,
     case
-        when measured.placements > 0 or measured.is_filled then 'filled'
+        when measured.placements > 0 or measured.is_marked_filled then 'filled'
         when measured.last_status in ('closed', 'cancelled') then measured.last_status
         else 'open'
     end as outcome,

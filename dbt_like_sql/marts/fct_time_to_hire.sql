@@ -8,7 +8,7 @@ interviews as (
     select
         candidate_id,
         job_id,
-        min((start_datetime at time zone 'UTC')::date) as first_interview_on
+        min(start_date) as first_interview_on
     from {{ ref('stg_interviews') }}
     group by candidate_id, job_id
 ),
@@ -16,9 +16,10 @@ interviews as (
 hires as (
     select
         placements.*,
-        (candidates.created_at at time zone 'UTC')::date as candidate_created_on,
+        (candidates.created_at at time zone as_of.time_zone)::date as candidate_created_on,
         interviews.first_interview_on
     from {{ ref('fct_placements') }} as placements
+    cross join {{ ref('as_of') }} as as_of
     left join {{ ref('dim_candidates') }} as candidates
         on candidates.candidate_id = placements.candidate_id
     left join interviews

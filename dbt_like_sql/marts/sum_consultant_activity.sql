@@ -11,17 +11,24 @@ done as (
     select assigned_to, created_at, 'lead' from {{ ref('stg_leads') }}
     union all
     select assigned_to, created_at, 'job' from {{ ref('stg_jobs') }}
-    union all
-    select assigned_to, created_at, 'interview_booked' from {{ ref('stg_interviews') }}
-    union all
-    select assigned_to, start_datetime, 'interview_held' from {{ ref('stg_interviews') }}
-    where is_held
 ),
 
 dated as (
-    select consultant_id, (happened_at at time zone 'UTC')::date as day, kind,
+    select consultant_id, (happened_at at time zone as_of.time_zone)::date as day, kind,
         null::decimal(18, 2) as reporting_fee, null as reporting_currency
     from done
+    cross join {{ ref('as_of') }} as as_of
+    union all
+    select assigned_to, created_date, 'interview_booked', null, null
+    from {{ ref('stg_interviews') }}
+    union all
+    select assigned_to, start_date, 'interview_held', null, null
+    from {{ ref('stg_interviews') }}
+    where is_held
+    union all
+    select consultant_id, start_date, counts_as, null, null
+    from {{ ref('fct_bookings') }}
+    where counts_as in ('consultation', 'site_visit') and has_begun
     union all
     select consultant_id, placed_on, 'placement', reporting_fee, reporting_currency
     from {{ ref('fct_placements') }}
@@ -52,6 +59,8 @@ summed as (
         sum(number) filter (where kind = 'job') as jobs_added,
         sum(number) filter (where kind = 'interview_booked') as interviews_booked,
         sum(number) filter (where kind = 'interview_held') as interviews_held,
+        sum(number) filter (where kind = 'consultation') as consultations_held,
+        sum(number) filter (where kind = 'site_visit') as site_visits_held,
         sum(number) filter (where kind = 'placement') as placements,
         sum(with_fee) as placements_with_reporting_fee,
         sum(reporting_fee) as reporting_fee,
@@ -71,6 +80,8 @@ select
     coalesce(summed.jobs_added, 0)::bigint as jobs_added,
     coalesce(summed.interviews_booked, 0)::bigint as interviews_booked,
     coalesce(summed.interviews_held, 0)::bigint as interviews_held,
+    coalesce(summed.consultations_held, 0)::bigint as consultations_held,
+    coalesce(summed.site_visits_held, 0)::bigint as site_visits_held,
     coalesce(summed.placements, 0)::bigint as placements,
     summed.placements_with_reporting_fee::bigint as placements_with_reporting_fee,
     coalesce(summed.reporting_fee, 0)::decimal(18, 2) as reporting_fee,

@@ -25,6 +25,9 @@ select
     coalesce(items.items_published, 0) as items_published,
     coalesce(items.items_draft, 0) as items_draft,
     items.last_published_at,
-    items.last_updated_at
+    (items.last_published_at at time zone as_of.time_zone)::date as last_published_on,
+    items.last_updated_at,
+    (items.last_updated_at at time zone as_of.time_zone)::date as last_updated_on
 from {{ ref('stg_content_types') }} as types
+cross join {{ ref('as_of') }} as as_of
 left join items on items.content_type_id = types.content_type_id

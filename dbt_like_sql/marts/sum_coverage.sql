@@ -10,7 +10,7 @@ answers as (
     from {{ ref('fct_placements') }}
     union all
     select 'placements_with_currency', 'Placements whose currency is known.',
-        count(*) filter (where currency <> 'unknown'), count(*)
+        count(currency), count(*)
     from {{ ref('fct_placements') }}
     union all
     select 'fees_with_exchange_rate', 'Known fees that the seed exchange_rates can convert.',

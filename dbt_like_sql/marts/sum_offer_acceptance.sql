@@ -7,7 +7,7 @@ with
 -- A hold decides nothing: what came before it goes on, and the status after it is the outcome.
 unheld as (
     select
-        candidate_id, visit_number, stage, entered_at,
+        candidate_id, visit_number, stage, entered_at, is_entry_observed,
         lag(stage) over (partition by candidate_id order by visit_number) as stage_before,
         last_value(left_by) over (
             partition by candidate_id order by visit_number
@@ -29,6 +29,7 @@ offers as (
     select
         candidate_id,
         entered_at,
+        is_entry_observed,
         case
             when stage <> 'offer_made' then 'accepted_unseen'
             when stage_after in ('offer_accepted', 'placed') then 'accepted'
@@ -48,11 +49,16 @@ offers as (
 described as (
     select
         offers.outcome,
-        strftime(offers.entered_at at time zone 'UTC', '%Y-%m') as month,
+        -- The last edit of a record that is older than the mirror dates no offer.
+        case when offers.is_entry_observed
+            then strftime(offers.entered_at at time zone as_of.time_zone, '%Y-%m')
+            else 'unseen'
+        end as month,
         coalesce(candidates.source_group, 'unknown') as source_group,
         candidates.consultant_id,
         coalesce(candidates.consultant_name, 'unknown') as consultant_name
     from offers
+    cross join {{ ref('as_of') }} as as_of
     left join {{ ref('dim_candidates') }} as candidates
         on candidates.candidate_id = offers.candidate_id
 ),

@@ -1,13 +1,18 @@
 -- model: sum_time_to_fill
 -- grain: one row per dimension (all, employment_type, consultant, company, month) and member
--- The distribution of the days to fill an opening.
+-- The distribution of the days to fill, of openings that were filled, beside those still open.
 
 with
 
 openings as (
-    select *, strftime(filled_month, '%Y-%m') as month
-    from {{ ref('fct_time_to_fill') }}
-    where outcome = 'filled'
+    select
+        fills.*,
+        strftime(fills.filled_month, '%Y-%m') as month,
+        if(fills.outcome = 'open', greatest(as_of.as_of_date - fills.opened_on, 0), null)
+            as open_days
+    from {{ ref('fct_time_to_fill') }} as fills
+    cross join {{ ref('as_of') }} as as_of
+    where fills.outcome in ('filled', 'open')
 )
 
 select
@@ -24,17 +29,21 @@ select
         else coalesce(consultant_name, company_name, 'all')
     end as member,
     coalesce(consultant_id, company_id) as member_id,
-    count(*) as filled,
+    count(*) filter (where outcome = 'filled') as openings_filled,
     count(days_to_fill) as measured,
-    count(days_to_fill) / nullif(count(*), 0) as measured_share,
+    count(days_to_fill) / nullif(openings_filled, 0) as measured_share,
     round(avg(days_to_fill), 2) as mean_days,
     round(quantile_cont(days_to_fill, 0.10), 2) as p10_days,
     round(quantile_cont(days_to_fill, 0.25), 2) as p25_days,
     round(quantile_cont(days_to_fill, 0.50), 2) as p50_days,
     round(quantile_cont(days_to_fill, 0.75), 2) as p75_days,
     round(quantile_cont(days_to_fill, 0.90), 2) as p90_days,
-    round(quantile_cont(working_days_to_fill, 0.50), 2) as p50_working_days
+    round(quantile_cont(working_days_to_fill, 0.50), 2) as p50_working_days,
+    -- An opening that is not filled has no month of its fill.
+    if(grouping(month) = 0, null, count(*) filter (where outcome = 'open')) as openings_open,
+    if(grouping(month) = 0, null, round(quantile_cont(open_days, 0.50), 2)) as open_p50_days
 from openings
 group by grouping sets (
     (), (employment_type), (consultant_id, consultant_name), (company_id, company_name), (month)
 )
+having openings_filled > 0

@@ -7,6 +7,19 @@ with
 
 source as (
     select * from {{ source('landing', 'bookings') }} where _deleted_at is null
+),
+
+zoned as (
+    select
+        source.*,
+        if(zones.name is null, as_of.time_zone, source.timezone) as time_zone,
+        -- Midnight in UTC stands for the day alone where the event takes all of it.
+        as_of.as_of_at,
+        source.all_day and epoch_us(source.start_datetime) % 86400000000 = 0 as starts_on_a_day,
+        source.all_day and epoch_us(source.end_datetime) % 86400000000 = 0 as ends_on_a_day
+    from source
+    cross join {{ ref('as_of') }} as as_of
+    left join pg_timezone_names() as zones on zones.name = source.timezone
 )
 
 select
@@ -19,9 +32,22 @@ select
     probation_period_months, status, contact_name, contact_email, contact_phone, location,
     requirements, internal_notes, assigned_to, timezone, cancellation_reason,
     -- end of columns of bookings
+    coalesce(start_datetime <= as_of_at, false) as has_begun,
+    -- Nothing says that an interview took place at a time from which it was moved away.
+    case
+        when booking_type <> 'interview' then null
+        when status = 'completed' then 'held'
+        when status in ('scheduled', 'confirmed', 'in_progress')
+            then if(start_datetime <= as_of_at, 'held', 'to_come')
+        when status = 'rescheduled' and start_datetime > as_of_at then 'to_come'
+    end as interview_counts_as,
+    time_zone,
+    (start_datetime at time zone if(starts_on_a_day, 'UTC', time_zone))::date as start_date,
+    (end_datetime at time zone if(ends_on_a_day, 'UTC', time_zone))::date as end_date,
+    (created_at at time zone time_zone)::date as created_date,
     created_at, updated_at,
     _hydrated_at is not null as is_hydrated,
     _hydrated_at as hydrated_at,
     _seen_at as seen_at,
     _run_id as run_id
-from source
+from zoned

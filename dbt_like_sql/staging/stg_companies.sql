@@ -18,8 +18,6 @@ select
     network_url, social_url, internal_notes, tags, account_manager_id, jobs_count,
     active_jobs_count, placements_count,
     -- end of columns of companies
-    case when coalesce(fee_type, 'percentage') = 'percentage' then fee_percentage end
-        as applied_fee_percentage,
     created_at, updated_at,
     _hydrated_at is not null as is_hydrated,
     _hydrated_at as hydrated_at,

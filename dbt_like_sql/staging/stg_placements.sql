@@ -10,9 +10,7 @@ bookings as (
         *,
         coalesce(status in ('scheduled', 'confirmed', 'in_progress', 'completed'), false) as stands,
         -- Both ids are required for these kinds; where one is missing, a booking is by itself.
-        coalesce(candidate_id || job_id, booking_id) as subject,
-        (start_datetime at time zone 'UTC')::date as start_date,
-        (end_datetime at time zone 'UTC')::date as end_date
+        coalesce(candidate_id || job_id, booking_id) as subject
     from {{ ref('stg_bookings') }}
     where booking_type in ('permanent', 'contract')
 ),
@@ -31,9 +29,7 @@ placements as (
 
 select
     booking_id, booking_type, status, contract_type, candidate_id, job_id, company_id, assigned_to,
-    offer_accepted_date, start_date, end_date, annual_salary, day_rate, contract_value,
+    offer_accepted_date, start_date, end_date, time_zone, annual_salary, day_rate, contract_value,
     placement_fee, created_at, is_hydrated,
-    coalesce(
-        offer_accepted_date, least((created_at at time zone 'UTC')::date, start_date)
-    ) as placed_on
+    coalesce(offer_accepted_date, least(created_date, start_date)) as placed_on
 from placements

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -15,16 +16,17 @@ _extended = connect.extended
 
 class Pool:
     """Databases in memory with their extensions, which take half a second to load, used again as
-    soon as they are free. Storage that is not Amazon's is the same for as long as a pool lasts.
+    soon as they are free. A database that was loaded keeps to the storage that it found then.
     """
 
     def __init__(self) -> None:
-        self._free: defaultdict[frozenset[str], list[duckdb.DuckDBPyConnection]] = defaultdict(list)
+        self._free: defaultdict[tuple[object, ...], list[duckdb.DuckDBPyConnection]]
+        self._free = defaultdict(list)
 
     @contextmanager
     def extended(self, extensions: Sequence[str]) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection to one that nobody else uses now."""
-        free = self._free[frozenset(extensions)]
+        free = self._free[frozenset(extensions), os.environ.get(connect.ENDPOINT)]
         found = free.pop() if free else _extended(extensions)
         try:
             with found.cursor() as connection:

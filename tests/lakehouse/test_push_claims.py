@@ -23,8 +23,8 @@ from connector.sandbox.server import Sandbox
 from connector.settings.model import load_settings
 from tests.cli.calling import call
 from tests.lakehouse.server import Server
-from tests.push.nursery import Child, Nursery, ended_at
-from tests.push.pushing import (
+from tests.pushes.nursery import Child, Nursery, ended_at
+from tests.pushes.pushing import (
     CANDIDATES,
     Pusher,
     codes,
@@ -36,7 +36,7 @@ from tests.push.pushing import (
     outcomes,
     writes,
 )
-from tests.push.test_09_killed import WallTime
+from tests.pushes.test_09_killed import WallTime
 
 ROWS = 12
 CLAIMS = "SELECT * FROM connector_push.claims ORDER BY claimed_at"

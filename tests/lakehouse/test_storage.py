@@ -22,9 +22,9 @@ from tests.lakehouse.test_states import AT_ONCE, publish_three, title_at
 from tests.privacy.office import EMAIL, NOW, TRACES, office
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def storage() -> Iterator[Storage]:
-    """Storage for all tests here."""
+    """Storage at an address of its own."""
     with storing() as running:
         yield running
 

@@ -19,7 +19,7 @@ from connector.settings.model import Settings, load_settings
 from connector.warehouse.duckdb_file import opened
 from connector.warehouse.runs import Publication
 from connector.warehouse.warehouse import Warehouse
-from tests.pull.landed import rows
+from tests.pulls.landed import rows
 
 FILES = {
     "dbt_project.yml": """\

@@ -12,11 +12,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from connector.catalog import CATALOG
+from connector.cli.demo import write_seeds
 from connector.engine.bookmark import Bookmark, Stream
 from connector.engine.commands import Commit, Found
 from connector.publishing.publication import publish
 from connector.sandbox.seed import seed_store
 from connector.sandbox.store import Store
+from connector.settings.layers import SEEDS_FOLDER
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.runs import Run
 from connector.warehouse.warehouse import Warehouse
@@ -67,5 +69,6 @@ def land_agency(folder: Path, counts: Mapping[str, int]) -> Warehouse:
 
 def publish_agency(folder: Path, counts: Mapping[str, int]) -> Path:
     """The published file of the agency, with all its models."""
+    write_seeds(folder / "data" / SEEDS_FOLDER)
     land_agency(folder / "data", counts)
     return publish(settings_of(folder), now=lambda: AT).file

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from connector.cli.demo import COUNTS
 from tests.publishing.demonstration import publish_agency
 from tests.publishing.questions import PAGE, answered, questions
+from tests.pulls.landed import reading
 
 DATA = PAGE.parent / "DATA.md"
 
@@ -19,9 +21,16 @@ def test_every_column_has_a_meaning() -> None:
 
 
 def test_ten_questions_are_answered_as_the_page_says(tmp_path: Path) -> None:
-    """Every query of the page runs on the demonstration's data and gives what stands below it."""
+    """Every query of the page runs on the demonstration's data and gives what stands below it; no
+    count is of a type that pandas makes a float, and none is bound to a year.
+    """
     page = PAGE.read_text(encoding="utf-8")
     file = publish_agency(tmp_path, COUNTS)
+    with reading(file) as connection:
+        kinds = [str(each[1]) for q in questions(page) for each in connection.sql(q).description]
+    assert not {"HUGEINT", "DECIMAL(38,0)"} & {*kinds}
+    assert [] == re.findall(r"20\d\d", " ".join(questions(page)))
+    assert "| user " not in page
 
     assert 10 == len(questions(page))
     assert page == answered(page, file), "run python -m tests.publishing.questions"

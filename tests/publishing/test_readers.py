@@ -1,14 +1,23 @@
 """Readers in other processes, while the file is published again and again and publishers are
-killed in the middle of it.
+killed in the middle of it; and readers of older versions of DuckDB.
 """
 
 from __future__ import annotations
 
+import asyncio
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
+
+from connector.pulls.run import pull
+from connector.sandbox.server import Sandbox
+from connector.settings.model import load_settings
 from connector.warehouse.duckdb_file import opened, transaction
 from connector.warehouse.runs import published_in
+from connector.warehouse.warehouse import Warehouse
 from tests.faults.amount import IS_ALL, SEED
 from tests.publishing.agency import Agency
 from tests.publishing.nursery import Nursery, Reader
@@ -73,3 +82,59 @@ def test_readers_meet_no_error_and_no_mixed_state(tmp_path: Path) -> None:
     outcomes = [each.outcome for each in before]
     assert {"published", "interrupted"} >= set(outcomes)
     assert PUBLICATIONS + 1 <= outcomes.count("published")
+
+
+VERSIONS = ("1.2.2", "1.3.2", "1.4.1", "1.4.4")
+READERS = [Path(__file__).parents[2] / ".venv-readers" / version for version in VERSIONS]
+
+READ = """\
+import sys, duckdb
+assert sys.argv[1] == duckdb.__version__
+for file in sys.argv[2:]:
+    with duckdb.connect(file, read_only=True) as connection:
+        relations = connection.execute(
+            "SELECT schema_name, table_name FROM duckdb_tables() "
+            "UNION ALL SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal"
+        ).fetchall()
+        for schema, name in relations:
+            connection.execute(f'SELECT max(hash(t)) FROM "{schema}"."{name}" AS t').fetchall()
+        print(len(relations))
+"""
+"""Program of a reader: reads every value of every table and view."""
+
+
+@pytest.mark.skipif(
+    not all(each.exists() for each in READERS),
+    reason="no older versions of DuckDB: 'make readers' installs them",
+)
+def test_older_versions_of_duckdb_read_every_table(tmp_path: Path) -> None:
+    """Every DuckDB from 1.2 on reads the published file and the work file, after a first pull and
+    after ten more. Models are carried over, and checkpoints write some of six wide tables anew.
+    """
+    Warehouse(tmp_path).prepare()
+    files = [tmp_path / name for name in ("recruitment.duckdb", "work.duckdb")]
+    wide = f"SELECT {', '.join(f'range AS c{number}' for number in range(400))} FROM range(2)"
+    for number in range(5):
+        with opened(files[1]) as connection:
+            for table in range(6):
+                if number == 0:
+                    connection.execute(f"CREATE TABLE wide_{table} AS {wide}")
+                elif (table + number) % 3:
+                    connection.execute(f"UPDATE wide_{table} SET c0 = c0 + 1")
+    with Sandbox(counts={"jobs": 9, "candidates": 30, "content_types": 2}) as sandbox:
+        environ = {"CONNECTOR_BASE_URL": sandbox.base_url, "CONNECTOR_API_KEY": sandbox.key}
+        settings = load_settings({"data_dir": str(tmp_path)}, environ, tmp_path)
+        for number in range(11):
+            id = list(sandbox.store.records("jobs"))[number % 9]
+            sandbox.store.update("jobs", id, {"title": f"Renamed {number}"})
+            assert "done" == asyncio.run(pull(settings, ())).outcome
+            for reader in READERS if number in (0, 10) else ():
+                found = subprocess.run(
+                    [sys.executable, "-S", "-c", READ, reader.name, *files],
+                    env={"PYTHONPATH": str(reader)},
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                )
+                assert (0, "") == (found.returncode, found.stderr[-500:]), (number, reader.name)
+                assert min(map(int, found.stdout.split())) >= 30

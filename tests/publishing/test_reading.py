@@ -6,12 +6,14 @@ import json
 import os
 from pathlib import Path
 
+import duckdb
 import pandas as pd
 import pytest
 
 import connector
 from connector.errors import Misused, NothingPublished, UnknownName
 from connector.publishing.exports import MANIFEST, export
+from connector.warehouse.published_file import query
 from tests.publishing.agency import Agency
 
 
@@ -48,8 +50,35 @@ def test_read_gives_a_frame_of_the_right_types(
     assert frame.loc["c2", ["rating", "email", "created_at"]].isna().all()
     assert 50.5 == people["hoped_for"].sum()
     assert "float64" == str(people["hoped_for"].dtype)
+    counted = connector.sql(
+        "SELECT status, count(*) AS n, sum(length(id)) AS letters, sum(rating) AS stars, "
+        "sum(2::HUGEINT ** 64) AS many FROM landing.candidates GROUP BY ALL"
+    )
+    assert {"n": 2, "letters": 4, "stars": 3} == counted[["n", "letters", "stars"]].loc[0].to_dict()
+    assert {"n": "Int64", "letters": "Int64", "stars": "Int64", "many": "float64"} == {
+        name: str(counted[name].dtype) for name in counted.columns[1:]
+    }
+    empty = connector.sql("SELECT sum(rating) AS stars FROM landing.candidates WHERE id = 'x'")
+    assert "Int64" == str(empty["stars"].dtype)
     held = [os.readlink(each) for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]
     assert str(agency.file) not in held
+
+
+def test_no_older_state_is_read(agency: Agency, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection that a notebook keeps open shows the file that it opened; whatever the package
+    reads meanwhile is the file that was published last.
+    """
+    for name, value in agency.given.items():
+        monkeypatch.setenv(name, value)
+    agency.publish()
+    with duckdb.connect(str(agency.file), read_only=True) as held:
+        agency.land("jobs", {"id": "j3", "title": "Driver"})
+        agency.publish()
+
+        assert 3 == len(connector.read("landing.jobs"))
+        assert 3 == connector.sql("FROM marts.fct_jobs SELECT count(*) AS n").loc[0, "n"]
+        assert 3 == query(agency.file, "SELECT count(*) FROM landing.jobs").rows[0][0]
+        assert (2,) == held.execute("SELECT count(*) FROM landing.jobs").fetchone()
 
 
 def test_read_of_what_is_not_there_names_the_nearest(
@@ -68,6 +97,8 @@ def test_read_of_what_is_not_there_names_the_nearest(
         connector.read("marts.fct_job")
     with pytest.raises(UnknownName):
         connector.read('landing.jobs"; DROP TABLE x; --')
+    with pytest.raises(Misused, match=r'the query cannot be run: .*"titel" not found'):
+        connector.sql("SELECT titel FROM landing.jobs")
 
 
 def test_schemas_become_parquet(agency: Agency, tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """The referee: dbt itself, over the same folder and the same data, makes the same tables.
 
 dbt has an environment of its own ('make referee'), since it excludes what the tests need. It takes
-its time, so it runs once here, without its tests, over a few records; `FAULTS=all` takes the
-demonstration's.
+its time, so it runs once here, over a few records; `FAULTS=all` takes the demonstration's. Its
+seeds are those that a person is given to fill in, so that its tests pass before anybody has.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import pytest
 from connector.cli import demo
 from connector.publishing.build import build
 from connector.publishing.folder import load_project, shipped_folder
+from connector.publishing.seeds import unmapped, write_copies
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from connector.settings.model import load_settings
@@ -83,8 +84,12 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     work = _landed(folder / "data")
     mine, other = folder / "mine.duckdb", folder / "other.duckdb"
     shutil.copy(work, mine)
+    build(mine, load_project())
+    project = load_project()
+    assert write_copies(folder / "seeds", unmapped(mine, project), project)
+    shutil.copy(work, mine)
     shutil.copy(work, other)
-    assert () == build(mine, load_project()).blocking
+    assert () == build(mine, load_project(seeds=folder / "seeds")).blocking
     _run_dbt(folder, other)
     with duckdb.connect(":memory:") as connection:
         # Views that dbt made hold the file's name, so each is attached under its own.
@@ -112,14 +117,15 @@ def _landed(folder: Path) -> Path:
 
 
 def _run_dbt(folder: Path, file: Path) -> None:
-    """Build the shipped folder with dbt in that file, from a copy that it may write to."""
+    """Build and test the shipped folder with dbt in that file, from a copy that it may write to.
+
+    The seeds are those that `connector models seeds --write` made, with rows to be filled in.
+    """
     project = folder / "project"
     shutil.copytree(shipped_folder(), project)
+    shutil.copytree(folder / "seeds", project / "seeds", dirs_exist_ok=True)
     done = subprocess.run(
-        [
-            *(str(DBT), "build", "--exclude-resource-type", "test"),
-            *("--project-dir", str(project), "--profiles-dir", str(project)),
-        ],
+        [*(str(DBT), "build"), *("--project-dir", str(project), "--profiles-dir", str(project))],
         env={**os.environ, "RECRUITMENT_FILE": str(file), "DO_NOT_TRACK": "1"},
         cwd=folder,
         capture_output=True,

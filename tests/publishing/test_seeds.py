@@ -37,14 +37,17 @@ READ = {
         [("x", 'Ada "A." Løve; Lace', None), ("y", "two\nlines", "2024-01-31")],
     ),
     "tabs": (b"id\tname\tsince\nx\tAda\t\n", [("x", "Ada", None)]),
-    "a row that waits to be filled in": (b"id,name,since\nx,Ada,\ny,,\n", [("x", "Ada", None)]),
+    "a row that waits to be filled in": (
+        b"id,name,since\nx,Ada,\ny,,\n",
+        [("x", "Ada", None), ("y", None, None)],
+    ),
 }
 
 
 @pytest.mark.parametrize("name", READ)
 def test_a_persons_file_is_read_as_it_is(small: Small, own: Path, name: str) -> None:
     """It takes the place of the project's own, whatever a spreadsheet program made of it; a row
-    with nothing but its first cell is not in the table.
+    with nothing but its first cell has nulls, as dbt has it.
     """
     content, rows = READ[name]
     assert rows == built_with(small, own, content)
@@ -82,7 +85,7 @@ def test_a_copy_is_the_shipped_file_with_rows_to_fill_in(small: Small, own: Path
 
     assert (own / "people.csv", True, ("p3", "a,b")) == (done.path, done.is_new, done.appended)
     assert 'id,name,since\np1,Ada,2024-02-01\np2,Grace,\np3,,\n"a,b",,\n' == done.path.read_text()
-    assert [("p1",), ("p2",)] == [
+    assert [("a,b",), ("p1",), ("p2",), ("p3",)] == [
         (row[0],) for row in built_with(small, own, done.path.read_bytes())
     ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -33,10 +33,12 @@ WRITTEN_AT = datetime(2026, 3, 8, 12, tzinfo=UTC)
 Change = Callable[[duckdb.DuckDBPyConnection], object]
 
 
-def render(file: Path) -> ReportPage:
+def render(file: Path, period: str = "last-month", compare: Sequence[str] = ()) -> ReportPage:
     """The page of a published file."""
     with opened(file) as published:
-        return make_page(published, written_at=WRITTEN_AT, account="acme")
+        return make_page(
+            published, written_at=WRITTEN_AT, account="acme", period=period, compare=compare
+        )
 
 
 @pytest.fixture(scope="session", autouse=True)

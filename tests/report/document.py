@@ -100,10 +100,11 @@ class Document(HTMLParser):
         return [[cell.text for cell in row.all("th", "td")] for row in body.all("tr")]
 
     def key_figures(self) -> dict[str, tuple[str, str]]:
-        """The key figures: each label's value and detail."""
+        """The key figures: each label's value, and the lines below it with a bar between them."""
         found = {}
         for each in self.root.all("li"):
             if each.attributes.get("class") == "key":
-                value, detail, *_ = each.all("p")
-                found[next(each.all("h3")).text] = (value.text, detail.text)
+                value, detail = each.all("p")
+                lines = [detail, *(each for list in each.all("dl") for each in list.all("div"))]
+                found[next(each.all("h3")).text] = (value.text, " | ".join(n.text for n in lines))
         return found

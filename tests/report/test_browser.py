@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from itertools import product
+from pathlib import Path
 from typing import get_args
 
+import duckdb
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
+from pypdfium2 import PdfDocument
 
 from connector.report import charts
 from connector.report.charts import PALETTE, Theme, draw
 from connector.report.page import ReportPage
+from tests.report.conftest import Change, render
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 FLAGS = (
@@ -94,7 +100,7 @@ def test_page_opens_from_the_disk_and_fits(browser: Browser, address: str) -> No
         assert [] == opened.evaluate(_CUT), (theme, width)
         assert [1, 1, 1, 1] == opened.evaluate(_LANDMARKS)
         assert 1 == opened.get_by_role("heading", level=1).count()
-        assert 8 == opened.get_by_role("heading", level=2).count()
+        assert 10 == opened.get_by_role("heading", level=2).count()
         paper = opened.evaluate("getComputedStyle(document.body).backgroundColor")
         assert rgb(getattr(PALETTE["paper"], theme)) == paper
         opened.close()
@@ -111,6 +117,7 @@ def test_no_chart_cuts_off_its_text(browser: Browser) -> None:
             "month": f"{name} 26",
             "value": 1_234_567,
             **{f"p{part}_days": part * 10 for part in (10, 25, 50, 75, 90)},
+            "current_p50_days": 700,
         }
         for name in ("Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec") * 2
     ]
@@ -128,6 +135,70 @@ def test_no_chart_cuts_off_its_text(browser: Browser) -> None:
         opened.set_content(style + "".join(draw(chart) for chart in drawn))
         assert [] == opened.evaluate(_CUT), font
     assert 5 == opened.locator("svg").count()
+    opened.close()
+
+
+def test_labels_stay_distinct(browser: Browser) -> None:
+    """Labels that differ by one word in the middle or at the end, or not at all, look different;
+    and one that has room is whole.
+    """
+    begins = "The Northern Recruitment and Staffing Company of"
+    names = ["Acme", "Acme", *(f"{begins} {place} Holdings Limited" for place in ("Leeds", "York"))]
+    names += [f"{begins} Leeds Holdings {kind}" for kind in ("LLP", "GmbH", "LLP")]
+    shown = [{"label": name, "value": 1} for name in names]
+    opened = browser.new_page(viewport={"width": 375, "height": 900})
+    opened.set_content(draw(charts.bars(shown, "label", "value", unit="things")))
+    # A label is one element of text; its lines are elements in it, or itself.
+    found = opened.evaluate(
+        "[...document.querySelectorAll('svg text')].map(text => text.textContent)"
+    )
+    labels = [each for each in found if each != "1"]
+
+    assert len(names) == len(set(labels)) == len(labels)
+    assert {"Acme", "Acme (2)"} <= set(labels)
+    assert [] == opened.evaluate(_CUT)
+    opened.close()
+
+
+def test_only_tables_slide_sideways_and_say_so(browser: Browser, address: str) -> None:
+    """At 375 pixels nothing is wider than its box but tables, and above each that is, and above
+    no other, the page says that it slides.
+    """
+    opened = browser.new_page(viewport={"width": 375, "height": 900})
+    opened.goto(address)
+    opened.locator("details").evaluate_all("all => all.forEach(each => each.open = true)")
+    # A browser looks at what scrolls once a frame, and what it found shows in the next one.
+    opened.evaluate(
+        "() => new Promise(go => requestAnimationFrame(() => requestAnimationFrame(go)))"
+    )
+    slides = opened.locator(".scroll").evaluate_all(
+        "all => all.map(each => [each.scrollWidth > each.clientWidth,"
+        " each.querySelector('.sideways').checkVisibility()])"
+    )
+
+    assert {(True, True), (False, False)} >= {tuple(each) for each in slides} > {(False, False)}
+    assert [] == opened.evaluate(_OUTSIDE)
+    opened.close()
+
+
+def test_grid_has_no_holes(browser: Browser, address: str) -> None:
+    """Every row of cards fills the width of any screen, and is of one height."""
+    opened = browser.new_page()
+    opened.goto(address)
+    for screen in (375, 640, 900, 1440):
+        opened.set_viewport_size({"width": screen, "height": 900})
+        grids = opened.locator(".figures, .grid, .pictures, .lists").evaluate_all(
+            "all => all.map(grid => [grid.clientWidth, [...grid.children].map(card => {"
+            " const box = card.getBoundingClientRect();"
+            " return [box.top, box.right - grid.getBoundingClientRect().left, box.height]; })])"
+        )
+
+        for width, cards in grids:
+            for top in {each[0] for each in cards}:
+                row = [each for each in cards if each[0] == top]
+                assert width == pytest.approx(max(right for _, right, _ in row), abs=1), screen
+                assert 1 == len({round(height) for *_, height in row}), screen
+        assert 11 == len(grids)
     opened.close()
 
 
@@ -151,6 +222,104 @@ def test_reader_chooses_a_theme_and_unfolds_numbers(browser: Browser, address: s
     figure.locator("summary").press("Enter")
     assert figure.locator("table").is_visible()
     opened.close()
+
+
+def pages(printed: bytes) -> list[str]:
+    """The text of each printed page, with blanks made one."""
+    with closing(PdfDocument(printed)) as document:
+        return [" ".join(each.get_textpage().get_text_range().split()) for each in document]
+
+
+def test_first_printed_page_is_whole(
+    browser: Browser, changed: Callable[[Change], Path], tmp_path: Path
+) -> None:
+    """Printed on A4, the first page has all figures, charts and lists to the note at their end,
+    and nothing else, however long names are and many currencies.
+    """
+
+    def lengthen(connection: duckdb.DuckDBPyConnection) -> None:
+        for mart in ("fct_contractors_ending", "fct_job_ageing"):
+            long = "repeat(job_title || ' of the Northern Region ', 4)"
+            connection.execute(
+                f"CREATE TABLE one AS FROM marts.{mart} LIMIT 1; DELETE FROM marts.{mart}; "
+                f"INSERT INTO marts.{mart} SELECT one.* REPLACE ({long} AS job_title, "
+                "repeat(company_name || ' and Sons ', 4) AS company_name) FROM one, range(9); "
+                "DROP TABLE one"
+            )
+        connection.execute(
+            "UPDATE marts.fct_contractors_ending SET ends_within_30_days = true, "
+            "next_booking_id = NULL, is_replaced = false; UPDATE marts.fct_job_ageing SET "
+            "job_status = 'published', days_without_booking = 1234; "
+            "CREATE TABLE one AS FROM marts.fct_placements LIMIT 1"
+        )
+        for code in ("AUD", "CHF", "EUR", "JPY", "NOK", "SEK", "ZAR"):
+            connection.execute(
+                "INSERT INTO marts.fct_placements SELECT * REPLACE (DATE '2026-02-03' AS "
+                f"placed_on, '{code}' AS currency, 123456789 AS fee, NULL AS reporting_fee) "
+                "FROM one"
+            )
+        connection.execute("UPDATE marts.fct_placements SET reporting_fee = NULL")
+
+    file = tmp_path / "page.html"
+    for page in (render(changed(lambda _: None)), render(changed(lengthen))):
+        file.write_text(page.html, encoding="utf-8")
+        opened = browser.new_page()
+        opened.goto(file.as_uri())
+        first, second, *_ = pages(opened.pdf(prefer_css_page_size=True))
+
+        assert first.startswith("Recruitment report acme As of")
+        assert first.endswith("partly before its data began.")
+        assert all(each.question.label in first for each in page.front.figures)
+        assert second.startswith("Candidates Each person counts once")
+        opened.close()
+
+
+def lowest_lines(printed: bytes) -> list[str]:
+    """The line of text that stands lowest on each printed page."""
+    found = []
+    with closing(PdfDocument(printed)) as document:
+        for page in document:
+            text = page.get_textpage()
+            lowest = min(text.get_rect(place)[1] for place in range(text.count_rects()))
+            found.append(" ".join(text.get_text_bounded(bottom=0, top=lowest + 6).split()))
+    return found
+
+
+def test_headings_are_printed_with_their_charts(browser: Browser, address: str) -> None:
+    """No printed page ends with a section's or a figure's heading, or with its sentence."""
+    opened = browser.new_page()
+    opened.goto(address)
+    headings = opened.locator("h2, h3, caption, .finding").all_inner_texts()
+    printed = lowest_lines(opened.pdf(prefer_css_page_size=True))
+
+    assert len(printed) > 5
+    assert all(printed)
+    for line in printed[:-1]:
+        assert not [each for each in headings if " ".join(each.split()).endswith(line)], line
+    opened.close()
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_axe_finds_nothing_serious(browser: Browser, address: str, theme: Theme) -> None:
+    """On a phone and on a desk, with all numbers unfolded, nothing shuts a reader out.
+
+    The script is run beside the page's rules for scripts, which the page itself has none of.
+    """
+    for width in (375, 1440):
+        context = browser.new_context(
+            bypass_csp=True, color_scheme=theme, viewport={"width": width, "height": 900}
+        )
+        opened = context.new_page()
+        opened.goto(address)
+        opened.locator("details").evaluate_all("all => all.forEach(each => each.open = true)")
+        found = Axe().run(opened).response["violations"]
+
+        assert [] == [
+            (each["id"], each["nodes"][0]["html"])
+            for each in found
+            if each["impact"] in ("serious", "critical")
+        ]
+        context.close()
 
 
 def test_page_prints_in_light_with_every_number(browser: Browser, address: str) -> None:

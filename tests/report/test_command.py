@@ -47,9 +47,38 @@ def test_json_has_path_and_key_figures(
 
     assert str(out) == called.object["file"]
     assert "2026-03-06T00:00:00+00:00" == called.object["as_of"]
-    assert called.object["key_figures"]["active_candidates"]["numbers"]["candidates"] > 0
+    assert "2026-02-01" == called.object["period"]["begins"]
+    assert called.object["key_figures"]["placements"]["value"] > 0
     assert [out.as_uri()] == shown
     assert out.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--period", "2026-13"], "'2026-13' is not a period."),
+        (["--period", "2026-04"], "April 2026 has not begun: the data are true of 2026-03-06"),
+        (["--compare", "last-weak"], "'last-weak' is not a period."),
+        (["--compare", "2025-Q4"], "Q4 2025 is a quarter and February 2026 a month"),
+        (["--compare", "2025-01", "--compare", "2025-02", "--compare", "2025-03"], "3 periods are"),
+    ],
+)
+def test_periods_that_cannot_be_shown_are_refused(
+    published: Path, tmp_path: Path, options: list[str], said: str
+) -> None:
+    """A period that is none, is yet to come or is of another length is named, and how to write
+    one; the exit status is that of wrong usage, and no page is written.
+    """
+    out = tmp_path / "page.html"
+
+    called = call(
+        ["report", "--out", str(out), "--json", *options], variables(None, published.parent, None)
+    )
+
+    assert 2 == called.status
+    assert said in called.object["error"]["message"]
+    assert called.object["error"]["action"]
+    assert not out.exists()
 
 
 def test_nothing_published_is_told(tmp_path: Path) -> None:

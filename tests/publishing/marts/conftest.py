@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.publishing.marts import desk, people
+from tests.publishing.marts.recomputed import Recomputed
 from tests.publishing.marts.world import BuiltWorld, World
 
 
@@ -27,6 +28,14 @@ def desk_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltWorld]
 def empty_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltWorld]:
     """A warehouse in which nothing ever landed."""
     yield from _built(tmp_path_factory.mktemp("empty"), lambda _: None)
+
+
+@pytest.fixture(scope="session")
+def month(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recomputed]:
+    """A simulated month, with what pandas makes of its truth."""
+    found = Recomputed(tmp_path_factory.mktemp("month"))
+    yield found
+    found.world.connection.close()
 
 
 def _built(folder: Path, fill: Callable[[World], None]) -> Iterator[BuiltWorld]:

@@ -14,7 +14,7 @@ from connector.publishing.folder import shipped_folder
 from tests.publishing.marts.world import BuiltWorld
 
 FAULTS: Mapping[str, str] = {
-    "company_counters_agree": "UPDATE marts.dim_companies SET api_jobs_count = jobs + 5",
+    "company_counters_agree": "UPDATE marts.fct_company_counters SET difference = 1",
     "content_values_that_do_not_fit": """
         INSERT INTO landing.content_type_fields (id, _content_type_id, field_key, field_type)
             VALUES ('f1', 't1', 'size', 'number');
@@ -25,7 +25,7 @@ FAULTS: Mapping[str, str] = {
     "details_are_read": "UPDATE marts.mirror_health SET listed_only = 1, live = 19",
     "exchange_rates_share_a_currency": "INSERT INTO seeds.exchange_rates VALUES ('CHF', 1, 'EUR')",
     "fees_add_up": "UPDATE marts.sum_fee_forecast SET fee = fee + 0.01 WHERE currency = 'EUR'",
-    "fees_have_a_currency": "UPDATE marts.fct_placements SET currency = 'unknown'",
+    "fees_have_a_currency": "UPDATE marts.fct_placements SET currency = NULL",
     "history_agrees_with_landing": "DELETE FROM history.jobs WHERE id = 'shut'",
     "history_moments_are_in_order": """
         UPDATE history.bookings SET _observed_to = _observed_from - INTERVAL 1 SECOND

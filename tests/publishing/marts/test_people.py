@@ -32,18 +32,19 @@ def test_visits_have_the_interval_between_two_looks(people_world: BuiltWorld) ->
 def test_days_in_stage_are_bounded(people_world: BuiltWorld) -> None:
     """The days run between the best moments, the bounds between the looks around them."""
     assert [
-        # 6 to 15 January; seen once, on the 12th; at most from the 6th to the 19th.
-        ("ann", 1, 9, 0, 13, True),
+        # Bounds are rounded outwards, and a look is a second long. 6 to 15 January; seen once, on
+        # the 12th; at most from the 6th to the 19th.
+        ("ann", 1, 9, 0, 13.01, True),
         # 15 to 23 January; seen on the 19th; at most from the 12th to the 26th.
-        ("ann", 2, 8, 0, 14, True),
+        ("ann", 2, 8, 0, 14.01, True),
         # 7 to 21 January; seen on the 12th and 19th; at most from the 7th to the 26th.
-        ("bob", 1, 14, 7, 19, True),
+        ("bob", 1, 14, 6.99, 19.01, True),
         # 21 January to 16 February; seen on 26 January and 9 February; at most 19 January on.
-        ("bob", 2, 26, 14, 42, True),
+        ("bob", 2, 26, 13.99, 42.01, True),
         # Nobody saw cat enter screening.
-        ("cat", 1, 40, 0, 621, False),
+        ("cat", 1, 40, 0, 621.01, False),
         # A deletion is no change of status: 8 to 26 January, and it measures nothing.
-        ("dan", 1, 18, 0, 18, False),
+        ("dan", 1, 18, 0, 18.01, False),
         # Now is 6 March at 00:00: 13 days and 15 hours from 20 February at 09:00, at least those
         # since the second of 2 March at 09:00, at most those since 9 February at 09:00.
         ("ann", 5, 13.63, 3.62, 24.63, False),
@@ -59,22 +60,23 @@ def test_days_in_stage_are_bounded(people_world: BuiltWorld) -> None:
 
 
 def test_time_in_stage_is_a_distribution(people_world: BuiltWorld) -> None:
-    """Medians and bounds are those of the measured visits alone."""
+    """Whoever is at risk counts, from the first look on and until they leave or nobody looks."""
     columns = (
-        *("visits", "ended_visits", "measured_visits", "measured_share", "mean_days"),
-        *("p10_days", "p50_days", "p90_days", "p50_days_min", "p50_days_max", "current_visits"),
+        *("visits", "ended_visits", "measured_visits", "measured_share", "begun_before_visits"),
+        *("estimated_from", "p25_days", "p50_days", "p75_days", "p50_at_risk", "current_visits"),
     )
 
-    # ann 9 (0 to 13), bob 14 (7 to 19).
-    assert [2, 2, 2, 1, 11.5, 9.5, 11.5, 13.5, 3.5, 16, 0] == people_world.row(
+    # ann was seen after 6 days and left after 9, bob after 5 and 14: one of two, then the other.
+    assert [2, 2, 2, 1, 0, 2, 9, 9, 14, 2, 0] == people_world.row(
         "marts.sum_time_in_stage", "stage = 'new_lead'", *columns
     )
-    # ann 8 (0 to 14), bob 26 (14 to 42); cat and dan are over and not measured.
-    assert [4, 4, 2, 0.5, 17, 9.8, 17, 24.2, 7, 28, 0] == people_world.row(
+    # ann left after 8 days, when bob and dan were there as well: two thirds stay. Until 26 dan was
+    # deleted, and bob leaves alone, while cat was first seen after 35: the estimate ends.
+    assert [4, 4, 2, 0.5, 1, 1, 8, None, None, None, 0] == people_world.row(
         "marts.sum_time_in_stage", "stage = 'screening'", *columns
     )
-    # ann 10 (0 to 21), fay 10 (0 to 13), gus 11 (0 to 13); eve is still there.
-    assert [4, 3, 3, 1, 10.33, 10, 10, 10.8, 0, 13, 1] == people_world.row(
+    # eve is still there when two of four leave after 10 days, and gus after 11.
+    assert [4, 3, 3, 1, 0, 3, 10, 10, 11, 4, 1] == people_world.row(
         "marts.sum_time_in_stage", "stage = 'interviewing'", *columns
     )
 

@@ -82,6 +82,12 @@ class World:
             self._commit(name, at, Commit(bookmark=Bookmark(proven_at=moment(at))))
         self.warehouse.begin(Run(RUN, "pull", moment(at), moment(at), "done"))
 
+    def zone(self, name: str) -> None:
+        """Say that the account's days are those of this zone."""
+        self.write(
+            f"INSERT INTO sync.publications (started_at, time_zone) VALUES (now(), '{name}')"
+        )
+
     def write(self, statement: str) -> None:
         """Run a statement in the work file."""
         self.warehouse.release()

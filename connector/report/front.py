@@ -1,0 +1,557 @@
+"""First page: a period's key figures, four charts, three lists for action.
+
+Each figure counts records that still exist, by a day that they bear, or who stood where in the
+evening of the period's last day. Neither is known from before its data began, and then it is
+said so, and no change is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from decimal import Decimal
+
+from connector.errors import count_noun
+from connector.report import charts
+from connector.report.figure import NOTHING, Chart, Needs, count, day, money, plain, share
+from connector.report.period import ReportPeriod, read_compared, read_period
+from connector.report.published import PublishedFile, Row, months, total
+
+_BASE_MIN = 20
+"""A change in parts of a hundred says nothing of fewer than these."""
+
+_LISTED_MAX = 3
+_QUIET_DAYS_MIN = 30
+_LINE_ROOM = 230
+"""Pixels for one line of a list, in the widest font."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Value of a key figure in a period, and what it is a part of.
+
+    `value` is None where nobody can know it, or where it is of several currencies, which are all
+    in `amounts` and cannot be added up; `unit` is a currency, else "". One that is not `is_whole`
+    leaves something out, and is never said to have changed.
+    """
+
+    value: Decimal | int | None
+    detail: str = ""
+    unit: str = ""
+    amounts: tuple[str, ...] = ()
+    is_whole: bool = True
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is anything to show."""
+        return self.value is not None or bool(self.amounts)
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The value in words; amounts of several currencies stand each for itself."""
+        if self.value is None:
+            return self.amounts or (NOTHING,)
+        return (money(self.unit, self.value) if self.unit else count(self.value),)
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedReading:
+    """Key figure of another period, and the change since; "" where unknown."""
+
+    period: ReportPeriod
+    reading: Reading
+    change: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeyQuestion:
+    """Key figure as it is declared.
+
+    One of a day is of the evening of a period's last day, else it is of all days of the period.
+    `since` is the SQL of the first day from which on it is known; `section` is where more stands.
+    """
+
+    key: str
+    label: str
+    section: str
+    needs: Needs
+    since: str
+    is_of_day: bool
+    read: Callable[[PublishedFile, ReportPeriod], Reading]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFigure:
+    """Key figure as a file answers it, beside other periods."""
+
+    question: KeyQuestion
+    reading: Reading
+    compared: tuple[ComparedReading, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """What is counted."""
+        return self.question.label
+
+
+def answer(
+    question: KeyQuestion,
+    published: PublishedFile,
+    period: ReportPeriod,
+    compared: Sequence[ReportPeriod],
+) -> KeyFigure:
+    """The key figure as the file answers it, or a dash and the reason."""
+    if lacking := published.missing(question.needs):
+        return KeyFigure(question, Reading(None, f"The file has no {lacking[0]}."))
+    since: date | None = published.row(_filled(f"SELECT ({question.since}) AS day", published))[
+        "day"
+    ]
+    if since is None or published.today is None:
+        return KeyFigure(question, Reading(None, "Nothing has landed yet."))
+
+    def known(each: ReportPeriod) -> Reading | None:
+        return question.read(published, each) if (each.ends >= since) else None
+
+    def is_whole(each: ReportPeriod) -> bool:
+        return (each.ends if question.is_of_day else each.begins) >= since
+
+    began = f"known from {day(since)} on"
+    reading = known(period) or Reading(None, began)
+    if reading.value is not None and not is_whole(period):
+        reading = replace(reading, detail=f"{reading.detail}; {began}")
+    found = []
+    for each in compared:
+        other = known(each) or Reading(None)
+        change = _change(reading, other) if is_whole(period) and is_whole(each) else ""
+        found.append(ComparedReading(each, other if is_whole(each) else Reading(None), change))
+    return KeyFigure(question, reading, tuple(found))
+
+
+def _change(now: Reading, before: Reading) -> str:
+    """The change in numbers, and in parts of a hundred of enough, as in +5, +21%."""
+    if now.value is None or before.value is None or not (now.is_whole and before.is_whole):
+        return ""
+    if now.unit != before.unit and now.value and before.value:
+        return ""
+    change = Decimal(now.value) - Decimal(before.value)
+    sign = "+" if change > 0 else "−" if change < 0 else "±"  # noqa: RUF001 # a minus sign
+    if not change or before.value < _BASE_MIN:
+        return sign + count(abs(change))
+    part = sign + share(abs(change) / Decimal(before.value))
+    return part if now.unit else f"{sign}{count(abs(change))}, {part}"
+
+
+# -- Key figures -----------------------------------------------------------------------------------
+
+_DATED = {"fct_bookings": "created_date", "fct_pipeline_candidates": "created_at"}
+_FIRST_RECORD = (
+    "SELECT least(min(created_date), (SELECT min(created_at AT TIME ZONE '{zone}')::DATE "
+    "FROM marts.fct_pipeline_candidates)) FROM marts.fct_bookings"
+)
+"""The day of the first record of all: no period before it can be said to have had none."""
+
+_FIRST_LOOK = "SELECT min(entered_before AT TIME ZONE '{zone}')::DATE FROM marts.fct_job_statuses"
+_IN_STATUS = (
+    "entered_at < {evening} AND (is_current OR left_at >= {evening}) "
+    "AND job_status IN ('published', 'on_hold')"
+)
+
+
+def _query_reader(
+    sql: str, detail: Callable[[Row], str]
+) -> Callable[[PublishedFile, ReportPeriod], Reading]:
+    """Reader of a query's `value`, and of the detail that its row tells."""
+
+    def read(published: PublishedFile, period: ReportPeriod) -> Reading:
+        row = published.row(_filled(sql, published, period))
+        return Reading(row["value"], detail(row) if row["value"] else "")
+
+    return read
+
+
+def _filled(sql: str, published: PublishedFile, period: ReportPeriod | None = None) -> str:
+    """The query for the period's days and its last, in the account's zone."""
+    words = {"zone": published.zone}
+    if period is not None:
+        last = f"DATE '{period.ends}'"
+        words |= {"days": f"BETWEEN DATE '{period.begins}' AND {last}", "last": last}
+        words["evening"] = f"(({last} + 1)::TIMESTAMP AT TIME ZONE '{published.zone}')"
+    return sql.format(**words)
+
+
+def _fees(published: PublishedFile, period: ReportPeriod) -> Reading:
+    """Fees of the placements, converted where rates are given; else by currency."""
+    rows = published.rows(
+        _filled(
+            "SELECT currency, count(*) AS placements, count(fee) AS known, sum(fee) AS fee, "
+            "count(reporting_fee) AS converted, sum(reporting_fee) AS reporting_fee, "
+            "max(reporting_currency) AS reporting_currency FROM marts.fct_placements "
+            "WHERE placed_on {days} GROUP BY currency ORDER BY currency",
+            published,
+            period,
+        )
+    )
+    placements = total(rows, "placements")
+    whole = count_noun(placements, "placement")
+    if converted := total(rows, "converted"):
+        code = next(row["reporting_currency"] for row in rows if row["converted"])
+        return Reading(
+            total(rows, "reporting_fee"),
+            f"of {converted:,} of {whole}, converted",
+            code,
+            is_whole=converted == placements,
+        )
+    known = [row for row in rows if row["known"] and row["currency"]]
+    number = total(known, "known")
+    detail = f"of {number:,} of {whole}" if placements else ""
+    if len(known) > 1:
+        amounts = tuple(money(row["currency"], row["fee"]) for row in known)
+        return Reading(None, f"{detail}; no rate adds them up", amounts=amounts)
+    if placements and not number:
+        return Reading(None, "of no placement is known")
+    return Reading(
+        total(known, "fee"),
+        detail,
+        known[0]["currency"] if known else "",
+        is_whole=number == placements,
+    )
+
+
+QUESTIONS = (
+    KeyQuestion(
+        "placements",
+        "Placements agreed",
+        "consultants",
+        {"fct_placements": "placed_on booking_type", **_DATED},
+        _FIRST_RECORD,
+        False,
+        _query_reader(
+            "SELECT count(*) AS value, count(*) FILTER (booking_type = 'permanent') AS permanent, "
+            "count(*) FILTER (booking_type = 'contract') AS contract "
+            "FROM marts.fct_placements WHERE placed_on {days}",
+            lambda row: f"{row['permanent']:,} permanent, {row['contract']:,} on contract",
+        ),
+    ),
+    KeyQuestion(
+        "fees",
+        "Fees of them, as known",
+        "forecast",
+        {"fct_placements": "placed_on currency fee reporting_fee reporting_currency", **_DATED},
+        _FIRST_RECORD,
+        False,
+        _fees,
+    ),
+    KeyQuestion(
+        "interviews",
+        "Interviews held",
+        "met",
+        {"fct_interviews": "start_date outcome candidate_id", **_DATED},
+        _FIRST_RECORD,
+        False,
+        _query_reader(
+            "SELECT count(*) AS value, count(DISTINCT candidate_id) AS candidates "
+            "FROM marts.fct_interviews WHERE outcome = 'held' AND start_date {days}",
+            lambda row: f"with {count_noun(row['candidates'], 'candidate')}",
+        ),
+    ),
+    KeyQuestion(
+        "candidates_added",
+        "Candidates added",
+        "sources",
+        {**_DATED, "fct_pipeline_candidates": "created_at is_active"},
+        _FIRST_RECORD,
+        False,
+        _query_reader(
+            "SELECT count(*) AS value, count(*) FILTER (is_active) AS active "
+            "FROM marts.fct_pipeline_candidates "
+            "WHERE (created_at AT TIME ZONE '{zone}')::DATE {days}",
+            lambda row: f"{row['active']:,} of them are active today",
+        ),
+    ),
+    KeyQuestion(
+        "jobs_opened",
+        "Jobs opened",
+        "time-to-fill",
+        {"fct_time_to_fill": "opened_on outcome company_id", **_DATED},
+        _FIRST_RECORD,
+        False,
+        _query_reader(
+            "SELECT count(*) AS value, count(DISTINCT company_id) AS clients, "
+            "count(*) FILTER (outcome = 'filled') AS filled "
+            "FROM marts.fct_time_to_fill WHERE opened_on {days}",
+            lambda row: (
+                f"by {count_noun(row['clients'], 'client')}; {row['filled']:,} filled by today"
+            ),
+        ),
+    ),
+    KeyQuestion(
+        "contractors",
+        "Contractors at work",
+        "ending",
+        {
+            "fct_bookings": "booking_type counts_as candidate_id company_id start_date end_date "
+            "created_date",
+            "fct_pipeline_candidates": "created_at",
+        },
+        _FIRST_RECORD,
+        True,
+        _query_reader(
+            "SELECT count(DISTINCT candidate_id) AS value, "
+            "count(DISTINCT company_id) AS clients FROM marts.fct_bookings "
+            "WHERE counts_as = 'placement' AND booking_type = 'contract' "
+            "AND start_date <= {last} AND (end_date >= {last} OR end_date IS NULL)",
+            lambda row: f"at {count_noun(row['clients'], 'client')}, on the last day",
+        ),
+    ),
+    KeyQuestion(
+        "open_jobs",
+        "Open jobs",
+        "ageing",
+        {"fct_job_statuses": "job_id job_status entered_at entered_before left_at is_current"},
+        _FIRST_LOOK,
+        True,
+        _query_reader(
+            "SELECT count(DISTINCT job_id) AS value, "
+            "count(DISTINCT job_id) FILTER (job_status = 'on_hold') AS held "
+            f"FROM marts.fct_job_statuses WHERE {_IN_STATUS}",
+            lambda row: f"{row['held']:,} on hold, on the last evening",
+        ),
+    ),
+    KeyQuestion(
+        "active_candidates",
+        "Active candidates",
+        "stages",
+        {"fct_pipeline_days": "day stage standing", "sum_time_in_stage": "stage stage_kind"},
+        "SELECT min(day) FROM marts.fct_pipeline_days",
+        True,
+        _query_reader(
+            "SELECT coalesce(sum(standing), 0)::BIGINT AS value, "
+            "coalesce(sum(standing) FILTER (stage_kind = 'paused'), 0)::BIGINT AS paused "
+            "FROM marts.fct_pipeline_days JOIN marts.sum_time_in_stage USING (stage) "
+            "WHERE day = {last} AND stage_kind IN ('open', 'paused')",
+            lambda row: f"{row['paused']:,} on hold, on the last evening",
+        ),
+    ),
+)
+"""The key figures, in the order in which they are shown."""
+
+
+# -- Charts ----------------------------------------------------------------------------------------
+
+_HEIGHT = 130
+"""Pixels for a chart's bars: four charts have a third of a sheet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Chart of the first page, with the section that has its numbers."""
+
+    title: str
+    section: str
+    needs: Needs
+    draw: Callable[[PublishedFile, ReportPeriod], Chart | None]
+
+
+def _by_month(days: str, unit: str) -> Callable[[PublishedFile, ReportPeriod], Chart | None]:
+    """Drawer of `days` by month, from a year before the period on."""
+
+    def draw(published: PublishedFile, period: ReportPeriod) -> Chart | None:
+        began = published.row(f"SELECT ({_filled(_FIRST_RECORD, published)}) AS day")["day"]
+        if began is None or began > period.ends:
+            return None
+        shown = months(max(began, period.earlier(12).begins), period.ends)
+        rows = published.rows(
+            "SELECT date_trunc('month', day)::DATE AS month, count(*) AS number "
+            f"FROM ({days}) WHERE day BETWEEN DATE '{shown[0]}' AND DATE '{period.ends}' "
+            "GROUP BY month"
+        )
+        numbers = {row["month"]: row["number"] for row in rows}
+        return charts.uprights(
+            [{"month": f"{each:%b %y}", "number": numbers.get(each, 0)} for each in shown],
+            "month",
+            "number",
+            unit=unit,
+            across="month",
+            height=_HEIGHT,
+            foremost=[place for place, each in enumerate(shown) if each >= period.begins],
+        )
+
+    return draw
+
+
+def _grouped(sql: str, unit: str) -> Callable[[PublishedFile, ReportPeriod], Chart | None]:
+    """Drawer of the `number` that a query has for each `name`."""
+
+    def draw(published: PublishedFile, _: ReportPeriod) -> Chart | None:
+        rows = [{**row, "name": plain(row["name"])} for row in published.rows(sql)]
+        return charts.bars(rows, "name", "number", unit=unit, height=_HEIGHT) if rows else None
+
+    return draw
+
+
+PICTURES_OF_PERIOD = (
+    Picture(
+        "Placements agreed, by month",
+        "months",
+        {"fct_placements": "placed_on", **_DATED},
+        _by_month("SELECT placed_on AS day FROM marts.fct_placements", "placements agreed"),
+    ),
+    Picture(
+        "Interviews held, by month",
+        "months",
+        {"fct_interviews": "start_date outcome", **_DATED},
+        _by_month(
+            "SELECT start_date AS day FROM marts.fct_interviews WHERE outcome = 'held'",
+            "interviews held",
+        ),
+    ),
+)
+PICTURES_OF_TODAY = (
+    Picture(
+        "Active candidates, by stage",
+        "stages",
+        {"fct_pipeline_candidates": "stage stage_order is_active"},
+        _grouped(
+            "SELECT stage AS name, count(*) AS number FROM marts.fct_pipeline_candidates "
+            "WHERE is_active GROUP BY stage, stage_order ORDER BY stage_order NULLS LAST, stage",
+            "active candidates by stage",
+        ),
+    ),
+    Picture(
+        "Open jobs, by their age",
+        "ageing",
+        {"fct_job_ageing": "age_band age_days"},
+        _grouped(
+            "SELECT coalesce(age_band || ' days', 'not known') AS name, count(*) AS number "
+            "FROM marts.fct_job_ageing GROUP BY age_band ORDER BY min(age_days) NULLS LAST",
+            "open jobs by their age",
+        ),
+    ),
+)
+
+
+# -- Lists -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ActionList:
+    """List of what needs somebody to act, the most urgent first.
+
+    Rows of `sql` have a `name`, who it is `about`, a `figure`, and the number of `all` of them.
+    """
+
+    title: str
+    section: str
+    needs: Needs
+    sql: str
+    empty: str
+
+    def read(self, published: PublishedFile) -> tuple[list[ActionRow], int]:
+        """The rows that have room, and how many more there are."""
+        rows = published.rows(f"{self.sql} LIMIT {_LISTED_MAX}")
+        names = charts.distinct([row["name"] for row in rows], _LINE_ROOM)
+        found = [
+            ActionRow(
+                " ".join(name), " ".join(charts.lines(row["about"], _LINE_ROOM)), row["figure"]
+            )
+            for name, row in zip(names, rows, strict=True)
+        ]
+        return found, (rows[0]["all"] if rows else 0) - len(found)
+
+
+@dataclass(frozen=True, slots=True)
+class ActionRow:
+    """Row of such a list, short enough for two lines and two."""
+
+    name: str
+    about: str
+    figure: str
+
+
+_ABOUT = "coalesce(company_name, 'no company') || ', ' || consultant_name AS about"
+
+LISTS = (
+    ActionList(
+        "Contracts that end within 30 days, and nothing follows",
+        "ending",
+        {
+            "fct_contractors_ending": "booking_id job_title company_name consultant_name days_left "
+            "ends_within_30_days next_booking_id is_replaced"
+        },
+        "SELECT coalesce(job_title, 'unknown job') AS name, "
+        f"{_ABOUT}, days_left || if(days_left = 1, ' day', ' days') AS figure, "
+        "count(*) OVER () AS all FROM marts.fct_contractors_ending WHERE ends_within_30_days "
+        "AND next_booking_id IS NULL AND NOT is_replaced ORDER BY days_left, booking_id",
+        "No such contract.",
+    ),
+    ActionList(
+        f"Published jobs with nothing booked for {_QUIET_DAYS_MIN} days",
+        "ageing",
+        {
+            "fct_job_ageing": "job_id job_title job_status company_name consultant_name "
+            "days_without_booking"
+        },
+        "SELECT coalesce(job_title, 'job without a title') AS name, "
+        f"{_ABOUT}, format('{{:,}} days', days_without_booking) AS figure, "
+        "count(*) OVER () AS all FROM marts.fct_job_ageing WHERE job_status = 'published' "
+        f"AND days_without_booking >= {_QUIET_DAYS_MIN} ORDER BY days_without_booking DESC, job_id",
+        "No such job.",
+    ),
+    ActionList(
+        "Offers without an answer, by consultant",
+        "offers",
+        {"fct_pipeline_candidates": "stage consultant_id consultant_name days_in_stage"},
+        "SELECT consultant_name AS name, "
+        "'one of them for ' || round(max(days_in_stage))::BIGINT || ' days' AS about, "
+        "count(*) || if(count(*) = 1, ' offer', ' offers') AS figure, count(*) OVER () AS all "
+        "FROM marts.fct_pipeline_candidates WHERE stage = 'offer_made' "
+        "GROUP BY consultant_id, consultant_name ORDER BY max(days_in_stage) DESC, consultant_name",
+        "No offer waits for an answer.",
+    ),
+)
+"""What needs somebody to act, as it stands today."""
+
+
+# -- The page --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FrontPage:
+    """First page as a file answers it: of a period first, then as it stands today.
+
+    Each picture has its chart, each list its rows and how many more there are; else None.
+    """
+
+    period: ReportPeriod
+    compared: tuple[ReportPeriod, ...]
+    figures: tuple[KeyFigure, ...]
+    of_period: tuple[tuple[Picture, Chart | None], ...]
+    of_today: tuple[tuple[Picture, Chart | None], ...]
+    lists: tuple[tuple[ActionList, list[ActionRow], int], ...]
+
+
+def make_front(
+    published: PublishedFile, today: date, period_name: str, compared_names: Sequence[str]
+) -> FrontPage:
+    """The first page. Raises `Misused` for periods that cannot be shown or compared."""
+    period = read_period(period_name, today)
+    compared = read_compared(compared_names, period, today)
+
+    def drawn(pictures: Sequence[Picture]) -> tuple[tuple[Picture, Chart | None], ...]:
+        return tuple(
+            (each, None if published.missing(each.needs) else each.draw(published, period))
+            for each in pictures
+        )
+
+    return FrontPage(
+        period,
+        compared,
+        tuple(answer(question, published, period, compared) for question in QUESTIONS),
+        drawn(PICTURES_OF_PERIOD),
+        drawn(PICTURES_OF_TODAY),
+        tuple(
+            (each, *(([], 0) if published.missing(each.needs) else each.read(published)))
+            for each in LISTS
+        ),
+    )

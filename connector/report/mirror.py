@@ -1,0 +1,142 @@
+"""The mirror itself: how complete, fresh and dear the copy is."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from connector.errors import count_noun
+from connector.report import charts
+from connector.report.figure import Drawing, Section, age, headed, moment, of, share, tabled_figure
+from connector.report.published import PublishedFile, Row, total
+from connector.warehouse.duckdb_file import from_microseconds
+
+_PERSONAL = {
+    "keep": "as they landed",
+    "drop": "left out of the file",
+    "hash": "replaced by a keyed hash",
+}
+
+_ROOM = 224
+"""Pixels for the names of questions, which begin alike."""
+
+
+def file_summary(published: PublishedFile, written_at: datetime) -> list[tuple[str, str]]:
+    """Summary of the file as a whole: its moment, its checks, its personal fields.
+
+    `written_at` is when the page is written.
+    """
+    found: list[tuple[str, str]] = []
+    if published.as_of is not None:
+        old = age(written_at - published.as_of)
+        found.append(("As of", f"{moment(published.as_of)}, {old} ago"))
+    if not published.has("sync.publications"):
+        found.append(("Checks", "The file goes without the schema sync, which would tell."))
+        return found
+    rows = published.rows(
+        "SELECT epoch_us(true_of) AS true_of, epoch_us(started_at) AS began, models, checks, "
+        "failed_checks, personal FROM sync.publications ORDER BY started_at DESC LIMIT 1"
+    )
+    for row in rows:
+        true_of, began = from_microseconds(row["true_of"]), from_microseconds(row["began"])
+        found.append(("Everything is proven up to", moment(true_of) if true_of else "nothing yet"))
+        if began is not None:
+            found.append(("Published", moment(began)))
+        failed = ", ".join(row["failed_checks"] or ())
+        told = f"; these warn: {failed}" if failed else ", and all passed"
+        ran = f"{row['checks'] or 0:,} tests and audits were run{told}."
+        found.append(("Checks", ran if row["checks"] else "None was run."))
+        found.append(("Models", f"{row['models'] or 0:,} in the file"))
+        found.append(("Personal fields", _PERSONAL.get(row["personal"] or "", "not said")))
+    return found
+
+
+@tabled_figure(
+    "resources",
+    "What is landed, and how far it is proven",
+    {
+        "mirror_health": "resource live listed_only deleted pending proven_at last_outcome "
+        "anomalies scrub_age_days"
+    },
+    "SELECT * REPLACE (replace(resource, '_', ' ') AS resource) "
+    "FROM marts.mirror_health AS m ORDER BY m.resource",
+    caption="The copy of each resource",
+    headings=headed(
+        "resource Resource; live Live; listed_only Only listed; deleted Deleted; pending Waiting; "
+        "proven_at Proven up to; scrub_age_days Oldest reading, days; last_outcome Last run; "
+        "anomalies Anomalies"
+    ),
+    is_open=True,
+    empty="Nothing has landed yet.",
+    is_wide=True,
+)
+def _resources(rows: list[Row]) -> Drawing | None:
+    live, waiting = total(rows, "live"), total(rows, "pending")
+    if not live and not total(rows, "deleted"):
+        return None
+    told = [f"{count_noun(waiting, 'record')} wait to be read."] if waiting else []
+    unproven = [row["resource"] for row in rows if row["proven_at"] is None]
+    if unproven:
+        told.append(f"Not proven at all: {', '.join(unproven)}.")
+    if listed := total(rows, "listed_only"):
+        told.append(f"{of(listed, live, 'record')} were only listed so far.")
+    return Drawing(
+        f"{count_noun(live, 'record')} of {count_noun(len(rows), 'resource')} are landed.",
+        coverage=tuple(told),
+    )
+
+
+@tabled_figure(
+    "coverage",
+    "Coverage",
+    {"sum_coverage": "question about covered total missing coverage"},
+    "SELECT * REPLACE (replace(question, '_', ' ') AS question) FROM marts.sum_coverage AS c "
+    "WHERE total > 0 ORDER BY coverage, c.question",
+    caption="How much of what the figures rest on is there",
+    headings=headed(
+        "about Question; covered Have it; total Of; missing Missing; coverage Coverage"
+    ),
+    empty="Nothing has landed that could be covered.",
+)
+def _coverage(rows: list[Row]) -> Drawing:
+    chart = charts.bars(
+        rows,
+        "question",
+        "coverage",
+        unit="coverage",
+        text=lambda row: share(row["coverage"]),
+        most=1,
+        room=_ROOM,
+    )
+    least = rows[0]
+    finding = f"Thinnest, with {of(least['covered'], least['total'])}: {least['about']}"
+    return Drawing(finding, (chart,))
+
+
+@tabled_figure(
+    "cost",
+    "What it cost",
+    {"mirror_health": "resource requests_last_run requests_this_month"},
+    "SELECT replace(resource, '_', ' ') AS resource, requests_last_run, requests_this_month, "
+    "coalesce(requests_this_month, 0) AS requests FROM marts.mirror_health AS m "
+    "WHERE requests > 0 OR requests_last_run > 0 ORDER BY m.requests_this_month DESC, m.resource",
+    caption="Requests by resource",
+    headings=headed(
+        "resource Resource; requests_last_run Last run; requests_this_month This billing month"
+    ),
+    empty="No request was spent yet.",
+)
+def _cost(rows: list[Row]) -> Drawing:
+    month, last = total(rows, "requests"), total(rows, "requests_last_run")
+    return Drawing(
+        f"{count_noun(month, 'request')} in this billing month; the last runs took {last:,}.",
+        (charts.bars(rows, "resource", "requests", unit="requests this month"),),
+    )
+
+
+MIRROR = Section(
+    "mirror",
+    "The mirror itself",
+    "These figures are made from a copy of the platform's records. This is how complete and how "
+    "fresh the copy is, what it cost, and what was checked before it was published.",
+    (_resources, _coverage, _cost),
+)

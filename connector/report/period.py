@@ -1,0 +1,128 @@
+"""Periods of the report: months, quarters and years, up to today."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+
+from connector.errors import Misused, UnknownName
+
+PERIOD_DEFAULT = "last-month"
+COMPARED_DEFAULT = ("previous", "year-before")
+COMPARED_MAX = 2
+"""What is compared stands in lines of one card, of which there is room for two on paper."""
+
+_WRITTEN = re.compile(r"([12]\d{3})(?:-(?:(0[1-9]|1[0-2])|[Qq]([1-4])))?")
+_LENGTHS = {"month": 1, "quarter": 3, "year": 12}
+_WORDS = {f"{which}-{noun}": noun for noun in _LENGTHS for which in ("this", "last")}
+_EXAMPLES = ("2026-10", "2026-Q3", "2026")
+
+
+@dataclass(frozen=True, slots=True)
+class ReportPeriod:
+    """Calendar period of some months; one that is not over has its first days alone."""
+
+    begins: date
+    months: int
+    days: int | None = None
+
+    @property
+    def ends(self) -> date:
+        """The last day."""
+        last = _moved(self.begins, self.months) - timedelta(days=1)
+        return last if self.days is None else min(last, self.begins + timedelta(self.days - 1))
+
+    def earlier(self, months: int) -> ReportPeriod:
+        """The same period so many months before."""
+        return replace(self, begins=_moved(self.begins, -months))
+
+    @property
+    def name(self) -> str:
+        """The period in words, as in October 2026, or 1 to 7 October 2026."""
+        return self._named("%B")
+
+    @property
+    def short_name(self) -> str:
+        """The same where room is scarce, as in Oct 2026."""
+        return self._named("%b")
+
+    def _named(self, month: str) -> str:
+        begins, ends = self.begins, self.ends
+        if self.days is not None:
+            first = f"{begins.day}" if begins.month == ends.month else f"{begins:1 {month}}"
+            return f"{first} to {ends.day} {ends:{month} %Y}"
+        quarter = f"Q{ends.month // 3} {ends.year}"
+        return {1: f"{begins:{month} %Y}", 3: quarter}.get(self.months, str(ends.year))
+
+    @property
+    def noun(self) -> str:
+        """What it is: a month, a quarter or a year."""
+        return next(noun for noun, months in _LENGTHS.items() if months == self.months)
+
+
+def read_period(text: str, today: date) -> ReportPeriod:
+    """The period that a person names, up to today where it is not over.
+
+    Raises `UnknownName` for what is no period, `Misused` for one that is yet to come.
+    """
+    found = _written(text, today)
+    if found.begins > today:
+        raise Misused(
+            f"{found.name} has not begun: the data are true of {today}",
+            action="Name a period that has begun, or none for the last month.",
+        )
+    is_over = found.ends < today
+    return found if is_over else replace(found, days=(today - found.begins).days + 1)
+
+
+def read_compared(
+    texts: Sequence[str], period: ReportPeriod, today: date
+) -> tuple[ReportPeriod, ...]:
+    """The periods beside which `period` is shown, each once.
+
+    Raises `UnknownName` for what names none, `Misused` for one of another length or too many.
+    """
+    found: list[ReportPeriod] = []
+    for text in texts or COMPARED_DEFAULT:
+        if text in COMPARED_DEFAULT:
+            each = period.earlier(period.months if text == "previous" else 12)
+        else:
+            each = replace(_written(text, today, COMPARED_DEFAULT), days=period.days)
+        if each.months != period.months:
+            raise Misused(
+                f"{each.name} is a {each.noun} and {period.name} a {period.noun}: only periods of "
+                "one length can be compared",
+                action=f"Name another {period.noun}, or one of {', '.join(COMPARED_DEFAULT)}.",
+            )
+        if each not in (*found, period):
+            found.append(each)
+    if len(found) > COMPARED_MAX:
+        raise Misused(
+            f"{len(found)} periods are named to compare with, and there is room for {COMPARED_MAX}",
+            action=f"Give --compare {COMPARED_MAX} times at most.",
+        )
+    return tuple(found)
+
+
+def _written(text: str, today: date, others: Sequence[str] = ()) -> ReportPeriod:
+    if noun := _WORDS.get(text):
+        months = _LENGTHS[noun]
+        begins = today.replace(month=(today.month - 1) // months * months + 1, day=1)
+        return ReportPeriod(begins, months).earlier(0 if text.startswith("this") else months)
+    match = _WRITTEN.fullmatch(text)
+    if match is None:
+        raise UnknownName("period", text, (*others, *_EXAMPLES, *_WORDS))
+    year, month, quarter = match.groups()
+    if month:
+        return ReportPeriod(date(int(year), int(month), 1), 1)
+    if quarter:
+        return ReportPeriod(date(int(year), int(quarter) * 3 - 2, 1), 3)
+    return ReportPeriod(date(int(year), 1, 1), 12)
+
+
+def _moved(day: date, months: int) -> date:
+    """The first day of the month so many months from a month's first day."""
+    place = day.year * 12 + day.month - 1 + months
+    return date(place // 12, place % 12 + 1, 1)

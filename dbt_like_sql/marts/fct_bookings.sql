@@ -1,0 +1,51 @@
+-- model: fct_bookings
+-- grain: one row per live booking
+-- Every booking of every kind, with its days, its people, and what it counts as.
+
+select
+    bookings.booking_id,
+    bookings.booking_type,
+    bookings.status as booking_status,
+    case
+        when placements.booking_id is not null then 'placement'
+        when bookings.interview_counts_as is not null
+            then 'interview_' || bookings.interview_counts_as
+        when bookings.booking_type = 'interview' and bookings.status = 'cancelled'
+            then 'interview_cancelled'
+        when bookings.booking_type in ('consultation', 'site_visit')
+            and bookings.status not in ('draft', 'cancelled') then bookings.booking_type
+        else 'nothing'
+    end as counts_as,
+    bookings.candidate_id,
+    bookings.job_id,
+    jobs.job_title,
+    coalesce(bookings.company_id, jobs.company_id) as company_id,
+    case when coalesce(bookings.company_id, jobs.company_id) is null then 'no company'
+        else coalesce(companies.name, 'unknown company')
+    end as company_name,
+    coalesce(companies.is_deleted, false) as is_company_deleted,
+    bookings.lead_id,
+    coalesce(bookings.assigned_to, jobs.consultant_id) as consultant_id,
+    coalesce(people.person_name, 'unassigned') as consultant_name,
+    people.team,
+    bookings.has_begun,
+    bookings.start_datetime as starts_at,
+    bookings.end_datetime as ends_at,
+    coalesce(bookings.all_day, false) as is_all_day,
+    bookings.start_date,
+    bookings.end_date,
+    bookings.time_zone,
+    bookings.interview_type,
+    bookings.meeting_platform,
+    bookings.created_at,
+    bookings.created_date,
+    bookings.updated_at,
+    bookings.is_hydrated
+from {{ ref('stg_bookings') }} as bookings
+left join {{ ref('fct_placements') }} as placements
+    on placements.booking_id = bookings.booking_id
+left join {{ ref('dim_jobs') }} as jobs on jobs.job_id = bookings.job_id
+left join {{ ref('stg_known_companies') }} as companies
+    on companies.company_id = coalesce(bookings.company_id, jobs.company_id)
+left join {{ ref('dim_people') }} as people
+    on people.person_id = coalesce(bookings.assigned_to, jobs.consultant_id)

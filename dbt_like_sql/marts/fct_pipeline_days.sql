@@ -1,0 +1,78 @@
+-- model: fct_pipeline_days
+-- grain: one row per day since the mirror began and stage
+-- How many candidates came into each stage, left it, and stood in it in the evening of each day.
+
+with
+
+bounds as (
+    select
+        (min(stages.entered_before) at time zone any_value(as_of.time_zone))::date as first_day,
+        any_value(as_of.as_of_date) as last_day
+    from {{ ref('fct_candidate_stages') }} as stages
+    cross join {{ ref('as_of') }} as as_of
+),
+
+counted as (
+    select
+        (stages.entered_at at time zone as_of.time_zone)::date as day,
+        stages.stage,
+        count(*) filter (where stages.is_entry_observed) as came_in,
+        count(*) filter (where not stages.is_entry_observed) as found,
+        0 as went_out,
+        0 as deleted
+    from {{ ref('fct_candidate_stages') }} as stages
+    cross join {{ ref('as_of') }} as as_of
+    group by all
+    union all
+    select
+        (stages.left_at at time zone as_of.time_zone)::date as day,
+        stages.stage,
+        0,
+        0,
+        count(*) filter (where stages.left_by = 'change'),
+        count(*) filter (where stages.left_by = 'deletion')
+    from {{ ref('fct_candidate_stages') }} as stages
+    cross join {{ ref('as_of') }} as as_of
+    where not stages.is_current
+    group by all
+),
+
+-- What began before the first look is found on its day; details may be read after now.
+daily as (
+    select
+        least(greatest(counted.day, bounds.first_day), bounds.last_day) as day,
+        counted.stage,
+        sum(counted.came_in) as came_in,
+        sum(counted.found) as found,
+        sum(counted.went_out) as went_out,
+        sum(counted.deleted) as deleted
+    from counted
+    cross join bounds
+    group by all
+),
+
+days as (
+    select days.day, stages.stage
+    from {{ ref('dim_days') }} as days
+    cross join (select distinct stage from daily) as stages
+    cross join bounds
+    where days.day between bounds.first_day and bounds.last_day
+)
+
+select
+    days.day || ':' || days.stage as pipeline_day_id,
+    days.day,
+    days.stage,
+    order_of.stage_order,
+    coalesce(daily.came_in, 0)::bigint as came_in,
+    coalesce(daily.found, 0)::bigint as found,
+    coalesce(daily.went_out, 0)::bigint as went_out,
+    coalesce(daily.deleted, 0)::bigint as deleted,
+    coalesce(
+        sum(daily.came_in + daily.found - daily.went_out - daily.deleted) over (
+            partition by days.stage order by days.day
+        ), 0
+    )::bigint as standing
+from days
+left join daily on daily.day = days.day and daily.stage = days.stage
+left join {{ ref('candidate_stages') }} as order_of on order_of.stage = days.stage

@@ -1,0 +1,37 @@
+-- model: sum_contract_revenue
+-- grain: one row per month and currency
+-- What contracts come to in each month at their day rates, past and to come.
+
+with
+
+summed as (
+    select
+        month_start,
+        currency,
+        count(*) as contracts,
+        count(day_rate) as contracts_with_rate,
+        sum(working_days)::bigint as working_days,
+        sum(revenue) as revenue,
+        sum(reporting_revenue) as reporting_revenue,
+        max(reporting_currency) as reporting_currency
+    from {{ ref('fct_contract_months') }}
+    group by month_start, currency
+)
+
+select
+    summed.month_start,
+    summed.currency,
+    case
+        when summed.month_start < date_trunc('month', as_of.as_of_date) then 'past'
+        when summed.month_start = date_trunc('month', as_of.as_of_date) then 'current'
+        else 'future'
+    end as month_kind,
+    summed.contracts,
+    summed.contracts_with_rate,
+    summed.contracts_with_rate / nullif(summed.contracts, 0) as rate_coverage,
+    summed.working_days,
+    coalesce(summed.revenue, 0)::decimal(18, 2) as revenue,
+    summed.reporting_revenue::decimal(18, 2) as reporting_revenue,
+    summed.reporting_currency
+from summed
+cross join {{ ref('as_of') }} as as_of

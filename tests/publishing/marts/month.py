@@ -1,0 +1,242 @@
+"""A simulated month of an agency, which knows its own truth: what `test_month` recomputes from.
+
+Records change, come back, are opened again and go, in several zones and currencies; the mirror
+looks at most once a day, and sees of all that what there is when it looks.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from tests.publishing.marts.world import World
+
+ZONE = "Europe/Berlin"
+"""The account's own; its clocks go forward on 29 March."""
+
+BEGAN = datetime(2026, 3, 1, 2, 30, tzinfo=UTC)
+NOW = datetime(2026, 4, 1, 0, 30, tzinfo=UTC)
+"""The first look, and the last; it is 1 April by then in Berlin, and 31 March in New York."""
+
+HOLIDAYS = (date(2026, 1, 1), date(2026, 4, 3), date(2026, 4, 6))
+RATES = {"GBP": 1.0, "EUR": 0.8}
+STAGES = (
+    *("new_lead", "screening", "submitted", "interviewing", "offer_made"),
+    *("offer_accepted", "placed", "on_hold", "rejected", "withdrawn"),
+)
+_ZONES = (None, "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Mars/Olympus")
+_STATUSES = ("draft", "scheduled", "confirmed", "in_progress", "completed", "cancelled")
+_KINDS = ("interview", "interview", "permanent", "contract", "consultation", "site_visit")
+
+
+def text(moment: datetime) -> str:
+    """The moment as worlds write it."""
+    return f"{moment:%Y-%m-%d %H:%M:%S}"
+
+
+def local(moment: datetime, zone: str | None = None) -> date:
+    """The day of a moment on a clock of that zone, or of the account's where it is none."""
+    return moment.astimezone(ZoneInfo(zone if zone in _ZONES[1:4] else ZONE)).date()
+
+
+@dataclass
+class Truth:
+    """A record as it truly was: what was written to it and when, and when it was deleted."""
+
+    id: str
+    edits: list[tuple[datetime, dict[str, Any]]] = field(default_factory=list)
+    deleted: datetime | None = None
+
+    def at(self, moment: datetime) -> dict[str, Any] | None:
+        """All of it at a moment, with `created` and `updated`; None where it is not there."""
+        done = [(at, fields) for at, fields in self.edits if at <= moment]
+        if not done or (self.deleted is not None and self.deleted <= moment):
+            return None
+        shown: dict[str, Any] = {"created": done[0][0], "updated": done[-1][0]}
+        for _, fields in done:
+            shown |= fields
+        return shown
+
+
+Month = Mapping[str, list[Truth]]
+"""The truth of every resource."""
+
+
+def simulate(seed: int) -> Month:
+    """The truth of a month, and of the two before it."""
+    draw = random.Random(seed)
+    people = ("u1", "u2", "u3", None)
+    companies = [_company(draw, n) for n in range(8)]
+    jobs = [_job(draw, n, people) for n in range(30)]
+    candidates = [_candidate(draw, n, people) for n in range(150)]
+    return {
+        "companies": companies,
+        "jobs": jobs,
+        "candidates": candidates,
+        "bookings": [_booking(draw, n, people) for n in range(260)],
+        "leads": [_lead(draw, n, people) for n in range(30)],
+    }
+
+
+def looks(seed: int) -> list[datetime]:
+    """The moments at which the mirror looks: on most nights."""
+    draw = random.Random(seed + 1)
+    nights = [BEGAN + timedelta(days=n) for n in range(31)]
+    return [at for at in nights if at == BEGAN or draw.random() < 0.8] + [NOW]
+
+
+def fill(world: World, month: Month, moments: list[datetime]) -> None:
+    """Land what each look shows of the month."""
+    world.zone(ZONE)
+    world.seed("people", "id,name,team", "u1,Ada,North", "u2,Ben,South", "u3,,")
+    world.seed("holidays", "day,name", *(f"{day},A day" for day in HOLIDAYS))
+    rates = (f"{currency},{rate},GBP" for currency, rate in RATES.items())
+    world.seed("exchange_rates", "currency,rate,reporting_currency", *rates)
+    world.seed("lead_statuses", "id,name,outcome", "s1,New,open", "s2,Won,won", "s3,Lost,lost")
+    before = datetime.min.replace(tzinfo=UTC)
+    for at in moments:
+        for name, truths in month.items():
+            shown = {each.id: each.at(at) for each in truths}
+            seen = {each.id for each in truths if each.at(before) is not None}
+            known = {
+                id: {**now, "created": text(now["created"]), "updated": text(now["updated"])}
+                for id, now in shown.items()
+                if now is not None and (id not in seen or now["updated"] > before)
+            }
+            gone = tuple(id for id in sorted(seen) if shown[id] is None)
+            world.look(text(at), **{name: known})
+            if gone:
+                world.gone(text(at), **{name: gone})
+        before = at
+    world.prove(text(NOW))
+
+
+# -- records ---------------------------------------------------------------------------------------
+
+
+def _born(draw: random.Random) -> datetime:
+    """A moment between 1 January and now, at any time of the day."""
+    return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=draw.randrange(90 * 86_400))
+
+
+def _later(draw: random.Random, at: datetime, days: float) -> Iterator[datetime]:
+    """Moments after one, so many days from each other on average, until now."""
+    while (at := at + timedelta(seconds=60 + int(draw.expovariate(1 / (days * 86_400))))) < NOW:
+        yield at
+
+
+def _ended(draw: random.Random, truth: Truth, share: float) -> Truth:
+    if draw.random() < share:
+        truth.deleted = next(_later(draw, truth.edits[-1][0], 10), None)
+    return truth
+
+
+def _company(draw: random.Random, number: int) -> Truth:
+    fields = {
+        "name": f"Client {number}",
+        "fee_type": draw.choice(("percentage", "retainer")),
+        "fee_percentage": draw.choice((10, 20)),
+        "jobs_count": draw.randrange(6),
+        "active_jobs_count": draw.choice((None, 2)),
+        "placements_count": draw.randrange(9),
+    }
+    truth = Truth(f"company-{number}", [(datetime(2026, 1, 1, 9, tzinfo=UTC), fields)])
+    if draw.random() < 0.4:
+        truth.deleted = next(_later(draw, BEGAN, 10), None)
+    return truth
+
+
+def _job(draw: random.Random, number: int, people: tuple[str | None, ...]) -> Truth:
+    born = _born(draw)
+    published = born + timedelta(seconds=draw.randrange(3 * 86_400))
+    fields = {
+        "title": f"Job {number}",
+        "status": draw.choice(("draft", "published", "published")),
+        "published_at": published.isoformat() if published < NOW else None,
+        "company_id": draw.choice((None, *(f"company-{n}" for n in range(9)))),
+        "assigned_to": draw.choice(people),
+        "employment_type": draw.choice(("permanent", "contractor")),
+        "positions_available": draw.choice((None, 1, 2)),
+        "salary_min": draw.choice((None, 40_000)),
+        "salary_max": draw.choice((None, 60_000)),
+        "salary_currency": draw.choice(("GBP", " eur", "USD", "", None)),
+        "rate_currency": draw.choice(("GBP", "USD", None)),
+        "placement_fee": draw.choice((None, None, 7_000)),
+        "fee_percentage": draw.choice((None, 15)),
+    }
+    truth = Truth(f"job-{number}", [(born, fields)])
+    for at in _later(draw, born, 9):
+        status = draw.choice(("published", "published", "filled", "closed", "on_hold", "cancelled"))
+        truth.edits.append((at, {"status": status}))
+    return _ended(draw, truth, 0.1)
+
+
+def _candidate(draw: random.Random, number: int, people: tuple[str | None, ...]) -> Truth:
+    fields = {
+        "status": "new_lead",
+        "source": draw.choice(("LinkedIn ", "referral", "", None)),
+        "assigned_to": draw.choice(people),
+        "rating": 1,
+    }
+    truth = Truth(f"candidate-{number}", [(_born(draw), fields)])
+    place, pace = 0, draw.choice((0.7, 6, 20))
+    for at in _later(draw, truth.edits[0][0], pace):
+        if draw.random() < 0.2:
+            truth.edits.append((at, {"rating": draw.randrange(9)}))
+        else:
+            place = min(6, place + 1) if draw.random() < 0.6 else draw.randrange(len(STAGES))
+            truth.edits.append((at, {"status": STAGES[place]}))
+    return _ended(draw, truth, 0.15)
+
+
+def _booking(draw: random.Random, number: int, people: tuple[str | None, ...]) -> Truth:
+    born = _born(draw)
+    kind = draw.choice(_KINDS)
+    start = born + timedelta(seconds=draw.randrange(50 * 86_400))
+    is_whole_day = draw.random() < 0.3
+    if is_whole_day:
+        zone = draw.choice(("UTC", ZONE))
+        start = datetime(start.year, start.month, start.day, tzinfo=ZoneInfo(zone)).astimezone(UTC)
+    end = start + timedelta(days=draw.randrange(90)) if draw.random() < 0.8 else None
+    fields: dict[str, Any] = {
+        "booking_type": kind,
+        "status": draw.choice(_STATUSES),
+        "candidate_id": f"candidate-{draw.randrange(150)}",
+        "job_id": f"job-{draw.randrange(30)}",
+        "lead_id": f"lead-{draw.randrange(30)}" if kind == "consultation" else None,
+        "company_id": draw.choice((None, f"company-{draw.randrange(8)}")),
+        "start_datetime": start.isoformat(),
+        "end_datetime": end.isoformat() if end else None,
+        "all_day": is_whole_day,
+        "timezone": draw.choice(_ZONES),
+        "assigned_to": draw.choice(people),
+        "offer_accepted_date": draw.choice((None, None, local(born).isoformat())),
+        "annual_salary": draw.choice((None, 52_000)),
+        "placement_fee": draw.choice((None, None, 1_500.5)),
+        "day_rate": draw.choice((None, 400, 512.5)) if kind == "contract" else None,
+    }
+    truth = Truth(f"booking-{number}", [(born, fields)])
+    for at in _later(draw, born, 25):
+        change: dict[str, Any] = {"status": draw.choice((*_STATUSES, "rescheduled"))}
+        if end is not None and draw.random() < 0.5:
+            end += timedelta(days=draw.randrange(-5, 20))
+            change = {"end_datetime": max(end, start).isoformat()}
+        truth.edits.append((at, change))
+    return _ended(draw, truth, 0.05)
+
+
+def _lead(draw: random.Random, number: int, people: tuple[str | None, ...]) -> Truth:
+    fields = {
+        "status": draw.choice(("lead", "prospect")),
+        "lead_status_id": draw.choice(("s1", "s1", "s2", "s3")),
+        "source": draw.choice(("linkedin", "Fair", None)),
+        "assigned_to": draw.choice(people),
+    }
+    truth = Truth(f"lead-{number}", [(_born(draw), fields)])
+    for at in _later(draw, truth.edits[0][0], 30):
+        truth.edits.append((at, {"lead_status_id": draw.choice(("s1", "s2", "s3"))}))
+    return _ended(draw, truth, 0.2)

@@ -1,0 +1,211 @@
+"""The simulated month with its file, and what pandas makes of the simulation's own truth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tests.faults.amount import SEED
+from tests.publishing.marts import month as made
+from tests.publishing.marts.month import NOW, RATES, Truth, local
+from tests.publishing.marts.world import BuiltWorld, World
+
+Frame = Any
+"""A frame or a series of pandas, whose values may be anything."""
+
+TODAY = local(NOW)
+STANDING = ("scheduled", "confirmed", "in_progress", "completed")
+
+
+class Recomputed:
+    """The month with its file, and what pandas makes of its truth."""
+
+    def __init__(self, folder: Path) -> None:
+        self.month, self.looks = made.simulate(SEED), made.looks(SEED)
+        world = World(folder)
+        with world.warehouse.keeping():
+            made.fill(world, self.month, self.looks)
+        self.world: BuiltWorld = world.built()
+        self.jobs, self.leads = self.live("jobs"), self.live("leads")
+        self.candidates, self.bookings = self.live("candidates"), self._bookings()
+        self.companies = self._companies()
+        self.placements = self._placements()
+
+    def mart(self, name: str, where: str = "true") -> Frame:
+        """A mart, with days as days."""
+        found = self.world.connection.execute(f"FROM marts.{name} WHERE {where}")
+        names = [each[0] for each in found.description or ()]
+        return pd.DataFrame(found.fetchall(), columns=names, dtype=object)
+
+    def live(self, name: str) -> Frame:
+        """The records of a resource that are there now, by their ids."""
+        rows = {each.id: each.at(NOW) for each in self.month[name]}
+        return _frame({id: row for id, row in rows.items() if row})
+
+    def _companies(self) -> Frame:
+        """Clients that anybody ever saw, as they were seen last."""
+        seen = {}
+        for each in self.month["companies"]:
+            shown = [now for at in self.looks if (now := each.at(at))]
+            if shown:
+                seen[each.id] = {**shown[-1], "is_deleted": each.at(NOW) is None}
+        return _frame(seen)
+
+    def _bookings(self) -> Frame:
+        frame = self.live("bookings")
+        for name in ("start", "end"):
+            moments = [
+                datetime.fromisoformat(v) if isinstance(v, str) else None
+                for v in frame[f"{name}_datetime"]
+            ]
+            frame[f"{name}_at"] = pd.Series(moments, frame.index, dtype=object)
+            frame[f"{name}_date"] = [
+                None if at is None else at.date() if whole and at.hour == 0 else local(at, zone)
+                for at, whole, zone in zip(moments, frame.all_day, frame.timezone, strict=True)
+            ]
+        frame["created_date"] = [
+            local(at, zone) for at, zone in zip(frame.created, frame.timezone, strict=True)
+        ]
+        frame["consultant"] = [
+            a or self.jobs.assigned_to.get(job)
+            for a, job in zip(frame.assigned_to, frame.job_id, strict=True)
+        ]
+        frame["counts_as"] = "nothing"
+        meetings = frame.booking_type == "interview"
+        past = frame.start_at.map(lambda at: at <= NOW)
+        held = (frame.status == "completed") | (frame.status.isin(STANDING) & past)
+        coming = frame.status.isin((*STANDING, "rescheduled")) & ~past & ~held
+        frame.loc[meetings & held, "counts_as"] = "interview_held"
+        frame.loc[meetings & coming, "counts_as"] = "interview_to_come"
+        frame.loc[meetings & (frame.status == "cancelled"), "counts_as"] = "interview_cancelled"
+        talks = frame.booking_type.isin(("consultation", "site_visit"))
+        talks &= ~frame.status.isin(("draft", "cancelled"))
+        frame.loc[talks, "counts_as"] = frame.booking_type[talks]
+        frame.loc[_placed(frame), "counts_as"] = "placement"
+        return frame
+
+    def _placements(self) -> Frame:
+        """Placements with what they are of: the day, the client, the currency and the fee."""
+        frame = self.bookings[self.bookings.counts_as == "placement"].copy()
+        jobs = self.jobs.reindex(frame.job_id).set_index(frame.index)
+        frame["client"] = frame.company_id.fillna(jobs.company_id)
+        permanent = frame.booking_type == "permanent"
+        codes = {
+            name: jobs[name].map(lambda v: v.strip().upper() or None if isinstance(v, str) else v)
+            for name in ("salary_currency", "rate_currency")
+        }
+        first = codes["salary_currency"].where(permanent, codes["rate_currency"])
+        other = codes["rate_currency"].where(permanent, codes["salary_currency"])
+        frame["currency"] = first.where(first.notna(), other)
+        pay = (
+            jobs.salary_min.fillna(jobs.salary_max) + jobs.salary_max.fillna(jobs.salary_min)
+        ) / 2
+        salary = frame.annual_salary.fillna(pay).where(permanent)
+        client = self.companies.reindex(frame.client).set_index(frame.index)
+        theirs = client.fee_percentage.where(client.fee_type == "percentage")
+        frame["fee"] = (
+            frame.placement_fee.fillna(jobs.placement_fee)
+            .fillna(salary * jobs.fee_percentage / 100)
+            .fillna(salary * theirs / 100)
+            .astype(float)
+        )
+        frame["reporting_fee"] = (frame.fee * frame.currency.map(RATES)).round(2)
+        agreed = frame.offer_accepted_date.map(
+            lambda v: date.fromisoformat(v) if isinstance(v, str) else None
+        )
+        either = [min(pair) for pair in zip(frame.created_date, frame.start_date, strict=True)]
+        frame["placed_on"] = agreed.where(agreed.notna(), pd.Series(either, frame.index))
+        return frame
+
+    def observed(self, resource: str) -> Frame:
+        """The visits to statuses that the looks show, of all records that anybody ever saw."""
+        rows = [row for each in self.month[resource] for row in _visits(each, self.looks)]
+        return pd.DataFrame(rows, dtype=object)
+
+
+def _frame(rows: dict[str, dict[str, Any]]) -> Frame:
+    """Records by their ids, with None for what is not there."""
+    return pd.DataFrame([*rows.values()], index=[*rows], dtype=object)
+
+
+def _placed(frame: Frame) -> Frame:
+    """Bookings that stand, and of the rescheduled the latest where none stands in its place."""
+    kinds = frame.booking_type.isin(("permanent", "contract"))
+    stands = kinds & frame.status.isin(STANDING)
+    key = frame.booking_type + frame.candidate_id + frame.job_id
+    moved = frame[kinds & (frame.status == "rescheduled") & ~key.isin(key[stands])]
+    latest = moved.assign(key=key[moved.index]).sort_values("created").groupby("key").tail(1)
+    return stands | frame.index.isin(latest.index)
+
+
+def _visits(truth: Truth, looks: list[datetime]) -> Iterator[dict[str, Any]]:
+    """What the looks show of one record: the stretches of looks that show one status."""
+    visit: dict[str, Any] | None = None
+    number, seen, updated = 0, None, None
+    for at in looks:
+        now = truth.at(at)
+        if visit and (now is None or now["status"] != visit["status"]):
+            left = at if now is None else max(now["updated"], seen or at)
+            how = "deletion" if now is None else "change"
+            yield {**visit, "left_after": seen, "left_at": left, "left_before": at, "left_by": how}
+            visit = None
+        if now is None:
+            continue
+        if visit is None:
+            number += 1
+            entered = now["updated"]
+            after = now["created"] if seen is None else seen
+            visit = {"id": truth.id, "number": number, "status": now["status"], "hides": False}
+            visit |= {"entered_at": entered, "entered_after": after, "entered_before": at}
+            visit["is_new"] = number > 1 or now["created"] >= looks[0]
+        elif now["updated"] != updated:
+            visit["hides"] = True
+        seen, updated = at, now["updated"]
+    if visit:
+        yield {**visit, "left_after": None, "left_at": None, "left_before": None, "left_by": None}
+
+
+def plain(value: Any) -> Any:
+    """A value as it is compared: days as days, whole numbers as such, nothing as None."""
+    if value is None or value is pd.NaT or (isinstance(value, float) and np.isnan(value)):
+        return None
+    if isinstance(value, pd.Timestamp | datetime):
+        return value.date() if value.tzinfo is None else pd.Timestamp(value).tz_convert(UTC)
+    if isinstance(value, np.bool_ | bool):
+        return bool(value)
+    if isinstance(value, int | float | np.number) or type(value).__name__ == "Decimal":
+        return round(float(value), 4)
+    return value
+
+
+def rows_of(frame: Frame, *columns: str) -> list[tuple[Any, ...]]:
+    """The rows of these columns, in an order of their own."""
+    found = [tuple(map(plain, row)) for row in frame[[*columns]].itertuples(index=False)]
+    return sorted(found, key=repr)
+
+
+def same(mart: Frame, truth: Frame, *columns: str) -> None:
+    """The mart has the truth's rows in these columns, and there are some."""
+    assert len(truth)
+    assert rows_of(truth, *columns) == rows_of(mart, *columns)
+
+
+def first_of_month(day: Any) -> Any:
+    """The first day of its month; None for none."""
+    return None if day is None or day is pd.NaT else day.replace(day=1)
+
+
+def in_days(begins: Any, ends: Any) -> float:
+    """Days between two moments, which are at least 0."""
+    return float(max(0.0, (ends - begins).total_seconds() / 86_400))
+
+
+def rounded(days: float) -> float:
+    """Days to two places, a half upwards."""
+    return math.floor(days * 100 + 0.5) / 100

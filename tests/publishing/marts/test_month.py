@@ -1,0 +1,275 @@
+"""A simulated month: what is counted of bookings, clients and people is what pandas makes of it.
+
+Figures of how records stand are held against the simulation's own truth.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tests.publishing.marts.month import HOLIDAYS, NOW, RATES, local
+from tests.publishing.marts.recomputed import TODAY, Frame, Recomputed, first_of_month, same
+
+
+def test_nothing_blocks(month: Recomputed) -> None:
+    """The simulated month passes every check that blocks, and marks of every kind are in it."""
+    assert () == month.world.built.blocking
+    kinds = set(month.bookings.counts_as)
+    assert {"placement", "interview_held", "interview_to_come", "nothing", "site_visit"} <= kinds
+    assert month.companies.is_deleted.any()
+
+
+def test_bookings_count_on_their_days(month: Recomputed) -> None:
+    """Each booking counts as the truth says, on the days of its own zone."""
+    truth = month.bookings.reset_index(names="booking_id")
+    columns = ("booking_id", "counts_as", "start_date", "end_date", "created_date")
+    same(month.mart("fct_bookings"), truth, *columns)
+
+
+def test_placements_and_fees(month: Recomputed) -> None:
+    """Placements, their clients, currencies and fees, and the forecast by month and currency."""
+    truth = month.placements.reset_index(names="booking_id")
+    names = month.companies.name
+    truth["company_name"] = [
+        "no company" if not isinstance(id, str) else names.get(id, "unknown company")
+        for id in truth.client
+    ]
+    gone = month.companies.is_deleted
+    truth["is_company_deleted"] = [bool(gone.get(id, False)) for id in truth.client]
+    columns = ("booking_id", "placed_on", "start_date", "company_name", "is_company_deleted")
+    money = ("currency", "fee", "reporting_fee")
+    same(month.mart("fct_placements"), truth, *columns, *money)
+
+    truth["month_start"] = truth.start_date.map(first_of_month)
+    sure = truth.status.isin(("confirmed", "in_progress", "completed"))
+    truth["confirmed_fee"] = truth.fee.where(sure)
+    summed = truth.groupby(["month_start", "currency"], dropna=False).agg(
+        placements=("booking_id", "size"),
+        placements_with_fee=("fee", "count"),
+        fee=("fee", "sum"),
+        confirmed_fee=("confirmed_fee", "sum"),
+        reporting_fee=("reporting_fee", lambda fees: fees.sum()),
+    )
+    summed = summed.reset_index()
+    summed.loc[~summed.currency.isin(RATES), "reporting_fee"] = None
+    same(month.mart("sum_fee_forecast"), summed, *summed.columns)
+
+
+def test_contracts_by_month_and_by_end(month: Recomputed) -> None:
+    """Working days, revenue, and the contracts that have not ended with what follows."""
+    contracts = month.placements[month.placements.booking_type == "contract"]
+    rows: list[Any] = []
+    for id, row in contracts.iterrows():
+        last = row.end_date or TODAY
+        if row.start_date > last:
+            continue
+        for begin in pd.date_range(row.start_date.replace(day=1), last, freq="MS"):
+            begins = max(begin.date(), row.start_date)
+            ends = min((begin + pd.offsets.MonthEnd(0)).date(), last)
+            days = np.busday_count(begins, ends + timedelta(days=1), holidays=HOLIDAYS)
+            rate = None if row.day_rate is None or np.isnan(row.day_rate) else row.day_rate
+            worth = None if rate is None else rate * int(days)
+            rows.append((id, begin.date(), int(days), worth, row.currency))
+    columns = ["booking_id", "month_start", "working_days", "revenue", "currency"]
+    truth = pd.DataFrame(rows, columns=columns)
+    truth["revenue"] = truth.revenue.astype(float)
+    same(month.mart("fct_contract_months"), truth, *columns)
+    summed = truth.groupby(["month_start", "currency"], dropna=False, as_index=False).agg(
+        contracts=("booking_id", "size"),
+        working_days=("working_days", "sum"),
+        revenue=("revenue", "sum"),
+    )
+    same(month.mart("sum_contract_revenue"), summed, *summed.columns)
+
+    ending = contracts[contracts.status != "completed"]
+    ending = ending[[end is None or end >= TODAY for end in ending.end_date]]
+    rows = []
+    for id, row in ending.iterrows():
+        after = month.placements[month.placements.candidate_id == row.candidate_id]
+        after = after[after.start_date > row.start_date]
+        if row.end_date is None:
+            after = after.iloc[:0]
+        else:
+            within = row.end_date + timedelta(days=30)
+            after = after[(after.start_date >= row.end_date) & (after.start_date <= within)]
+        after = after.rename_axis("booking_id").sort_values(["start_date", "booking_id"])
+        left = None if row.end_date is None else (row.end_date - TODAY).days
+        rows.append((id, left, after.index[0] if len(after) else None))
+    ended = pd.DataFrame(rows, columns=["booking_id", "days_left", "next_booking_id"])
+    same(month.mart("fct_contractors_ending"), ended, *ended.columns)
+
+
+def test_funnels_and_interviews(month: Recomputed) -> None:
+    """Interviews by job, to come and held, and who was placed after one."""
+    met = month.bookings[month.bookings.counts_as.isin(("interview_held", "interview_to_come"))]
+    pairs = set(zip(met.job_id, met.candidate_id, strict=True))
+    placed = set(zip(month.placements.job_id, month.placements.candidate_id, strict=True))
+    live = [*month.jobs.index]
+    truth = pd.DataFrame(
+        {
+            "job_id": live,
+            "interviews": [sum(met.job_id == job) for job in live],
+            "placements": [sum(month.placements.job_id == job) for job in live],
+            "candidates_interviewed": [sum(j == job for j, _ in pairs) for job in live],
+            "candidates_placed": [sum(j == job for j, _ in placed) for job in live],
+            "candidates_placed_after_interview": [
+                sum(j == job for j, _ in placed & pairs) for job in live
+            ],
+        }
+    )
+    same(month.mart("fct_job_funnel"), truth, *truth.columns)
+    whole = truth.drop(columns="job_id").sum().to_frame().T
+    whole.columns = pd.Index(
+        ["interviews", "placements", "interviewed", "placed", "placed_after_interview"]
+    )
+    same(month.mart("sum_job_funnel", "dimension = 'all'"), whole, *whole.columns)
+    coming = met[met.counts_as == "interview_to_come"].job_id.value_counts()
+    shown = month.mart("fct_pipeline_jobs").set_index("job_id").interviews_upcoming
+    open_jobs = month.jobs.index[month.jobs.status.isin(("published", "on_hold"))]
+    assert {job: int(coming.get(job, 0)) for job in open_jobs} == shown.to_dict()
+    outcomes = month.bookings[month.bookings.booking_type == "interview"]
+    outcomes = outcomes.counts_as.where(
+        outcomes.counts_as.isin(("interview_held", "interview_to_come")), outcomes.status
+    ).str.removeprefix("interview_")
+    assert (
+        outcomes.to_dict() == month.mart("fct_interviews").set_index("booking_id").outcome.to_dict()
+    )
+
+
+def test_clients(month: Recomputed) -> None:
+    """What is marked filled and what was placed, by client, and the platform's counters."""
+    jobs = month.jobs.copy()
+    jobs["number"] = [sum(month.placements.job_id == job) for job in jobs.index]
+    jobs["positions"] = jobs.positions_available.fillna(1)
+    decided = jobs.status.isin(("filled", "closed", "cancelled"))
+    jobs["marked"] = jobs.status == "filled"
+    jobs["decided"], jobs["asked"] = decided, jobs.positions.where(decided, 0)
+    jobs["ours"] = jobs[["number", "positions"]].min(axis=1).where(decided, 0)
+    truth = jobs.groupby(jobs.company_id.fillna("none")).agg(
+        jobs=("status", "size"),
+        jobs_marked_filled=("marked", "sum"),
+        decided_jobs=("decided", "sum"),
+        decided_positions=("asked", "sum"),
+        positions_placed=("ours", "sum"),
+        placements=("number", "sum"),
+    )
+    truth = truth.reset_index(names="company_key")
+    same(month.mart("sum_client_fill_rate"), truth, *truth.columns)
+
+    sure = month.placements[month.placements.status.isin(("confirmed", "in_progress", "completed"))]
+    rows: list[Any] = []
+    for id, row in month.companies[~month.companies.is_deleted.astype(bool)].iterrows():
+        theirs = month.jobs[month.jobs.company_id == id]
+        ours = (len(theirs), sum(theirs.status == "published"), sum(sure.client == id))
+        for name, count in zip(("jobs", "active_jobs", "placements"), ours, strict=True):
+            rows.append((id, f"{name}_count", row[f"{name}_count"], count))
+    counters = pd.DataFrame(rows, columns=["company_id", "counter", "platform_count", "our_count"])
+    same(month.mart("fct_company_counters"), counters, *counters.columns)
+
+
+def test_activity(month: Recomputed) -> None:
+    """What was done in each month, by the consultant, on the days of the booking's zone."""
+    rows = [
+        (row.assigned_to, local(row.created), column)
+        for name, column in (
+            *(("candidates", "candidates_added"), ("leads", "leads_added"), ("jobs", "jobs_added")),
+        )
+        for _, row in month.live(name).iterrows()
+    ]
+    done = {"interview_held": "interviews_held", "consultation": "consultations_held"}
+    for _, row in month.bookings.iterrows():
+        if row.counts_as in ("interview_held", "interview_to_come"):
+            rows.append((row.consultant, row.created_date, "interviews_booked"))
+        column = done.get(row.counts_as) or f"{row.counts_as}s_held"
+        if row.counts_as == "interview_held" or (
+            row.counts_as in ("consultation", "site_visit") and row.start_at <= NOW
+        ):
+            rows.append((row.consultant, row.start_date, column))
+    rows += [(r.consultant, r.placed_on, "placements") for _, r in month.placements.iterrows()]
+    frame = pd.DataFrame(rows, columns=["consultant_id", "day", "what"])
+    frame["period_start"] = frame.day.map(first_of_month)
+    truth: Frame = frame.groupby(["period_start", "consultant_id", "what"], dropna=False).size()
+    truth = truth.unstack(fill_value=0).reset_index()
+    same(month.mart("sum_consultant_activity", "period = 'month'"), truth, *truth.columns)
+
+
+def test_times_to_hire_and_leads(month: Recomputed) -> None:
+    """Days from the candidate's creation to the first placement, and leads that are known won."""
+    rows: list[Any] = []
+    ordered = month.placements.reset_index(names="id").sort_values(["placed_on", "id"])
+    for _, group in ordered.groupby("candidate_id"):
+        for number, row in enumerate(group.itertuples(), 1):
+            born = month.candidates.created.get(row.candidate_id)
+            days = None if born is None or number > 1 else (row.placed_on - local(born)).days
+            rows.append((row.id, number, days if days is not None and days >= 0 else None))
+    columns = ["booking_id", "placement_number", "days_to_hire"]
+    truth = pd.DataFrame(rows, columns=columns)
+    truth["days_to_hire"] = truth.days_to_hire.astype(float)
+    same(month.mart("fct_time_to_hire"), truth, *columns)
+    (whole,) = month.mart("sum_time_to_hire", "dimension = 'all'").itertuples()
+    known = truth.days_to_hire.dropna()
+    assert (len(truth), len(known)) == (whole.placements, whole.measured)
+    assert round(known.quantile(0.5), 2) == whole.p50_days
+
+    seen = [each for each in month.month["leads"] if any(each.at(at) for at in month.looks)]
+    rows = []
+    for each in seen:
+        last = [now for at in month.looks if (now := each.at(at))][-1]
+        is_won, is_gone = last["lead_status_id"] == "s2", each.at(NOW) is None
+        if is_won or not is_gone:
+            begun = first_of_month(local(last["created"]))
+            rows.append((each.id, is_won, last["lead_status_id"] == "s3", begun))
+    columns = ["lead_id", "is_converted", "is_lost", "created_month"]
+    leads = pd.DataFrame(rows, columns=columns)
+    same(month.mart("fct_lead_conversion"), leads, *columns)
+    (told,) = month.mart("sum_lead_conversion", "dimension = 'all'").itertuples()
+    assert (len(leads), leads.is_converted.sum(), leads.is_lost.sum()) == (
+        *(told.leads, told.converted, told.lost),
+    )
+
+
+def test_sources(month: Recomputed) -> None:
+    """What became of the candidates of each source, by how the source is written."""
+    people = month.candidates
+    source = people.source.map(lambda text: (text or "").strip().lower() or "not stated")
+    met = month.bookings[month.bookings.counts_as.isin(("interview_held", "interview_to_come"))]
+    truth = pd.DataFrame(
+        {
+            "source": source,
+            "candidates": 1,
+            "candidates_interviewed": people.index.isin(met.candidate_id),
+            "candidates_placed": people.index.isin(month.placements.candidate_id),
+            "placements": [sum(month.placements.candidate_id == id) for id in people.index],
+            "reporting_fee": [
+                month.placements.reporting_fee[month.placements.candidate_id == id].sum()
+                for id in people.index
+            ],
+        }
+    )
+    truth = truth.groupby("source", as_index=False).sum()
+    shown = month.mart("sum_source_effectiveness", "candidates > 0")
+    same(shown, truth, *truth.columns)
+    standing = people.status.value_counts()
+    stages = month.mart("fct_pipeline_candidates").stage.value_counts()
+    assert standing.to_dict() == stages.to_dict()
+
+
+def test_open_jobs_age(month: Recomputed) -> None:
+    """How many days nothing was booked on each open job, or since it was opened."""
+    openings = month.mart("fct_time_to_fill").sort_values("opening_number")
+    opened = openings.groupby("job_id").opened_on.last()
+    counted = month.bookings[
+        month.bookings.counts_as.isin(("interview_held", "interview_to_come", "placement"))
+    ]
+    rows: list[Any] = []
+    for id in month.jobs.index[month.jobs.status.isin(("published", "on_hold"))]:
+        booked = counted[counted.job_id == id]
+        last = max([opened[id], *(local(at) for at in booked.created)])
+        ages = (max((TODAY - day).days, 0) for day in (opened[id], last))
+        rows.append((id, *ages, len(booked)))
+    columns = ["job_id", "age_days", "days_without_booking", "bookings"]
+    same(month.mart("fct_job_ageing"), pd.DataFrame(rows, columns=columns), *columns)

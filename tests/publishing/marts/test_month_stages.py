@@ -1,0 +1,252 @@
+"""A simulated month: what is said of stages is what pandas makes of it at each look.
+
+What depends on when somebody looked is worked out from the truth as it was at each look, and its
+bounds are held against the truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tests.publishing.marts.month import NOW, STAGES, local
+from tests.publishing.marts.recomputed import (
+    TODAY,
+    Frame,
+    Recomputed,
+    first_of_month,
+    in_days,
+    plain,
+    rounded,
+    same,
+)
+
+KIND = dict(zip(STAGES, ["open"] * 5 + ["won"] * 2 + ["paused"] + ["lost"] * 2, strict=True))
+ORDER = {stage: place for place, stage in enumerate(STAGES[:7], 1)}
+
+
+def test_visits_are_what_the_looks_show(month: Recomputed) -> None:
+    """Each visit with its moments and its mark, of candidates and of jobs."""
+    columns = ("id", "number", "status", "entered_at", "left_at", "left_by", "hides", "is_new")
+    renamed = {"visit_number": "number", "may_hide_return": "hides", "is_entry_observed": "is_new"}
+    for resource, mart, key, status in (
+        ("candidates", "fct_candidate_stages", "candidate_id", "stage"),
+        ("jobs", "fct_job_statuses", "job_id", "job_status"),
+    ):
+        shown = month.mart(mart).rename(columns={key: "id", status: "status", **renamed})
+        same(shown, month.observed(resource), *columns)
+
+
+def test_bounds_hold_the_truth(month: Recomputed) -> None:
+    """Every visit that is not marked truly lasted between days_min and days_max; marked ones are
+    there, and some of them truly hide a return.
+    """
+    true_days: dict[str, list[tuple[datetime, datetime, str]]] = {}
+    for each in month.month["candidates"]:
+        changes = [(at, fields["status"]) for at, fields in each.edits if "status" in fields]
+        kept = changes[:1] + [b for a, b in pairwise(changes) if a[1] != b[1]]
+        end = min(each.deleted or NOW, NOW)
+        stops = [*(at for at, _ in kept[1:]), end]
+        spans = zip(kept, stops, strict=True)
+        true_days[each.id] = [(at, till, status) for (at, status), till in spans if at < till]
+    hidden = 0
+    visits = month.mart("fct_time_in_stage").set_index("stage_visit_id")
+    for visit in month.observed("candidates").itertuples():
+        row = visits.loc[f"{visit.id}:{visit.number}"]
+        seen = visit.entered_before
+        (span,) = [s for s in true_days[visit.id] if s[0] <= seen < s[1] or seen == NOW == s[1]]
+        assert span[2] == visit.status
+        days = in_days(span[0], span[1])
+        if not visit.hides:
+            assert row.days_min <= days <= row.days_max, (visit.id, visit.number)
+        hidden += not row.days_min <= days <= row.days_max
+    assert hidden > 0
+
+
+def _measured(month: Recomputed) -> Frame:
+    """The visits with their days, to two places as the mart has them."""
+    visits = month.observed("candidates")
+    ends = [
+        left or max(NOW, at) for left, at in zip(visits.left_at, visits.entered_before, strict=True)
+    ]
+    visits["days"] = [rounded(in_days(a, b)) for a, b in zip(visits.entered_at, ends, strict=True)]
+    # An answer is of the second that begins when it was made.
+    firsts = [at + timedelta(seconds=1) for at in visits.entered_before]
+    visits["first"] = [
+        rounded(in_days(a, b)) for a, b in zip(visits.entered_at, firsts, strict=True)
+    ]
+    return visits
+
+
+def test_survival_is_the_product_limit(month: Recomputed) -> None:
+    """At each number of days: who was watched, who left, and the product of what stayed."""
+    visits = _measured(month)
+    visits = visits[visits.days > visits["first"]]
+    rows: list[tuple[Any, ...]] = []
+    medians: dict[str, Any] = {}
+    for stage, group in visits.groupby("status"):
+        share, medians[str(stage)] = 1.0, None
+        left = group[group.left_by == "change"]
+        for days in sorted(set(left.days)):
+            at_risk = int(((group["first"] < days) & (group.days >= days)).sum())
+            gone = int((left.days == days).sum())
+            if gone == at_risk and days < group.days.max():
+                break
+            share *= 1 - gone / at_risk
+            rows.append((stage, days, at_risk, gone, share))
+            if medians[str(stage)] is None and share <= 0.5 + 1e-9:
+                medians[str(stage)] = days
+    columns = ["stage", "days", "at_risk", "left_stage", "share_staying"]
+    same(month.mart("sum_stage_survival"), pd.DataFrame(rows, columns=columns), *columns)
+    shown = month.mart("sum_time_in_stage").set_index("stage").p50_days
+    assert medians == {stage: plain(shown[stage]) for stage in medians}
+    assert any(medians.values())
+
+
+def test_conversions_and_offers(month: Recomputed) -> None:
+    """What became of whoever was seen in a stage, and of each offer, by the month of it."""
+    visits = month.observed("candidates")
+    rows: list[tuple[Any, ...]] = []
+    offers: list[tuple[str, str]] = []
+    for id, group in visits.sort_values("number").groupby("id"):
+        steps = [ORDER.get(status, 0) for status in group.status]
+        last = group.iloc[-1]
+        for stage in dict.fromkeys(s for s in group.status if s in ORDER):
+            place = list(group.status).index(stage)
+            after = max(steps[place + 1 :], default=0)
+            outcome = (
+                *("advanced" for _ in [0] if after > ORDER[stage]),
+                *("arrived" for _ in [0] if stage == "placed"),
+                *("lost" for _ in [0] if KIND[last.status] == "lost"),
+                *("deleted" for _ in [0] if last.left_by == "deletion"),
+                "in_progress",
+            )[0]
+            first = group.iloc[place]
+            entered = first_of_month(local(first.entered_at)) if first.is_new else None
+            rows.append((id, stage, outcome, entered))
+        offers += _offers(group)
+    columns = ["candidate_id", "stage", "outcome", "entered_month"]
+    truth = pd.DataFrame(rows, columns=columns)
+    same(month.mart("fct_stage_conversion"), truth, *columns)
+    summed = truth.groupby(["stage", "outcome"]).size().unstack(fill_value=0).reset_index()
+    shown = month.mart("sum_stage_conversion", "dimension = 'all' AND entered > 0")
+    same(shown, summed, *summed.columns)
+    made_offers = pd.DataFrame(offers, columns=["member", "outcome"])
+    by_month = made_offers.groupby(["member", "outcome"]).size().unstack(fill_value=0).reset_index()
+    shown = month.mart("sum_offer_acceptance", "dimension = 'month'")
+    same(shown, by_month, *by_month.columns)
+    assert "unseen" in set(by_month.member)
+
+
+def _offers(group: Frame) -> Iterator[tuple[str, str]]:
+    """One candidate's offers, each with its month and what became of it."""
+    steps: list[Any] = []
+    for visit in group.itertuples():
+        if visit.status != "on_hold" and (not steps or steps[-1].status != visit.status):
+            steps.append(visit)
+    ended = [visit for visit in group.itertuples() if visit.status != "on_hold"]
+    accepted = ("offer_accepted", "placed")
+    offered = ("offer_made", *accepted)
+    for before, visit, after in zip([None, *steps], steps, [*steps[1:], None], strict=False):
+        told = f"{local(visit.entered_at):%Y-%m}" if visit.is_new else "unseen"
+        if visit.status == "offer_made" and after is not None:
+            yield told, "accepted" if after.status in accepted else "declined"
+        elif visit.status == "offer_made":
+            yield told, "dropped" if ended[-1].left_by == "deletion" else "pending"
+        elif visit.status in accepted and before and before.status not in offered:
+            yield told, "accepted_unseen"
+
+
+def test_pipeline_day_by_day(month: Recomputed) -> None:
+    """Who came in, went out and stood in each stage in the evening of each day."""
+    visits = month.observed("candidates")
+    first = min(local(at) for at in month.looks)
+
+    def day(moment: datetime) -> date:
+        return min(max(local(moment), first), TODAY)
+
+    entered = [day(at) for at in visits.entered_at]
+    left = [
+        None if by is None else day(at)
+        for by, at in zip(visits.left_by, visits.left_at, strict=True)
+    ]
+    rows = []
+    for at in pd.date_range(first, TODAY).date:
+        for stage in sorted(set(visits.status)):
+            here = visits.status == stage
+            came = here & np.array([each == at for each in entered])
+            went = here & np.array([each == at for each in left])
+            stood = here & np.array([each <= at for each in entered])
+            stood &= np.array([each is None or each > at for each in left])
+            by = visits.left_by
+            rows.append(
+                (
+                    *(
+                        at,
+                        stage,
+                        (came & visits.is_new).sum(),
+                        (came & ~visits.is_new.astype(bool)).sum(),
+                    ),
+                    *((went & (by == "change")).sum(), (went & (by == "deletion")).sum()),
+                    stood.sum(),
+                )
+            )
+    columns = ["day", "stage", "came_in", "found", "went_out", "deleted", "standing"]
+    same(month.mart("fct_pipeline_days"), pd.DataFrame(rows, columns=columns), *columns)
+
+
+def test_openings_are_filled_when_somebody_is_placed(month: Recomputed) -> None:
+    """Each opening of a job begins and ends as the looks show, and is filled by its first
+    placement, else when the job is marked so.
+    """
+    visits = month.observed("jobs")
+    rows = []
+    for id, group in visits[visits.id.isin(month.jobs.index)].groupby("id"):
+        published = month.jobs.published_at[id]
+        shown = datetime.fromisoformat(published) if published else None
+        placed = sorted(month.placements.placed_on[month.placements.job_id == id])
+        openings = _openings(group, shown, month.jobs.created[id])
+        for (number, opened, last), after in zip(openings, [*openings, None][1:], strict=True):
+            till = after[1] if after else date.max
+            ours = [day for day in placed if (number == openings[0][0] or day >= opened)]
+            ours = [day for day in ours if day < till]
+            marked = [v for v in last if v.status == "filled"]
+            seen = [local(v.entered_at) for v in marked if v.number > 1]
+            on = ours[0] if ours else seen[0] if seen else None
+            end = last[-1].status
+            outcome = "filled" if ours or marked else end if end in OVER else "open"
+            rows.append((id, number, opened, len(ours), outcome, on))
+    columns = ["job_id", "opening_number", "opened_on", "placements", "outcome", "filled_on"]
+    truth = pd.DataFrame(rows, columns=columns, dtype=object)
+    same(month.mart("fct_time_to_fill"), truth, *columns)
+    (whole,) = month.mart("sum_time_to_fill", "dimension = 'all'").itertuples()
+    assert (truth.outcome == "filled").sum() == whole.openings_filled
+    waiting = truth[truth.outcome == "open"]
+    assert len(waiting) == whole.openings_open > 0
+
+
+OVER = ("filled", "closed", "cancelled")
+
+
+def _openings(
+    group: Frame, published: datetime | None, created: datetime
+) -> list[tuple[int, date, list[Any]]]:
+    """A job's openings: their numbers, days and visits, but those that were only drafts."""
+    parts: list[list[Any]] = [[]]
+    for visit in group.sort_values("number").itertuples():
+        if parts[-1] and parts[-1][-1].status in OVER and visit.status not in OVER:
+            parts.append([])
+        parts[-1].append(visit)
+    found = []
+    for number, visits in enumerate(parts, 1):
+        if published or any(v.status != "draft" for v in visits):
+            begins = [published or created]
+            if number > 1:
+                begins = [visits[0].entered_at, *([published] if published else [])]
+            found.append((number, local(max(begins)), visits))
+    return found

@@ -1,0 +1,377 @@
+"""What the marts' words say is what was counted: days, months, states, names, currencies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connector.publishing.publication import publish
+from connector.settings.model import load_settings
+from tests.catalog.document import quoted, read_tables
+from tests.publishing.marts.world import BuiltWorld, World
+from tests.pulls.landed import rows
+
+NOW = "2026-03-06 00:00"
+PAGE = Path(__file__).parents[3] / "docs" / "MARTS.md"
+BORN = {"created": "2025-06-01 09:00"}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """A world without anything in it."""
+    return World(tmp_path)
+
+
+def booking(kind: str, start: str, status: str, **fields: Any) -> dict[str, Any]:
+    """A booking of its own candidate and job, created in January."""
+    shown = {"created": "2026-01-05 09:00", "booking_type": kind, "status": status}
+    return {**shown, "start_datetime": start, "end_datetime": None, **fields}
+
+
+def built(world: World) -> BuiltWorld:
+    """The models over the world as of `NOW`, with nothing that blocks publishing."""
+    world.prove(NOW)
+    found = world.built()
+    assert () == found.built.blocking
+    return found
+
+
+# -- days ------------------------------------------------------------------------------------------
+
+
+def _evenings(world: World) -> None:
+    """Land what happens on one day in UTC and on another where it happens."""
+    contract: dict[str, Any] = {
+        "all_day": True,
+        "placement_fee": 100,
+        "end_datetime": "2026-06-30T21:59:00Z",
+    }
+    eve = "2025-12-31T23:00:00Z"
+    world.zone("Europe/Berlin")
+    world.look(
+        "2026-03-01 09:00",
+        bookings={
+            "berlin": booking("contract", eve, "confirmed", timezone="Europe/Berlin", **contract),
+            "unsaid": booking("contract", eve, "confirmed", **contract),
+            "nowhere": booking("contract", eve, "confirmed", timezone="Mars/Olympus", **contract),
+            "london": booking("contract", eve, "confirmed", timezone="Europe/London", **contract),
+            "york": booking(
+                *("contract", "2026-01-01T00:00:00Z", "confirmed"),
+                timezone="America/New_York",
+                **contract,
+            ),
+            # Half past eleven in the evening of the last of February, in New York.
+            "met": booking(
+                *("interview", "2026-03-01T04:30:00Z", "completed"), timezone="America/New_York"
+            ),
+        },
+        candidates={"ann": {"created": "2026-01-31 23:30", "status": "new_lead"}},
+        jobs={
+            "job": {
+                **BORN,
+                "status": "published",
+                "published_at": "2026-01-31T23:30:00Z",
+                "title": "A job",
+            }
+        },
+        leads={"lead": {"created": "2026-01-31 23:30", "status": "lead"}},
+    )
+
+
+def test_days_are_those_of_the_bookings_zone_or_the_accounts(world: World) -> None:
+    """A day is the booking's own zone's, else the account's; an unknown zone is none; a whole day
+    at midnight in UTC is that day. Moments stay in UTC.
+    """
+    _evenings(world)
+    shown = built(world)
+
+    assert [
+        ("berlin", "2026-01-01", "2026-06-30", "Europe/Berlin"),
+        ("london", "2025-12-31", "2026-06-30", "Europe/London"),
+        ("nowhere", "2026-01-01", "2026-06-30", "Europe/Berlin"),
+        ("unsaid", "2026-01-01", "2026-06-30", "Europe/Berlin"),
+        ("york", "2026-01-01", "2026-06-30", "America/New_York"),
+    ] == shown.table(
+        "SELECT booking_id, start_date, end_date, time_zone FROM marts.fct_placements ORDER BY ALL"
+    )
+    assert [("2025-12-01", 1), ("2026-01-01", 4)] == shown.table(
+        "SELECT month_start, placements FROM marts.sum_fee_forecast ORDER BY month_start"
+    )
+    # It is 6 March at 01:00 in Berlin.
+    assert ["2026-03-06", "Europe/Berlin"] == shown.row(
+        "staging.as_of", "true", "as_of_date", "time_zone"
+    )
+    assert ["2026-02-01"] == shown.row("marts.fct_job_openings", "true", "opened_on")
+    assert ["2026-02-01"] == shown.row("marts.fct_lead_conversion", "true", "created_month")
+    assert [("2026-02-01", 1, 1, 1, 1)] == shown.table(
+        "SELECT period_start, sum(candidates_added), sum(jobs_added + 1), sum(leads_added), "
+        "sum(interviews_held) FROM marts.sum_consultant_activity "
+        "WHERE period = 'month' AND period_start = '2026-02-01' GROUP BY period_start"
+    )
+
+
+def test_a_publication_has_the_accounts_zone(tmp_path: Path) -> None:
+    """The setting time_zone is what days are counted by in the published file."""
+    world = World(tmp_path)
+    world.look("2026-03-01 09:00", candidates={"ann": {"created": "2026-01-31 23:30"}})
+    world.prove("2026-03-05 23:30")
+    world.warehouse.release()
+    environ = {"CONNECTOR_DATA_DIR": str(tmp_path), "CONNECTOR_TIME_ZONE": "Europe/Berlin"}
+    file = publish(load_settings({}, environ, tmp_path)).file
+
+    assert [{"time_zone": "Europe/Berlin", "day": "2026-03-06"}] == rows(
+        file, "SELECT time_zone, as_of_date::VARCHAR AS day FROM staging.as_of"
+    )
+
+
+# -- stages ----------------------------------------------------------------------------------------
+
+
+def test_who_waits_counts_in_the_time_in_a_stage(world: World) -> None:
+    """Somebody who came and went in days says nothing of a stage where twenty have waited for
+    months; where half are seen to leave, the median is said, with how many were watched.
+    """
+    waiting = {f"w{n}": {**BORN, "status": "offer_made"} for n in range(20)}
+    quick = {"created": "2026-02-01 09:00", "status": "offer_made"}
+    slow = {f"s{n}": {"created": "2026-02-01 09:00", "status": "screening"} for n in range(4)}
+    world.look("2026-02-01 08:00", candidates=waiting)
+    world.look("2026-02-01 10:00", candidates={"quick": quick, **slow})
+    world.look(
+        "2026-02-04 09:00",
+        candidates={
+            "quick": {"updated": "2026-02-03 21:00", "status": "placed"},
+            "s0": {"updated": "2026-02-03 09:00", "status": "rejected"},
+        },
+    )
+    world.look(
+        "2026-02-11 09:00", candidates={"s1": {"updated": "2026-02-10 09:00", "status": "rejected"}}
+    )
+    shown = built(world)
+    columns = ("p25_days", "p50_days", "p50_at_risk", "current_visits", "current_p50_days")
+
+    # Nobody else was watched so soon. From 1 June at 09:00 to 6 March are 277 days and 15 hours.
+    assert [None, None, None, 20, 277.63] == shown.row(
+        "marts.sum_time_in_stage", "stage = 'offer_made'", *columns
+    )
+    assert [2, 9, 3, 2, 32.63] == shown.row(
+        "marts.sum_time_in_stage", "stage = 'screening'", *columns
+    )
+
+
+def test_a_visit_that_may_hide_a_return_is_marked(world: World) -> None:
+    """An edit between two looks may hide a status that came and went; a quiet record hides none,
+    nor does what lies between two stages.
+    """
+    here = {"created": "2026-02-01 09:00", "status": "screening"}
+    world.look("2026-02-01 10:00", candidates={"quiet": here, "edited": here, "moved": here})
+    world.look(
+        "2026-02-08 10:00",
+        candidates={
+            "quiet": {},
+            "edited": {"updated": "2026-02-05 09:00"},
+            "moved": {"updated": "2026-02-05 09:00", "status": "submitted"},
+        },
+    )
+    shown = built(world)
+
+    assert [
+        ("edited", "screening", True),
+        ("moved", "screening", False),
+        ("moved", "submitted", False),
+        ("quiet", "screening", False),
+    ] == shown.table(
+        "SELECT candidate_id, stage, may_hide_return FROM marts.fct_time_in_stage ORDER BY ALL"
+    )
+
+
+def test_what_is_older_than_the_mirror_is_in_no_month(world: World) -> None:
+    """The last edit of an offer that was there before the first look dates neither the offer nor
+    the stage.
+    """
+    offer = {"status": "offer_made", "updated": "2026-01-20 09:00"}
+    world.look("2026-02-01 08:00", candidates={"old": {**BORN, **offer}})
+    new = {"created": "2026-02-01 09:00", "status": "interviewing"}
+    world.look("2026-02-01 10:00", candidates={"new": new})
+    world.look(
+        "2026-02-08 10:00",
+        candidates={"new": {"updated": "2026-02-05 09:00", "status": "offer_made"}},
+    )
+    shown = built(world)
+
+    assert [("2026-02", 1), ("unseen", 1)] == shown.table(
+        "SELECT member, offers FROM marts.sum_offer_acceptance WHERE dimension = 'month' "
+        "ORDER BY member"
+    )
+    assert [("new", "2026-02-01"), ("old", None)] == shown.table(
+        "SELECT candidate_id, entered_month FROM marts.fct_stage_conversion "
+        "WHERE stage = 'offer_made' ORDER BY ALL"
+    )
+
+
+# -- bookings --------------------------------------------------------------------------------------
+
+
+def _bookings_of(world: World, status: str) -> None:
+    """A booking of each kind in that status, and two interviews, one of them to come."""
+    parties = {"candidate_id": f"c-{status}", "job_id": f"j-{status}"}
+    ends = {"end_datetime": "2026-05-01T09:00:00Z"}
+    soon, past = "2026-03-20T09:00:00Z", "2026-02-20T09:00:00Z"
+    other = {**parties, "job_id": f"k-{status}"}
+    world.look(
+        "2026-03-01 09:00",
+        jobs={id: {**BORN, "status": "published"} for id in (f"j-{status}", f"k-{status}")},
+        leads={f"l-{status}": {**BORN, "status": "lead"}},
+        bookings={
+            f"soon-{status}": booking("interview", soon, status, **parties),
+            f"past-{status}": booking("interview", past, status, **other),
+            f"p-{status}": booking(
+                "permanent", "2025-12-01T09:00:00Z", status, placement_fee=100, **parties
+            ),
+            f"contract-{status}": booking("contract", past, status, **ends, **other),
+            f"talk-{status}": booking("consultation", past, status, lead_id=f"l-{status}"),
+        },
+    )
+
+
+def test_every_status_counts_where_the_page_says(world: World) -> None:
+    """The table of docs/MARTS.md is what each status of each kind of booking does."""
+    table = next(t for t in read_tables(PAGE.read_text("utf-8")) if t.header[0] == "Status")
+    records = {quoted(each["Status"])[0]: each for each in table.records()}
+    for status in records:
+        _bookings_of(world, status)
+    shown = built(world)
+
+    def of(query: str) -> set[str]:
+        return {name for (name,) in shown.table(query)}
+
+    def words(job: str, status: str) -> str:
+        held, coming, cancelled = (
+            f"{prefix}-{status}" in of(f"SELECT job_id FROM marts.{where}")
+            for prefix, where in (
+                (job, "fct_pipeline_jobs WHERE interviews_held > 0"),
+                (job, "fct_pipeline_jobs WHERE interviews_upcoming > 0"),
+                (job, "fct_job_funnel WHERE interviews_cancelled > 0"),
+            )
+        )
+        assert [held, coming, cancelled].count(True) <= 1
+        return "held" if held else "to come" if coming else "cancelled" if cancelled else "no"
+
+    for status, said in records.items():
+        placed = f"p-{status}" in of("SELECT booking_id FROM marts.fct_placements")
+        ending = f"contract-{status}" in of("SELECT booking_id FROM marts.fct_contractors_ending")
+        talked = f"l-{status}" in of(
+            "SELECT lead_id FROM marts.fct_lead_conversion WHERE consultations > 0"
+        )
+        assert said["Interview in time"] == words("j", status), status
+        assert said["Interview past"] == words("k", status), status
+        assert (said["Placement"] != "no") is placed, status
+        assert (said["Contract that ends"] != "no") is ending, status
+        assert (said["Consultation or visit"] == "yes") is talked, status
+    confirmed = sum(each["Confirmed fee"] == "yes" for each in records.values())
+    assert [(100 * confirmed,)] == shown.table(
+        "SELECT sum(confirmed_fee) FROM marts.sum_fee_forecast WHERE month_start = '2025-12-01'"
+    )
+    # The one that was rescheduled is in the funnel's interviews like any other that is to come.
+    assert [1] == shown.row("marts.fct_job_funnel", "job_id = 'j-rescheduled'", "interviews")
+
+
+def test_a_contract_that_runs_beside_is_not_the_next(world: World) -> None:
+    """Redeployed is who begins elsewhere once the contract ends, not whoever has two at once."""
+
+    def contract(who: str, job: str, start: str, end: str) -> dict[str, Any]:
+        return booking(
+            *("contract", f"{start}T09:00:00Z", "confirmed"),
+            candidate_id=who,
+            job_id=job,
+            end_datetime=f"{end}T17:00:00Z",
+        )
+
+    world.look(
+        "2026-03-01 09:00",
+        bookings={
+            "one": contract("ann", "a", "2026-01-05", "2026-04-30"),
+            "beside": contract("ann", "b", "2026-02-02", "2026-12-31"),
+            "first": contract("bob", "a", "2026-01-05", "2026-04-30"),
+            "after": contract("bob", "b", "2026-05-04", "2026-12-31"),
+        },
+    )
+    shown = built(world)
+
+    assert [
+        ("after", None, False),
+        ("beside", None, False),
+        ("first", "after", True),
+        ("one", None, False),
+    ] == shown.table(
+        "SELECT booking_id, next_booking_id, is_redeployed FROM marts.fct_contractors_ending "
+        "ORDER BY booking_id"
+    )
+
+
+# -- clients and money -----------------------------------------------------------------------------
+
+
+def test_clients_counters_and_currencies(world: World) -> None:
+    """A deleted client keeps its name and its percentage; the platform's counters stand beside
+    ours; what has no known currency is in none.
+    """
+    counters = {"jobs_count": 2, "active_jobs_count": 1, "placements_count": 4}
+    world.look(
+        "2026-02-01 09:00",
+        companies={
+            "gone": {**BORN, "name": "Gone Ltd", "fee_percentage": 10},
+            "here": {**BORN, "name": "Here Ltd", **counters},
+        },
+        jobs={
+            "j1": {**BORN, "status": "published", "company_id": "gone", "salary_min": 50000},
+            "j2": {**BORN, "status": "on_hold", "company_id": "here"},
+            "j3": {**BORN, "status": "published", "company_id": "here"},
+            "j4": {**BORN, "status": "closed", "company_id": "never landed"},
+        },
+        bookings={
+            "p1": booking("permanent", "2026-02-02T09:00:00Z", "confirmed", job_id="j1"),
+            "p2": booking("permanent", "2026-02-02T09:00:00Z", "scheduled", job_id="j3"),
+        },
+    )
+    world.gone("2026-03-01 09:00", companies=("gone",))
+    shown = built(world)
+
+    assert [
+        ("p1", "Gone Ltd", True, 5000, "company_percentage", None),
+        ("p2", "Here Ltd", False, None, "none", None),
+    ] == shown.table(
+        "SELECT booking_id, company_name, is_company_deleted, fee, fee_source, currency "
+        "FROM marts.fct_placements ORDER BY booking_id"
+    )
+    assert [("Gone Ltd", True), ("Here Ltd", False), ("unknown company", False)] == shown.table(
+        "SELECT company_name, is_company_deleted FROM marts.sum_client_fill_rate ORDER BY ALL"
+    )
+    assert [("Gone Ltd", True), ("Here Ltd", False)] == shown.table(
+        "SELECT company_name, is_deleted FROM marts.dim_companies ORDER BY ALL"
+    )
+    assert [(None, 2, 5000)] == shown.table(
+        "SELECT currency, placements, fee FROM marts.sum_fee_forecast"
+    )
+    assert [
+        ("active_jobs_count", 1, 1, 0),
+        ("jobs_count", 2, 2, 0),
+        # The one placement is only scheduled.
+        ("placements_count", 4, 0, 4),
+    ] == shown.table(
+        "SELECT counter, platform_count, our_count, difference FROM marts.fct_company_counters "
+        "WHERE company_id = 'here' ORDER BY counter"
+    )
+    warned = {each.name for each in shown.built.warnings}
+    assert {"company_counters_agree", "fees_have_a_currency"} <= warned
+
+
+def test_no_count_is_a_float(empty_world: BuiltWorld) -> None:
+    """No column of a mart is of a type that pandas reads as floating point, but shares, days and
+    money.
+    """
+    assert [] == empty_world.table(
+        "SELECT table_name, column_name FROM duckdb_columns() WHERE schema_name IN "
+        "('marts', 'staging') AND (data_type = 'HUGEINT' OR data_type LIKE 'DECIMAL(38%')"
+    )

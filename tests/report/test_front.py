@@ -1,0 +1,213 @@
+"""The first page: its figures are the marts' of the period, and what nobody knows is said so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from connector.report.page import ReportPage
+from connector.report.period import ReportPeriod, read_compared, read_period
+from connector.warehouse.published_file import query
+from tests.report.conftest import Change, render
+from tests.report.document import Document
+
+TODAY = date(2026, 3, 6)
+
+
+def value(file: Path, sql: str) -> Any:
+    """The one value that a query of the file returns."""
+    return query(file, sql).rows[0][0]
+
+
+@pytest.mark.parametrize(
+    ("text", "begins", "ends", "name"),
+    [
+        ("last-month", "2026-02-01", "2026-02-28", "February 2026"),
+        ("this-month", "2026-03-01", "2026-03-06", "1 to 6 March 2026"),
+        ("this-quarter", "2026-01-01", "2026-03-06", "1 January to 6 March 2026"),
+        ("last-quarter", "2025-10-01", "2025-12-31", "Q4 2025"),
+        ("last-year", "2025-01-01", "2025-12-31", "2025"),
+        ("2024-02", "2024-02-01", "2024-02-29", "February 2024"),
+        ("2025-q3", "2025-07-01", "2025-09-30", "Q3 2025"),
+        ("2024", "2024-01-01", "2024-12-31", "2024"),
+    ],
+)
+def test_periods_are_read_as_they_are_written(text: str, begins: str, ends: str, name: str) -> None:
+    """A period ends with its last day, or today while it is not over, and is named so."""
+    period = read_period(text, TODAY)
+
+    assert (begins, ends, name) == (str(period.begins), str(period.ends), period.name)
+
+
+def test_compared_are_as_long_as_the_period() -> None:
+    """One that is not over is compared with the same days of others; each is there once."""
+    unfinished = read_period("2026-03", TODAY)
+    names = [each.name for each in read_compared((), unfinished, TODAY)]
+    year = read_compared(("previous", "year-before", "2023"), read_period("2025", TODAY), TODAY)
+
+    assert ["1 to 6 February 2026", "1 to 6 March 2025"] == names
+    assert ["2024", "2023"] == [each.name for each in year]
+    assert "2026-02-28" == str(ReportPeriod(date(2026, 2, 1), 1, days=31).ends)
+
+
+def test_flows_are_the_marts_of_the_days(published: Path) -> None:
+    """What happened in the days of the period, and of those before, is what the marts date so."""
+    page = render(published, "2026-Q1", ("previous",))
+    told = {each.question.key: each for each in page.front.figures}
+    days = {"now": "'2026-01-01' AND '2026-03-06'", "before": "'2025-10-01' AND '2025-12-04'"}
+    counted = {
+        "placements": "marts.fct_placements WHERE placed_on",
+        "interviews": "marts.fct_interviews WHERE outcome = 'held' AND start_date",
+        "candidates_added": "marts.fct_pipeline_candidates WHERE created_at::DATE",
+        "jobs_opened": "marts.fct_time_to_fill WHERE opened_on",
+    }
+
+    for key, sql in counted.items():
+        now, before = (
+            value(published, f"SELECT count(*) FROM {sql} BETWEEN {each}") for each in days.values()
+        )
+        (other,) = told[key].compared
+        assert now == told[key].reading.value, key
+        assert other.reading.value in (before, None), key
+    assert (told["placements"].reading.value or 0) > 0
+
+
+def test_today_is_the_marts_of_today(published: Path) -> None:
+    """Where the period ends today, who stands where is what the marts of today have."""
+    told = {
+        each.question.key: each.reading for each in render(published, "this-month").front.figures
+    }
+
+    assert told["open_jobs"].value == value(
+        published, "SELECT count(*) FROM marts.fct_pipeline_jobs"
+    )
+    assert told["active_candidates"].value == value(
+        published, "SELECT count(*) FROM marts.fct_pipeline_candidates WHERE is_active"
+    )
+    assert told["contractors"].value == value(
+        published,
+        "SELECT count(DISTINCT candidate_id) FROM marts.fct_contractors_ending "
+        "WHERE start_date <= DATE '2026-03-06'",
+    )
+
+
+def test_change_is_told_beside_what_it_is_a_change_of(changed: Callable[[Change], Path]) -> None:
+    """Each compared period has its value and the change; of twenty and more also the part."""
+
+    def change(connection: duckdb.DuckDBPyConnection) -> None:
+        connection.execute("UPDATE marts.fct_bookings SET created_date = '2020-01-01'")
+        connection.execute("CREATE TABLE one AS FROM marts.fct_placements LIMIT 1")
+        connection.execute("DELETE FROM marts.fct_placements")
+        for day, number in (("2026-02-03", 24), ("2026-01-31", 20), ("2025-02-01", 29)):
+            connection.execute(
+                "INSERT INTO marts.fct_placements SELECT one.* REPLACE "
+                f"(DATE '{day}' AS placed_on, NULL AS fee, NULL AS reporting_fee) "
+                f"FROM one, range({number})"
+            )
+
+    page = render(changed(change))
+    value, lines = Document.of(page.html).key_figures()["Placements agreed"]
+
+    assert "24" == value
+    assert "Jan 2026 20 +4, +20% | Feb 2025 29 −5, −17%" in lines  # noqa: RUF001 # a minus sign
+    assert (
+        "of no placement is known"
+        in Document.of(page.html).key_figures()["Fees of them, as known"][1]
+    )
+
+
+def test_what_nobody_can_know_is_said_and_never_changed(changed: Callable[[Change], Path]) -> None:
+    """A period wholly before the data has a dash, one partly before it a value that says so, and
+    neither has a change; nothing is 0 that nobody counted.
+    """
+
+    def change(connection: duckdb.DuckDBPyConnection) -> None:
+        connection.execute("UPDATE marts.fct_bookings SET created_date = '2026-01-10'")
+        connection.execute(
+            "UPDATE marts.fct_pipeline_candidates SET created_at = '2026-01-20 12:00:00+00'"
+        )
+        connection.execute("DELETE FROM marts.fct_pipeline_days WHERE day < '2026-02-01'")
+
+    file = changed(change)
+    first = Document.of(render(file, "2026-01", ("2025-12", "2026-02")).html).key_figures()
+    later = Document.of(render(file, "2026-02", ("2026-01",)).html).key_figures()
+    before = Document.of(render(file, "2025-12").html)
+
+    assert (
+        "known from 10 January 2026 on | Dec 2025 not known | Feb 2026"
+        in first["Candidates added"][1]
+    )
+    assert not any(sign in first["Candidates added"][1] for sign in "+±−")  # noqa: RUF001
+    assert later["Candidates added"][1].endswith("Jan 2026 not known")
+    assert ("–", "known from 1 February 2026 on") == (  # noqa: RUF001 # a dash as wide as a digit
+        first["Active candidates"][0],
+        first["Active candidates"][1].partition(" |")[0],
+    )
+    assert {"–"} == {shown for shown, _ in before.key_figures().values()}  # noqa: RUF001
+
+
+def test_fees_are_never_added_without_a_rate(changed: Callable[[Change], Path]) -> None:
+    """Fees of several currencies stand each for itself where no rate is given; and those of some
+    placements alone are never said to have changed.
+    """
+
+    def change(connection: duckdb.DuckDBPyConnection) -> None:
+        connection.execute("CREATE TABLE one AS FROM marts.fct_placements LIMIT 1")
+        connection.execute("DELETE FROM marts.fct_placements")
+        for day, code in (
+            ("2026-02-03", "'EUR'"),
+            ("2026-02-04", "'CHF'"),
+            ("2026-01-05", "'EUR'"),
+        ):
+            connection.execute(
+                "INSERT INTO marts.fct_placements SELECT * REPLACE "
+                f"(DATE '{day}' AS placed_on, {code} AS currency, 1500 AS fee, "
+                "NULL AS reporting_fee) FROM one"
+            )
+        connection.execute(
+            "INSERT INTO marts.fct_placements SELECT * REPLACE (DATE '2026-01-06' AS placed_on, "
+            "NULL AS fee, NULL AS reporting_fee) FROM one"
+        )
+
+    file = changed(change)
+    shown, lines = Document.of(render(file).html).key_figures()["Fees of them, as known"]
+    earlier = Document.of(render(file, "2026-01", ("2026-02",)).html).key_figures()
+
+    assert "CHF 1,500 EUR 1,500" == shown
+    assert "of 2 of 2 placements; no rate adds them up | Jan 2026 EUR 1,500 |" in lines
+    assert ("EUR 1,500", "of 1 of 2 placements | Feb 2026 CHF 1,500, EUR 1,500") == (
+        earlier["Fees of them, as known"]
+    )
+
+
+def test_lists_have_the_most_urgent_first(published: Path, page: ReportPage) -> None:
+    """Contracts without what follows, quiet jobs, and waiting offers: as many as the marts have."""
+    counts = (
+        "fct_contractors_ending WHERE ends_within_30_days AND next_booking_id IS NULL "
+        "AND NOT is_replaced",
+        "fct_job_ageing WHERE job_status = 'published' AND days_without_booking >= 30",
+        "(SELECT DISTINCT consultant_id FROM marts.fct_pipeline_candidates "
+        "WHERE stage = 'offer_made')",
+    )
+    for (_, rows, more), sql in zip(page.front.lists, counts, strict=True):
+        source = sql if sql.startswith("(") else f"marts.{sql}"
+        assert len(rows) + more == value(published, f"SELECT count(*) FROM {source}")
+    assert any(rows for _, rows, _ in page.front.lists)
+
+
+def test_no_table_is_named_on_the_first_page(page: ReportPage) -> None:
+    """The first page and the figures after it speak to people: no mart or column has its name in
+    them; those are in the part for who works with the file.
+    """
+    document = Document.of(page.html)
+    front = next(e for e in document.root.all() if e.attributes.get("class") == "front")
+
+    assert "_" not in front.text
+    assert not any(
+        each.all("code") and [*each.all("code")] for each in document.root.all("article")
+    )

@@ -1,1 +1,1 @@
-"""The typed, asynchronous client of the API, and its requests and answers as values."""
+"""Typed, asynchronous client of the API, its requests and answers as values."""

@@ -1,4 +1,4 @@
-"""An answer as a value, and what its headers say: of the rate limit, and of the server's clock."""
+"""Answer as a value, and its headers: the rate limit and the server's clock."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"\s*[0-9]{1,18}(\.[0-9]*)?\s*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back: the status, the headers under names in lower case, and the whole body.
+    """Answer: status, headers under names in lower case, and the whole body.
 
     `seconds` is the round trip of the attempt that got it. Its repr shows the status alone: a body
     can hold personal data.
@@ -34,18 +34,29 @@ class Answer:
 
 
 def rate_headers(answer: Answer) -> RateHeaders:
-    """What the answer says of the limit (API 8.3); a part that is missing or garbage is None."""
+    """Rate limit headers (API 8.3); a part that is missing or garbage is None."""
     return RateHeaders(
         limit=whole(answer.headers.get("x-ratelimit-limit")),
         remaining=whole(answer.headers.get("x-ratelimit-remaining")),
         reset=_number(answer.headers.get("x-ratelimit-reset")),
+        retry_after=retry_after(answer),
     )
+
+
+def retry_after(answer: Answer) -> float | None:
+    """`Retry-After`, in seconds or as a Unix time; None if missing or garbage."""
+    seconds, moment = _number(answer.headers.get("retry-after")), _moment(answer, "retry-after")
+    return moment.timestamp() if moment is not None else seconds
 
 
 def served_at(answer: Answer) -> datetime | None:
     """The server's own clock, from `Date`; None where it is missing or unreadable."""
+    return _moment(answer, "date")
+
+
+def _moment(answer: Answer, header: str) -> datetime | None:
     try:
-        moment = parsedate_to_datetime(answer.headers.get("date", ""))
+        moment = parsedate_to_datetime(answer.headers.get(header, ""))
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, TypeError, OverflowError):
         return None
@@ -149,7 +160,7 @@ _TOO_DEEP = f"JSON nested deeper than {DEPTH_MAX} levels"
 
 
 def _is_shallow(document: Any) -> bool:
-    """Whether no more than `DEPTH_MAX` levels hold one another; counted level by level."""
+    """Whether at most `DEPTH_MAX` levels are nested; counted level by level."""
     level = [document]
     for _ in range(DEPTH_MAX + 1):
         level = [each for each in level if isinstance(each, dict | list)]
@@ -173,7 +184,7 @@ def _finite(text: str) -> float:
 
 
 class Unpacked:
-    """A body as it arrives in parts, unpacked on the way: never more than `bytes_max` are held.
+    """Body unpacked as it arrives; at most `bytes_max` are in memory.
 
     `encoding` is the answer's `Content-Encoding`. Raises `ValueError` for one other than gzip,
     which is all that requests ask for.
@@ -188,7 +199,7 @@ class Unpacked:
         self._size = 0
 
     def add(self, part: bytes) -> None:
-        """Take in a part. Raises `OverflowError` beyond the cap, `ValueError` for a broken gzip."""
+        """Add a part. Raises `OverflowError` beyond the cap, `ValueError` for bad gzip."""
         if self._packed is not None:
             try:
                 # One byte more than may be held is enough to know: a bomb is never unpacked.

@@ -1,4 +1,4 @@
-"""The client of one workspace: its resources, and how a request is sent and sent again.
+"""Client of one workspace: its resources, and how a request is sent and retried.
 
 A request leaves once a connection is free, the rate limiter lets it go and the meter has counted
 it. What was certainly not applied may be repeated, within bounds of count and time; every other
@@ -19,34 +19,41 @@ from typing import Any, Protocol, Self
 
 from pydantic import SecretStr
 
-from connector.client.answer import Answer, rate_headers, served_at
+from connector.client.answer import Answer, rate_headers, retry_after, served_at
 from connector.client.connection import Connections
 from connector.client.envelope import error_of
-from connector.client.rate_limiter import Go, Pace, RateHeaders, Spent, Ticket, Wait
-from connector.client.request import Request
+from connector.client.rate_limiter import (
+    RESET_SECONDS_MAX,
+    Go,
+    Pace,
+    RateHeaders,
+    Spent,
+    Ticket,
+    Wait,
+    seconds_to,
+)
+from connector.client.request import Observer, Request
 from connector.client.resources import Resources
 from connector.errors import Misused, SettingsError
-from connector.errors_api import QuotaSpent, RateLimited, TryAgain, Unreachable
+from connector.errors_api import QuotaSpent, RateLimited, ServerFailed, TryAgain, Unreachable
 from connector.settings.credentials import read_key
 from connector.settings.values import read_address
 
+# Nobody there is seldom somebody in ten seconds.
 CONNECT_ATTEMPTS_MAX = 3
-"""Attempts at a connection that cannot be made: nobody there is seldom somebody in ten seconds."""
-
+# How long to wait for an answer that may be another client's before asking for leave again.
 TURN_SECONDS = 1.0
-"""How long to wait for an answer before asking again whether a request may leave: another client
-may have had it.
-"""
-
 BACKOFF_SECONDS_MIN = 0.5
 BACKOFF_SECONDS_MAX = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The client's own bounds: `deadline_seconds` for one attempt from first byte to last,
-    `attempts_max` and `retry_seconds_max` for the repeats of one request, `body_bytes_max` for an
-    answer unpacked.
+    """Bounds of the client.
+
+    They are `deadline_seconds` for one attempt from first byte to last, `attempts_max` and
+    `retry_seconds_max` for the repeats of one request and any one wait for the rate limit, and
+    `body_bytes_max` for an answer unpacked.
     """
 
     deadline_seconds: float = 60.0
@@ -55,27 +62,11 @@ class Limits:
     body_bytes_max: int = 32 * 1024 * 1024
 
 
-class Observer:
-    """Told of everything that leaves and is waited for; this one ignores it.
-
-    It is called from the event loop, so it must not block.
-    """
-
-    def before_send(self, request: Request) -> None:
-        """An attempt is about to leave; raising here (a budget) stops it."""
-
-    def answered(self, request: Request, status: int | None, seconds: float) -> None:
-        """An attempt ended with a status, or with None where no answer came."""
-
-    def waited(self, seconds: float, why: str) -> None:
-        """A request was held back."""
-
-
 class RequestMeter(Protocol):
     """Counts the month's requests, each before it leaves."""
 
     async def pay(self, request: Request) -> None:
-        """The attempt may leave once this returns; raising (a budget, a quota) keeps it here."""
+        """Pay for an attempt, which leaves once this returns; raising keeps it here."""
 
     def heard(self, status: int, served_at: datetime | None) -> None:
         """An answer came; `served_at` is the server's clock, None where it told no time."""
@@ -156,6 +147,7 @@ class Client(Resources):
         self._slots, self._answered = asyncio.Semaphore(connections), asyncio.Event()
         self._observer, self._meter = observer or Observer(), meter or Unmetered()
         self._clock, self._sleep, self._chance = clock, sleep, chance
+        self._waiting, self._waiting_since = 0, 0.0
 
     def __repr__(self) -> str:
         return f"<Client of {self.base_url}>"
@@ -189,6 +181,7 @@ class Client(Resources):
                 spent = self._clock() - attempts.begun_at
                 if seconds is None or spent + seconds >= self.limits.retry_seconds_max:
                     raise
+            self._observer.holds_back(seconds, "retry")
             await self._sleep(seconds)
 
     def _seconds_to_repeat(
@@ -205,11 +198,15 @@ class Client(Resources):
         if isinstance(error, RateLimited):
             return 0.0  # The rate limiter holds everything back after a 429.
         backoff = min(BACKOFF_SECONDS_MAX, BACKOFF_SECONDS_MIN * 2.0 ** (attempts.count - 1))
-        return backoff * (1 + self._chance() / 2)  # Chance only ever lengthens it.
+        backoff *= 1 + self._chance() / 2  # Chance only ever lengthens it.
+        asked = error.retry_after_seconds
+        if asked is not None and asked > RESET_SECONDS_MAX:
+            return None
+        return max(backoff, asked or 0.0)
 
     async def _attempt(self, request: Request, attempts: _Attempts) -> Answer:
         async with self._slots:
-            ticket = await self._leave_to_go(request)
+            ticket = await self._leave_to_go(request, attempts)
             answer: Answer | None = None
             has_left = False
             try:
@@ -232,11 +229,17 @@ class Client(Resources):
                 self._give_back(ticket, answer, has_left)
         if not 200 <= answer.status < 300:
             reset_in_seconds = self.pace.resets_in(self._clock())
-            raise error_of(request, answer, reset_in_seconds=reset_in_seconds)
+            error = error_of(request, answer, reset_in_seconds=reset_in_seconds)
+            if isinstance(error, ServerFailed):
+                moment, now = served_at(answer), self._clock()
+                server_now = None if moment is None else moment.timestamp()
+                asked = seconds_to(retry_after(answer), now - sent_at, server_now)
+                error.retry_after_seconds = asked
+            raise error
         return replace(answer, seconds=self._clock() - sent_at)
 
     def _give_back(self, ticket: Ticket, answer: Answer | None, has_left: bool) -> None:
-        """Tell the rate limiter what became of a request, and what the answer says of the limit."""
+        """Tell the rate limiter how a request ended, and its answer's figures."""
         now = self._clock()
         if answer is None:
             fate = self.pace.lost if has_left else self.pace.unsent
@@ -256,20 +259,26 @@ class Client(Resources):
         answered, self._answered = self._answered, asyncio.Event()
         answered.set()
 
-    async def _leave_to_go(self, request: Request) -> Ticket:
-        """Wait until the rate limiter lets the request leave. Raises `QuotaSpent`."""
+    async def _leave_to_go(self, request: Request, attempts: _Attempts) -> Ticket:
+        """Wait for leave of the limiter. Raises `QuotaSpent` and `RateLimited`."""
         while True:
-            match self.pace.ask(self._clock()):
+            match self.pace.acquire(self._clock()):
                 case Go(ticket):
                     return ticket
                 case Spent(resets_at):
                     raise self._meter.spent(request, resets_at)
                 case Wait(seconds, reason):
+                    since = self._clock() - attempts.begun_at if attempts.count else 0.0
+                    if since + (seconds or 0.0) > self.limits.retry_seconds_max:
+                        raise RateLimited(request.where, reset_in_seconds=seconds, is_sent=False)
                     await self._wait(seconds, reason)
 
     async def _wait(self, seconds: float | None, reason: str) -> None:
         """Wait so long, or until an answer, which may change what the limiter says."""
-        since = self._clock()
+        if not self._waiting:
+            self._waiting_since = self._clock()
+        self._waiting += 1
+        self._observer.holds_back(seconds or 0.0, reason)
         waits: set[asyncio.Future[Any]] = {asyncio.ensure_future(self._answered.wait())}
         if seconds is not None:
             waits.add(asyncio.ensure_future(self._sleep(seconds)))
@@ -279,7 +288,10 @@ class Client(Resources):
         finally:
             for each in waits:
                 each.cancel()
-            self._observer.waited(self._clock() - since, reason)
+            self._waiting -= 1
+            if not self._waiting:
+                # Waits that overlap are one: they never add up to more than has passed.
+                self._observer.waited(self._clock() - self._waiting_since, reason)
 
 
 def _shown(moment: float | None) -> str | None:

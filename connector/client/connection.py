@@ -1,4 +1,4 @@
-"""The connections to one workspace: one attempt at one request, within its bounds, over httpx.
+"""Connections to one workspace: one attempt at a request, within its bounds.
 
 Nothing is repeated here. What an attempt raises says whether the request can have been applied.
 """
@@ -62,7 +62,7 @@ class Connections:
         self._base_url, self._bearer = base_url, _Bearer(key)
         self._deadline_seconds, self._body_bytes_max = deadline_seconds, body_bytes_max
         self._is_closed = False
-        # Asked directly: httpx's client takes two thirds of a request's time for what is refused
+        # PushFile directly: httpx's client takes two thirds of a request's time for what is refused
         # here anyway, cookies, redirects and settings of the environment.
         self._transport: httpx.AsyncBaseTransport = Transport(
             count=count, trust=_trust(ca_file), proxy=proxy
@@ -178,7 +178,7 @@ class _Bearer:
         return text
 
     def without_key(self, answer: Answer) -> Answer:
-        """The answer; an error that quotes the key back is cleaned of it, since errors are told."""
+        """Answer without the key, if an error quotes it back, since errors are shown."""
         if 200 <= answer.status < 300:
             return answer
         headers = {name: self.hide(value) for name, value in answer.headers.items()}
@@ -204,5 +204,5 @@ def _trust(ca_file: Path | None) -> ssl.SSLContext:
 
 @cache
 def _usual_trust() -> ssl.SSLContext:
-    """The usual authorities, which take longer to read than many a pull to run: read once."""
+    """Usual certificate authorities, read once because reading them is slow."""
     return httpx.create_ssl_context(trust_env=False)

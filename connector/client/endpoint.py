@@ -1,4 +1,4 @@
-"""One resource as the client offers it: list, get, create, update, delete, convert.
+"""Resource as the client offers it: list, get, create, update, delete, convert.
 
 What a record of the resource looks like, and what may be asked of it, is its declaration's
 business. This module knows no HTTP library; it asks a `Sender`.
@@ -42,7 +42,7 @@ class Sender(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Written(Generic[R_co]):
-    """The answer to a create, update or convert: the record as echoed, and the API's message.
+    """Answer to a create, update or convert: the record echoed, and the message.
 
     An echo can show fewer fields than a detail (API 4.7); convert adds fields of its own (API 4.6).
     """
@@ -52,7 +52,7 @@ class Written(Generic[R_co]):
 
 
 class Readable(Protocol[R_co, I_co, S_contra, F_contra]):
-    """A resource that can be listed and read, as type checkers see it; `Endpoint` says the rest."""
+    """Resource that can be listed and read, for type checkers; see `Endpoint`."""
 
     async def list(
         self,
@@ -181,7 +181,9 @@ class Endpoint(Generic[R]):
             )
             for item in page.items:
                 yield item
-            number, is_last = number + 1, page.is_last
+            # A short page need not be the last: the list says how many there are.
+            is_last = not page.items or (page.is_last and number >= page.total_pages)
+            number += 1
 
     async def get(self, id: str) -> R:
         """The record with all its fields. Raises `NotFound`."""

@@ -1,4 +1,4 @@
-"""What an answer stands for: an error (API 7), or a list, a record, a write or a delete (API 4).
+"""Meaning of an answer: an error (API 7), a list, a record or a write (API 4).
 
 Envelopes are read strictly: what is not the API's own shape raises by name. Whether to repeat a
 request is the caller's to decide; whether a write that failed can have been applied is decided
@@ -39,6 +39,9 @@ WORDS_CHARACTERS_MAX = 500
 TARGET_CHARACTERS_MAX = 200
 """As much is shown of a redirect's target."""
 
+REFUSALS = (400, 401, 403, 404, 422)
+"""Statuses with which the API says that it did nothing (API 7), as it does with 429."""
+
 OF_NO_FIELD = ""
 """The name under which a 422's messages stand that name no field."""
 
@@ -51,22 +54,20 @@ def error_of(
 ) -> ConnectorError:
     """The error that an answer other than a success stands for (API 7).
 
-    For a write, only a 429 and a 4xx in the API's own words, which are JSON (API 7), prove that
-    nothing was applied. Any other answer leaves its fate unknown: `InDoubt`.
+    For a write, only a 429 and a documented refusal in the API's own words, which are JSON (API 7),
+    prove that nothing was applied. Any other answer leaves its fate unknown: `InDoubt`.
     """
     if answer.status == 429:
         return RateLimited(request.where, reset_in_seconds=reset_in_seconds)
     said = _said(answer)
     error = _error_of(request, answer, said or {})
-    # A time-out says nothing of what came of the request, whoever tells it.
-    is_refusal = 400 <= answer.status < 500 and answer.status != 408
-    if request.is_read or (is_refusal and said is not None):
+    if request.is_read or (answer.status in REFUSALS and said is not None):
         return error
     return in_doubt(request, error)
 
 
 def in_doubt(request: Request, error: ConnectorError) -> InDoubt:
-    """The doubt in which an error leaves a write; the error's own words are the reason."""
+    """Doubt in which an error leaves a write; the error's words are the reason."""
     return InDoubt(request.where, str(error).removeprefix(f"{request.where} was "))
 
 
@@ -104,7 +105,7 @@ def _error_of(request: Request, answer: Answer, said: Mapping[str, Any]) -> Conn
 
 
 def _said(answer: Answer) -> dict[str, Any] | None:
-    """The JSON object that every error of the API comes with (API 7); None: it is not the API's."""
+    """Body of the API's own errors (API 7); None if the answer is not the API's."""
     try:
         said = parse(answer.body)
     except ValueError:
@@ -118,7 +119,7 @@ def _text(value: Any) -> str | None:
 
 
 def _by_field(errors: Any) -> dict[str, tuple[str, ...]]:
-    """Messages by field as the API sent them (API 7.1); what is said in another form is kept."""
+    """Messages by field as the API sent them (API 7.1); other forms are kept."""
     by_field = errors if isinstance(errors, dict) else {OF_NO_FIELD: errors}
     return {
         name: tuple(words(each) for each in (said if isinstance(said, list) else [said]))
@@ -128,7 +129,7 @@ def _by_field(errors: Any) -> dict[str, tuple[str, ...]]:
 
 
 def _target(answer: Answer) -> str:
-    """Where a redirect leads: without a name, a password, a query, and anything beyond."""
+    """Target of a redirect, without user name, password, query and fragment."""
     try:
         location = urlsplit(answer.headers.get("location", ""))
     except ValueError:
@@ -154,8 +155,7 @@ class ListAnswer:
 
 
 def read_list(request: Request, answer: Answer) -> ListAnswer:
-    """The items and the pagination of a list's answer. Raises the error that the answer stands
-    for.
+    """Items and pagination of a list's answer. Raises the error that it stands for.
 
     Behaviour past the last page is "not shown" (API 4.1); a server that serves its last page once
     more gives an empty page here, since those items are not this page's.
@@ -184,7 +184,7 @@ def read_list(request: Request, answer: Answer) -> ListAnswer:
 
 
 def read_record(request: Request, answer: Answer) -> dict[str, Any]:
-    """The record in `data` of a detail's answer. Raises the error that the answer stands for."""
+    """Record in `data` of a detail's answer. Raises the error that it stands for."""
     return _record(request, _document(request, answer, expected=(200,)))
 
 
@@ -201,7 +201,7 @@ def read_written(request: Request, answer: Answer) -> tuple[dict[str, Any], str 
 
 
 def read_deleted(request: Request, answer: Answer) -> str | None:
-    """The message of a delete's answer, if it has one: 204 or a body with a message (API 4.8)."""
+    """Message of a delete's answer: of a body, or none for a 204 (API 4.8)."""
     if answer.status == 204:
         return None
     try:

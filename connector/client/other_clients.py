@@ -1,4 +1,4 @@
-"""Who else uses the key: whether anybody does, how fast, and how much of it at once.
+"""Other clients of the key: whether there are any, how fast, how many at once.
 
 No header tells. Others give themselves away by a `Remaining` that ours cannot explain, and by a
 refusal while something was left. Everything of ours that may have been counted is taken to be, so
@@ -190,11 +190,11 @@ class Usage:
         return len(self._ended) - bisect_right(self._ended, oldest)
 
     def room(self, now: float, limit: int, in_flight: int) -> int:
-        """What is left of any 60 seconds that end now or later, if nobody else uses the key."""
+        """Requests left in any 60 seconds that end now or later, if nobody else asks."""
         return limit - self.count_within_minute(now) - in_flight
 
     def freed_at(self, now: float, count: int) -> float:
-        """When `count` more of ours, or all, will have left the last minute; `-inf` for none."""
+        """When `count` more of ours, or all, have left the last minute; `-inf` for none."""
         first = bisect_right(self._ended, now - WINDOW_SECONDS - SLACK_SECONDS)
         if count < 1 or first == len(self._ended):
             return -math.inf
@@ -245,7 +245,7 @@ STALE_SECONDS = 2.0
 
 
 class Peak:
-    """The largest of what was seen within the last `seconds`, or at most twice as long."""
+    """Largest value seen within the last `seconds`, or at most twice as long."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -267,7 +267,7 @@ class Peak:
 
 
 class OtherClients:
-    """What is known of others beside `ours`; `now` never goes back from one call to the next."""
+    """What is known of other clients beside `ours`; `now` never goes back."""
 
     def __init__(self, ours: Usage) -> None:
         self._ours = ours
@@ -387,7 +387,7 @@ class OtherClients:
         return in_flight >= limit / WINDOW_SECONDS * self._usual_seconds
 
     def guard(self, now: float) -> int:
-        """As many as others may take between the last figure and a request that leaves now."""
+        """Requests that others may take between the last figure and one sent now."""
         seconds = self._round_trip_seconds + max(0.0, now - self._told_at)
         expected = self._per_second * min(seconds, WINDOW_SECONDS)
         demand = self._demand.at(now)

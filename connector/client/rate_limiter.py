@@ -1,8 +1,9 @@
-"""Pace: when the next request may leave, so that the minute's limit is used whole and not passed.
+"""Rate limiter: when the next request may leave within the minute's limit.
 
 Intuition. The server counts our requests in windows of a minute and shows the count in three
-headers (API 8.3). We never see the count itself, only answers that left some time ago. But an
-answer's `Remaining` has counted every request that was answered before its own was sent, so that
+headers (API 8.3), which `answer.rate_headers` reads. We never see the count itself, only answers
+that left some time ago. But an answer's `Remaining` has counted every request that was answered
+before its own was sent, so that
 
     the lowest Remaining told  -  requests still in flight  -  requests that ended untold
 
@@ -26,8 +27,9 @@ nothing is assumed about its kind: a fixed window shows a full count after its r
 what has left it. (Rejected: only to keep any minute of ours below `Limit`. It suits both kinds,
 but wastes up to a minute at the start and is blind to others.)
 
-A 429 holds everybody back (`Backoff`). A reset too far away to be the minute's, or 429s
-and nothing else for longer than a window, mean that the month is spent (API 8.2).
+A 429 holds everybody back (`Backoff`), until its reset or its `Retry-After`. One that is too far
+away to be the minute's, or 429s and nothing else for longer than a window, mean that the month is
+spent (API 8.2).
 
 Pure: `now` is in seconds of the caller's monotonic clock, chance is an argument. This module sends
 nothing, sleeps nowhere, and does not count the month: `quota` does.
@@ -80,7 +82,7 @@ class Window:
     """Whether it was opened by the end of a 429's wait, which is the time to ask."""
 
     def learn(self, remaining: int, limit: int | None, end: WindowEnd) -> None:
-        """Take in the figures of an answer to a request of this window; `remaining` only falls."""
+        """Learn the figures of an answer within this window; `remaining` only falls."""
         remaining = max(0, remaining)
         if self.remaining is None or not self.is_told:
             self.is_told, self.is_late = True, remaining == limit
@@ -118,12 +120,13 @@ Pacing = Literal["burst", "spread"]
 class RateHeaders:
     """The figures of one answer (API 8.3); each is None where missing or unreadable.
 
-    `reset` is as sent: a Unix timestamp, or on some servers seconds from now.
+    `reset` and `retry_after` are as sent: a Unix timestamp, or seconds from now.
     """
 
     limit: int | None = None
     remaining: int | None = None
     reset: float | None = None
+    retry_after: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +145,7 @@ class Go:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Ask again after `seconds`, or as soon as another request has ended; None: only then.
+    """Wait `seconds`, or until another request has ended; None: only until then.
 
     `reason` is "window" (spent until its reset), "probe" (one request is out to learn what is
     left), "backoff" (after a 429), "ramp" (few at a time after one, or beside others) or "spread"
@@ -155,9 +158,9 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """The month is exhausted: stop. `resets_at` is the server's Unix time, None where it told none.
+    """The month is exhausted until `resets_at`, in Unix time, if that is known.
 
-    Once that time has passed, `ask` lets a probe through again; without it, never.
+    Once that time has passed, `acquire` lets a probe through again; without it, never.
     """
 
     resets_at: float | None
@@ -199,8 +202,8 @@ class Pace:
         ends_at = self._window.ends_at
         return max(0.0, ends_at - now) if math.isfinite(ends_at) else None
 
-    def ask(self, now: float) -> Go | Wait | Spent:
-        """Whether one more request may leave now. `Go` counts it as sent."""
+    def acquire(self, now: float) -> Go | Wait | Spent:
+        """Leave for one more request now. `Go` counts it as sent."""
         if self._backoff.is_month_spent:
             if now < self._backoff.ends_at:
                 return Spent(self._backoff.month_resets_at)
@@ -251,10 +254,16 @@ class Pace:
         assert 0 <= jitter < 1, jitter
         sent_at = self._land(now, ticket)
         window, backoff = self._window, self._backoff
-        seconds = _seconds_to_reset(now - sent_at, rate, server_now)
+        told = [
+            (seconds, moment)
+            for moment in (rate.reset, rate.retry_after)
+            if (seconds := seconds_to(moment, now - sent_at, server_now)) is not None
+        ]
+        # Both forbid a request before them, so the later one counts.
+        seconds, moment = max(told, default=(None, None))
         if seconds is not None and seconds > RESET_SECONDS_MAX:
-            is_timestamp = rate.reset is not None and rate.reset >= TIMESTAMP_MIN
-            told_at = rate.reset if is_timestamp else server_now and server_now + seconds
+            is_timestamp = moment is not None and moment >= TIMESTAMP_MIN
+            told_at = moment if is_timestamp else server_now and server_now + seconds
             backoff.stop(now + seconds, told_at)
         elif sent_at >= window.opened_at:
             self._others.suspect(now, sent_at, self._told() or 0, self._limit, self._in_flight)
@@ -329,14 +338,14 @@ class Pace:
         return self._usage.room(now, self._limit, self._in_flight) - self._reserve - theirs
 
     def _told(self) -> int | None:
-        """What the lowest figure leaves, once all that it may not have counted is taken off."""
+        """Requests that the lowest figure leaves, less all that it may not have counted."""
         if self._window.remaining is None:
             return None
         uncounted = len(self._untold) + self._in_flight + self._window.is_late
         return self._window.remaining - uncounted
 
     def _room_at(self, now: float) -> float:
-        """When our own of the last minute leave room for one more; `inf` if that cannot be said."""
+        """When our own last minute has room for one more; `inf` if that is unknown."""
         if self._limit is None:
             return math.inf
         lacking = 1 + self._reserve + (self._others.most(now, self._limit) or 0)
@@ -379,7 +388,7 @@ class Pace:
         return _wait(min(self._window.ends_at, room_at) - now, "window")
 
     def _wait_for_probe(self, now: float) -> Wait | None:
-        """Nothing is known to be left: one may look, until looking has proved to be in vain."""
+        """Wait before a probe: nothing is known to be left, so one request may look."""
         if self._window.untold >= UNTOLD_PROBES_MAX:
             room_at = self._room_at(now)
             return _wait(room_at - now, "window") if room_at < math.inf else None
@@ -404,16 +413,16 @@ def _wait(seconds: float, reason: str) -> Wait:
     return Wait(min(max(seconds, WAIT_SECONDS_MIN), RESET_SECONDS_MAX), reason)
 
 
-def _seconds_to_reset(
-    round_trip_seconds: float, rate: RateHeaders, server_now: float | None
+def seconds_to(
+    moment: float | None, round_trip_seconds: float, server_now: float | None
 ) -> float | None:
-    """Seconds from the answer to the reset that it tells; None where it tells none to believe."""
-    if rate.reset is None or not math.isfinite(rate.reset):
+    """Seconds from an answer to a moment that it tells; None where it is not credible."""
+    if moment is None or not math.isfinite(moment):
         return None
-    origin = 0.0 if rate.reset < TIMESTAMP_MIN else server_now
+    origin = 0.0 if moment < TIMESTAMP_MIN else server_now
     if origin is None:
         return None
-    seconds = rate.reset - origin
+    seconds = moment - origin
     # A slow answer may carry figures of when the request came in, and the Date of when it left.
     # A reset further back than that explains is stale.
     return seconds if seconds >= -round_trip_seconds - RESOLUTION_SECONDS else None
@@ -423,7 +432,7 @@ def _end_of_window(
     now: float, sent_at: float, rate: RateHeaders, server_now: float | None
 ) -> WindowEnd:
     """What an answer says of its window's end."""
-    seconds = _seconds_to_reset(now - sent_at, rate, server_now)
+    seconds = seconds_to(rate.reset, now - sent_at, server_now)
     is_timestamp = rate.reset is not None and rate.reset >= TIMESTAMP_MIN
     if seconds is None:
         is_name, seconds = is_timestamp and server_now is None, WINDOW_SECONDS

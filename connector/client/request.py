@@ -1,4 +1,4 @@
-"""Requests as values, built from declarations: paths, queries, bodies and the scope they need.
+"""Requests as values, made from declarations: path, query, body and scope.
 
 What would lead to another address, or silently to more than was asked for, is refused before it
 leaves. Field names and values of bodies are the API's to judge.
@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from connector.catalog.field import Filter
 from connector.catalog.page import PER_PAGE_MAX, Order
@@ -68,7 +68,7 @@ def list_request(
     search: str | None = None,
     filters: Mapping[str, Any] | None = None,
 ) -> Request:
-    """Ask for one page of a list (API 4.1). `page` counts from 1; `per_page` is at most 100.
+    """Request for a page of a list (API 4.1). `page` is from 1, `per_page` to 100.
 
     Raises `UnknownName` for a sort, an order or a filter that the list does not take, and
     `Misused` for a value that cannot be one.
@@ -103,14 +103,16 @@ def get_request(resource: Declaration, id: str, parent: str | None = None) -> Re
 def create_request(
     resource: Declaration, fields: Mapping[str, Any], parent: str | None = None
 ) -> Request:
-    """A create; `fields` are sent as they are, dates and datetimes as ISO 8601."""
+    """A create; `UnknownName` is raised for a field that create does not take."""
+    _check_names(resource, "create", fields)
     return _request(resource, "create", parent, body=as_body(fields))
 
 
 def update_request(
     resource: Declaration, id: str, fields: Mapping[str, Any], parent: str | None = None
 ) -> Request:
-    """An update of the fields that are given, and no others."""
+    """Update of the fields that are given alone. Raises as `create_request`."""
+    _check_names(resource, "update", fields)
     return _request(resource, "update", parent, id=id, body=as_body(fields))
 
 
@@ -122,6 +124,15 @@ def delete_request(resource: Declaration, id: str, parent: str | None = None) ->
 def convert_request(resource: Declaration, id: str) -> Request:
     """The conversion of a lead (API 4.6); it has no body."""
     return _request(resource, "convert", None, id=id)
+
+
+def _check_names(
+    resource: Declaration, operation: Literal["create", "update"], fields: Mapping[str, Any]
+) -> None:
+    taken = {field.name for field, _ in resource.bodies(operation)}
+    for name in fields:
+        if taken and name not in taken:
+            raise UnknownName(f"field that {operation} of {resource.name} takes", name, taken)
 
 
 def _request(
@@ -150,7 +161,7 @@ def _request(
 
 
 def _segment(value: object, what: str) -> str:
-    """One segment of a path. Refused is what could lead to another address than the one meant.
+    """Segment of a path. What could lead to another address is refused.
 
     The error does not show the value: somebody may have put an email in the place of an id.
     """
@@ -172,7 +183,7 @@ def _segment(value: object, what: str) -> str:
 
 
 def _one_of(resource: Declaration, parameter: str, value: str, allowed: tuple[str, ...]) -> str:
-    """A value that is among those allowed. A list that takes none does not know the parameter."""
+    """Value that is among those allowed; where none are, the parameter is unknown."""
     if not allowed:
         raise UnknownName(f"parameter of {resource.name}", parameter, ("page", "per_page"))
     if value not in allowed:
@@ -181,7 +192,7 @@ def _one_of(resource: Declaration, parameter: str, value: str, allowed: tuple[st
 
 
 def _filter_text(resource: Declaration, filter: Filter, value: object) -> str:
-    """A filter's value as the query has it. An empty one is refused: it would filter nothing."""
+    """Filter's value for the query. An empty one would filter nothing: refused."""
     if isinstance(value, date) and not isinstance(value, datetime):
         value = value.isoformat()
     if not isinstance(value, str) or not value:
@@ -191,3 +202,22 @@ def _filter_text(resource: Declaration, filter: Filter, value: object) -> str:
             action="Give it a text or a date, or leave the filter out.",
         )
     return _one_of(resource, filter.name, value, filter.values) if filter.values else value
+
+
+class Observer:
+    """Told of everything that leaves and is waited for; this one ignores it.
+
+    It is called from the event loop, so it must not block.
+    """
+
+    def before_send(self, request: Request) -> None:
+        """An attempt is about to leave; raising here (a budget) stops it."""
+
+    def answered(self, request: Request, status: int | None, seconds: float) -> None:
+        """An attempt ended with a status, or with None where no answer came."""
+
+    def holds_back(self, seconds: float, why: str) -> None:
+        """A request is about to be held back for so long, or to be repeated after it."""
+
+    def waited(self, seconds: float, why: str) -> None:
+        """Requests were held back, any number of them at once."""

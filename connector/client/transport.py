@@ -1,4 +1,4 @@
-"""Transport of httpx over aiohttp, for a sixth of the processor time of its own.
+"""Transport of httpx over aiohttp, for a third of the processor time of its own.
 
 One attempt is one request on the wire: nothing is repeated, redirected or unpacked here, no cookie
 is kept and no proxy or password is taken from the environment.

@@ -1,1 +1,1 @@
-"""Pure decisions: no clock, socket, database or chance; moments and answers are arguments."""
+"""Pure decisions: no clock, socket, database or chance; those are arguments."""

@@ -1,4 +1,4 @@
-"""Bookmark: what is known of one stream as a whole, and what each answer teaches of the clocks.
+"""Bookmark: what is known of one stream, and what answers teach of the clocks.
 
     R   proven_at          server's time up to which everything is landed, or queued to be read
     L   lateness_seconds   a write that becomes visible at t is dated after t - L
@@ -36,7 +36,7 @@ SECOND = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """What one bookmark covers: a resource, or the items of one content type (`parent`, its id)."""
+    """Stream of one bookmark: a resource, or one content type's items (`parent`)."""
 
     resource: Declaration
     parent: str | None = None
@@ -91,7 +91,7 @@ def floor_of(bookmark: Bookmark) -> datetime:
 
 
 def future_of(now: datetime, bookmark: Bookmark) -> datetime:
-    """What is dated after this is in the future, and not by a clock that is a little ahead."""
+    """Moment after which a date is in the future, clocks a little ahead allowed."""
     return now + timedelta(seconds=bookmark.lateness_seconds + LATENESS_UNTIMED_SECONDS)
 
 
@@ -99,13 +99,13 @@ def future_of(now: datetime, bookmark: Bookmark) -> datetime:
 
 
 def opening(page: Page[Resource]) -> datetime:
-    """T0 by a pass's first list: the server's time before it, cut to the second and never later."""
+    """T0 by a pass's first list: the server's time before it, cut to the second."""
     before = page.dated_at - timedelta(seconds=page.round_trip_seconds) - SECOND
     return before.replace(microsecond=0)
 
 
 def opened(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
-    """The bookmark after a page of a pass: T0 by its first, and L where no clock dates the page."""
+    """Bookmark after a page of a pass: T0 by its first, L where none is dated."""
     if page.served_at is None:
         lateness = max(bookmark.lateness_seconds, LATENESS_UNTIMED_SECONDS)
         bookmark = replace(bookmark, lateness_seconds=lateness)
@@ -113,7 +113,7 @@ def opened(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
 
 
 def later(bookmark: Bookmark, seconds: float) -> Bookmark:
-    """The bookmark with room for a write that became visible `seconds` late, within the bound.
+    """Bookmark with room for a write `seconds` late, within the bound.
 
     The floor moves down with it, which claims less and so is never wrong.
     """
@@ -123,7 +123,7 @@ def later(bookmark: Bookmark, seconds: float) -> Bookmark:
 
 
 def clocked(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
-    """The bookmark with a lower floor where the server's clock was set back, by our own clock.
+    """Bookmark with a lower floor where the server's clock was set back, by ours.
 
     What was written since R was set may bear moments from before R, by as much as it was set back;
     so the next walk reaches down there.
@@ -142,7 +142,7 @@ def clocked(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
 
 
 def measured(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
-    """The bookmark after a page that may show where the list ends, beside what its total says.
+    """Bookmark after a page that may show the list's end beside its total.
 
     That both agree is a measure. That they do not may as well be a total of another instant: then
     the offset is unknown, until every page was compared.

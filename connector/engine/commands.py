@@ -1,4 +1,4 @@
-"""Commands: everything that a pull asks of the world, as plain values that do nothing.
+"""Commands: all that a pull asks of the world, as plain values.
 
 A pull is a generator. It decides what is needed and yields a command; its driver performs the
 command, and sends back what came of it:
@@ -31,6 +31,9 @@ Purpose = Literal["pull", "sweep", "scrub"]
 BATCH_RECORDS_MAX = 1_000
 BATCH_SECONDS_MAX = 3.0
 """Largest batch of one commit, which bounds what a crash costs of paid requests."""
+
+UNREAD_MAX, UNREAD_AMONG = 5, 100
+"""Details that may fail among so many before a resource is given up for the run."""
 
 
 class EngineCommand(Generic[T_co]):
@@ -65,7 +68,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """The API itself said, with its own error body, that there is no such record: evidence."""
+    """Evidence that a record is gone: the API's own error body says so."""
 
     served_at: datetime
 
@@ -91,10 +94,7 @@ class ListPage(EngineCommand[Page[Resource]]):
 
 @dataclass(frozen=True, slots=True)
 class ReadRecords(EngineCommand[dict[str, Outcome]]):
-    """Read details, concurrently.
-
-    An outcome for each id that there was time for, which is one at least.
-    """
+    """Read details, concurrently: as many as there is time for, and one at least."""
 
     ids: tuple[str, ...]
 
@@ -121,28 +121,22 @@ class LandedRow:
 
 @dataclass(frozen=True, slots=True)
 class Recall(Query[dict[str, LandedRow]]):
-    """What is landed under these ids; those that are not are left out."""
+    """What is landed under these ids; found sooner with when they were `created`."""
 
     ids: tuple[str, ...]
+    created: tuple[datetime | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Differing(Query[frozenset[str]]):
-    """Ids of answers that differ from the rows whose details are landed."""
+class Differing(Query[dict[str, tuple[str, ...]]]):
+    """Names of fields in which answers differ from landed details, by id."""
 
-    items: tuple[Resource, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Differences(Query[dict[str, tuple[str, ...]]]):
-    """Names of the fields in which details differ from the rows whose details are landed, by id."""
-
-    records: tuple[Resource, ...]
+    answers: tuple[Resource, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Between(Query[frozenset[str]]):
-    """Live landed ids whose `created_at` lies strictly between two moments (None: no bound)."""
+    """Live ids whose `created_at` is strictly between moments (None: no bound)."""
 
     after: datetime | None
     before: datetime | None
@@ -150,7 +144,7 @@ class Between(Query[frozenset[str]]):
 
 @dataclass(frozen=True, slots=True)
 class BetweenUpdated(Query[frozenset[str]]):
-    """Live landed ids, not queued, whose `updated_at` lies strictly between two moments."""
+    """Live ids, not queued, whose `updated_at` is strictly between two moments."""
 
     after: datetime
     before: datetime
@@ -165,7 +159,7 @@ class Undated(Query[tuple[str, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class LeastRecent(Query[tuple[str, ...]]):
-    """At most `count` live landed ids, not queued, whose details were read longest ago."""
+    """At most `count` live ids, not queued, whose details were read longest ago."""
 
     count: int
 
@@ -179,15 +173,17 @@ class NextQueued(Query[tuple[str, ...]]):
 
 
 @dataclass(frozen=True, slots=True)
-class CountBefore(Query[int]):
-    """Number of live rows created before a moment (None: before the end of time)."""
+class CountLive(Query[int]):
+    """Number of rows not known to be deleted, created before a moment if given."""
 
-    moment: datetime | None
+    before: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class CountLive(Query[int]):
-    """Number of rows landed and not known to be deleted."""
+class TiedPages(Query[frozenset[int]]):
+    """Pages of live rows in order of creation that have one `created_at` throughout."""
+
+    per_page: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +193,7 @@ class CountQueued(Query[int]):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something a person should be able to look up later; `detail` holds no personal data."""
+    """Event to be looked up later; `detail` holds no personal data."""
 
     kind: str
     detail: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from math import ceil, log2
 
 from connector.catalog.page import Page
@@ -19,7 +19,6 @@ from connector.engine.commands import (
     Between,
     CountLive,
     CountQueued,
-    Differences,
     Differing,
     Found,
     Gone,
@@ -30,7 +29,7 @@ from connector.engine.commands import (
     Recall,
     Steps,
 )
-from connector.engine.first_load import DETAILS_REREAD_HOURS, read_before
+from connector.engine.first_load import read_too_early
 from connector.engine.listing import Dirtiness, first_clean, ids_of, list_all, predicted, recall
 
 
@@ -60,7 +59,7 @@ class StreamComparison:
 
 
 def compare(resource: Declaration, found: StreamComparison) -> Steps[None]:
-    """Compare every record of the stream with the landed rows, into `found`; commits nothing."""
+    """Compare every record with the landed rows, into `found`; commits nothing."""
     listed: set[str] = set()
 
     def take(page: Page[Resource]) -> Steps[int]:
@@ -90,7 +89,7 @@ def _compare_read(
     outcomes: Mapping[str, Outcome], known: Mapping[str, LandedRow], found: StreamComparison
 ) -> Steps[None]:
     records = tuple(each.record for each in outcomes.values() if isinstance(each, Found))
-    found.stale |= yield from Differences(records)
+    found.stale |= yield from Differing(records)
     for id, outcome in outcomes.items():
         row = known.get(id)
         is_live = row is not None and not row.is_deleted
@@ -149,7 +148,7 @@ def price(resource: Declaration, bookmark: Bookmark) -> Steps[Price]:
 
 
 def listed_ids(resource: Declaration) -> Steps[tuple[str, ...]]:
-    """The ids that a list shows, all of it: of the parents whose children are to be priced."""
+    """Ids of a whole list: of the parents whose children are to be priced."""
     ids: dict[str, None] = {}
 
     def take(page: Page[Resource]) -> Steps[int]:
@@ -180,13 +179,12 @@ def _price_first(resource: Declaration, bookmark: Bookmark) -> Steps[Price]:
 
 
 def _price_whole(resource: Declaration, bookmark: Bookmark) -> Steps[Price]:
-    """A list that is read whole: every page, and the details that the pull would find wanting."""
+    """Price of a list read whole: its pages, and the details that a pull would read."""
     wanted: set[str] = set()
 
     def take(page: Page[Resource]) -> Steps[int]:
         known = yield from recall(page.items)
-        limit = page.dated_at - timedelta(hours=DETAILS_REREAD_HOURS)
-        wanted.update((yield from Differing(page.items)), read_before(limit, page.items, known))
+        wanted.update((yield from Differing(page.items)), read_too_early(page, known, bookmark))
         wanted.update(id for id in ids_of(page.items) if id not in known or not known[id].read_at)
         return 0
 
@@ -276,7 +274,7 @@ class _RankSearch:
         return "dirty" if updated_at > self._floor else "clean"
 
     def _dated(self, item: Resource) -> Steps[datetime | None]:
-        """The record's own `updated_at`; what could not be read counts as changed just now."""
+        """Record's own `updated_at`; one that could not be read counts as changed now."""
         if self._lists_cursor:
             return item.updated_at
         if item.id not in self._dates:

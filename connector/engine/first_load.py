@@ -12,7 +12,7 @@ Lists that cannot be sorted (content types; a server that ignores `sort`) are re
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from connector.catalog.page import Page
 from connector.catalog.resource import Declaration, Resource
@@ -42,9 +42,7 @@ VERIFICATIONS_MAX = 3
 """Times that all pages are looked at again while fewer records are live than the total says."""
 
 DETAILS_REREAD_HOURS = 24
-"""Age at which the details of an unsorted list are read again: nothing else can show their
-changes.
-"""
+"""Age at which the details of an unsorted list are read again, as a scrub would."""
 
 TOO_FEW = "fewer records could be found than the list has"
 
@@ -164,7 +162,7 @@ def verify(
 
 
 def _fill(done: Round, sweeps_max: int) -> Steps[int]:
-    """List all pages again until as many are live as there are; returns the sweeps that took.
+    """List all pages again until as many are live as listed; returns the sweeps.
 
     The round has read again all that was landed, so that only what is missing is looked for, and
     lists show that. Another round would read a third of tied records by their details once more.
@@ -198,10 +196,10 @@ def _alive(done: Round) -> Steps[int]:
 def read_whole(
     resource: Declaration, bookmark: Bookmark, guard: Guard, *, reads_all: bool = False
 ) -> Steps[tuple[Bookmark, bool, int]]:
-    """Read a list that cannot be sorted: every page, and the details that seem to need it.
+    """Read a list that cannot be sorted: every page, and the details that need it.
 
-    A detail is read when the record is new, when its list item shows other values, and when it
-    was last read more than `DETAILS_REREAD_HOURS` ago; with `reads_all`, always. Returns the
+    A detail is read when the record is new, when its list item shows other values, and when the
+    last reading proves nothing (`read_too_early`); with `reads_all`, always. Returns the
     bookmark, whether the list was certainly seen whole, and its total.
     """
     sort = "created_at" if resource.sortable else None
@@ -215,8 +213,8 @@ def read_whole(
         assert bookmark.opened_at is not None
         known = yield from recall(page.items)
         differing = yield from Differing(page.items)
-        limit = bookmark.opened_at - timedelta(hours=0 if reads_all else DETAILS_REREAD_HOURS)
-        queued = dict.fromkeys(read_before(limit, page.items, known), "stale")
+        early = ids_of(page.items) if reads_all else read_too_early(page, known, bookmark)
+        queued = {id: "stale" for id in early if id in known and known[id].read_at is not None}
         queued |= dict.fromkeys(differing, "differs")
         yield from Commit(items=page.items, enqueue=queued, bookmark=bookmark)
         listed.update(ids_of(page.items))
@@ -227,6 +225,8 @@ def read_whole(
     guard.check_total(total)
     guard.check_absent(len(held - listed), len(held & listed))
     is_whole = not has_shifted and len(listed) == page.count and guard.refused is None
+    if is_whole and number > 1 and not resource.sortable:
+        is_whole = yield from _are_all_alive(listed)
     if is_whole:
         yield from Commit(enqueue=dict.fromkeys(held - listed, "absent"))
     yield from drain(guard)
@@ -250,16 +250,49 @@ def read_whole(
     return bookmark, is_whole, total
 
 
-def read_before(
-    limit: datetime, items: tuple[Resource, ...], known: dict[str, LandedRow]
+def _are_all_alive(listed: set[str]) -> Steps[bool]:
+    """Whether a second look at the list shows all of them.
+
+    One deleted between two pages pulls another onto the page before, where nobody looks any more,
+    and the count agrees if one was created as well. Those that are listed again lived at the last
+    page of the first look, which counted as many: then they are all that there were.
+    """
+    again: set[str] = set()
+
+    def note(page: Page[Resource]) -> Steps[int]:
+        yield from ()
+        again.update(ids_of(page.items))
+        return 0
+
+    yield from list_all(None, note)
+    return listed <= again
+
+
+def read_too_early(
+    page: Page[Resource], known: dict[str, LandedRow], bookmark: Bookmark
 ) -> list[str]:
-    """The listed ids whose details are landed, and were read before a moment."""
-    rows = {id: known[id] for id in ids_of(items) if id in known}
-    return [id for id, row in rows.items() if row.read_at is not None and row.read_at < limit]
+    """Listed ids whose details are to be read again though nothing listed differs.
+
+    A detail proves an `updated_at` that the list shows once it was read later than the lateness
+    after it. Without one it proves nothing, and a list that ought to be sorted is not proven
+    anyhow. Every detail is read again after `DETAILS_REREAD_HOURS`.
+    """
+    lateness = timedelta(seconds=bookmark.lateness_seconds)
+    daily = page.dated_at - timedelta(hours=DETAILS_REREAD_HOURS)
+    found: list[str] = []
+    for item in page.items:
+        read_at = known[item.id].read_at if item.id in known else None
+        updated_at = item.updated_at if item.declaration.lists_cursor else None
+        limit = daily if item.declaration.sortable else page.dated_at
+        if updated_at is not None:
+            limit = max(daily, updated_at + lateness)
+        if read_at is not None and read_at < limit:
+            found.append(item.id)
+    return found
 
 
 def total_events(bookmark: Bookmark, offset: int, live: int) -> tuple[Event, ...]:
-    """Tells that the list's total is wrong, and by how much; nothing where that is known."""
+    """Events for a list's total that is wrong; none where that is known."""
     if offset in (0, bookmark.total_offset):
         return ()
     told = f"the list shows {live} records, and its total says {live - offset}"

@@ -1,4 +1,4 @@
-"""Guard against mass deletion: what a key cannot see any more is not thereby deleted.
+"""Guard against mass deletion: what a key no longer sees may still exist.
 
 A handful of deletions is daily work. Hundreds at once are more often a key that lost a scope, a
 wrong address or a server in trouble. What tells them apart is the list:
@@ -14,7 +14,7 @@ keeps deletions back and nothing else: what is new or changed lands all the same
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from connector.engine.commands import Gone
 
@@ -31,11 +31,16 @@ RECOGNISED_SHARE = 0.05
 """How many listed records must be landed for each that is absent: another agency has none."""
 
 
+SAMPLES_MAX = 3
+"""So many of the records that are missing are named, for a person to look at."""
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why deletions were kept back: `code` is that of the error that says what to do about it
-    (`connector/errors_api.py`). With `hides_changes` the lists may hide changed records as well, so
-    that the bookmark must stay.
+    """Why deletions were kept back.
+
+    `code` is that of the error that says what to do (`connector/errors_api.py`). With
+    `hides_changes` the lists may hide changed records as well, so that the bookmark must stay.
     """
 
     code: str
@@ -44,13 +49,13 @@ class Refusal:
 
 
 class Guard:
-    """Holds back the tombstones of one pull until there is evidence enough for their number.
+    """Guard of one pull: holds tombstones back until their number has evidence.
 
     `live` is the number of live rows when the pull began, `listed` the list's total when it was
     last believed (None: the live rows are taken for it); `accepts` is a person's word that all
     deletions are meant. `refused` says why the guard refused, if it has: then it lets nothing
     through any more. `held` are tombstones that wait for lists that do not show them,
-    `contradicted` the ids of those that a list showed.
+    `contradicted` the ids of those that a list showed, `absent` ids that lists lack.
     """
 
     def __init__(self, live: int, listed: int | None, *, accepts: bool = False) -> None:
@@ -60,6 +65,7 @@ class Guard:
         self._max = max(GONE_MIN, GONE_SHARE * live)
         self._passed = 0
         self._waiting: set[str] = set()
+        self.absent: set[str] = set()
         self.refused: Refusal | None = None
         self.held: dict[str, Gone] = {}
         self.contradicted: set[str] = set()
@@ -80,10 +86,14 @@ class Guard:
     @property
     def refusal(self) -> Refusal | None:
         """Why deletions were kept back in this pull, if any were."""
-        if self.refused is not None or not self._waiting:
-            return self.refused
-        message = f"{len(self._waiting)} records are said to be gone, and no list was read since"
-        return Refusal("deletions_waiting", message)
+        found = self.refused
+        if found is None and self._waiting:
+            told = f"{len(self._waiting)} records are said to be gone, and no list was read since"
+            found = Refusal("deletions_waiting", told)
+        samples = sorted(self._waiting | self.contradicted | self.absent)[:SAMPLES_MAX]
+        if found is None or not samples:
+            return found
+        return replace(found, message=f"{found.message}; among them are {', '.join(samples)}")
 
     def check_total(self, total: int) -> None:
         """Refuse a list much shorter than it was: so looks a key that sees nothing."""
@@ -114,7 +124,7 @@ class Guard:
         self._judge(count <= self._max, Refusal("details_gone", message))
 
     def let_through(self, gone: dict[str, Gone]) -> dict[str, Gone]:
-        """The tombstones that may be made on the API's word alone; too many at once are held."""
+        """Tombstones allowed on the API's word alone; too many at once are held."""
         self.held |= gone
         if self.holds_many:
             return {}

@@ -1,4 +1,4 @@
-"""Listings: the pages of one list as a pass sees them, and the search for the first clean record.
+"""Listings: a list's pages as a pass sees them, and the first clean record.
 
 A list that is read page by page is not one instant: between two requests records are created,
 changed and deleted, and all that follow them move by a place. What is known of such a listing is
@@ -7,7 +7,7 @@ in which order and on which page its items were shown, and by which request.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from itertools import pairwise
 from typing import Literal
@@ -30,13 +30,13 @@ def ids_of(items: Iterable[Resource]) -> tuple[str, ...]:
     return tuple(str(item.id) for item in items)
 
 
-def recall(items: Iterable[Resource]) -> Steps[dict[str, LandedRow]]:
+def recall(items: Collection[Resource]) -> Steps[dict[str, LandedRow]]:
     """What is landed of these list items."""
-    return (yield from Recall(ids_of(items)))
+    return (yield from Recall(ids_of(items), tuple(item.created_at for item in items)))
 
 
 def is_ascending(page: Page[Resource]) -> bool:
-    """Whether the items are in order of creation, as far as they say when they were created."""
+    """Whether the items are in order of creation, as far as they are dated."""
     created = [item.created_at for item in page.items if item.created_at is not None]
     return all(earlier <= later for earlier, later in pairwise(created))
 
@@ -99,8 +99,10 @@ def list_all(
 
 
 class Listing:
-    """One attempt's pages: the distinct items in listed order, each with its rank and the step at
-    which it was last shown. `boundary` is the index of the first clean item, once it was found.
+    """One attempt's pages: the distinct items in listed order, each with its rank.
+
+    `step` has the request by which each was last shown. `boundary` is the index of the first clean
+    item, once it was found.
     """
 
     def __init__(self) -> None:
@@ -146,13 +148,11 @@ class Listing:
 # -- Exponential search --------------------------------------------------------------------------
 
 Dirtiness = Literal["dirty", "clean", "odd", "end"]
-"""Of the record of a rank: above the floor, at or below it, without a date that could say so, or
-not there, since the list ends before.
-"""
+"""A rank's record: above the floor, at or below it, without a date, or beyond the list's end."""
 
 
 def predicted(rows: Sequence[LandedRow | None], floor: datetime, future: datetime) -> int:
-    """The smallest index from which on all rows, in the list's order, look landed and in order.
+    """Smallest index from which on all rows look landed and in the list's order.
 
     None is a record that is not landed. A row without `updated_at`, or with one after `future`,
     predicts nothing.
@@ -174,7 +174,7 @@ def predicted(rows: Sequence[LandedRow | None], floor: datetime, future: datetim
 def first_clean(
     start: int, verdict: Callable[[int], Steps[Dirtiness]], end: Callable[[], int]
 ) -> Steps[int]:
-    """The index of the first clean record, or `end()`: from `start` on 1, 2, 4, ..., then halving.
+    """Index of the first clean record, or `end()`: 1, 2, 4, ... on, then halving.
 
     What is odd says nothing of those above it, so the search steps over it.
     """

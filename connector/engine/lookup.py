@@ -27,14 +27,14 @@ from connector.engine.bookmark import LATENESS_UNTIMED_SECONDS
 from connector.engine.commands import Found, Outcome, Unread
 from connector.engine.push_commands import (
     Attempt,
+    ClaimedRecords,
     ListNewest,
     Newest,
-    OfOthers,
     OpenCreates,
     PushSteps,
     ReadOne,
 )
-from connector.engine.push_plan import RowProblem, folded
+from connector.engine.push_plan import Problem, folded
 
 # -- Sameness --------------------------------------------------------------------------------------
 # Whether the API shows what was sent: one value, one body, or a record that others may change too.
@@ -149,10 +149,10 @@ def compare(
 
 def altered(
     resource: Declaration, sent: Mapping[str, Any], shown: Mapping[str, Any]
-) -> tuple[RowProblem, ...]:
+) -> tuple[Problem, ...]:
     """A problem for every field that the API accepted and shows with another value."""
     return tuple(
-        RowProblem(
+        Problem(
             "values_differ",
             f"{name} was accepted, and the API shows another value",
             field=name,
@@ -260,7 +260,7 @@ def look(sought: SoughtRecord) -> PushSteps[LookupResult | None]:
     if listed is None:
         return None
     ids = tuple(id for id, item in listed.items.items() if _can_be(sought, item))
-    others = yield from _of_others(ids)
+    others = yield from _claimed(ids)
     matches: list[Found] = []
     alike: list[str] = []
     candidates = [id for id in ids if id not in others]
@@ -292,13 +292,13 @@ def already_there(
     if isinstance(page, Unread):
         return None
     ids = tuple(item.id for item in page.items if _identifies(resource, identity, item))
-    others = yield from _of_others(ids)
+    others = yield from _claimed(ids)
     return tuple(id for id in ids if id not in others)
 
 
-def _of_others(ids: tuple[str, ...]) -> PushSteps[frozenset[str]]:
+def _claimed(ids: tuple[str, ...]) -> PushSteps[frozenset[str]]:
     """Which of the records are certainly not this row's."""
-    return (yield OfOthers(ids)) if ids else frozenset()
+    return (yield ClaimedRecords(ids)) if ids else frozenset()
 
 
 def _identifies(resource: Declaration, identity: Mapping[str, Any], item: Resource) -> bool:
@@ -325,9 +325,9 @@ def _uncontested(
     if sought.marker or not matches:
         return matches, []
     rivals: Iterable[Mapping[str, Any]] = yield OpenCreates()
-    # Asked once more, and after that: a rival that has its own record by now is none any more, and
-    # which record that is must not be missed.
-    others = yield from _of_others(tuple(each.record.id for each in matches))
+    # Read once more, and after that: a rival that has its own record by now is none any more,
+    # and which record that is must not be missed.
+    others = yield from _claimed(tuple(each.record.id for each in matches))
     matches = [each for each in matches if each.record.id not in others]
     sure = [
         each

@@ -1,5 +1,4 @@
-"""Pull: what to read of one stream, and in which order. A stream is a resource, or one content
-type's items.
+"""Pull: what to read of a stream (a resource, a type's items), in which order.
 
     never loaded   sweep, drain, look once more, then walk
     loaded         drain what is still queued, walk, recheck what the list made suspect, audit
@@ -53,7 +52,7 @@ class PullOptions:
 
 @dataclass(frozen=True, slots=True)
 class Pulled:
-    """How the pull of a stream ended: whether the landing is proven up to the new R, or why not.
+    """End of a stream's pull: whether the landing is proven up to R, or why not.
 
     `total` is the API's own count in the last list that was read. `code` is that of the error that
     says what to do, where deletions were kept back.
@@ -69,6 +68,8 @@ FEWEST_REQUESTS = PullOptions()
 
 ONLY_THESE = "only the records asked for were read"
 """Why a pull of some records proves nothing of the others."""
+
+UNSORTED = "the server does not sort, so changes may be unseen for a day"
 
 
 def pull(
@@ -119,7 +120,7 @@ def _load(
     guard: Guard,
     options: PullOptions,
 ) -> Steps[tuple[Bookmark, Pulled | None]]:
-    """What a first load and a full pull do besides. Returns how the pull ended, if it has."""
+    """First load, or the whole list of a full pull. Returns the end, if it was one."""
     if swept is not None:
         if swept.is_short:
             return bookmark, Pulled(False, TOO_FEW, swept.total)
@@ -142,7 +143,7 @@ def _load(
 def _walk(
     resource: Declaration, bookmark: Bookmark, guard: Guard, options: PullOptions
 ) -> Steps[Pulled]:
-    """Walk, recheck what the list made suspect, audit, and scrub if that was asked for."""
+    """Walk, recheck what the list made suspect, audit, and scrub if asked."""
     yield from SpendFor("pull")
     is_resumed = bookmark.opened_at is not None
     walked = yield from Walk(resource, bookmark, guard).run()
@@ -178,7 +179,7 @@ def _walk(
 
 
 def _audit(walked: Walked, bookmark: Bookmark, guard: Guard) -> Steps[tuple[Bookmark, str | None]]:
-    """Compare the live rows with the total of the walk's own list; search where they differ.
+    """Compare the live rows with the walk's total; search where they differ.
 
     Records that were found gone after that list are in its total and no longer live. A total whose
     offset was never measured proves nothing, equal or not. Returns the bookmark, and what remains
@@ -212,8 +213,7 @@ def _audit(walked: Walked, bookmark: Bookmark, guard: Guard) -> Steps[tuple[Book
 
 
 def _explain(bookmark: Bookmark, guard: Guard) -> Steps[tuple[Bookmark, str | None]]:
-    """Compare every page, after a search did not account for the total, or where nothing says
-    what the total is worth.
+    """Compare every page where the total is not accounted for, or not worth anything.
 
     If all pages agree with the landing and only the total does not, then it is the total that is
     wrong, and by how much is remembered.
@@ -234,7 +234,7 @@ def _explain(bookmark: Bookmark, guard: Guard) -> Steps[tuple[Bookmark, str | No
 
 
 def _pull_whole(resource: Declaration, bookmark: Bookmark, options: PullOptions) -> Steps[Pulled]:
-    """Read the list whole; content that cannot be sorted is never proven by its list alone."""
+    """Read the list whole, and say why it is not proven, if it is not."""
     guard = Guard((yield from CountLive()), bookmark.listed, accepts=options.accepts_deletes)
     bookmark, is_whole, total = yield from read_whole(
         resource, bookmark, guard, reads_all=options.is_full
@@ -243,12 +243,12 @@ def _pull_whole(resource: Declaration, bookmark: Bookmark, options: PullOptions)
     if not is_whole:
         reason = "the list changed while it was read"
     elif resource.sortable:
-        reason = "the server does not sort, so changes may be unseen for a day"
+        reason = UNSORTED
     return (yield from _concluded(Pulled(reason is None, reason, total), guard))
 
 
 def _concluded(pulled: Pulled, guard: Guard) -> Steps[Pulled]:
-    """How the pull ended, with what the guard kept back: then it is not proven, and says why."""
+    """End of the pull; it is not proven where the guard kept deletions back."""
     refusal = guard.refusal
     if refusal is None:
         return pulled

@@ -41,7 +41,7 @@ from connector.engine.push_commands import (
     ReadOne,
     WaitUntil,
 )
-from connector.engine.push_plan import PushPolicy, RowProblem
+from connector.engine.push_plan import Problem, PushPolicy
 from connector.engine.push_row import (
     ATTEMPTS_MAX,
     PushRow,
@@ -172,7 +172,7 @@ def _absent(row: PushRow, sighting: LookupResult) -> Move:
     return Move("kept", code, doubtful(code))
 
 
-def _twins(row: PushRow, id: str) -> PushSteps[tuple[RowProblem, ...]]:
+def _twins(row: PushRow, id: str) -> PushSteps[tuple[Problem, ...]]:
     """Problems of an accepted repeat: an attempt before it may have made a twin."""
     sighting = yield from look(_sought(row))
     if sighting is None:
@@ -368,13 +368,13 @@ def push(
     task: Task,
     terms: PushPolicy,
     marker: Mapping[str, str],
-    standing: RowStatus,
+    status: RowStatus,
 ) -> PushSteps[bool]:
     """Bring the row as near to its end as it can come; `marker` may be empty.
 
     Ends with whether the row is open: its write may have happened, or has half happened.
     """
-    row = PushRow(resource, task, terms, marker, standing)
+    row = PushRow(resource, task, terms, marker, status)
     is_going = True
     while is_going:
         operation: Operation = "update" if row.is_begun else task.operation

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any, Literal, TypeVar
 
 from connector.catalog.resource import Resource
-from connector.engine.push_plan import RowProblem
+from connector.engine.push_plan import Problem
 from connector.engine.push_states import Operation, RowEvent, Step
 from connector.errors import ConnectorError, Misused, WarehouseError
 from connector.errors_api import (
@@ -79,7 +79,7 @@ class Move:
 
     event: RowEvent
     code: str = ""
-    problems: tuple[RowProblem, ...] = ()
+    problems: tuple[Problem, ...] = ()
     record_id: str | None = None
     updated_at: str | None = None
     before: Mapping[str, Any] | None = None
@@ -118,7 +118,7 @@ class ReadOne:
 
 
 @dataclass(frozen=True, slots=True)
-class OfOthers:
+class ClaimedRecords:
     """Which of these records are certainly not this row's. Answered with ids."""
 
     ids: tuple[str, ...]
@@ -146,7 +146,7 @@ PushCommand = (
     | Newest
     | Claim
     | ReadOne
-    | OfOthers
+    | ClaimedRecords
     | OpenCreates
     | WaitUntil
 )

@@ -37,23 +37,23 @@ DIGEST_CHARACTERS = 12
 
 
 @dataclass(frozen=True, slots=True)
-class RowProblem:
-    """One thing to tell of a row, as the journal keeps it.
+class Problem:
+    """One thing that is wrong with a row, or is to be told of it.
 
-    `code` is stable. `field` is the API's name of the field and `column` the file's heading, None
-    where the whole row is meant. `received` is what the row asked for, `found` what the API shows
-    in its place; both are texts cut to a length that can be shown. `allowed` says what would have
-    been right and `fix` what to do.
+    `code` is stable and documented. `column` is the file's heading and `field` the API's name,
+    both None where the whole row is meant. `received` is the cell, or what the row asked for, and
+    `found` what the API shows in its place; both are cut to a length that can be shown. `allowed`
+    says what would have been right and `fix` what to do.
     """
 
     code: str
     message: str
-    field: str | None = None
     column: str | None = None
     received: str | None = None
-    found: str | None = None
     allowed: str | None = None
     fix: str | None = None
+    field: str | None = None
+    found: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Verdict:
     number: int
     outcome: Literal["invalid", "duplicate", "unchanged"]
     code: str
-    problems: tuple[RowProblem, ...] = ()
+    problems: tuple[Problem, ...] = ()
     record_id: str | None = None
 
 

@@ -28,7 +28,7 @@ from connector.engine.push_commands import (
     Unfit,
     Unsent,
 )
-from connector.engine.push_plan import PushPolicy, RowProblem
+from connector.engine.push_plan import Problem, PushPolicy
 from connector.engine.push_states import IN_DOUBT, Operation, State, Task, after
 
 # -- Problems --------------------------------------------------------------------------------------
@@ -51,22 +51,22 @@ DOUBTS: Mapping[str, str] = {
 """What a person is told of a row in doubt, by code."""
 
 
-def doubtful(code: str, ids: tuple[str, ...] = ()) -> tuple[RowProblem, ...]:
+def doubtful(code: str, ids: tuple[str, ...] = ()) -> tuple[Problem, ...]:
     """Problem of a row in doubt, with the records that it may be."""
     found = ", ".join(ids) or None
-    return (RowProblem(code, DOUBTS[code], found=found, fix=_RESOLVE),)
+    return (Problem(code, DOUBTS[code], found=found, fix=_RESOLVE),)
 
 
 def declined_problems(
     resource: Declaration, declined: Declined, sent: Mapping[str, Any]
-) -> tuple[RowProblem, ...]:
+) -> tuple[Problem, ...]:
     """Problems in the API's own words, each at its field, or at the row."""
     problems = []
     for name, messages in declined.errors.items():
         is_field = name in resource.fields
         said = "; ".join(messages)
         problems.append(
-            RowProblem(
+            Problem(
                 declined.code,
                 said if is_field or not name else f"{name}: {said}",
                 field=name if is_field else None,
@@ -76,7 +76,7 @@ def declined_problems(
         )
     if not problems:
         fix = "Correct the row and push it again."
-        problems.append(RowProblem(declined.code, declined.message, fix=fix))
+        problems.append(Problem(declined.code, declined.message, fix=fix))
     return tuple(problems)
 
 
@@ -85,7 +85,7 @@ def conflict_problems(
     wanted: Mapping[str, Any],
     base: Mapping[str, Any],
     now: Mapping[str, Any],
-) -> tuple[RowProblem, ...]:
+) -> tuple[Problem, ...]:
     """A problem for every field that somebody else has changed, with the other value.
     Where an erasure has redacted the landed value, the other one is not shown: it may name the
     person.
@@ -98,7 +98,7 @@ def conflict_problems(
         else:
             known = repr(as_text(base[name]))
             told = f"{name} was changed by somebody else since it was landed as {known}"
-        problem = RowProblem(
+        problem = Problem(
             VALUE_ERASED if was_redacted else "changed_elsewhere",
             told,
             field=name,
@@ -110,9 +110,9 @@ def conflict_problems(
     return tuple(problems)
 
 
-def gone_problem(id: str) -> RowProblem:
+def gone_problem(id: str) -> Problem:
     """The record to be written is not there any more."""
-    return RowProblem(
+    return Problem(
         "record_gone",
         "the API has no such record any more",
         received=id,
@@ -120,9 +120,9 @@ def gone_problem(id: str) -> RowProblem:
     )
 
 
-def already_there_problem(ids: tuple[str, ...]) -> RowProblem:
+def already_there_problem(ids: tuple[str, ...]) -> Problem:
     """A record of the row's identity is among the newest, and nothing here knew of it."""
-    return RowProblem(
+    return Problem(
         "already_there",
         "a record like this was created by somebody else since the last pull",
         found=", ".join(ids),
@@ -130,12 +130,12 @@ def already_there_problem(ids: tuple[str, ...]) -> RowProblem:
     )
 
 
-def claimed_problem(claimant: Claimant) -> RowProblem:
+def claimed_problem(claimant: Claimant) -> Problem:
     """Another folder that shares the journal has claimed the create."""
     fix = "Wait until the push there has ended, or go on with it there; then push this row again."
     if claimant.record_id is not None:
         fix = "Pull, and take the row out. If that record was deleted since, push with --again."
-    return RowProblem(
+    return Problem(
         "claimed_elsewhere",
         f"{claimant.holder} has claimed this row at {claimant.since:%Y-%m-%d %H:%M:%S} UTC",
         found=claimant.record_id,
@@ -143,9 +143,9 @@ def claimed_problem(claimant: Claimant) -> RowProblem:
     )
 
 
-def unfit_problem(reason: str) -> RowProblem:
+def unfit_problem(reason: str) -> Problem:
     """What was to be sent is no request."""
-    return RowProblem("unfit", reason, fix="Correct the row's values.")
+    return Problem("unfit", reason, fix="Correct the row's values.")
 
 
 # -- Push row --------------------------------------------------------------------------------------
@@ -188,14 +188,14 @@ class PushRow:
         task: Task,
         terms: PushPolicy,
         marker: Mapping[str, str],
-        standing: RowStatus,
+        status: RowStatus,
     ) -> None:
         self.resource, self.task, self.terms, self.marker = resource, task, terms, marker
-        self.state = standing.state
-        self.is_begun, self.is_in_doubt = standing.is_begun, standing.is_in_doubt
-        self.is_altered, self.before = standing.is_altered, standing.before
-        self.attempts = list(standing.attempts)
-        self.record_id = standing.record_id or task.record_id
+        self.state = status.state
+        self.is_begun, self.is_in_doubt = status.is_begun, status.is_in_doubt
+        self.is_altered, self.before = status.is_altered, status.before
+        self.attempts = list(status.attempts)
+        self.record_id = status.record_id or task.record_id
         self.seen: Found | None = None
         self._unsent = 0
 

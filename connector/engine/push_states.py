@@ -54,12 +54,14 @@ class LandedRecord:
     """A landed record: the answer that showed it last, as received.
 
     `is_whole` says that it was a detail: a list item shows fewer fields (API 2). `is_deleted` says
-    that the record is known to be gone.
+    that the record is known to be gone. `seen` is its detail as it was landed when a person last
+    saw what the file would change, where that is asked for.
     """
 
     record: Mapping[str, Any]
     is_whole: bool = True
     is_deleted: bool = False
+    seen: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Quota: the month's requests. Which days are one billing cycle, and how many may still be spent.
+"""Quota: the month's requests, its billing cycle, and how many are left.
 
 The API limits the requests of a billing cycle and tells neither the figure nor the day (API 8.2,
 8.5), so that both are settings and the count is ours. A cycle begins at midnight UTC of the billing
@@ -48,8 +48,10 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What was set: the plan's `monthly_requests` (None: not known), how many of them the
-    machinery leaves to people, and the day on which a cycle begins, 1 to 31.
+    """Settings of the quota.
+
+    They are the plan's `monthly_requests` (None: not known), how many are left to people, and the
+    day on which a cycle begins, 1 to 31.
     """
 
     monthly_requests: int | None
@@ -77,7 +79,7 @@ class Month:
     reserve: int
 
     def room(self, *, keeps_reserve: bool) -> int | None:
-        """How many may still be written down; None where there is no limit. Never negative."""
+        """Requests that may still be reserved; None where there is no limit."""
         if self.limit is None:
             return None
         return max(0, self.limit - self.used - (self.reserve if keeps_reserve else 0))
@@ -149,8 +151,9 @@ def forecast(month: Month, by_day: Mapping[date, int], today: date) -> int | Non
 
 
 def requests_left(*, pending: int, live: int, is_loaded: bool, per_page: int) -> int:
-    """About how many requests a resource still needs: a detail for each record that waits, the
-    walk that follows, and for a first load a second look at every page before that.
+    """About how many requests a resource still needs.
+
+    A detail for each record that waits, the walk, and before it a first load's second look.
     """
     return pending + (0 if is_loaded else -(-live // per_page)) + 2
 

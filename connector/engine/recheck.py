@@ -1,4 +1,4 @@
-"""Rechecks: records are read one by one, because they are queued, in doubt, or long not read.
+"""Rechecks: records read one by one, being queued, in doubt, or long not read.
 
 Each detail is compared with its landed row. A difference that the bookmark says cannot be is an
 anomaly, and becomes an event: a write that became visible too late (`late`, which raises the
@@ -70,7 +70,7 @@ def bury_few(guard: Guard) -> Steps[None]:
 def recheck(
     ids: Iterable[str], bookmark: Bookmark, guard: Guard, *, is_absent: bool = False
 ) -> Steps[Bookmark]:
-    """Read these records, whether queued or not, and judge what differs from the landed rows.
+    """Read these records, queued or not, and judge what differs from their rows.
 
     `is_absent` says that no list shows those that may be gone. What the guard does not let through
     at once is queued. Returns the bookmark, whose lateness may have grown.
@@ -123,7 +123,7 @@ def _judge(
 
 
 def _with_room_for(bookmark: Bookmark, updated_at: datetime, read_at: datetime | None) -> Bookmark:
-    """The bookmark with more lateness, after a change was found that it should have covered.
+    """Bookmark with more lateness, after a change that it should have covered.
 
     How late the change was is known only if the row was read after it was dated; otherwise it is
     known only that it was later than allowed for, and the allowance is doubled.
@@ -146,7 +146,7 @@ class DetailRead:
 
 
 class DetailReads:
-    """What a pass has read so far. `bookmark` is its own, and is committed with every batch.
+    """Details that a pass has read; its `bookmark` is committed with every batch.
 
     `step` counts requests of the pass, so that a detail is known to be younger than a list.
     `known` is what was landed of the items listed. `gone` are the records that the API says are
@@ -169,7 +169,7 @@ class DetailReads:
         self._unlanded = 0
 
     def remember(self, id: str, known: LandedRow) -> None:
-        """Keep what is landed; a row read since T0, by a run that was cut short, counts as read.
+        """Remember a landed row; one read since T0 by a run cut short counts as read.
 
         Only in a pass that is resumed: T0 lies a little before the pass, so in a new one a row that
         was read just before it would count as read since, and what came after would be missed.
@@ -200,9 +200,7 @@ class DetailReads:
         return id in self.by_id or id in self.gone or id in self.unread
 
     def read(self, ids: tuple[str, ...]) -> Steps[None]:
-        """Read details, landing every full batch together with the open pass: whatever cuts the
-        pass short, no more than a batch of what it has read is lost.
-        """
+        """Read details, and land every full batch: a pass cut short loses at most one."""
         left = dict.fromkeys(ids)
         while left:
             room = BATCH_RECORDS_MAX - self._unlanded
@@ -223,7 +221,7 @@ class DetailReads:
                 yield from self._land()
 
     def compare(self, listing: Listing) -> None:
-        """Note details that were older than the list item that led to them, where it is dated."""
+        """Note details that were older than the dated list item that led to them."""
         for item in listing.order:
             updated_at = self.updated_at(item.id)
             if not item.declaration.lists_cursor or updated_at is None:

@@ -4,8 +4,9 @@
 
 The list in order of creation is cut where `created_at` strictly increases within one page, since
 only there is a rank certain. Where two cuts have the same surplus, nothing is looked for between
-them; where they differ, the page in the middle is read. One deletion is found in about log2 P
-pages, P being all of them.
+them; where they differ, the page in the middle is read, by the landed rows one of several stamps.
+One deletion is found in at most 1 + log2 P pages, P being all of them; inside a run of pages of
+one stamp all of these are read.
 
 A page is one instant, so a landed id that belongs strictly inside of it and is not listed is
 absent, and an id listed and not landed was missing. Absence is a suspicion: only the API's own
@@ -23,7 +24,15 @@ from math import ceil
 from connector.catalog.page import Page
 from connector.catalog.resource import Resource
 from connector.engine.bookmark import Bookmark, measured
-from connector.engine.commands import Between, Commit, CountBefore, Differing, ListPage, Steps
+from connector.engine.commands import (
+    Between,
+    Commit,
+    CountLive,
+    Differing,
+    ListPage,
+    Steps,
+    TiedPages,
+)
 from connector.engine.guard import Guard
 from connector.engine.listing import ids_of, is_ascending, recall
 
@@ -32,7 +41,7 @@ _TICK = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A place in the list: `rank` items come before it, all of them created before `moment`.
+    """Cut of the list: `rank` items come before it, all created before `moment`.
 
     `page` is the page that it lies in. The list begins with a cut at no moment on page 0, and
     ends with one on the page after the last.
@@ -59,9 +68,10 @@ class Reconcile:
         self.totals: list[int] = []
         self.is_sorted = True
         self._absent: dict[str, None] = {}
+        self._tied: frozenset[int] = frozenset()
 
     def run(self) -> Steps[list[str]]:
-        """The landed ids that are suspected to be deleted. Missing records land, and are queued.
+        """Landed ids suspected to be deleted. Missing records land, and are queued.
 
         Ends early, with nothing, once the guard has refused: then too many are absent.
         """
@@ -71,6 +81,7 @@ class Reconcile:
         end = Cut(ceil(self._total / self._per_page) + 1, self._total, None)
         # Depth first, and the earlier half first; nothing is landed twice on the way.
         waiting = [(begin, end)]
+        self._tied = yield from TiedPages(self._per_page)
         while waiting and self._guard.refused is None and self.is_sorted:
             low, high = waiting.pop()
             if (yield from self._surplus(low)) == (yield from self._surplus(high)):
@@ -88,10 +99,10 @@ class Reconcile:
         """
         if cut.page == 0:
             return 0
-        return (yield from CountBefore(cut.moment)) - cut.rank
+        return (yield from CountLive(cut.moment)) - cut.rank
 
     def _halve(self, low: Cut, high: Cut) -> Steps[list[tuple[Cut, Cut]]]:
-        """Read the page in the middle that has a cut, and return what lies on either side of it.
+        """Read the page in the middle that has a cut, and return both sides of it.
 
         Where no page between is left to be read, the pages already read are held against the
         landed rows together, and nothing is left to halve.
@@ -105,10 +116,10 @@ class Reconcile:
         return []
 
     def _middle(self, low: Cut, high: Cut) -> int | None:
-        """The unread page nearest to the middle between two cuts."""
+        """Unread page nearest to the middle of two cuts that should have a cut itself."""
         middle = (low.page + high.page) / 2
         unread = [n for n in range(low.page + 1, high.page) if n not in self._listed]
-        return min(unread, key=lambda n: (abs(n - middle), n), default=None)
+        return min(unread, key=lambda n: (n in self._tied, abs(n - middle), n), default=None)
 
     def _read(self, number: int) -> Steps[Page[Resource]]:
         """Read one page: missing records land and are queued, what differs is queued."""

@@ -16,7 +16,7 @@ from connector.catalog.field import Field
 from connector.catalog.resource import Declaration
 from connector.catalog.value import VALUE_ERASED, Kind, is_redacted
 from connector.engine.lookup import SHOWN_CHARACTERS_MAX, as_text, is_same, lacking
-from connector.engine.push_plan import RowProblem
+from connector.engine.push_plan import Problem
 
 EARLIER_SECONDS = 5.0
 """A record that is older than the attempt by more than this was not made by it: the server's clock
@@ -60,7 +60,7 @@ class Reversal:
 
     deletes: bool = False
     body: Mapping[str, Any] = field(default_factory=dict)
-    problems: tuple[RowProblem, ...] = ()
+    problems: tuple[Problem, ...] = ()
     is_any_back: bool = False
     left: Mapping[str, Any] = field(default_factory=dict)
 
@@ -94,7 +94,7 @@ def _of_create(deed: Deed, now: Mapping[str, Any]) -> Reversal:
     resource = deed.resource
     if deed.doubted_at is not None and _is_older(resource, now, deed.doubted_at):
         told = "the record is older than the row's create, which was not answered"
-        return Reversal(problems=(RowProblem("not_ours", told, fix=_BY_HAND),))
+        return Reversal(problems=(Problem("not_ours", told, fix=_BY_HAND),))
     known = {name: value for name, value in deed.written.items() if not is_redacted(value)}
     changed = [
         name
@@ -110,7 +110,7 @@ def _of_create(deed: Deed, now: Mapping[str, Any]) -> Reversal:
         )
     if not is_as_left(deed, now):
         told = "the record was changed since, in a field that the row did not write"
-        problem = RowProblem(
+        problem = Problem(
             "changed_since",
             told,
             field="updated_at",
@@ -128,17 +128,17 @@ def _of_create(deed: Deed, now: Mapping[str, Any]) -> Reversal:
 
 def _of_update(deed: Deed, now: Mapping[str, Any]) -> Reversal:
     body: dict[str, Any] = {}
-    problems: list[RowProblem] = []
+    problems: list[Problem] = []
     is_any_back = False
     for name, written in deed.written.items():
         declared = deed.resource.field(name)
         former, present = deed.before.get(name), now.get(name)
         if declared.write_only:
             told = f"{name} is never shown by the API, so that its former value is not known"
-            problems.append(RowProblem("never_shown", told, field=name, fix=_BY_HAND))
+            problems.append(Problem("never_shown", told, field=name, fix=_BY_HAND))
         elif name not in deed.before:
             told = f"{name} was not in the record before the push, so that its value is not known"
-            problems.append(RowProblem("never_shown", told, field=name, fix=_BY_HAND))
+            problems.append(Problem("never_shown", told, field=name, fix=_BY_HAND))
         elif declared.kind is Kind.VALUES:
             back, taken = _content(declared, written, former, present)
             problems += taken
@@ -156,7 +156,7 @@ def _of_update(deed: Deed, now: Mapping[str, Any]) -> Reversal:
             allowed = ", ".join(declared.update.values or ()) or None
             shown = as_text(former)
             problems.append(
-                RowProblem("not_accepted", told, name, None, shown, None, allowed, _BY_HAND)
+                Problem("not_accepted", told, None, shown, allowed, _BY_HAND, field=name)
             )
         else:
             body[name] = former
@@ -170,10 +170,10 @@ def _of_update(deed: Deed, now: Mapping[str, Any]) -> Reversal:
 
 def _content(
     declared: Field, written: Any, former: Any, present: Any
-) -> tuple[dict[str, Any], list[RowProblem]]:
+) -> tuple[dict[str, Any], list[Problem]]:
     """Content values that go back, and those that somebody else has changed."""
     back: dict[str, Any] = {}
-    taken: list[RowProblem] = []
+    taken: list[Problem] = []
     for key, value in _values(written).items():
         before = _values(former).get(key)
         if is_redacted([key, value, before, present]):
@@ -190,13 +190,13 @@ def _content(
     return back, taken
 
 
-def _redacted(name: str) -> RowProblem:
+def _redacted(name: str) -> Problem:
     told = f"field {name} was changed by an erasure; it is left as it is"
-    return RowProblem(VALUE_ERASED, told, field=name, fix=_BY_HAND)
+    return Problem(VALUE_ERASED, told, field=name, fix=_BY_HAND)
 
 
-def _changed(name: str, written: Any, present: Any, so: str) -> RowProblem:
-    return RowProblem(
+def _changed(name: str, written: Any, present: Any, so: str) -> Problem:
+    return Problem(
         "changed_since",
         f"{name} was changed since, and {so}",
         field=name,

@@ -1,4 +1,4 @@
-"""The scrub: looking again at what is taken to be proven, the least recently verified first.
+"""Scrub: looking again at what is proven, the least recently verified first.
 
 It is the only cure for what no list of changes can show: a change that the API did not date, a
 write that became visible later than anybody allowed for, and a ghost and a missing row that cancel
@@ -19,7 +19,7 @@ from connector.engine.bookmark import Bookmark, clocked, measured
 from connector.engine.commands import (
     Between,
     Commit,
-    CountBefore,
+    CountLive,
     Differing,
     LandedRow,
     LeastRecent,
@@ -81,7 +81,7 @@ class Round:
         return has_shrunk
 
     def show(self, items: tuple[Resource, ...], known: Mapping[str, LandedRow]) -> None:
-        """Take in what a page lists and is about to land; `known` is what was landed before."""
+        """Note what a page lists and is about to land; `known` was landed before."""
         assert self.opening is not None
         lateness = timedelta(seconds=self.bookmark.lateness_seconds)
         since = self.opening.dated_at - lateness
@@ -91,8 +91,9 @@ class Round:
 
     @property
     def population(self) -> int:
-        """How many records were in the list at one time or another, at least. Those that came
-        since the first window hide in every later total as many that went.
+        """Records that were in the list at one time or another, at least.
+
+        Those that came since the first window hide in every later total as many that went.
         """
         assert self.opening is not None
         most = max(self.most, self.opening.total + len(self.born))
@@ -105,7 +106,7 @@ class Round:
 
 
 def scrub(bookmark: Bookmark, requests: int, guard: Guard) -> Steps[Bookmark]:
-    """Spend at most so many requests on looking again: windows of the list, then details."""
+    """Spend at most so many requests: on windows of the list, then on details."""
     windows = max(1, requests // (DETAILS_PER_WINDOW + 1)) if requests else 0
     left = requests
     if bookmark.is_sorted and windows:
@@ -122,7 +123,7 @@ def scrub(bookmark: Bookmark, requests: int, guard: Guard) -> Steps[Bookmark]:
 def read_windows(
     bookmark: Bookmark, guard: Guard, *, windows: int | None = None, reads_all: bool = False
 ) -> Steps[Round]:
-    """Compare windows of the list with the landed rows, going on where the last round stopped.
+    """Compare windows of the list with the rows, from where the last round stopped.
 
     Reads so many windows, or all that are left of the round. What is unknown lands and is queued;
     what differs, or is landed and not listed, is queued too, and everything is with `reads_all`.
@@ -168,8 +169,10 @@ def read_windows(
 
 
 def _look_from_the_end(last: Page[Resource], done: Round) -> Steps[None]:
-    """See whether records stand beyond a last page that is full: only the total says that it is the
-    last. The newest are listed, since a page past the last may be refused.
+    """See whether records stand beyond a last page that is full.
+
+    Only the total says that it is the last. The newest are listed, since a page past the last may
+    be refused.
     """
     page = yield from ListPage(1, "created_at", "desc")
     known = yield from recall(page.items)
@@ -190,7 +193,7 @@ def _place(bookmark: Bookmark, per_page: int) -> Steps[tuple[int, int]]:
     """Page on which the round goes on, and its items seen, by the landed rows."""
     if bookmark.scrubbed_to is None:
         return 1, 0
-    seen = yield from CountBefore(bookmark.scrubbed_to + _TICK)
+    seen = yield from CountLive(bookmark.scrubbed_to + _TICK)
     return seen // per_page + 1, seen % per_page
 
 
@@ -203,7 +206,7 @@ def _starts_after(page: Page[Resource], bookmark: Bookmark) -> bool:
 
 
 def _compare(done: Round, guard: Guard, *, reads_all: bool) -> Steps[None]:
-    """Hold the windows read since the scrubbed moment against the landed rows, and commit."""
+    """Compare the windows read since the scrubbed moment with the rows; commit."""
     if not done.batch.pages:
         return
     page, items = done.batch.pages[-1], done.batch.items

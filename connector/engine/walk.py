@@ -1,4 +1,4 @@
-"""The walk: newest `updated_at` first, down to the first record that is proven landed.
+"""Walk: newest `updated_at` first, down to the first record proven landed.
 
     floor W = R - L: everything that the API dates at or before W is landed, or queued.
 
@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 from connector.catalog.page import Page
@@ -40,7 +40,7 @@ from connector.engine.commands import (
     Undated,
 )
 from connector.engine.guard import Guard
-from connector.engine.listing import Dirtiness, Listing, first_clean, predicted, recall
+from connector.engine.listing import Dirtiness, Listing, first_clean, ids_of, predicted, recall
 from connector.engine.recheck import DetailReads
 
 ATTEMPTS_MAX = 24
@@ -49,18 +49,13 @@ ATTEMPTS_MAX = 24
 OUT_OF_ORDER = "the list is not sorted by updated_at"
 """Why a walk is not proven that found the list out of order."""
 
+NO_END = "nothing shows where the list ends"
+
 LISTINGS_OUT_OF_ORDER_MAX = 2
-"""Listings of one walk found out of order before it gives up. The first may be a write that came
-late.
-"""
+"""Listings out of order before a walk gives up: the first may be a write that came late."""
 
 ALARMS_MAX = 3
-"""Walks in a row that found the list out of order before the server is taken not to sort. Replicas
-that lag can look like that, for a while.
-"""
-
-UNREAD_MAX = 5
-"""Records that could not be read, up to which what a list shows of them is believed."""
+"""Such walks in a row before the server is taken not to sort: replicas that lag look alike."""
 
 WITNESSES_MAX = 5
 """Records read to find out why they are not listed where the landed rows say that they belong."""
@@ -68,7 +63,7 @@ WITNESSES_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class Walked:
-    """How a walk ended. `reason` says why it is not proven; `total` is the last list's.
+    """End of a walk. `reason` says why it is not proven; `total` is the last list's.
 
     `gone` counts the records that were listed and then found to be deleted. `suspects` are landed
     ids that the list gave reason to read, for what it shows or does not show of them.
@@ -88,7 +83,7 @@ class Walked:
 
 
 class Walk:
-    """One pass over one stream, from its opening to its commit, as the module describes it."""
+    """One pass over a stream, from its opening to its commit (see the module)."""
 
     def __init__(self, resource: Declaration, bookmark: Bookmark, guard: Guard) -> None:
         assert bookmark.proven_at is not None, "a walk needs a floor: load the stream first"
@@ -130,7 +125,7 @@ class Walk:
                 details.forget(witnesses)
                 continue
             if listing.closing is None and listing.last.is_full and self._total_offset is None:
-                reason = "nothing shows where the list ends"
+                reason = NO_END
                 break
             if one_instant or (yield from self._certify(listing)):
                 reason = None
@@ -153,14 +148,15 @@ class Walk:
         if reason in (None, blindness):
             suspects = yield from self._checks(listing).suspects()
         if blindness is not None:
-            suspects = {id: why for id, why in suspects.items() if why != "absent"}
+            self._guard.absent |= {id for id, why in suspects.items() if why == "absent"}
+            suspects = {id: suspects[id] for id in suspects.keys() - self._guard.absent}
         event = Event("unproven", reason) if reason not in (None, blindness) else None
         yield from self._details.close(bookmark, event)
         gone = len(self._details.gone)
         return Walked(bookmark, reason, total, listing.last.per_page, gone, suspects)
 
     def _proven(self, bookmark: Bookmark, listing: Listing) -> Bookmark:
-        """The bookmark with R := T0, and with what the next walk must know of this one's end."""
+        """Bookmark with R := T0, and with what the next walk must know of this one."""
         before, opened_at, closing = bookmark.proven_at, self._opened_at, listing.closing
         assert before is not None
         # By a clock that is behind R, what was written since bears moments from before it.
@@ -234,7 +230,7 @@ class Walk:
     # -- the boundary ----------------------------------------------------------------------------
 
     def _find_boundary(self, listing: Listing) -> Steps[int]:
-        """The index in `listing.order` of the first clean record; its length if there is none."""
+        """Index in `listing.order` of the first clean record; its length if none is."""
         yield from self._extend(listing)
         start = self._predict(listing)
         while start >= len(listing.order) and not self._is_complete(listing):
@@ -269,7 +265,7 @@ class Walk:
         return updated_at is not None and updated_at <= self._floor
 
     def _is_dirty(self, listing: Listing, item: Resource) -> Steps[bool]:
-        """Whether the remote `updated_at` is above the floor, by evidence younger than the list."""
+        """Whether the remote `updated_at` is above the floor, read after the list."""
         id, details = item.id, self._details
         if self._lists_cursor:
             return not self._is_below_floor(item.updated_at)
@@ -286,7 +282,7 @@ class Walk:
         return not self._is_verified_clean(listing, item)
 
     def _is_undated(self, listing: Listing, item: Resource) -> Steps[bool]:
-        """Whether the record has no `updated_at`, or one in the future, as few odd ones do."""
+        """Whether the record has no `updated_at`, or one in the future."""
         if self._lists_cursor:
             return self._is_odd(item.updated_at)
         known = self._details.known.get(item.id)
@@ -319,11 +315,12 @@ class Walk:
         return listing.has_shifted or len(self._above.keys() - self._details.gone.keys()) < need
 
     def _certify(self, listing: Listing) -> Steps[bool]:
-        """Whether the dirty records read are all that stood above the boundary at the last page.
+        """Whether the dirty records read are all above the boundary at the last page.
 
         Counted are only ids that were dirty then and lived after it: shown by this listing above
         the first verified clean rank, or not shown and read since. They are a subset of the
-        records above that rank, so equal numbers mean equal sets.
+        records above that rank, so equal numbers mean equal sets. One that could not be read since
+        counts if its page, listed again, still shows it.
         """
         need = listing.length(self._total_offset or 0)
         for item in listing.order:
@@ -340,6 +337,9 @@ class Walk:
         yield from details.read(hidden)
         until = listing.last.dated_at - SECOND
         live = [id for id in self._above if self._was_dirty_and_alive(listing, id, need, until)]
+        if len(live) >= need:
+            lost = yield from self._lost(listing, live)
+            live = [id for id in live if id not in lost]
         if len(live) < need or listing.has_shifted:
             return False
         last_page = {item.id for item in listing.last.items}
@@ -347,8 +347,21 @@ class Walk:
         self._is_certain = not self._may_be_stale() or len(settled) >= need
         return True
 
+    def _lost(self, listing: Listing, live: Collection[str]) -> Steps[set[str]]:
+        """Unread ids whose page, listed again, does not show them any more."""
+        rank = listing.rank
+        lost = {
+            id
+            for id in live
+            if id in self._details.unread and listing.step.get(id) != listing.last_step
+        }
+        for number in sorted({rank[id] // listing.last.per_page + 1 for id in lost & rank.keys()}):
+            page = yield from ListPage(number, "updated_at", "desc")
+            lost.difference_update(ids_of(page.items))
+        return lost
+
     def _is_settled(self, id: str, until: datetime) -> bool:
-        """Whether every replica shows the record where it stands, however far it is behind."""
+        """Whether every replica shows the record at its place, however late it is."""
         updated_at = self._details.updated_at(id)
         return updated_at is not None and updated_at <= until - self._lateness
 
@@ -362,11 +375,7 @@ class Walk:
         if id in self._details.gone:
             return False
         if id in listing.rank:
-            # One that could not be read may have been deleted since its page was listed. A few
-            # that never can be read must not keep the walk from its end.
-            is_read = id in self._details.by_id or len(self._details.unread) <= UNREAD_MAX
-            is_alive = is_read or listing.step[id] == listing.last_step
-            return is_alive and listing.rank[id] < need
+            return listing.rank[id] < need
         updated_at = self._details.updated_at(id)
         return updated_at is not None and self._floor < updated_at <= until
 
@@ -376,7 +385,7 @@ class Walk:
 
 @dataclass(frozen=True, slots=True)
 class OrderChecks:
-    """What a listing shows besides its boundary: that it is out of order, and suspect rows.
+    """What a listing shows beside its boundary: wrong order, and suspect rows.
 
     None of it costs a request, but for a few witnesses where something is wrong. `above` are the
     ids seen above a boundary in this pass. `limit` is T0 - L: what is dated at or before it was not
@@ -413,7 +422,7 @@ class OrderChecks:
         return frozenset(id for id, at in dates.items() if at and last < at <= self.limit)
 
     def suspects(self) -> Steps[dict[str, str]]:
-        """Landed ids to look at, each with the reason, by what the clean part of the list shows.
+        """Landed ids to look at, with the reason, by the clean part of the list.
 
         Below the boundary the landed rows are what the API has. A list item that differs from its
         row, or that has none, says otherwise; and so does a row that is newer than the last of
@@ -433,6 +442,8 @@ class OrderChecks:
                     suspects[item.id] = "listed"
                 elif row.updated_at is not None and row.updated_at <= self.future:
                     dated.append(row.updated_at)
+        if not self.listing.order:  # Where a list shows nothing, every row is newer than its last.
+            dated = [datetime.min.replace(tzinfo=UTC)]
         if dated and dated == sorted(dated, reverse=True):
             suspects |= dict.fromkeys(sorted((yield from self._unseen(dated[-1]))), "absent")
         # What has no date, or one in the future, is shown to have changed by nothing but reading.
@@ -440,7 +451,7 @@ class OrderChecks:
         return {id: why for id, why in suspects.items() if not self.details.settled(id)}
 
     def _testimony(self, item: Resource) -> datetime | None:
-        """The `updated_at` that the record certainly had when it was listed; None if unknown.
+        """`updated_at` that the record had when it was listed; None if unknown.
 
         A list item says so itself where lists show it. A detail does if it was read after the list
         and says that nothing was written since the pass opened.

@@ -11,16 +11,16 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from connector.errors import NotDelivered, count_noun
 from connector.errors_api import LeaseHeld
-from connector.ledger.alert_states import AlertBook, AlertRecord, DeliveryRecord, MessageRecord
+from connector.ledger.alert_states import AlertRecord, AlertStates, DeliveryRecord, MessageRecord
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
-from connector.operations.alerts import Decision, Subject, decide
+from connector.operations.alerts import ABOUT_SEPARATOR, Decision, Subject, decide
 from connector.operations.delivery import Sink, sinks_of
 from connector.operations.findings import JobRun, look, sight_of
 from connector.pulls.outcome import plain
@@ -124,8 +124,8 @@ def check_alerts(
     with Ledger(settings.folder) as ledger:
         try:
             with _alone(ledger, moment):
-                book = AlertBook(ledger)
-                standing = book.standing()
+                book = AlertStates(ledger)
+                standing = book.alerts()
                 decision = due(settings, standing, moment, jobs)
                 if decision.messages or decision.standing != standing:
                     names = [each.name for each in found]
@@ -142,7 +142,11 @@ def due(
     settings: Settings, standing: Iterable[AlertRecord], now: datetime, jobs: Sequence[JobRun] = ()
 ) -> Decision:
     """Decision that a check would come to now; nothing is written or sent."""
-    sight = sight_of(look(settings, now), jobs)
+    standing = tuple(standing)
+    sight = {
+        subject: found and replace(found, action=settings.name_places(found.action))
+        for subject, found in sight_of(look(settings, now, standing), jobs).items()
+    }
     kinds = settings.alert_kinds.value
     return decide(standing, sight, now, kinds, settings.account.value)
 
@@ -156,9 +160,16 @@ def open_alerts(settings: Settings) -> AlertCheck:
     with Ledger(settings.folder) as ledger:
         if not ledger.exists:
             return AlertCheck(account)
-        book = AlertBook(ledger)
+        book = AlertStates(ledger)
         left = book.undelivered(each.name for each in sinks_of(settings))
-        return AlertCheck(account, standing=book.standing(), undelivered=left)
+        return AlertCheck(account, standing=book.alerts(), undelivered=left)
+
+
+def present_alerts(settings: Settings, now: datetime) -> AlertCheck:
+    """What a check would find now, sinks or not; nothing is sent or written."""
+    stands = open_alerts(settings)
+    decision = due(settings, stands.standing, now)
+    return replace(stands, changes=decision.messages, standing=decision.standing)
 
 
 def trial_message(now: datetime) -> MessageRecord:
@@ -187,7 +198,7 @@ def _alone(ledger: Ledger, now: datetime) -> Iterator[None]:
 
 
 def _deliver(
-    book: AlertBook,
+    book: AlertStates,
     sinks: Sequence[Sink],
     now: Callable[[], datetime],
     *,
@@ -200,9 +211,10 @@ def _deliver(
     for sink in sinks:
         behind: set[Subject] = set()
         for each in book.undelivered((sink.name,)):
-            subject = Subject(each.message.code, each.message.about)
-            if subject in behind or not (forces or each.next_at <= now()):
-                behind.add(subject)
+            about = each.message.about.split(ABOUT_SEPARATOR)
+            subjects = {Subject(each.message.code, name) for name in about}
+            if subjects & behind or not (forces or each.next_at <= now()):
+                behind |= subjects
                 continue
             if time.monotonic() >= until:
                 break

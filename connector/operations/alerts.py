@@ -6,7 +6,7 @@ Pure: the moment is an argument, and nothing is read or sent. `findings.py` says
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, NamedTuple
@@ -85,9 +85,10 @@ _ALL = (
     AlertType(
         "anomalies",
         "degraded",
-        "The last pull of the resource met what the API's description does not have.",
-        "The last pull of the resource met nothing odd.",
-        "Look at the latest rows of sync.events. Nothing is lost: what came is kept as it came.",
+        "The resource has what the API's description does not have.",
+        "The resource has nothing odd any more.",
+        "Look at the record that is named, and at sync.events for others; docs/PULL.md says what"
+        " each kind asks for. Nothing is lost: what came is kept as it came.",
         about="resource",
     ),
     AlertType(
@@ -160,6 +161,11 @@ ALERTS: Mapping[str, AlertType] = {each.code: each for each in _ALL}
 NOTHING_TO_DO = "Nothing need be done."
 """The action of an alert that has ended."""
 
+ABOUT_SEPARATOR = ", "
+"""Between the resources that one message is about."""
+
+_TOLD_FIRST: Mapping[Change, int] = {"ended": 0, "changed": 1, "opened": 2, "test": 3}
+
 
 class Subject(NamedTuple):
     """Subject of an alert: its code, and the resource or job that it is about.
@@ -175,12 +181,14 @@ class Subject(NamedTuple):
 class Trouble:
     """Something that is not well: since when, what happened, what to do.
 
-    `since` is None where it begins when it is noticed.
+    `since` is None where it begins when it is noticed. `causes` say what it comes of, such as an
+    error's code or a check: one that is new is told of, although the alert stands already.
     """
 
     since: datetime | None
     happened: str
     action: str
+    causes: tuple[str, ...] = ()
 
 
 Seen = Iterator[tuple[Subject, Trouble | None]]
@@ -193,7 +201,7 @@ looked at, and stays as it was.
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Alerts that stand from now on, and messages: what ended, then what opened."""
+    """Alerts that stand from now on, and messages: ended, changed, then opened."""
 
     standing: tuple[AlertRecord, ...]
     messages: tuple[MessageRecord, ...]
@@ -208,46 +216,54 @@ def decide(
 ) -> Decision:
     """Decide: one open alert a subject at most, none of a kind that is not wanted.
 
-    An alert that stands and is seen again is told nothing of; it stands with what is so now. One
-    that is of no wanted kind, or of none that there is, ends without a word.
+    An alert that stands and is seen again is told nothing of, unless it has a new cause; it stands
+    with what is so now. One that is of no wanted kind, or of none that there is, ends without a
+    word. Alerts of one name that change together, of the same causes, are one message.
     """
     wanted = {code: place for place, code in enumerate(ALERTS) if ALERTS[code].kind in kinds}
     before = {Subject(each.code, each.about): each for each in standing if each.code in wanted}
     after = before.copy()
-    ended: list[MessageRecord] = []
-    opened: list[MessageRecord] = []
+    changes: dict[tuple[Change, str, tuple[str, ...]], list[AlertRecord]] = {}
     for subject, found in sight.items():
         alert = before.get(subject)
         if found is None:
             if alert is not None:
                 del after[subject]
                 over = replace(alert, happened=ALERTS[alert.code].over, action=NOTHING_TO_DO)
-                ended.append(_message("ended", over, now, account))
+                changes.setdefault(("ended", alert.code, ()), []).append(over)
         elif alert is not None:
-            after[subject] = replace(alert, happened=found.happened, action=found.action)
+            now_so = replace(
+                alert, happened=found.happened, action=found.action, causes=found.causes
+            )
+            after[subject] = now_so
+            # An alert of an earlier version has no causes to compare with.
+            if alert.causes and not {*found.causes} <= {*alert.causes}:
+                changes.setdefault(("changed", alert.code, found.causes), []).append(now_so)
         elif subject.code in wanted:
             since = now if found.since is None else min(found.since, now)
-            after[subject] = AlertRecord(*subject, since, now, found.happened, found.action)
-            opened.append(_message("opened", after[subject], now, account))
-    for messages in (ended, opened):
-        messages.sort(key=lambda each: (wanted[each.code], each.about))
-    return Decision(tuple(after.values()), (*ended, *opened))
+            alert = AlertRecord(*subject, since, now, found.happened, found.action, found.causes)
+            after[subject] = alert
+            changes.setdefault(("opened", alert.code, found.causes), []).append(alert)
+    messages = [_message(change, each, now, account) for (change, *_), each in changes.items()]
+    messages.sort(key=lambda each: (_TOLD_FIRST[each.change], wanted[each.code], each.about))
+    return Decision(tuple(after.values()), tuple(messages))
 
 
 def _message(
-    change: Change, alert: AlertRecord, at: datetime, account: str | None
+    change: Change, alerts: Sequence[AlertRecord], at: datetime, account: str | None
 ) -> MessageRecord:
-    """A message whose id no other has: a subject changes once at a moment."""
-    named = "-".join(filter(None, (account, alert.code, alert.about, change)))
+    """Message on all of them. No other has its id: a subject changes once at a moment."""
+    code, about = alerts[0].code, sorted(each.about for each in alerts)
+    named = "-".join(filter(None, (account, code, "+".join(about), change)))
     return MessageRecord(
         id=f"{at:%Y%m%dT%H%M%S%fZ}-{named}",
         change=change,
         at=at,
-        code=alert.code,
-        about=alert.about,
-        since=alert.since,
-        happened=alert.happened,
-        action=alert.action,
+        code=code,
+        about=ABOUT_SEPARATOR.join(about),
+        since=min(each.since for each in alerts),
+        happened=" ".join(dict.fromkeys(each.happened for each in alerts)),
+        action=" ".join(dict.fromkeys(each.action for each in alerts)),
     )
 
 

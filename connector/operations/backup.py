@@ -32,7 +32,7 @@ from connector.operations.backup_file import (
     prefix_of,
 )
 from connector.report.page import REPORT_FILE
-from connector.settings.layers import INBOX_FOLDER, RECEIPTS_FOLDER, SEEDS_FOLDER
+from connector.settings.layers import INBOX_FOLDER, MAPS_FOLDER, RECEIPTS_FOLDER, SEEDS_FOLDER
 from connector.settings.model import Settings
 from connector.suppression.identifiers import KEY_FILE, make_key
 from connector.system.atomic_files import FILE_MODE, create, sync_folder
@@ -40,7 +40,7 @@ from connector.warehouse.duckdb_file import make_folder, naming_errors
 from connector.warehouse.warehouse import PUBLISHED_FILE, WORK_FILE, Warehouse
 from connector.warehouse.work_file import copy_whole
 
-FOLDERS = (SEEDS_FOLDER, RECEIPTS_FOLDER, INBOX_FOLDER)
+FOLDERS = (SEEDS_FOLDER, RECEIPTS_FOLDER, INBOX_FOLDER, MAPS_FOLDER)
 """Folders that a backup holds, with everything below them that is a plain file."""
 
 FILES = (PUBLISHED_FILE, REPORT_FILE, KEY_FILE)

@@ -20,7 +20,6 @@ from email.utils import format_datetime
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-import httpx
 from pydantic import SecretStr
 
 from connector.engine.quota import shown
@@ -101,14 +100,15 @@ def _within(seconds: float, act: Callable[[], None], too_late: str) -> None:
 def headline(message: MessageRecord, account: str | None) -> str:
     """One line: the kind or its end, the account, the code, and the subject."""
     kind = ALERTS[message.code].kind if message.code in ALERTS else message.code
-    what = {"opened": kind, "ended": f"over: {kind}", "test": "test"}[message.change]
+    said = {"opened": kind, "changed": f"{kind}, changed", "ended": f"over: {kind}", "test": "test"}
+    what = said[message.change]
     about = f" ({message.about})" if message.about else ""
     return f"[{what}] {account or 'the unnamed account'}: {message.code}{about}"
 
 
 def text(message: MessageRecord, account: str | None) -> str:
     """The headline, what happened, since when, and what to do next."""
-    since = {"opened": "Since {}.", "ended": "It had been so since {}.", "test": ""}[message.change]
+    since = {"ended": "It had been so since {}.", "test": ""}.get(message.change, "Since {}.")
     lines = (
         headline(message, account),
         message.happened,
@@ -167,6 +167,9 @@ class Webhook:
         _within(self.seconds, self._connect, _SILENT_HOOK)
 
     def _post(self, body: bytes) -> None:
+        # Whoever only looks at alerts need not load what sends them: a tenth of a second.
+        import httpx  # noqa: PLC0415
+
         headers = {"Content-Type": "application/json", "User-Agent": "recruitment-connector"}
         address = self.address.get_secret_value()
         # The answer's body is nothing to us, and could be of any length.
@@ -190,6 +193,8 @@ class Webhook:
 
     @contextmanager
     def _naming_errors(self) -> Iterator[None]:
+        import httpx  # noqa: PLC0415
+
         try:
             yield
         except (TimeoutError, httpx.TimeoutException):
@@ -284,6 +289,7 @@ class Email:
 
     @contextmanager
     def _naming_errors(self) -> Iterator[None]:
+
         try:
             yield
         except smtplib.SMTPRecipientsRefused:

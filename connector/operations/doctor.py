@@ -38,7 +38,7 @@ from connector.errors import (
 from connector.errors_api import Forbidden, RateLimited, ServerFailed, Stopped, Unauthorized
 from connector.lakehouse.lake_status import read_status
 from connector.ledger.erasures import Backups, Erasures
-from connector.ledger.ledger import Ledger, Spender, terms_of
+from connector.ledger.ledger import Ledger, Spender, allowance_of
 from connector.ledger.ledger_schema import LATEST
 from connector.ledger.request_budget import RequestBudget
 from connector.operations.delivery import sinks_of
@@ -397,9 +397,9 @@ def _count(settings: Settings, ledger: Ledger, now: Clock) -> tuple[Check, Reque
     """
     if not settings.folder.is_dir():
         return Check("requests", "ok", "none is counted yet; the first pull begins to"), None
-    terms = terms_of(settings)
+    terms = allowance_of(settings)
     try:
-        month = ledger.standing(terms, now()).month
+        month = ledger.status(terms, now()).month
     except ConnectorError as error:
         return _failed("requests", error), None
     found = f"{month.used:,} counted since {month.period.begins}"

@@ -6,19 +6,21 @@ not be looked at is left out.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import takewhile
 from statistics import median
 
+from connector.engine.commands import Event
 from connector.engine.quota import midnight, shown
 from connector.errors import WarehouseError, count_noun
+from connector.ledger.alert_states import AlertRecord
 from connector.ledger.journal import PUSH_LEASE
 from connector.ledger.journal_reads import PushHealth, PushRun, read_push_health
-from connector.ledger.ledger import Ledger, LedgerStatus, terms_of
+from connector.ledger.ledger import Ledger, LedgerStatus, allowance_of
 from connector.operations.alerts import ALERTS, Seen, Sight, Subject, Trouble, because
-from connector.pulls.advice import action_of
+from connector.pulls.advice import action_of, may_repeat
 from connector.settings.model import Settings
 from connector.settings.values import Age
 from connector.warehouse.runs import Health, Publication, ResourceRun, Run, SharedPublication
@@ -36,6 +38,11 @@ many requests more."""
 _QUIET = frozenset(("unproven", "mass_deletion", "late"))
 """Kinds of event that have an alert of their own, or, as lateness, are allowed for already."""
 
+ANOMALIES_TOLD_MAX = 5
+"""So many anomalies of one resource are named in its alert."""
+
+_OF_FIELDS = frozenset(("unknown_field", "unknown_value", "unreadable_value"))
+
 _REFUSED = frozenset(("refused", "failed"))
 
 
@@ -44,16 +51,18 @@ def of_pulls(health: Health, under_way: Collection[str]) -> Seen:
     ended = [run for run in health.runs if run.outcome is not None or run.run_id not in under_way]
     published = [each for each in health.publications if each.outcome in (*_REFUSED, "published")]
     if ended:
-        yield from _of_last(ended, published)
+        yield from _of_last(health, ended, published)
     if published:
         yield from _of_published(published)
+    # What a pull in the row of those that failed met in the end is told by `pull_failed`.
+    failing = list(takewhile(_has_failed, ended))
     for resource, (run_id, done) in health.resources.items():
         run = next((each for each in ended if each.run_id == run_id), None)
-        yield from _of_resource(resource, done, run)
-    yield from _of_cost(health, ended)
+        events = health.events.get(resource, ())
+        yield from _of_resource(resource, done, run, events, is_told=run in failing)
 
 
-def _of_last(ended: Sequence[Run], published: Sequence[Publication]) -> Seen:
+def _of_last(health: Health, ended: Sequence[Run], published: Sequence[Publication]) -> Seen:
     last = ended[0]
     subject = Subject("pull_failed")
     refused = {each.run_id for each in published if each.outcome in _REFUSED}
@@ -66,8 +75,12 @@ def _of_last(ended: Sequence[Run], published: Sequence[Publication]) -> Seen:
             said = f"The last {count_noun(len(failed), 'pull')} failed, or were cut off"
         action = "Run 'connector pull': it goes on where it stopped."
         if not cut_off:
-            action = action_of(last.error_code)
-        yield subject, Trouble(since, because(said, last.message, last.error_code), action)
+            mine = [done for run_id, done in health.resources.values() if run_id == last.run_id]
+            same = [action_of(done) for done in mine if done.error_code == last.error_code]
+            action = " ".join(dict.fromkeys(same)) or action_of(last.error_code)
+        causes = {run.error_code or run.outcome or "interrupted" for run in failed}
+        said = because(said, last.message, last.error_code)
+        yield subject, Trouble(since, said, action, tuple(sorted(causes)))
     elif last.outcome != "stopped" or last.requests:
         # A pull that was stopped before its first request has not asked the API anything.
         yield subject, None
@@ -86,14 +99,18 @@ def _of_published(published: Sequence[Publication]) -> Seen:
         if last.failed_checks:
             names = ", ".join(last.failed_checks)
             said = f"{count_noun(len(last.failed_checks), 'check')} found something: {names}."
-            found = Trouble(last.ended_at, said, ALERTS["checks_warn"].action)
+            action = ALERTS["checks_warn"].action
+            found = Trouble(last.ended_at, said, action, tuple(sorted(last.failed_checks)))
         yield Subject("checks_warn"), found
         return
     failed = list(takewhile(lambda each: each.outcome in _REFUSED, published))
     since = failed[-1].ended_at or failed[-1].started_at
     verb = "was refused" if last.outcome == "refused" else "failed"
     said = because(f"The publication {verb}", last.message, last.error_code)
-    yield subject, Trouble(since, said, action_of(last.error_code))
+    causes = {each.error_code or verb for each in failed}.union(
+        *(each.failed_checks for each in failed)
+    )
+    yield subject, Trouble(since, said, action_of(last.error_code), tuple(sorted(causes)))
 
 
 def of_shared(last: SharedPublication | None) -> Seen:
@@ -105,60 +122,76 @@ def of_shared(last: SharedPublication | None) -> Seen:
     if last is not None and last.outcome == "failed":
         said = "What was published is not in the lakehouse"
         said = because(said, last.message, last.error_code)
-        found = Trouble(last.ended_at, said, action_of(last.error_code))
+        code = last.error_code
+        found = Trouble(last.ended_at, said, action_of(code), (code or "failed",))
     yield Subject("lakehouse_behind"), found
 
 
-def _of_resource(resource: str, done: ResourceRun, run: Run | None) -> Seen:
+def _of_resource(
+    resource: str, done: ResourceRun, run: Run | None, events: Iterable[Event], *, is_told: bool
+) -> Seen:
     since = None if run is None else run.ended_at or run.started_at
-    is_told = (
-        run is not None
-        and run.outcome == "failed"
-        and run.error_code is not None
-        and run.error_code == done.error_code
-    )
     refused = done.anomalies.get("mass_deletion")
-    odd = {kind: count for kind, count in done.anomalies.items() if kind not in _QUIET}
+    if is_told:
+        is_told = run is not None and None is not run.error_code == done.error_code
+    odd = [each for each in events if each.kind not in _QUIET]
     if done.proven:
         yield Subject("not_proven", resource), None
-    elif done.outcome not in ("done", "stopped") and not is_told:
+    elif done.outcome not in ("done", "stopped") and not (is_told or refused):
         said = because(f"{resource} is {done.outcome}", done.message, done.error_code)
-        yield Subject("not_proven", resource), Trouble(since, said, action_of(done))
+        # A service that comes and goes fails in many ways, and is one cause.
+        causes = ("try_again" if may_repeat(done) else done.error_code or "unproven",)
+        yield Subject("not_proven", resource), Trouble(since, said, action_of(done), causes)
     if refused:
         said = f"{resource}: deletions were not believed"
         said = because(said, done.message, done.error_code)
-        action = action_of(done.error_code or "deletions_refused")
-        yield Subject("deletions_refused", resource), Trouble(since, said, action)
+        code = done.error_code or "deletions_refused"
+        found = Trouble(since, said, action_of(code), (code,))
+        yield Subject("deletions_refused", resource), found
     elif done.proven:
         yield Subject("deletions_refused", resource), None
     if odd:
-        counts = ", ".join(f"{count:,} {kind}" for kind, count in sorted(odd.items()))
-        said = f"{resource}: the last pull met {counts}."
-        yield Subject("anomalies", resource), Trouble(since, said, ALERTS["anomalies"].action)
+        told = [
+            f"{each.kind}: {each.detail}" + (f" (record {each.id})" if each.id else "")
+            for each in odd[:ANOMALIES_TOLD_MAX]
+        ]
+        more = len(odd) - len(told)
+        said = f"{resource} has {'; '.join(told)}{f'; and {more:,} more' if more else ''}."
+        # Of what fields have, each is a cause; other events tell of figures that move.
+        met = {f"{e.kind} {e.detail}" if e.kind in _OF_FIELDS else e.kind for e in odd}
+        action = ALERTS["anomalies"].action
+        yield Subject("anomalies", resource), Trouble(since, said, action, tuple(sorted(met)))
     elif done.proven:
         yield Subject("anomalies", resource), None
 
 
-def _of_cost(health: Health, ended: Sequence[Run]) -> Seen:
-    """Trouble of a last pull that costs more than those of its command before it.
+def of_cost(health: Health, under_way: Collection[str], standing: LedgerStatus) -> Seen:
+    """Trouble of a last pull that is dearer than those before, and than the plan.
 
-    What was spent on looking again is left out, and so are pulls held to a budget.
+    What was spent on looking again is left out, and so are pulls held to a budget. The plan is in
+    danger where pulls that cost as much, as often as until now, would take more than it has.
     """
+    ended = [run for run in health.runs if run.outcome is not None or run.run_id not in under_way]
     whole = [run for run in ended if run.outcome in ("done", "partial") and run.budget is None]
     if not ended or not whole or whole[0] is not ended[0]:
         return
     last = whole[0]
-    costs = [
-        (run.requests or 0) - health.scrubs.get(run.run_id, 0)
-        for run in whole
-        if run.command == last.command
-    ]
-    before = costs[1 : COST_PULLS_MAX + 1]
-    usual = median(before) if len(before) >= COST_PULLS_MIN else None
-    found = None
-    if usual is not None and costs[0] > max(COST_FACTOR * usual, usual + COST_REQUESTS_MIN - 1):
-        said = f"The last pull took {costs[0]:,} requests; the median of {len(before)} before it"
-        found = Trouble(last.started_at, f"{said} is {usual:,.0f}.", ALERTS["cost_rising"].action)
+    alike = [run for run in whole if run.command == last.command][: COST_PULLS_MAX + 1]
+    cost, *before = [(run.requests or 0) - health.scrubs.get(run.run_id, 0) for run in alike]
+    month, found = standing.month, None
+    if month.limit is not None and len(before) >= COST_PULLS_MIN:
+        usual = median(before)
+        gap = (last.started_at - alike[-1].started_at) / len(before)
+        pulls = (midnight(month.period.ends) - last.started_at) / max(gap, timedelta(minutes=1))
+        expected = month.used + int(pulls * cost)
+        is_dear = cost > max(COST_FACTOR * usual, usual + COST_REQUESTS_MIN - 1)
+        if is_dear and expected > month.limit:
+            said = (
+                f"The last pull took {cost:,} requests; the median of {len(before)} before it is"
+                f" {usual:,.0f}. If they go on so, the billing cycle takes about {expected:,}"
+                f" requests of the {month.limit:,} that the plan has."
+            )
+            found = Trouble(last.started_at, said, ALERTS["cost_rising"].action)
     yield Subject("cost_rising"), found
 
 
@@ -191,11 +224,12 @@ def _of_last_push(last: PushRun) -> Trouble | None:
     said = f"The last push (batch {last.batch}, {last.resource})"
     if last.outcome is None:
         action = "Push the same file again: it goes on where it stopped."
-        return Trouble(last.begun_at, f"{said} was cut off.", action)
+        return Trouble(last.begun_at, f"{said} was cut off.", action, ("interrupted",))
     if last.outcome != "failed":
         return None
     said = because(f"{said} failed", last.message, last.error_code)
-    return Trouble(last.ended_at, said, action_of(last.error_code))
+    code = last.error_code
+    return Trouble(last.ended_at, said, action_of(code), (code or "failed",))
 
 
 def _rejected(last: PushRun) -> Trouble | None:
@@ -204,7 +238,7 @@ def _rejected(last: PushRun) -> Trouble | None:
     push = f"of the last push (batch {last.batch})"
     rows = count_noun(last.refused, f"row {push} was", f"rows {push} were")
     said = f"{last.resource}: {rows} not applied."
-    return Trouble(last.ended_at, said, ALERTS["rows_rejected"].action)
+    return Trouble(last.ended_at, said, ALERTS["rows_rejected"].action, (last.batch,))
 
 
 # -- Month -----------------------------------------------------------------------------------------
@@ -316,7 +350,8 @@ class FileSnapshot:
     """Snapshot of what an account's files hold.
 
     `health` is None where nothing was ever landed, or where the work file
-    is `unusable`; `standing` and `pushes` are None where there is no ledger.
+    is `unusable`; `standing` and `pushes` are None where there is no ledger. `alerts` are those
+    that stand.
     """
 
     now: datetime
@@ -325,9 +360,10 @@ class FileSnapshot:
     unusable: WarehouseError | None
     standing: LedgerStatus | None
     pushes: PushHealth | None
+    alerts: tuple[AlertRecord, ...] = ()
 
 
-def look(settings: Settings, now: datetime) -> FileSnapshot:
+def look(settings: Settings, now: datetime, alerts: Iterable[AlertRecord] = ()) -> FileSnapshot:
     """Snapshot of the account's files; none is made. Raises the ledger's errors."""
     warehouse = Warehouse(settings.folder)
     health, unusable = None, None
@@ -342,9 +378,10 @@ def look(settings: Settings, now: datetime) -> FileSnapshot:
     standing, pushes = None, None
     with Ledger(settings.folder) as ledger:
         if ledger.exists:
-            standing = ledger.standing(terms_of(settings), now)
+            standing = ledger.status(allowance_of(settings), now)
             pushes = read_push_health(ledger)
-    return FileSnapshot(now, settings.alert_max_age.value, health, unusable, standing, pushes)
+    age = settings.alert_max_age.value
+    return FileSnapshot(now, age, health, unusable, standing, pushes, tuple(alerts))
 
 
 def sight_of(snapshot: FileSnapshot, jobs: Sequence[JobRun] = ()) -> Sight:
@@ -358,19 +395,28 @@ def _seen(snapshot: FileSnapshot, jobs: Sequence[JobRun]) -> Seen:
     unusable = None
     if (error := snapshot.unusable) is not None:
         said = because("The work file cannot be read", str(error), error.code)
-        unusable = Trouble(None, said, error.action or action_of(error.code))
+        unusable = Trouble(None, said, error.action or action_of(error.code), (error.code,))
     yield Subject("files_unusable"), unusable
     if snapshot.unusable is None:
         yield from of_silence(snapshot.health, snapshot.now, snapshot.max_age)
     if snapshot.health is not None:
-        yield from of_pulls(snapshot.health, {each.owner.run_id for each in under_way})
+        running = {each.owner.run_id for each in under_way}
+        yield from of_pulls(snapshot.health, running)
         yield from of_shared(snapshot.health.shared)
+        if snapshot.standing is not None:
+            yield from of_cost(snapshot.health, running, snapshot.standing)
     if snapshot.pushes is not None:
         is_pushing = any(each.name == PUSH_LEASE for each in under_way)
         yield from of_pushes(snapshot.pushes, is_under_way=is_pushing)
     if snapshot.standing is not None:
         yield from of_month(snapshot.standing)
-    yield from _of_jobs(jobs, max(_recorded(snapshot), default=None))
+    recorded = max(_recorded(snapshot), default=None)
+    yield from _of_jobs(jobs, recorded)
+    # Whatever wrote something down since, by hand or by another clock, has mended the job.
+    unheard = {alert.about: alert.since for alert in snapshot.alerts if alert.code == "job_failed"}
+    for job in unheard.keys() - {each.job for each in jobs}:
+        if recorded is not None and recorded >= unheard[job]:
+            yield Subject("job_failed", job), None
 
 
 def _of_jobs(jobs: Sequence[JobRun], recorded: datetime | None) -> Seen:

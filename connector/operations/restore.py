@@ -38,9 +38,16 @@ from connector.privacy.whereis import returned
 from connector.publishing.publication import alone as alone_publishing
 from connector.publishing.publication import publish
 from connector.report.page import REPORT_FILE
-from connector.settings.layers import ASIDE, INBOX_FOLDER, RECEIPTS_FOLDER, SEEDS_FOLDER, WAITED
+from connector.settings.layers import (
+    ASIDE,
+    INBOX_FOLDER,
+    MAPS_FOLDER,
+    RECEIPTS_FOLDER,
+    SEEDS_FOLDER,
+    WAITED,
+)
 from connector.settings.model import Settings
-from connector.spreadsheet.table import TEXT_SUFFIXES, WORKBOOK_SUFFIX
+from connector.spreadsheet.table import BOOK_SUFFIXES, TEXT_SUFFIXES
 from connector.suppression.identifiers import KEY_FILE, read_key
 from connector.system.atomic_files import sync_folder
 from connector.system.log import new_id, stamped
@@ -144,12 +151,13 @@ class Placing:
             staged.rename(here)
 
     def _receipts(self) -> None:
-        staged = self._staging / RECEIPTS_FOLDER
-        target = self._folder / RECEIPTS_FOLDER
-        for each in sorted(staged.iterdir()) if staged.is_dir() else ():
-            make_folder(target)
-            if not (target / each.name).exists():
-                each.rename(target / each.name)
+        """Bring back receipts that are not there, and maps of files that were pushed."""
+        for name in (RECEIPTS_FOLDER, MAPS_FOLDER):
+            staged, target = self._staging / name, self._folder / name
+            for each in sorted(staged.iterdir()) if staged.is_dir() else ():
+                make_folder(target)
+                if not (target / each.name).exists():
+                    each.rename(target / each.name)
 
     def _inbox(self) -> tuple[Path, ...]:
         """Bring the inbox back where there is none.
@@ -171,7 +179,7 @@ class Placing:
 
 
 def _is_table(path: Path) -> bool:
-    return path.is_file() and path.suffix.lower() in (*TEXT_SUFFIXES, WORKBOOK_SUFFIX)
+    return path.is_file() and path.suffix.lower() in (*TEXT_SUFFIXES, *BOOK_SUFFIXES)
 
 
 # -- Ledger ----------------------------------------------------------------------------------------

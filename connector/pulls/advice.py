@@ -1,4 +1,4 @@
-"""What happened and what to do, as one text: of an error, or of a resource that did not end well.
+"""Advice: what happened and what to do, of an error or of a resource's end.
 
 A run's record keeps codes, not errors; here a code is a kind of error again. Nothing is decided
 about the run itself.
@@ -7,11 +7,23 @@ about the run itself.
 from __future__ import annotations
 
 from connector.catalog import declaration
+from connector.engine.pull import ONLY_THESE, UNSORTED
+from connector.engine.walk import NO_END
 from connector.errors import ConnectorError
 from connector.errors_api import Forbidden, TryAgain
 from connector.warehouse.runs import ResourceRun
 
 _UNPROVEN = "Run the same command again: the bookmark has not moved, so nothing is missed."
+
+_UNREPEATED = {
+    UNSORTED: "Nothing helps here: every pull reads the whole list. Tell the platform's support.",
+    NO_END: "Nothing helps here: the API's lists do not say how long they are. Tell its support.",
+    ONLY_THESE: "Run 'connector pull' without ids, which proves the others as well.",
+    "the API has no record": "Check the ids: none of the API's records has them.",
+    "gone from the API": "Nothing: they are marked as deleted.",
+    "not landed": "Check the ids, or run 'connector pull', which lands the parents first.",
+}
+"""Actions of reasons for which the same command would end in the same way, by how they begin."""
 
 
 def explain(what: ConnectorError | ResourceRun) -> str:
@@ -24,7 +36,7 @@ def explain(what: ConnectorError | ResourceRun) -> str:
 
 
 def difference(done: ResourceRun) -> str | None:
-    """One sentence on a landing that has another number of rows than the API counts, else None."""
+    """Sentence on a landing with another number of rows than the API's, else None."""
     if done.total is None:
         return f"The API's total of {done.resource} is not known: no list was read whole."
     if done.live == done.total:
@@ -37,7 +49,7 @@ def difference(done: ResourceRun) -> str | None:
 
 def may_repeat(done: ResourceRun) -> bool:
     """Whether the same request may succeed later without anybody's doing anything."""
-    return done.error_code is not None and issubclass(_kinds()[done.error_code], TryAgain)
+    return issubclass(_kinds().get(done.error_code or "", ConnectorError), TryAgain)
 
 
 def action_of(what: ResourceRun | str | None) -> str:
@@ -45,7 +57,9 @@ def action_of(what: ResourceRun | str | None) -> str:
     if not isinstance(what, ResourceRun):
         return _kinds().get(what or "", ConnectorError).action
     if what.error_code is None:
-        return _UNPROVEN
+        told = what.message or ""
+        found = (_UNREPEATED[each] for each in _UNREPEATED if told.startswith(each))
+        return next(found, _UNPROVEN)
     kind = _kinds().get(what.error_code, ConnectorError)
     if issubclass(kind, Forbidden):
         scope = declaration(what.resource).read_scope()

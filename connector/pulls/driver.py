@@ -1,4 +1,4 @@
-"""Driver of one stream: performs the commands of its engine, over the client and the warehouse.
+"""Driver of one stream: performs its engine's commands.
 
 Nothing is decided here about what to read. The warehouse is asked in a thread, so that requests
 under way are not held up by the disk.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import replace
@@ -19,6 +20,8 @@ from connector.client.endpoint import Endpoint
 from connector.engine.bookmark import Stream
 from connector.engine.commands import (
     BATCH_SECONDS_MAX,
+    UNREAD_AMONG,
+    UNREAD_MAX,
     Commit,
     EngineCommand,
     Found,
@@ -41,12 +44,9 @@ T = TypeVar("T")
 LOOK_SECONDS = 0.2
 """How often a wait is interrupted to see if others want the work file."""
 
-UNREAD_MAX = 5
-"""Details of one batch that may fail before the resource is given up for this run."""
-
 
 class Driver:
-    """Drives the engine of one stream; what it does is counted in `tally`, where one is given."""
+    """Drives the engine of one stream, and counts what it does in `tally`."""
 
     def __init__(
         self, context: RunContext, stream: Stream, tally: ResourceTally | None = None
@@ -56,6 +56,9 @@ class Driver:
         self._endpoint: Endpoint[Resource] = Endpoint(
             context.client, stream.resource.record, stream.parent
         )
+        # Whether each of the last details failed. It spans batches, since one ends by time: details
+        # that fail slowly would otherwise never be given up.
+        self._failed: deque[bool] = deque(maxlen=UNREAD_AMONG)
 
     async def run(self, steps: Steps[T]) -> T:
         """Perform command after command until the engine is done. Every error is raised."""
@@ -124,14 +127,11 @@ class Driver:
         """Read details, one worker for each connection, until a batch's time is over."""
         outcomes: dict[str, Outcome] = {}
         waiting = iter(ids)
-        failures: list[ConnectorError] = []
         until = time.monotonic() + BATCH_SECONDS_MAX
 
         async def work() -> None:
             for id in waiting:
-                outcomes[id] = await self._read_one(id, failures)
-                if len(failures) > UNREAD_MAX:
-                    raise failures[-1]
+                outcomes[id] = await self._read_one(id)
                 if time.monotonic() > until:
                     break
 
@@ -151,15 +151,19 @@ class Driver:
             raise
         return outcomes
 
-    async def _read_one(self, id: str, failures: list[ConnectorError]) -> Outcome:
+    async def _read_one(self, id: str) -> Outcome:
         try:
             record = await self._endpoint.get(id)
         except NotFound as error:
             # Only the API's own words prove that a record is gone; a proxy's page proves nothing.
+            # Whether many at once are believed is for `engine/guard` to say.
             if error.is_api_error:
                 return Gone(error.served_at or self._context.now())
             raise
         except (ServerFailed, NoAnswer, UnreadableAnswer) as error:
-            failures.append(error)
+            self._failed.append(True)
+            if sum(self._failed) > UNREAD_MAX:
+                raise
             return Unread(error.code)
+        self._failed.append(False)
         return Found(record, record.served_at or self._context.now())

@@ -1,4 +1,4 @@
-"""How a run goes and how it ended: what is counted on the way, who is told, and the report.
+"""Outcome of a run: what is counted on the way, progress, and the report.
 
 Nothing here acts; `run.py` and `driver.py` fill it in.
 """
@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import date
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from connector.client.client import Observer
-from connector.client.request import Request
+from connector.client.request import Observer, Request
 from connector.engine.commands import Commit, Purpose
 from connector.engine.pull import Pulled
 from connector.engine.quota import Month
@@ -30,10 +29,13 @@ ResourceOutcome = Literal["done", "partial", "skipped", "stopped", "failed", "no
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run has come with a resource: one event as it begins, one after each commit, and
-    one as it ends, for better or worse.
+    """How far a run has come with a resource, or with a `batch` of rows of it.
 
-    `read` are the details read so far, `pending` those that wait, `requests` all those sent for it.
+    One event as it begins, one after each commit or row, and one as a resource's pull ends, for
+    better or worse. `read` are the details read or rows ended so far, `pending` those that wait,
+    `requests` all those sent for it. `until` is the moment before which nothing can be said of the
+    rows that wait: they are in doubt. `waits_until` is the moment before which no request leaves,
+    and such an event says nothing else.
     """
 
     resource: str
@@ -41,7 +43,13 @@ class Progress:
     pending: int = 0
     requests: int = 0
     ended: ResourceRun | None = None
+    batch: str | None = None
+    until: datetime | None = None
+    waits_until: datetime | None = None
 
+
+WAIT_TOLD_SECONDS_MIN = 1.0
+"""Waiting for less than this is not worth a word."""
 
 Watch = Callable[[Progress], None]
 """Told of a run's progress; called between requests, so it must not block."""
@@ -49,7 +57,7 @@ Watch = Callable[[Progress], None]
 
 @dataclass(slots=True)
 class RequestTally(Observer):
-    """Counts what leaves, by resource and kind, and what is waited for; the client's observer.
+    """Counts requests by resource and kind, and waits; the client's observer.
 
     The driver sets `purpose` to what its engine says that the next requests are for.
     """
@@ -60,6 +68,7 @@ class RequestTally(Observer):
     by_kind: Counter[tuple[str, str]] = field(default_factory=Counter)
     by_purpose: Counter[tuple[str, str]] = field(default_factory=Counter)
     purpose: Purpose = "pull"
+    tell_wait: Callable[[float], None] | None = None
 
     def before_send(self, request: Request) -> None:
         """One more request leaves."""
@@ -71,8 +80,13 @@ class RequestTally(Observer):
         """Count refusals for going too fast."""
         self.rate_limited += status == 429
 
+    def holds_back(self, seconds: float, why: str) -> None:
+        """Tell of a wait that is worth a word."""
+        if self.tell_wait is not None and seconds >= WAIT_TOLD_SECONDS_MIN:
+            self.tell_wait(seconds)
+
     def waited(self, seconds: float, why: str) -> None:
-        """The rate limiter held a request back."""
+        """The rate limiter held requests back."""
         self.waited_seconds += seconds
 
     def of(self, resource: str) -> int:
@@ -108,10 +122,12 @@ class ResourceTally:
 
 @dataclass(frozen=True, slots=True)
 class PullReport:
-    """How a pull ended. `error` is what ended it early, if anything did; `month` is what the
-    month's requests had come to, None where that could not be read; `published` is None where
-    nothing was, and `unpublished` says why not, where that was tried. `notices` are sentences on
-    files that were lost and made again.
+    """How a pull ended, resource by resource.
+
+    `error` is what ended it early, if anything did; `month` is what the month's requests had come
+    to, None where that could not be read; `published` is None where nothing was, and `unpublished`
+    says why not, where that was tried. `notices` are sentences on files that were lost and made
+    again.
     """
 
     outcome: RunOutcome
@@ -161,7 +177,7 @@ class PullReport:
 
 
 def plain(value: Any) -> Any:
-    """The value as JSON has it: moments and days as ISO 8601, through mappings and sequences."""
+    """Value as JSON has it: moments and days as ISO 8601, at any depth."""
     if isinstance(value, Mapping):
         return {name: plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):

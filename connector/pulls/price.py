@@ -1,4 +1,4 @@
-"""Planning: what a pull would cost, and what a schedule of pulls would cost by the month's end.
+"""Plan: what a pull, and a schedule of pulls until the month's end, would cost.
 
 A plan sends a few requests of its own and lands nothing.
 """
@@ -28,8 +28,10 @@ from connector.settings.model import Settings
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """What pulling every so often would send until the month ends: `pulls` of them, at least
-    `quiet_requests` each, and `changes_a_day` records to read as they change.
+    """What pulling every so often would send until the month ends.
+
+    These are `pulls` with at least `quiet_requests` each, and `changes_a_day` records to read as
+    they change.
     """
 
     every_seconds: float
@@ -97,7 +99,7 @@ async def plan(
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     connect: Callable[..., Client] = Client,
 ) -> PlanReport:
-    """What a pull of the resources (default: all) would cost now, and every so often with `every`.
+    """Cost of a pull of the resources (default: all), and of one `every` so often.
 
     Raises what ends a pull, but for a missing scope, which skips the resource.
     """
@@ -157,7 +159,7 @@ async def _streams(context: RunContext, resource: Declaration) -> tuple[Stream, 
 async def _schedule(
     context: RunContext, prices: dict[str, Price], every: timedelta, month: Month
 ) -> Schedule:
-    """The cost until the month's end, if records go on changing as they did since the last pull."""
+    """Cost until the month's end, if records go on changing as they did lately."""
     now, quiet, changes_a_day = context.now(), 0, 0.0
     for name, each in prices.items():
         for stream in await context.streams(declaration(name)):

@@ -119,21 +119,24 @@ class _Pull:
         context, tally = self._context, self._context.tally
         await asyncio.to_thread(self._warehouse.begin, context.run)
         done: dict[str, ResourceRun] = {}
+        first: ConnectorError | None = None
         fatal: ConnectorError | None = None
-        standing = {
-            name: await asyncio.to_thread(self._warehouse.status_of, name) for name in names
-        }
-        self._scrubs = _shares(self._options.scrub_requests, {n: standing[n].live for n in names})
-        for name in _most_in_need_first(names, standing):
+        states = {name: await asyncio.to_thread(self._warehouse.status_of, name) for name in names}
+        self._scrubs = _shares(self._options.scrub_requests, {n: states[n].live for n in names})
+        for name in _most_in_need_first(names, states):
             context.watch(Progress(name))
             self._before = replace(tally)
             if fatal is None:
-                done[name], fatal = await self._resource(name)
+                done[name], error = await self._resource(name)
+                # What only some met is told with them; what all met is the run's.
+                first = error if first is None or isinstance(first, Forbidden) else first
+                fatal = error if isinstance(error, _FATAL) else None
             else:
                 done[name] = await self._ended(name, None, "not_started", None, ResourceTally())
             context.watch(Progress(name, requests=done[name].requests, ended=done[name]))
         month = await self._settle()
-        outcome, fatal = await self._end(self._outcome(done, fatal), fatal)
+        outcome = self._outcome(done, fatal)
+        outcome, fatal = await self._end(outcome, fatal or (first if outcome == "failed" else None))
         published, unpublished = await self._published(outcome)
         if unpublished is not None:
             # A run that was stopped stays so: the next one goes on, and publishes. Any other has
@@ -185,7 +188,7 @@ class _Pull:
         fatal: ConnectorError | None,
         unpublished: ConnectorError | None = None,
     ) -> tuple[RunOutcome, ConnectorError | None]:
-        """Record how the run ended, and return it; it ended even if that cannot be recorded."""
+        """Record how the run ended, and return it, even if that cannot be recorded."""
         messages = dict.fromkeys(str(e) for e in (fatal, unpublished) if e is not None)
         tally = self._context.tally
         ended = replace(
@@ -212,7 +215,7 @@ class _Pull:
         return None if allowance is None else requests / allowance
 
     async def _resource(self, name: str) -> tuple[ResourceRun, ConnectorError | None]:
-        """Pull one resource; the error is one that ends the run."""
+        """Pull one resource; the error is what it failed of."""
         tally = ResourceTally()
         before: datetime | None = None
         error: ConnectorError | None = None
@@ -229,7 +232,7 @@ class _Pull:
         except ConnectorError as raised:
             error, outcome = raised, _named(raised)
         done = await self._ended(name, before, outcome, error, tally)
-        return done, error if isinstance(error, _FATAL) else None
+        return done, error
 
     async def _streams(self, resource: Declaration) -> tuple[Stream, ...]:
         """The streams of a resource; its parents are pulled first if they never were."""
@@ -246,9 +249,7 @@ class _Pull:
         return await Driver(self._context, stream, tally).run(steps)
 
     async def _records(self, name: str, streams: tuple[Stream, ...], tally: ResourceTally) -> None:
-        """Read the ids alone. Of a resource with parents only those that are landed can be read,
-        since no address of the API finds a record without its parent; the others are told.
-        """
+        """Read the ids alone; with parents, only those that are landed have an address."""
         wanted = self._ids[name]
         unknown, told = set(wanted), list[str]()
         for stream in streams:
@@ -309,7 +310,7 @@ class _Pull:
             month_share=self._share(spent.of(name)),
         )
         try:
-            done = _with_standing(done, await asyncio.to_thread(self._warehouse.status_of, name))
+            done = _with_state(done, await asyncio.to_thread(self._warehouse.status_of, name))
             if outcome == "done" and not self._ids:
                 done = _judged(done, tally.is_proven)
             elif outcome == "done" and tally.reason != engine.ONLY_THESE:
@@ -339,14 +340,14 @@ def _named(error: ConnectorError) -> ResourceOutcome:
     return "stopped" if isinstance(error, Stopped) else "failed"
 
 
-def _with_standing(done: ResourceRun, standing: StreamState) -> ResourceRun:
+def _with_state(done: ResourceRun, state: StreamState) -> ResourceRun:
     return replace(
         done,
-        live=standing.live,
-        pending=standing.pending,
-        bookmark_after=standing.proven_at,
-        lateness_seconds=standing.lateness_seconds,
-        oldest_read_at=standing.oldest_read_at,
+        live=state.live,
+        pending=state.pending,
+        bookmark_after=state.proven_at,
+        lateness_seconds=state.lateness_seconds,
+        oldest_read_at=state.oldest_read_at,
     )
 
 
@@ -361,15 +362,15 @@ def _judged(done: ResourceRun, is_proven: bool) -> ResourceRun:
 
 
 def _most_in_need_first(
-    names: tuple[str, ...], standing: Mapping[str, StreamState]
+    names: tuple[str, ...], states: Mapping[str, StreamState]
 ) -> tuple[str, ...]:
-    """The names, those first that were proven longest ago, or never; parents before children.
+    """Names, those proven longest ago or never first; parents before children.
 
     So a budget too small for all of them is not spent on the same ones each time.
     """
 
     def need(name: str) -> datetime:
-        return standing[name].proven_at or datetime.min.replace(tzinfo=UTC)
+        return states[name].proven_at or datetime.min.replace(tzinfo=UTC)
 
     ordered: list[str] = []
     for name in sorted(names, key=need):
@@ -385,7 +386,7 @@ K = TypeVar("K")
 
 
 def _shares(whole: int, sizes: Mapping[K, int]) -> dict[K, int]:
-    """The whole dealt out by size, to the last one; everything is 0 where there are no sizes."""
+    """Shares of the whole by size, which add up to it; 0 where there are no sizes."""
     left, size_left, shares = whole, sum(sizes.values()), {}
     for each, size in sizes.items():
         shares[each] = round(left * size / size_left) if size_left else 0

@@ -1,4 +1,4 @@
-"""Run context: what any run needs before its first request, and gives back after its last.
+"""Run context: what a run opens before its first request and closes at its end.
 
 A lease so that two runs do not meet, the ledger that every request is paid from, the files, and a
 client of the account's address and key.
@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from connector.catalog import CATALOG, declaration
 from connector.catalog.resource import Declaration
@@ -20,7 +20,7 @@ from connector.engine.commands import Event
 from connector.engine.quota import Month
 from connector.errors import Misused, count_noun
 from connector.ledger.erasures import Erasures
-from connector.ledger.ledger import Ledger, Spender, terms_of
+from connector.ledger.ledger import Ledger, Spender, allowance_of
 from connector.ledger.request_budget import LeaseHolder
 from connector.pulls.outcome import Progress, RequestTally, Watch
 from connector.settings.model import Settings
@@ -38,7 +38,7 @@ PLAN_LEASE = "plan"
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """One run at an account: what it acts on, its lease and budget, and how it is recorded.
+    """Run of an account: what it acts on, its lease and budget, its record.
 
     `tally` counts its requests, `watch` is told how it goes. `notices` are sentences on files that
     were lost and made again since the last pull.
@@ -65,7 +65,7 @@ class RunContext:
         return replace(bookmark, lateness_seconds=lateness)
 
     async def streams(self, resource: Declaration) -> tuple[Stream, ...]:
-        """The landed streams of a resource: itself, or one per landed record of its parent."""
+        """Streams of a resource: itself, or one for each landed record of its parent."""
         if resource.parent is None:
             return (Stream(resource),)
         parents = Stream(declaration(resource.parent))
@@ -102,7 +102,7 @@ async def open_run(
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     connect: Callable[..., Client] = Client,
 ) -> AsyncIterator[RunContext]:
-    """Enter with the lease, the files prepared and a client open; everything is given back after.
+    """Enter with the lease, files and a client open; all are closed after.
 
     Raises `Misused` for a budget of nothing, `SettingsError` for a missing address or key,
     `LeaseHeld` while another run has the lease, and `WarehouseError` where the files cannot be
@@ -115,10 +115,13 @@ async def open_run(
     await asyncio.to_thread(make_folder, settings.folder)
     started_at = now()
     run = Run(new_id(started_at), command, started_at, budget=budget)
-    spender = Spender(run.run_id, command, terms_of(settings), asks_anyway=asks_anyway)
+    spender = Spender(run.run_id, command, allowance_of(settings), asks_anyway=asks_anyway)
     with Ledger(settings.folder) as ledger:
         async with LeaseHolder(ledger, lease, spender, budget=budget, now=now) as turn:
-            warehouse, tally = Warehouse(settings.folder), RequestTally()
+            warehouse, tally, told = Warehouse(settings.folder), RequestTally(), watch or unwatched
+            tally.tell_wait = lambda seconds: told(
+                Progress("", waits_until=now() + timedelta(seconds=seconds))
+            )
             connections, reserve = settings.connections.value, settings.reserve_requests.value
             options = {"connections": connections, "reserve": reserve, **connection.route()}
             client = connect(
@@ -131,7 +134,7 @@ async def open_run(
                 turn=turn,
                 run=run,
                 tally=tally,
-                watch=watch or unwatched,
+                watch=told,
                 now=now,
                 lateness_seconds=float(settings.lateness_seconds.value),
             )

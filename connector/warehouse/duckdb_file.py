@@ -69,6 +69,15 @@ ROW_GROUP_ROWS = 8_192
 MEMORY_MAX = "160MB"
 """Memory of DuckDB; what needs more spills to a folder beside the file."""
 
+SESSION = "SET TimeZone = 'UTC'; SET enable_progress_bar = false"
+"""Settings of every session: in a program that is no file, such as `python -c` and a notebook,
+DuckDB would draw its progress among what is printed."""
+
+KEEP_METADATA = "SET GLOBAL experimental_metadata_reuse"
+"""Whether checkpoints keep the metadata of what has not changed. While a pull lasts they do, since
+in a large file they would else write little but metadata, and its last one writes all anew.
+"""
+
 LOCK_WAIT_SECONDS = 30.0
 """How long to wait for another process to close the file."""
 
@@ -135,7 +144,7 @@ def opened(
             connection = opening.instance.cursor()
             opening.users += 1
         try:
-            connection.execute(f"USE {quoted(name)}; SET TimeZone = 'UTC'")
+            connection.execute(f"USE {quoted(name)}; {SESSION}")
             yield connection
         finally:
             with opening.lock:
@@ -159,12 +168,17 @@ def _attached(
         config={
             "storage_compatibility_version": STORAGE_VERSION,
             "default_block_size": str(BLOCK_BYTES),
+            # Whoever writes much closes the file after so many rows: commits need no checkpoint.
+            "checkpoint_threshold": "1GB",
             # Commits are small: a second thread costs them more than it does for them.
             "threads": "1",
             "allocator_background_threads": "true",
             # DuckDB joins row groups again and again while most of their rows are being replaced:
             # 9 of the 45 s of a first load. `compact` joins them, once in a while.
             "max_vacuum_tasks": "0",
+            # Metadata that a checkpoint keeps from the one before may point to blocks that are free
+            # by now; a DuckDB before 1.4.2 follows such a pointer, and fails to load the table.
+            "experimental_metadata_reuse": "false",
             "memory_limit": memory,
             # DuckDB would else spill to wherever the process was started.
             "temp_directory": f"{path.absolute()}.tmp",
@@ -176,6 +190,7 @@ def _attached(
     )
     until = time.monotonic() + wait_seconds
     try:
+        instance.execute(SESSION)
         if queues:
             _attach_queued(instance, attach, path, until)
         else:
@@ -202,7 +217,7 @@ def _attached(
 def is_wanted(path: Path) -> bool:
     """Whether another process waits for the file."""
     try:
-        with folder_locked(path.parent, until=0.0):
+        with locked(path.parent, until=0.0):
             return False
     except TimeoutError:
         return True
@@ -213,7 +228,7 @@ def _attach_queued(
 ) -> None:
     """Attach the file once this process is the first that waits, and nobody has it."""
     held = "Could not set lock: others wait as well"
-    with suppress(TimeoutError), folder_locked(path.parent, until):
+    with suppress(TimeoutError), locked(path.parent, until):
         while True:
             try:
                 instance.execute(attach)
@@ -231,9 +246,12 @@ def _attach_queued(
 
 
 @contextmanager
-def folder_locked(folder: Path, until: float = inf) -> Iterator[None]:
-    """Hold the folder's lock. Raises `TimeoutError` if it is not free by then."""
-    handle = os.open(folder, os.O_RDONLY)
+def locked(path: Path, until: float = inf) -> Iterator[None]:
+    """Hold the lock of a folder or file, for which threads wait as well.
+
+    Raises `TimeoutError` if it is not free by then.
+    """
+    handle = os.open(path, os.O_RDONLY)
     try:
         while True:
             try:
@@ -306,10 +324,6 @@ def _named(path: Path, message: str) -> WarehouseError:
 # older file is only older, and the next pull reads again what has changed since.
 
 
-_LOG_ENDINGS = ("", ".checkpoint", ".recovery")
-"""What DuckDB appends to the log's name while it makes a checkpoint."""
-
-
 def set_logs_aside(work: Path, now: datetime) -> tuple[Path, ...]:
     """Give every log of the file a name that DuckDB does not know.
 
@@ -329,11 +343,10 @@ def set_logs_aside(work: Path, now: datetime) -> tuple[Path, ...]:
 
 def move_logs(work: Path, now: datetime) -> tuple[Path, ...]:
     """As `set_logs_aside`, for a file that is gone or that nobody else can open now."""
-    log = log_of(work)
     moved = []
     with naming_errors(work):
-        for ending in _LOG_ENDINGS:
-            found = log.with_name(log.name + ending)
+        for ending in LOG_ENDINGS:
+            found = work.with_name(work.name + ending)
             if found.exists():
                 moved.append(found.rename(_free_name(work, stamped(now), ending)))
         if moved:
@@ -343,7 +356,7 @@ def move_logs(work: Path, now: datetime) -> tuple[Path, ...]:
 
 def _free_name(work: Path, stamp: str, ending: str) -> Path:
     """A name that nothing has yet: what was set aside in the same second is not lost."""
-    names = (f"{work.name}.damaged-{stamp}-{number}.wal{ending}" for number in count(1))
+    names = (f"{work.name}.damaged-{stamp}-{number}{ending}" for number in count(1))
     return next(path for name in names if not (path := work.with_name(name)).exists())
 
 

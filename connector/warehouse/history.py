@@ -24,7 +24,7 @@ from connector.engine.bookmark import Stream
 from connector.engine.commands import Found, Gone
 from connector.warehouse.duckdb_file import from_microseconds, quoted
 from connector.warehouse.queries import Held, staged
-from connector.warehouse.rows import RowBatch, ids_table, listed_differing, moments
+from connector.warehouse.rows import RowBatch, ids_table, listed_differing, moments, places_table
 from connector.warehouse.schema import HISTORY_COLUMNS, columns
 from connector.warehouse.versions import Edits, Ending, RecordState, Version
 
@@ -48,9 +48,11 @@ class History:
         """What these list items show anew; `at` dates those without a moment."""
         edits = Edits(self._stream.resource)
         last = self._last(
-            id
-            for id, row in held.items()
-            if not row.is_deleted and (row.is_listed_since or self._differs(items[id], row))
+            {
+                id: row
+                for id, row in held.items()
+                if not row.is_deleted and (row.is_listed_since or self._differs(items[id], row))
+            }
         )
         for id, item in items.items():
             if id in last or id not in held:
@@ -63,66 +65,70 @@ class History:
     def read(self, found: Mapping[str, Found], held: Mapping[str, Held], same: Set[str]) -> Edits:
         """What these details show anew; those of `same` are for `confirm`."""
         edits = Edits(self._stream.resource)
-        last = self._last(id for id, row in held.items() if id not in same or row.is_listed_since)
+        last = self._last(
+            {id: row for id, row in held.items() if id not in same or row.is_listed_since}
+        )
         for id, each in found.items():
             if id in last or id not in held:
                 before = _state_of(last.get(id), held.get(id))
                 edits.read(each.record, each.served_at, before)
         return edits
 
-    def gone(self, gone: Mapping[str, Gone]) -> Edits:
-        """The end of the live records among these."""
+    def gone(self, gone: Mapping[str, Gone], held: Mapping[str, Held]) -> Edits:
+        """The end of these live records."""
         edits = Edits(self._stream.resource)
-        for id, last in self._last(gone).items():
+        for id, last in self._last({id: held[id] for id in gone}).items():
             edits.gone(id, gone[id].served_at, last)
         return edits
 
     # -- rows -------------------------------------------------------------------------------------
 
-    def _last(self, ids: Iterable[str]) -> dict[str, Version]:
-        """The last version of each record."""
-        stage = ids_table(ids)
-        if not len(stage):
-            return {}
+    def _last(self, held: Mapping[str, Held]) -> dict[str, Version]:
+        """The last version of each of these landed records."""
+        found: list[tuple[Any, ...]] = []
+        places = [row.open_place for row in held.values() if row.open_place is not None]
+        if places:
+            found += self._versions(places_table(places), "SELECT place FROM stage")
+        ended = [id for id, row in held.items() if row.open_place is None]
+        if ended:
+            # Found by their ids first: the records of all other rows are not read then.
+            wanted = f"SELECT rowid FROM {self._name} WHERE id IN (SELECT id FROM stage)"
+            found += self._versions(ids_table(ended), f"{wanted} AND _ended_by = 'deletion'")
+        # Where a record was deleted more than once, the last one is what remains.
+        return {row[0]: _version(row) for row in sorted(found, key=lambda row: int(row[1]))}
+
+    def _versions(self, stage: pa.Table, places: str) -> list[tuple[Any, ...]]:
         with staged(self._connection, stage):
-            rows = self._connection.execute(
+            return self._connection.execute(
                 "SELECT id, _version, epoch_us(_valid_from), epoch_us(_began_after), "
                 "epoch_us(_observed_from), epoch_us(_observed_to), epoch_us(_hydrated_at), "
                 "epoch_us(_valid_to), _changed, "
                 "CASE WHEN _hydrated_at IS NULL THEN _record::VARCHAR END "
-                # Found by their ids first: the records of all other rows are not read then.
-                f"FROM {self._name} WHERE rowid IN (SELECT rowid FROM {self._name} "
-                "WHERE (_valid_to IS NULL OR _ended_by = 'deletion') "
-                "AND id IN (SELECT id FROM stage))"
+                f"FROM {self._name} WHERE rowid IN ({places})"
             ).fetchall()
-        # Where a record was deleted more than once, the last one is what remains.
-        return {row[0]: _version(row) for row in sorted(rows, key=lambda row: int(row[1]))}
 
-    def confirm(self) -> None:
-        """Extend the open versions of staged ids (`id`, `at`) that were read as landed.
+    def confirm(self, read: Mapping[str, datetime], held: Mapping[str, Held]) -> None:
+        """Extend the open versions of records that were read as landed, at these moments.
 
         Those that lists have shown otherwise since are left alone.
         """
-        self._connection.execute(
-            f"UPDATE {self._name} AS held SET _observed_to = greatest(_observed_to, stage.at) "
-            "FROM stage WHERE held.id = stage.id AND _valid_to IS NULL "
-            "AND _hydrated_at IS NOT NULL"
-        )
+        self._observe({id: at for id, at in read.items() if not held[id].is_listed_since}, held)
 
-    def write(self, edits: Edits, landed: pa.Table | None, run_id: str) -> None:
-        """Carry the edits out.
+    def write(
+        self, edits: Edits, held: Mapping[str, Held], landed: pa.Table | None, run_id: str
+    ) -> None:
+        """Carry the edits out, on versions of rows that were `held` before.
 
         `landed` holds rows that were landed with the same batch, whose values are taken over rather
         than read again.
         """
-        self._end(edits.endings)
+        self._end(edits.endings, held)
         self._move(edits.moved)
-        self._confirm(edits.confirmed)
+        self._observe(edits.confirmed, held)
         if edits.completed:
-            with staged(self._connection, ids_table(edits.completed)):
+            with staged(self._connection, places_table(_open(edits.completed, held))):
                 self._connection.execute(
-                    f"DELETE FROM {self._name} "
-                    "WHERE id IN (SELECT id FROM stage) AND _valid_to IS NULL"
+                    f"DELETE FROM {self._name} WHERE rowid IN (SELECT place FROM stage)"
                 )
         opened = edits.begun | edits.completed
         there = set() if landed is None else set(landed["id"].to_pylist())
@@ -155,12 +161,12 @@ class History:
         with staged(self._connection, stage):
             self._connection.execute(f"INSERT INTO {self._name} BY NAME SELECT * FROM stage")
 
-    def _end(self, endings: Mapping[str, Ending]) -> None:
+    def _end(self, endings: Mapping[str, Ending], held: Mapping[str, Held]) -> None:
         if not endings:
             return
         ends = endings.values()
-        stage = ids_table(
-            endings,
+        stage = places_table(
+            _open(endings, held),
             valid_to=moments(each.valid_to for each in ends),
             before=moments(each.before for each in ends),
             how=pa.array([each.by for each in ends], pa.string()),
@@ -168,22 +174,19 @@ class History:
         # The rows are written once more, since they lie all over the table: for each place and
         # column of an update, DuckDB takes half a megabyte until the transaction ends.
         with staged(self._connection, stage):
-            found = self._connection.execute(
-                f"SELECT rowid FROM {self._name} "
-                "WHERE _valid_to IS NULL AND id IN (SELECT id FROM stage) ORDER BY ALL"
-            ).fetchall()
-            assert len(found) == len(endings), f"{self._name}: an open version is not one"
-            places = f"rowid IN ({', '.join(str(place) for (place,) in found)})"
             self._connection.execute(
                 f"INSERT INTO {self._name} SELECT held.* REPLACE (stage.valid_to AS _valid_to, "
                 "held._observed_to AS _ended_after, stage.before AS _ended_before, "
-                f"stage.how AS _ended_by) FROM {self._name} AS held JOIN stage USING (id) "
-                f"WHERE {places}"
+                f"stage.how AS _ended_by) FROM {self._name} AS held "
+                "JOIN stage ON held.rowid = stage.place"
             )
-            self._connection.execute(f"DELETE FROM {self._name} WHERE {places}")
+            self._connection.execute(
+                f"DELETE FROM {self._name} WHERE rowid IN (SELECT place FROM stage)"
+            )
 
     def _move(self, moved: Mapping[str, Version]) -> None:
         """End the version before where a completed one is now known to begin."""
+        moved = {id: each for id, each in moved.items() if each.number > 1}
         if not moved:
             return
         before = pa.array([each.number - 1 for each in moved.values()], pa.int64())
@@ -195,15 +198,24 @@ class History:
                 "WHERE held.id = stage.id AND held._version = stage.number"
             )
 
-    def _confirm(self, confirmed: Mapping[str, datetime]) -> None:
-        if not confirmed:
+    def _observe(self, seen: Mapping[str, datetime], held: Mapping[str, Held]) -> None:
+        """Extend the open versions to these moments, at which they were seen once more."""
+        if not seen:
             return
-        with staged(self._connection, ids_table(confirmed, at=moments(confirmed.values()))):
+        stage = places_table(_open(seen, held), at=moments(seen.values()))
+        with staged(self._connection, stage):
             self._connection.execute(
-                f"UPDATE {self._name} AS held SET _observed_to = stage.at FROM stage "
-                "WHERE held.id = stage.id AND held._valid_to IS NULL "
-                "AND held._observed_to < stage.at"
+                f"UPDATE {self._name} AS held "
+                "SET _observed_to = greatest(_observed_to, stage.at) "
+                "FROM stage WHERE held.rowid = stage.place"
             )
+
+
+def _open(ids: Iterable[str], held: Mapping[str, Held]) -> list[int]:
+    """Where the open versions of these records lie."""
+    places = [held[id].open_place for id in ids]
+    assert None not in places, "an open version is not one"
+    return [each for each in places if each is not None]
 
 
 def _version(row: tuple[Any, ...]) -> Version:

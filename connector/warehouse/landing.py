@@ -5,7 +5,7 @@ Functions over an open connection and one stream; whoever calls them holds the t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from datetime import datetime
 from operator import add
@@ -21,10 +21,10 @@ from connector.engine import commands
 from connector.engine.bookmark import Stream
 from connector.engine.commands import Commit, Event, Found, Gone
 from connector.suppression.listed import Suppressed
-from connector.warehouse.duckdb_file import quoted
+from connector.warehouse.duckdb_file import literal, quoted
 from connector.warehouse.history import History
-from connector.warehouse.queries import Held, held_rows, staged
-from connector.warehouse.rows import RowBatch, as_json, ids_table, moments
+from connector.warehouse.queries import Held, held_rows, near, staged
+from connector.warehouse.rows import RowBatch, as_json, ids_table, moments, places_table
 from connector.warehouse.schema import PARTS_TABLE, columns, part_columns
 
 
@@ -75,7 +75,8 @@ class LandingTable:
             return 0, ()
         # A page can show an id twice when records slid while it was made; the last showing counts.
         distinct: dict[str, Resource] = {item.id: item for item in items}
-        held = held_rows(self._connection, self._stream.resource, distinct)
+        created = [item.created_at for item in distinct.values()]
+        held = held_rows(self._connection, self._stream.resource, distinct, created)
         edits = self._history.listed(distinct, held, at)
         rows = RowBatch(self._columns)
         # A newer list item takes the place of an older one; a detail stays what was last read.
@@ -83,26 +84,32 @@ class LandingTable:
         for id in unread:
             own = self._own(run_id, seen_at=distinct[id].served_at or at)
             rows.add(distinct[id], own)
-        self._see((distinct[id] for id in held if id not in edits.stale), at)
-        self._delete(self._name, "id", [id for id in unread if id in held])
+        self._mark(
+            "_seen_at = stage.at",
+            {
+                row.place: distinct[id].served_at or at
+                for id, row in held.items()
+                if id not in edits.stale
+            },
+        )
+        self._delete([held[id].place for id in unread if id in held])
         table = rows.table()
         self._insert(table)
-        self._history.write(edits, table, run_id)
+        self._history.write(edits, held, table, run_id)
         # A row held for deleted that is listed again must be looked at before it is believed.
         reappeared = {id: "reappeared" for id, row in held.items() if row.is_deleted}
-        self._enqueue({id: "listed" for id in distinct if id not in held} | reappeared)
+        listed = {id: "listed" for id in distinct if id not in held}
+        self._enqueue(listed | reappeared, created)
         return len(distinct) - len(held), _events(rows)
 
-    def _see(self, items: Iterable[Resource], at: datetime) -> None:
-        """Record that a list showed these."""
-        seen = [(item.id, item.served_at or at) for item in items]
-        if not seen:
+    def _mark(self, what: str, moments_at: Mapping[int, datetime]) -> None:
+        """Set columns of the rows at these places, to the `stage.at` of each."""
+        if not moments_at:
             return
-        stage = ids_table((id for id, _ in seen), at=moments(at for _, at in seen))
+        stage = places_table(moments_at, at=moments(moments_at.values()))
         with staged(self._connection, stage):
             self._execute(
-                f"UPDATE {self._name} AS held SET _seen_at = stage.at "
-                "FROM stage WHERE held.id = stage.id"
+                f"UPDATE {self._name} AS held SET {what} FROM stage WHERE held.rowid = stage.place"
             )
 
     def _land_records(
@@ -112,26 +119,28 @@ class LandingTable:
         if not records:
             return Landed(), ()
         distinct: dict[str, Found] = {each.record.id: each for each in records}
-        held = held_rows(self._connection, self._stream.resource, distinct)
+        created = [each.record.created_at for each in records]
+        held = held_rows(self._connection, self._stream.resource, distinct, created)
         rows = RowBatch(self._columns)
-        new, same = 0, []
+        new, same = 0, dict[str, datetime]()
         for id, each in distinct.items():
             before, text = held.get(id), as_json(each.record.raw)
             if before is not None and before.shows(text):
-                same.append(each)
+                same[id] = each.served_at
                 continue
             new += before is None or not before.is_hydrated
             own = self._own(run_id, seen_at=each.served_at, hydrated_at=each.served_at)
             rows.add(each.record, own | {"_record": text})
-        self._stamp(same)
-        replaced = [id for id in rows.values["id"] if id in held]
-        self._delete(self._name, "id", replaced)
+        stamps = {held[id].place: at for id, at in same.items()}
+        self._mark("_hydrated_at = stage.at, _seen_at = stage.at", stamps)
+        self._history.confirm(same, held)
+        self._delete([held[id].place for id in rows.values["id"] if id in held])
         table = rows.table()
         self._insert(table)
-        edits = self._history.read(distinct, held, {each.record.id for each in same})
-        self._history.write(edits, table, run_id)
+        edits = self._history.read(distinct, held, same.keys())
+        self._history.write(edits, held, table, run_id)
         self._land_parts([distinct[id] for id in rows.values["id"]], run_id)
-        self._dequeue(tuple(distinct))
+        self._dequeue(distinct, created)
         fates = Landed(new=new, changed=len(distinct) - len(same) - new, unchanged=len(same))
         return fates, _events(rows)
 
@@ -146,7 +155,9 @@ class LandingTable:
                 for part in declared.read(each.record.raw.get(declared.name))[0] or ():
                     rows.add(part, own)
             name = f"landing.{quoted(PARTS_TABLE)}"
-            self._delete(name, "_content_type_id", [each.record.id for each in records])
+            with staged(self._connection, ids_table(each.record.id for each in records)):
+                wanted = "_content_type_id IN (SELECT id FROM stage)"
+                self._connection.execute(f"DELETE FROM {name} WHERE {wanted}")
             self._insert(rows.table(), name)
 
     def _bury(self, gone: Mapping[str, Gone], run_id: str) -> tuple[int, tuple[Event, ...]]:
@@ -155,32 +166,16 @@ class LandingTable:
             return 0, ()
         held = held_rows(self._connection, self._stream.resource, gone)
         live = [id for id, row in held.items() if not row.is_deleted]
-        edits = self._history.gone({id: gone[id] for id in live})
-        self._history.write(edits, None, run_id)
-        stage = ids_table(live, at=moments(gone[id].served_at for id in live))
-        with staged(self._connection, stage):
-            self._execute(
-                f"UPDATE {self._name} AS held SET _deleted_at = stage.at, _run_id = $run "
-                "FROM stage WHERE held.id = stage.id",
-                {"run": run_id},
-            )
-        self._dequeue(tuple(gone))
+        edits = self._history.gone({id: gone[id] for id in live}, held)
+        self._history.write(edits, held, None, run_id)
+        self._mark(
+            f"_deleted_at = stage.at, _run_id = {literal(run_id)}",
+            {held[id].place: gone[id].served_at for id in live},
+        )
+        self._dequeue(gone)
         return len(live), tuple(Event("deleted", "the API answered 404", id) for id in live)
 
-    def _stamp(self, found: list[Found]) -> None:
-        """Record that these were read and are as landed."""
-        if not found:
-            return
-        at = moments(each.served_at for each in found)
-        stage = ids_table((each.record.id for each in found), at=at)
-        with staged(self._connection, stage):
-            self._execute(
-                f"UPDATE {self._name} AS held SET _hydrated_at = stage.at, _seen_at = stage.at "
-                "FROM stage WHERE held.id = stage.id"
-            )
-            self._history.confirm()
-
-    def _enqueue(self, reasons: Mapping[str, str]) -> None:
+    def _enqueue(self, reasons: Mapping[str, str], created: Sequence[datetime | None] = ()) -> None:
         """Queue ids that are not queued yet, dated as their rows are."""
         if not reasons:
             return
@@ -189,21 +184,25 @@ class LandingTable:
             self._execute(
                 "INSERT INTO sync.queue "
                 "SELECT $resource, $parent, stage.id, stage.reason, held.created_at "
-                f"FROM stage LEFT JOIN {self._name} AS held USING (id) WHERE stage.id NOT IN "
-                "(SELECT id FROM sync.queue WHERE resource = $resource AND parent = $parent "
-                "AND id IN (SELECT id FROM stage))",
+                f"FROM stage LEFT JOIN (SELECT id, created_at FROM {self._name} "
+                f"WHERE id IN (SELECT id FROM stage){near(created)}) AS held USING (id) "
+                "WHERE stage.id NOT IN (SELECT id FROM sync.queue WHERE resource = $resource "
+                "AND parent = $parent AND id IN (SELECT id FROM stage))",
                 self._mine(),
             )
 
-    def _dequeue(self, ids: tuple[str, ...]) -> None:
-        if not ids:
-            return
-        with staged(self._connection, ids_table(ids)):
-            self._execute(
-                "DELETE FROM sync.queue WHERE resource = $resource AND parent = $parent "
-                "AND id IN (SELECT id FROM stage)",
-                self._mine(),
-            )
+    def _dequeue(self, ids: Iterable[str], created: Sequence[datetime | None] = ()) -> None:
+        stage = ids_table(ids)
+        left = len(stage)
+        with staged(self._connection, stage):
+            for where in (near(created), ""):
+                if left:
+                    removed = self._connection.execute(
+                        "DELETE FROM sync.queue WHERE resource = $resource "
+                        f"AND parent = $parent AND id IN (SELECT id FROM stage){where}",
+                        self._mine(),
+                    ).fetchall()
+                    left -= removed[0][0]
 
     # -- plumbing ---------------------------------------------------------------------------------
 
@@ -214,11 +213,11 @@ class LandingTable:
         with staged(self._connection, table):
             self._execute(f"INSERT INTO {name} BY NAME SELECT * FROM stage")
 
-    def _delete(self, name: str, column: str, ids: list[str]) -> None:
-        if not ids:
-            return
-        with staged(self._connection, ids_table(ids)):
-            self._execute(f"DELETE FROM {name} WHERE {column} IN (SELECT id FROM stage)")
+    def _delete(self, places: Sequence[int]) -> None:
+        if places:
+            with staged(self._connection, places_table(places)):
+                rows = "rowid IN (SELECT place FROM stage)"
+                self._execute(f"DELETE FROM {self._name} WHERE {rows}")
 
     def _own(
         self, run_id: str, *, seen_at: datetime, hydrated_at: datetime | None = None
@@ -293,11 +292,9 @@ def _told(stripped: Mapping[str, Resource], held: Mapping[str, Held]) -> Iterato
 
 def query_without_erased(wanted: commands.Query[Any], folder: Path) -> commands.Query[Any]:
     """The query with its answers as they would land. Raises a `WarehouseError`."""
-    if not isinstance(wanted, commands.Differing | commands.Differences):
+    if not isinstance(wanted, commands.Differing):
         return wanted
     list_ = Suppressed.of(folder)
     if list_ is None:
         return wanted
-    if isinstance(wanted, commands.Differing):
-        return replace(wanted, items=tuple(map(list_.strip, wanted.items)))
-    return replace(wanted, records=tuple(map(list_.strip, wanted.records)))
+    return replace(wanted, answers=tuple(map(list_.strip, wanted.answers)))

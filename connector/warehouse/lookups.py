@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from typing import Any, Self
@@ -38,13 +38,16 @@ _ROWS_AT_ONCE = 5_000
 class WarehouseLookups:
     """Questions to one account's landing; a context, at whose end the file is let go.
 
-    `fold` brings texts that mean the same into one form. Every method raises a `WarehouseError`
-    where the file cannot be read.
+    `fold` brings texts that mean the same into one form. `seen_at` is the moment as of which landed
+    records are `seen`. Every method raises a `WarehouseError` where the file cannot be read.
     """
 
-    def __init__(self, warehouse: Warehouse, fold: Callable[[str], str]) -> None:
+    def __init__(
+        self, warehouse: Warehouse, fold: Callable[[str], str], seen_at: datetime | None = None
+    ) -> None:
         # One of its own: how long it is kept open is nobody else's affair.
         self._warehouse, self._fold = Warehouse(warehouse.folder), fold
+        self._seen_at = seen_at
         self._open = ExitStack()
         self._held: dict[str, bool] = {}
         self._indexes: dict[tuple[str, tuple[str, ...], str | None], _ValueIndex] = {}
@@ -89,10 +92,26 @@ class WarehouseLookups:
                 # Found by their ids first: the records of all other rows are not read then.
                 f"(SELECT rowid FROM landing.{name} WHERE id IN ({wanted}))"
             ).fetchall()
+            seen = dict(self._seen(connection, name, wanted))
         return {
-            id: LandedRecord(json.loads(record), is_whole, is_deleted)
+            id: LandedRecord(json.loads(record), is_whole, is_deleted, seen.get(id))
             for id, record, is_whole, is_deleted in rows
         }
+
+    def _seen(
+        self, connection: duckdb.DuckDBPyConnection, name: str, wanted: str
+    ) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        if self._seen_at is None:
+            return
+        at = f"make_timestamptz({to_microseconds(self._seen_at)})"
+        # Our own clock: the server's moments are of whole seconds, and its clock may be off.
+        rows = connection.execute(
+            f"SELECT id, arg_max(_record::VARCHAR, _version) FROM history.{name} "
+            f"WHERE id IN ({wanted}) AND _hydrated_at IS NOT NULL "
+            f"AND _run_id NOT IN (SELECT run_id FROM sync.runs WHERE started_at > {at}) GROUP BY id"
+        ).fetchall()
+        for id, record in rows:
+            yield id, json.loads(record)
 
     def holds(self, resource: str) -> bool:
         """Whether any record of the resource was ever landed."""

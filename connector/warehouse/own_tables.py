@@ -179,6 +179,7 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "failed_checks VARCHAR[]": "Names of those that failed; where it was published all "
             "the same, they only warn.",
             "personal VARCHAR": "What became of personal fields: keep, drop or hash.",
+            "time_zone VARCHAR": "The account's time zone, in which the models' days are.",
             "error_code VARCHAR": _CODE,
             "message VARCHAR": "Why it was refused or has failed, in a sentence; null where it "
             "was not.",
@@ -231,6 +232,9 @@ OWN_TABLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "seconds DOUBLE": "How long its runs took, all together.",
             "change BIGINT": "The number of the journal's last change of it; greater is later, in "
             "all tables alike.",
+            "prepared_by VARCHAR": "Who prepared it for another person, on the import page.",
+            "sent_by VARCHAR": "Who sent it from the import page; null for other ways.",
+            "undone_by VARCHAR": "Who took it back last, on the import page.",
         },
     ),
     "push.rows": (

@@ -11,8 +11,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from connector.errors import UnknownName
-from connector.warehouse.duckdb_file import literal, naming_errors, quoted
+from connector.errors import Misused, UnknownName
+from connector.warehouse.duckdb_file import SESSION, literal, naming_errors, quoted
 
 _SCHEMAS_FIRST = ("marts", "staging", "seeds", "landing", "history", "sync", "push")
 
@@ -26,15 +26,22 @@ class QueryResult:
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    with naming_errors(path), duckdb.connect(str(path), read_only=True) as connection:
-        connection.execute("SET TimeZone = 'UTC'")
+def reading(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection that reads the file as it is now, in UTC.
+
+    DuckDB gives every `connect` to a path the file that this process has open there already, which
+    may have been replaced since; what is attached to another database is opened anew.
+    """
+    with naming_errors(path), duckdb.connect(":memory:") as connection:
+        name = quoted(path.name.partition(".")[0])
+        connection.execute(f"ATTACH {literal(str(path))} AS {name} (READ_ONLY)")
+        connection.execute(f"USE {name}; {SESSION}")
         yield connection
 
 
 def query(path: Path, sql: str) -> QueryResult:
     """Result of one query. Raises a `WarehouseError` if the file cannot be read."""
-    with _reading(path) as connection:
+    with reading(path) as connection:
         return _answer(connection, sql)
 
 
@@ -44,7 +51,7 @@ def asking(path: Path) -> Iterator[Callable[[str], QueryResult]]:
 
     Raises a `WarehouseError` for a file that is not there or cannot be read.
     """
-    with _reading(path) as connection:
+    with reading(path) as connection:
         yield lambda sql: _answer(connection, sql)
 
 
@@ -53,8 +60,20 @@ def tables(path: Path) -> tuple[str, ...]:
 
     Raises a `WarehouseError`.
     """
-    with _reading(path) as connection:
+    with reading(path) as connection:
         return _tables(connection)
+
+
+def to_arrow(path: Path, sql: str) -> pa.Table:
+    """Result of one query, in columns.
+
+    Raises `Misused` for a query that DuckDB refuses, and a `WarehouseError`.
+    """
+    with reading(path) as connection:
+        try:
+            return connection.execute(sql).to_arrow_table()
+        except (duckdb.ProgrammingError, duckdb.DataError) as error:
+            raise Misused(f"the query cannot be run: {error}") from None
 
 
 def read_table(path: Path, table: str) -> pa.Table:
@@ -62,7 +81,7 @@ def read_table(path: Path, table: str) -> pa.Table:
 
     Raises `UnknownName` for one that is not there, and a `WarehouseError`.
     """
-    with _reading(path) as connection:
+    with reading(path) as connection:
         known = _tables(connection)
         if table not in known:
             raise UnknownName("table of the published file", table, known)
@@ -74,7 +93,7 @@ def write_parquet(path: Path, targets: Mapping[str, Path]) -> None:
 
     Raises `DiskFull` or another `WarehouseError`.
     """
-    with _reading(path) as connection:
+    with reading(path) as connection:
         for table, target in targets.items():
             connection.execute(
                 f"COPY (SELECT * FROM {_quoted(table)}) TO {literal(str(target))} "

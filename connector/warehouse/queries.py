@@ -28,13 +28,18 @@ _QUEUED = "SELECT id FROM sync.queue WHERE resource = $resource AND parent = $pa
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A landed row, as a new answer needs it; lists may have shown it since."""
+    """A landed row, as a new answer needs it; lists may have shown it since.
 
+    `place` is the row's `rowid`, and `open_place` that of its open version, if it has one.
+    """
+
+    seen_at: datetime | None
+    place: int
+    open_place: int | None
     record: str
     is_hydrated: bool
     is_deleted: bool
     is_listed_since: bool
-    seen_at: datetime | None
 
     def shows(self, record: str) -> bool:
         """Whether the row is this very answer, alive and whole, in whatever order of keys."""
@@ -57,26 +62,53 @@ def staged(connection: duckdb.DuckDBPyConnection, table: pa.Table) -> Iterator[N
         connection.unregister("stage")
 
 
+def near(created: Iterable[datetime | None]) -> str:
+    """A condition: that a row was created between the first and the last of these.
+
+    What lies beside each other in the table is then found without reading the rest of it.
+    """
+    moments = [each for each in created if each is not None]
+    if not moments:
+        return ""
+    first, last = to_microseconds(min(moments)), to_microseconds(max(moments))
+    return f" AND created_at BETWEEN make_timestamptz({first}) AND make_timestamptz({last})"
+
+
 def held_rows(
-    connection: duckdb.DuckDBPyConnection, resource: Declaration, ids: Iterable[str]
+    connection: duckdb.DuckDBPyConnection,
+    resource: Declaration,
+    ids: Iterable[str],
+    created: Iterable[datetime | None] = (),
 ) -> dict[str, Held]:
-    """The landed rows that are there under these ids."""
-    name = quoted(resource.name)
-    with staged(connection, ids_table(ids)):
-        rows = connection.execute(
-            "SELECT id, _record::VARCHAR, _hydrated_at IS NOT NULL, _deleted_at IS NOT NULL, "
-            f"id IN (SELECT id FROM history.{name} "
-            "WHERE _valid_to IS NULL AND _hydrated_at IS NULL AND id IN (SELECT id FROM stage)), "
-            "epoch_us(_seen_at) "
-            f"FROM landing.{name} WHERE rowid IN "
-            # Found by their ids first: the records of all other rows are not read then.
-            f"(SELECT rowid FROM landing.{name} WHERE id IN (SELECT id FROM stage))"
-        ).fetchall()
-    held = {
-        id: Held(record, is_hydrated, is_deleted, is_listed_since, from_microseconds(seen_at))
-        for id, record, is_hydrated, is_deleted, is_listed_since, seen_at in rows
-    }
-    assert len(held) == len(rows), f"landing.{name} holds an id twice"
+    """The landed rows that are there under these ids.
+
+    They are looked for near the moments in `created` first, which is quick in a large table; all
+    that are not found there are looked for everywhere.
+    """
+    name, left = quoted(resource.name), dict.fromkeys(ids)
+    held: dict[str, Held] = {}
+    for where in dict.fromkeys((near(created), "")):
+        if not left:
+            break
+        with staged(connection, ids_table(left)):
+            rows = connection.execute(
+                # Found by their ids first: the records of all other rows are not read then.
+                f"WITH found AS MATERIALIZED (SELECT id, rowid AS place FROM landing.{name} "
+                f"WHERE id IN (SELECT id FROM stage){where}) "
+                "SELECT id, held.rowid, open.place, _record::VARCHAR, "
+                "held._hydrated_at IS NOT NULL, _deleted_at IS NOT NULL, "
+                "coalesce(open.is_listed, FALSE), epoch_us(_seen_at) "
+                f"FROM landing.{name} AS held LEFT JOIN (SELECT id, rowid AS place, "
+                f"_hydrated_at IS NULL AS is_listed FROM history.{name} "
+                f"WHERE _valid_to IS NULL AND id IN (SELECT id FROM found){where}) AS open "
+                "USING (id) WHERE held.rowid IN (SELECT place FROM found)"
+            ).fetchall()
+        assert len({id for id, *_ in rows}) == len(rows), f"landing.{name} holds an id twice"
+        for id, *values, seen_at in rows:
+            row = Held(from_microseconds(seen_at), *values)
+            if row.is_deleted or row.open_place is not None or not where:
+                held[id] = row
+                del left[id]
     return held
 
 
@@ -92,18 +124,18 @@ class StreamQueries:
     def answer(self, wanted: commands.Query[Any]) -> Any:
         """What `wanted` asks for, as its own description says."""
         match wanted:
-            case commands.Recall(ids):
-                found: Any = self._recall(ids)
+            case commands.Recall(ids, created):
+                found: Any = self._recall(ids, created)
             case commands.Differing(answers):
                 found = self._differing(answers)
-            case commands.Differences(records):
-                found = self._differences(records)
             case commands.Between(after, before):
                 found = self._between("created_at", after, before)
             case commands.BetweenUpdated(after, before):
                 found = self._between("updated_at", after, before, queued=False)
-            case commands.CountBefore(moment):
-                found = self._count_before(moment)
+            case commands.CountLive(before):
+                found = self.count_live(before)
+            case commands.TiedPages(per_page):
+                found = self._tied_pages(per_page)
             case commands.LeastRecent(count):
                 found = self._least_recent(count)
             case commands.Undated(after):
@@ -114,8 +146,6 @@ class StreamQueries:
                 )
             case commands.NextQueued(count, skip):
                 found = self._next_queued(count, skip)
-            case commands.CountLive():
-                found = self.count_live()
             case commands.CountQueued():
                 found = self.count_pending()
         return found
@@ -126,9 +156,12 @@ class StreamQueries:
             f"SELECT id FROM {self._live()} ORDER BY created_at, id", {"parent": self._parent}
         )
 
-    def count_live(self) -> int:
-        """Rows not known to be deleted."""
-        return self._count(f"SELECT count(*) FROM {self._live()}", {"parent": self._parent})
+    def count_live(self, before: datetime | None) -> int:
+        """Rows not known to be deleted, created before a moment if there is one."""
+        bound = ""
+        if before is not None:
+            bound = f" AND created_at < make_timestamptz({to_microseconds(before)})"
+        return self._count(f"SELECT count(*) FROM {self._live()}{bound}", {"parent": self._parent})
 
     def count_pending(self) -> int:
         """Ids that wait to be read."""
@@ -137,31 +170,32 @@ class StreamQueries:
             self._mine(),
         )
 
-    def _recall(self, ids: tuple[str, ...]) -> dict[str, LandedRow]:
-        with staged(self._connection, ids_table(ids)):
-            rows = self._connection.execute(
-                "SELECT id, epoch_us(updated_at), epoch_us(_hydrated_at), "
-                f"id IN ({_QUEUED} AND id IN (SELECT id FROM stage)), "
-                f"_deleted_at IS NOT NULL FROM {self._name} WHERE id IN (SELECT id FROM stage)",
-                self._mine(),
-            ).fetchall()
-        return {
-            id: LandedRow(from_microseconds(updated), from_microseconds(read), queued, deleted)
-            for id, updated, read, queued, deleted in rows
-        }
+    def _recall(
+        self, ids: tuple[str, ...], created: tuple[datetime | None, ...]
+    ) -> dict[str, LandedRow]:
+        found: dict[str, LandedRow] = {}
+        for where in dict.fromkeys((near(created), "")):
+            left = [id for id in ids if id not in found]
+            if not left:
+                break
+            with staged(self._connection, ids_table(left)):
+                rows = self._connection.execute(
+                    "SELECT id, epoch_us(updated_at), epoch_us(_hydrated_at), "
+                    f"id IN ({_QUEUED} AND id IN (SELECT id FROM stage)), _deleted_at IS NOT NULL "
+                    f"FROM {self._name} WHERE id IN (SELECT id FROM stage){where}",
+                    self._mine(),
+                ).fetchall()
+            for id, updated, read, queued, deleted in rows:
+                moments = from_microseconds(updated), from_microseconds(read)
+                found[id] = LandedRow(*moments, queued, deleted)
+        return found
 
-    def _differing(self, answers: tuple[Resource, ...]) -> frozenset[str]:
-        held = held_rows(self._connection, self._stream.resource, (each.id for each in answers))
-        landed = {id: row.record for id, row in held.items() if row.is_hydrated}
-        return frozenset(
-            each.id for each in answers if each.id in landed and _differs(each, landed[each.id])
-        )
-
-    def _differences(self, records: tuple[Resource, ...]) -> dict[str, tuple[str, ...]]:
-        held = held_rows(self._connection, self._stream.resource, (each.id for each in records))
+    def _differing(self, answers: tuple[Resource, ...]) -> dict[str, tuple[str, ...]]:
+        ids, created = [each.id for each in answers], [each.created_at for each in answers]
+        held = held_rows(self._connection, self._stream.resource, ids, created)
         names = {
-            each.id: differing(json.loads(held[each.id].record), each.raw)
-            for each in records
+            each.id: _differing(each, held[each.id].record)
+            for each in answers
             if each.id in held and held[each.id].is_hydrated
         }
         return {id: each for id, each in names.items() if each}
@@ -181,11 +215,14 @@ class StreamQueries:
             parameters["resource"] = self._stream.resource.name
         return frozenset(self._ids(statement, parameters))
 
-    def _count_before(self, moment: datetime | None) -> int:
-        bound = ""
-        if moment is not None:
-            bound = f" AND created_at < make_timestamptz({to_microseconds(moment)})"
-        return self._count(f"SELECT count(*) FROM {self._live()}{bound}", {"parent": self._parent})
+    def _tied_pages(self, per_page: int) -> frozenset[int]:
+        rows = self._connection.execute(
+            "SELECT 1 + place // $per_page FROM (SELECT created_at, "
+            f"row_number() OVER (ORDER BY created_at) - 1 AS place FROM {self._live()}) "
+            "GROUP BY 1 HAVING min(created_at) = max(created_at)",
+            {"parent": self._parent, "per_page": per_page},
+        ).fetchall()
+        return frozenset(page for (page,) in rows)
 
     def _least_recent(self, count: int) -> tuple[str, ...]:
         return self._ids(
@@ -221,9 +258,9 @@ class StreamQueries:
         return int(row[0][0])
 
 
-def _differs(answer: Resource, landed: str) -> bool:
-    """Whether an answer shows another value than the landed record."""
+def _differing(answer: Resource, landed: str) -> tuple[str, ...]:
+    """Names of fields of which an answer shows another value than the landed record."""
     record = json.loads(landed)
     if not answer.is_item:
-        return bool(differing(record, json.loads(as_json(answer.raw))))
-    return bool(listed_differing(answer.declaration, answer.raw, record))
+        return differing(record, json.loads(as_json(answer.raw)))
+    return listed_differing(answer.declaration, answer.raw, record)

@@ -107,6 +107,11 @@ def ids_table(ids: Iterable[str], **columns: pa.Array) -> pa.Table:
     return pa.table({"id": pa.array(list(ids), pa.string()), **columns})
 
 
+def places_table(places: Iterable[int], **columns: pa.Array) -> pa.Table:
+    """A table of the `rowid` of rows, and of what goes with each."""
+    return pa.table({"place": pa.array(list(places), pa.int64()), **columns})
+
+
 def moments(values: Iterable[datetime | None]) -> pa.Array:
     """A column of timestamps in UTC."""
     return pa.array(list(values), pa.timestamp("us", tz="UTC"))

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import duckdb
 
+from connector.engine.commands import Event
 from connector.engine.quota import Use, period_of
 from connector.errors import WarehouseError
 from connector.warehouse.duckdb_file import from_microseconds, literal, opened, transaction
@@ -206,6 +207,7 @@ class Publication:
     checks: int = 0
     failed_checks: tuple[str, ...] = ()
     personal: str = "keep"
+    time_zone: str | None = None
     error_code: str | None = None
     message: str | None = None
     bytes: int | None = None
@@ -346,7 +348,8 @@ class Health:
 
     `scrubs` are the requests of each run that only looked again. `resources` are what the latest
     run that touched a resource did with it, with that run's id; `proven_at` is None where a
-    resource is not proven. `shared` is the latest attempt to publish to the lakehouse.
+    resource is not proven. `shared` is the latest attempt to publish to the lakehouse;
+    `events` are those of each resource that its latest run noticed, or that are still so.
     """
 
     runs: tuple[Run, ...]
@@ -356,6 +359,7 @@ class Health:
     proven_at: Mapping[str, datetime | None]
     publications: tuple[Publication, ...]
     shared: SharedPublication | None = None
+    events: Mapping[str, tuple[Event, ...]] = field(default_factory=dict)
 
 
 def read_health(connection: duckdb.DuckDBPyConnection) -> Health:

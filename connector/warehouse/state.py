@@ -13,6 +13,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from connector.catalog import declaration
 from connector.catalog.value import read_datetime
 from connector.engine.bookmark import Bookmark, Stream
 from connector.engine.commands import Event
@@ -100,13 +101,62 @@ def write_events(
         )
 
 
-def write_notice(connection: duckdb.DuckDBPyConnection, event: Event, at: datetime) -> None:
-    """Append once an event about no resource, for the next pull to report."""
-    moment = iso(at)
+def present_events(
+    connection: duckdb.DuckDBPyConnection, resource: str, run_id: str
+) -> tuple[Event, ...]:
+    """Events of a run on a resource, and those that the landing still shows.
+
+    Each names a record where there is one; deletions are left out.
+    """
+    rows = connection.execute(
+        "SELECT DISTINCT ON (kind, detail) kind, detail, id, run_id FROM sync.events"
+        " WHERE resource = ? AND kind <> 'deleted'"
+        " ORDER BY kind, detail, run_id = ? DESC, seen_at DESC",
+        [resource, run_id],
+    ).fetchall()
+    found = []
+    for kind, detail, id, seen_by in rows:
+        shown = _shown_by(connection, resource, kind, detail) if kind in _ONCE else None
+        if seen_by == run_id or shown is not None:
+            found.append(Event(kind=kind, detail=detail, id=id or shown or None))
+    return tuple(found)
+
+
+def _shown_by(
+    connection: duckdb.DuckDBPyConnection, resource: str, kind: str, detail: str
+) -> str | None:
+    """Id of a live record that shows the oddity, empty for a list; else None."""
+    if kind == "unsorted":
+        sql = "SELECT '' FROM sync.bookmarks WHERE resource = ? AND NOT is_sorted LIMIT 1"
+        rows = connection.execute(sql, [resource]).fetchall()
+        return "" if rows else None
+    names = declaration(resource).fields.keys()
+    column, _, value = detail.partition(" ")
+    if kind == "unknown_field":
+        condition, given = "list_contains([left(n, 60) FOR n IN json_keys(_record)], ?)", [detail]
+        # A later version of the connector may have a column for it.
+        is_judged = detail not in names
+    elif kind == "unreadable_value":
+        condition = f"{quoted(column)} IS NULL AND length(_record->>?) > 0"
+        given, is_judged = [column], column in names
+    else:
+        written = f"concat(chr(39), left({quoted(column)}::VARCHAR, 60), chr(39))"
+        condition, given = f"starts_with(?, {written})", [value]
+        is_judged = column in names
+    sql = f"SELECT id FROM landing.{resource} WHERE _deleted_at IS NULL AND {condition} LIMIT 1"
+    rows = connection.execute(sql, given).fetchall() if is_judged else []
+    return str(rows[0][0]) if rows else None
+
+
+def write_notice(
+    connection: duckdb.DuckDBPyConnection, event: Event, at: datetime, run_id: str | None = None
+) -> None:
+    """Append once an event about no resource; without `run_id` a pull reports it."""
     connection.execute(
-        "INSERT INTO sync.events (kind, detail, seen_at) SELECT $1, $2, $3::TIMESTAMPTZ "
+        "INSERT INTO sync.events (kind, detail, seen_at, run_id) "
+        "SELECT $1, $2, $3::TIMESTAMPTZ, $4 "
         "WHERE NOT EXISTS (FROM sync.events WHERE kind = $1 AND seen_at = $3::TIMESTAMPTZ)",
-        [event.kind, event.detail, moment],
+        [event.kind, event.detail, iso(at), run_id],
     )
 
 

@@ -316,11 +316,14 @@ class Edits:
                     or meaning(fields[name], shown[name]) != meaning(fields[name], raw.get(name))
                 )
             )
-        return names, any(self._can_list(name, shown) for name in names)
+        return names, any(name in shown and self._lists(name, shown[name]) for name in names)
 
-    def _can_list(self, name: str, shown: Mapping[str, Any]) -> bool:
+    def _lists(self, name: str, value: Any) -> bool:
+        """Whether a list surely shows the field with this value."""
         field = self.declaration.fields.get(name)
-        return field is not None and name in shown and can_list(field, shown[name])
+        # A list that cannot be sorted is not said to have no dates (API 2.6), and may have none.
+        is_sure = name != _DATE or bool(self.declaration.sortable)
+        return is_sure and field is not None and can_list(field, value)
 
     def _contradicts(
         self,
@@ -337,11 +340,10 @@ class Edits:
         if last.is_before(sighting):
             return True
         from_list = set(names) if last.changed is None else set(last.changed)
-        listed = [(n, f) for n in names if (f := self.declaration.fields.get(n)) and f.listed]
         return any(
-            can_list(field, raw.get(name))
-            and (name in from_list or can_list(field, shown.get(name)))
-            for name, field in listed
+            self._lists(name, raw.get(name))
+            and (name in from_list or self._lists(name, shown.get(name)))
+            for name in names
         )
 
     def gone(self, id: str, at: datetime, last: Version) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import chain
@@ -26,6 +26,7 @@ from connector.engine.commands import Commit, Event
 from connector.engine.quota import Use
 from connector.warehouse import runs, state
 from connector.warehouse.duckdb_file import (
+    KEEP_METADATA,
     is_wanted,
     make_folder,
     naming_errors,
@@ -114,8 +115,8 @@ class Warehouse:
             self.release()
             compact(self.work)
             with self._writing() as connection:
-                state.write_notice(connection, Event(COMPACTED, "made anew"), datetime.now(UTC))
-                state.take_notices(connection, "")
+                event = Event(COMPACTED, "made anew")
+                state.write_notice(connection, event, datetime.now(UTC), run_id="")
 
     # -- runs -------------------------------------------------------------------------------------
 
@@ -183,7 +184,12 @@ class Warehouse:
         with self.reading() as connection:
             if not is_migrated(connection):
                 migrate(connection, str(self.work))
-            return read_health(connection)
+            found = read_health(connection)
+            events = {
+                name: state.present_events(connection, name, run_id)
+                for name, (run_id, _) in found.resources.items()
+            }
+            return replace(found, events=events)
 
     # -- streams ----------------------------------------------------------------------------------
 
@@ -212,7 +218,7 @@ class Warehouse:
                 state.write_bookmark(connection, stream, what.bookmark, run_id)
         self._rows_written += len(what.items) + len(what.records)
         if self._rows_written >= ROWS_WRITTEN_MAX:
-            self.release()
+            self._close()
         return fates
 
     def look(self, stream: Stream, wanted: commands.Query[Any]) -> Any:
@@ -279,6 +285,13 @@ class Warehouse:
     def release(self) -> None:
         """Close the file, if it is open; the next use opens it again."""
         with self._lock:
+            if self._connection is not None:
+                with suppress(duckdb.Error):
+                    self._connection.execute(f"{KEEP_METADATA} = false")
+            self._close()
+
+    def _close(self) -> None:
+        with self._lock:
             self._open.close()
             self._connection, self._rows_written = None, 0
 
@@ -295,6 +308,8 @@ class Warehouse:
             if self._connection is None:
                 opening = opened(self.work, queues=self._has_yielded)
                 self._connection = self._open.enter_context(opening)
+                if self._keeps:
+                    self._connection.execute(f"{KEEP_METADATA} = true")
                 self._has_yielded = False
             try:
                 with naming_errors(self.work):

@@ -25,8 +25,8 @@ from connector.warehouse.duckdb_file import (
     LOG_ENDINGS,
     ROW_GROUP_ROWS,
     STORAGE_VERSION,
-    folder_locked,
     literal,
+    locked,
     log_of,
     move_logs,
     naming_errors,
@@ -202,7 +202,7 @@ def make(work: Path, published: Path) -> None:
     file cannot give back what was lost, `DiskFull`, `NotAWarehouse` or another `WarehouseError`;
     there is then no work file.
     """
-    with naming_errors(work.parent), folder_locked(work.parent):
+    with naming_errors(work.parent), locked(work.parent):
         if not is_missing(work):
             return
         fresh = work.with_name(work.name + MAKING_ENDING)

@@ -13,7 +13,7 @@ from pathlib import Path
 from connector.catalog import CATALOG
 from connector.engine.bookmark import Bookmark, Stream
 from connector.engine.quota import day_of
-from connector.ledger.ledger import Exhaustion, Ledger, Settlement, Spender, terms_of
+from connector.ledger.ledger import Exhaustion, Ledger, Settlement, Spender, allowance_of
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.duckdb_file import opened, transaction
 from connector.warehouse.runs import (
@@ -133,7 +133,7 @@ class Agency:
         """Count requests."""
         if not requests:
             return
-        spender = Spender("run", "pull", terms_of(self.settings), asks_anyway=True)
+        spender = Spender("run", "pull", allowance_of(self.settings), asks_anyway=True)
         with Ledger(self.settings.folder) as ledger:
             left = requests
             while left:
@@ -149,7 +149,7 @@ class Agency:
 
     def quota_ends(self, until: datetime) -> None:
         """The API says that the month is spent."""
-        spender = Spender("run", "pull", terms_of(self.settings))
+        spender = Spender("run", "pull", allowance_of(self.settings))
         said = Exhaustion(self.clock.now, until, is_told=True)
         with Ledger(self.settings.folder) as ledger:
             ledger.settle(spender, Settlement(exhaustion=said))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -11,7 +12,9 @@ import click
 import pytest
 
 from connector.cli import COMMANDS, main
+from connector.client import client
 from connector.operations.alert_check import check_alerts
+from connector.sandbox.faults import Status
 from connector.sandbox.server import Sandbox
 from tests.alerts.agency import Agency, Clock, settings_of
 from tests.alerts.receivers import Receiver
@@ -59,6 +62,62 @@ def test_a_pull_tells_when_it_fails_and_when_it_is_well(tmp_path: Path, receiver
         assert secret not in texts
         assert not any(secret.encode() in body for body in receiver.bodies)
         assert [] == [f for f in tmp_path.rglob("*.*") if secret.encode() in f.read_bytes()]
+
+
+def test_an_api_that_is_away_is_told_once_and_a_revoked_key_beside_it(
+    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An API that answers every list with 503 is one message, with that and what to do; a key that
+    is revoked meanwhile is told as well, with the file that it came from, and what is well again
+    is one message.
+    """
+    monkeypatch.setattr(client, "BACKOFF_SECONDS_MIN", 0.0)
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        sandbox.faults.add(Status(503), times=None)
+        environ = variables(sandbox.base_url, tmp_path) | {
+            "CONNECTOR_ALERT_WEBHOOK": receiver.address
+        }
+        failed = call(["pull"], environ)
+        sandbox.faults.clear()
+        revoked = tmp_path / "revoked.key"
+        revoked.write_text("revoked")
+        revoked.chmod(0o600)
+        in_file = {**environ, "CONNECTOR_API_KEY_FILE": str(revoked)}
+        del in_file["CONNECTOR_API_KEY"]
+        refused = call(["pull"], in_file)
+        well = call(["pull"], environ)
+
+    assert (1, 0) == (failed.status, well.status)
+    changes = ("opened", "changed", "ended")
+    assert [(change, "pull_failed", "") for change in changes] == told(receiver)
+    first, second, _ = receiver.received
+    assert "was answered 503 [server_failed]." in first["happened"]
+    assert "Run the command again later" in first["action"]
+    assert "was answered 401 [unauthorized]." in second["happened"]
+    place = f"Check api_key ({revoked}, named by CONNECTOR_API_KEY_FILE): generate a new key"
+    assert place in second["action"]
+    assert place in refused.err
+    assert 1 == failed.err.count("503")
+
+
+def test_an_anomaly_is_named_and_stands_until_gone(tmp_path: Path, receiver: Receiver) -> None:
+    """A field that the API does not document is told with the resource, one record and the field.
+    It stands through a pull that brings nothing, and ends once no record has it.
+    """
+    told_to = {"CONNECTOR_ALERT_WEBHOOK": receiver.address}
+    behaviours = {"extra_fields": "shown"}
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}, behaviours=behaviours) as sandbox:
+        for _ in range(2):
+            call(["pull", "jobs"], variables(sandbox.base_url, tmp_path) | told_to)
+        (met,) = receiver.received
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        call(["pull", "jobs", "--full"], variables(sandbox.base_url, tmp_path) | told_to)
+        names = {*sandbox.store.records("jobs")}
+
+    assert [(change, "anomalies", "jobs") for change in ("opened", "ended")] == told(receiver)
+    found = re.search(r"jobs has unknown_field: (\w+) \(record ([\w-]+)\)", met["happened"])
+    assert found is not None
+    assert found[2] in names
 
 
 HEADINGS = "first_name,last_name,email,employment_type"

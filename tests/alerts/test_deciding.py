@@ -42,6 +42,51 @@ def test_an_alert_is_told_once_and_keeps_its_beginning() -> None:
     assert () == over.standing
 
 
+def test_a_new_cause_is_told_while_the_alert_stands() -> None:
+    """An alert that stands is told again where a cause comes to it, with its new words; a cause
+    that goes, or was there, is not told. In the end it is over once.
+    """
+    subject = SUBJECTS[0]
+    standing: tuple[AlertRecord, ...] = ()
+    changes = []
+    for hour, causes in enumerate([("a",), ("a", "b"), ("b",), ("c",), None]):
+        found = causes and Trouble(None, f"It is {causes}.", "Do.", causes)
+        decision = decide(standing, {subject: found}, START + timedelta(hours=hour), KINDS)
+        standing = decision.standing
+        changes.append([(each.change, each.happened) for each in decision.messages])
+
+    assert [
+        [("opened", "It is ('a',).")],
+        [("changed", "It is ('a', 'b').")],
+        [],
+        [("changed", "It is ('c',).")],
+        [("ended", "A pull has ended well since.")],
+    ] == changes
+
+
+def test_alerts_of_one_cause_are_one_message() -> None:
+    """What several resources have of one cause is told once, by their names, and so is its end;
+    another cause is told for itself, and each resource stands by itself.
+    """
+    names = [Subject("not_proven", name) for name in ("jobs", "leads", "candidates")]
+    causes = (("try_again",), ("forbidden",), ("try_again",))
+    sight = {
+        subject: Trouble(None, f"{subject.about} is failed.", "Do.", each)
+        for subject, each in zip(names, causes, strict=True)
+    }
+    first = decide((), sight, START, KINDS)
+    over = decide(first.standing, dict.fromkeys(names), START + timedelta(hours=1), KINDS)
+
+    assert [
+        ("candidates, jobs", "jobs is failed. candidates is failed.", "Do."),
+        ("leads", "leads is failed.", "Do."),
+    ] == [(each.about, each.happened, each.action) for each in first.messages]
+    assert {"candidates", "jobs", "leads"} == {each.about for each in first.standing}
+    assert [("ended", "candidates, jobs, leads")] == [
+        (each.change, each.about) for each in over.messages
+    ]
+
+
 def test_what_could_not_be_looked_at_stays_as_it_was() -> None:
     """A subject that is not in sight neither opens nor ends."""
     first = decide((), {SUBJECTS[0]: BAD}, START, KINDS)
@@ -77,7 +122,11 @@ def test_any_sequence_opens_at_most_one_alert_for_a_subject_and_ends_each(
     for hour, sight in enumerate([*sequence, dict.fromkeys(SUBJECTS, None)]):
         decision = decide(standing, sight, START + timedelta(hours=hour), KINDS)
         standing = decision.standing
-        changes += [(Subject(each.code, each.about), each.change) for each in decision.messages]
+        changes += [
+            (Subject(each.code, about), each.change)
+            for each in decision.messages
+            for about in each.about.split(", ")
+        ]
         ids.update(each.id for each in decision.messages)
         stands = [Subject(each.code, each.about) for each in standing]
         assert len(set(stands)) == len(stands)

@@ -11,7 +11,7 @@ import pytest
 from pydantic import SecretStr
 
 from connector.errors import NotDelivered
-from connector.ledger.alert_states import AlertBook, Change, MessageRecord
+from connector.ledger.alert_states import AlertStates, Change, MessageRecord
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
 from connector.operations.alert_check import (
@@ -155,7 +155,7 @@ def test_messages_about_one_thing_arrive_in_their_order(settings: Settings, cloc
         for n, (change, about) in enumerate(changes)
     ]
     with Ledger(settings.folder) as ledger:
-        AlertBook(ledger).record((), messages, ("webhook",))
+        AlertStates(ledger).record((), messages, ("webhook",))
     sink = Recorder()
     sink.fails = 1
     for _ in range(4):
@@ -172,9 +172,9 @@ def test_what_has_arrived_is_forgotten_in_the_end(settings: Settings, clock: Clo
     check(settings, clock, sink)
     settings.make_folder()
     with Ledger(settings.folder) as ledger:
-        book = AlertBook(ledger)
+        book = AlertStates(ledger)
         late = trial_message(START)
-        book.record(book.standing(), [late], ("email",))
+        book.record(book.alerts(), [late], ("email",))
         book.forget(START + KEPT)
         with ledger.reading() as connection:
             left = connection.execute("SELECT id FROM alert_messages").fetchall()

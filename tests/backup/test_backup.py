@@ -45,6 +45,7 @@ def settings(tmp_path: Path) -> Settings:
     for name, text in {
         "seeds/seed_users.csv": "id,name\n1,Ann\n",
         "receipts/erasure-1.json": RECEIPT,
+        "maps/candidates-1.toml": 'resource = "candidates"',
         "inbox/candidates/next.csv": "Email\na@b.example\n",
         "inbox/candidates/push.toml": 'mode = "create"\n',
         "inbox/candidates/done/last.csv": "Email\nb@b.example\n",
@@ -103,6 +104,7 @@ def test_33_a_backup_holds_what_belongs_to_it_and_no_key(settings: Settings) -> 
     assert {
         *("manifest.json", "work.duckdb", "ledger.sqlite", "recruitment.duckdb"),
         *("suppression.key", "seeds/seed_users.csv", "receipts/erasure-1.json"),
+        "maps/candidates-1.toml",
         *("inbox/candidates/next.csv", "inbox/candidates/push.toml"),
         "inbox/candidates/done/last.csv",
     } == names

@@ -17,7 +17,7 @@ from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from tests.backup.yesterday import COUNTS, Agency
 from tests.privacy.office import traces
-from tests.pull.landed import differences, published, rows
+from tests.pulls.landed import differences, published, rows
 
 EMAIL, NAME = "Olwen.Zz@mail.example", "Zzyzxworth"
 PERSON = {"first_name": "Olwen", "last_name": NAME, "email": EMAIL, "employment_type": "permanent"}

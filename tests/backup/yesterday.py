@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from connector.operations.backup import Made, make_backup
-from connector.pushes.dry_run import Asked
-from connector.pushes.push import Manner, PushReport, push
+from connector.pushes.dry_run import PushFile
+from connector.pushes.push import PushReport, PushRunOptions, push
 from connector.sandbox.server import Sandbox
 from connector.settings.model import Settings
-from tests.pull.landed import pulled, settings_of
+from tests.pulls.landed import pulled, settings_of
 
 COUNTS = {
     "jobs": 3,
@@ -58,8 +58,8 @@ class Agency:
 
     def push(self, path: Path, *, pulls: bool = True) -> PushReport:
         """Push a spreadsheet of people, and do it."""
-        manner = Manner(applies=True, pulls=pulls, reports=False)
-        asked = Asked("candidates", path, mode="create")
+        manner = PushRunOptions(applies=True, pulls=pulls, reports=False)
+        asked = PushFile("candidates", path, mode="create")
         (report,) = asyncio.run(push(self.settings, [asked], manner))
         return report
 

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from connector.client.client import Client, Observer
-from connector.client.request import Request
+from connector.client.client import Client
+from connector.client.request import Observer, Request
 
 KEY = "planted/key+of=the~tests"
 """A key with characters that JSON and addresses write in another way."""

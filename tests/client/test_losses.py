@@ -238,11 +238,13 @@ def test_a_read_of_another_shape_is_refused(document: object, call: str) -> None
 
 @pytest.mark.parametrize("status", [402, 405, 418])
 def test_an_undocumented_status_is_said_to_be(status: int) -> None:
-    """A status that the API does not document raises by name, and nothing is sent again."""
+    """A status that the API does not document raises by name, and nothing is sent again; a write so
+    answered is in doubt.
+    """
     reply = answers(status, {"message": "What?"})
 
     assert (UnexpectedStatus, 1) == kind(*ends("get", reply))
-    assert (UnexpectedStatus, 1) == kind(*ends("create", reply))
+    assert (InDoubt, 1) == kind(*ends("create", reply))
     assert (InDoubt, 1) == kind(*ends("create", sends(http(status, HTML))))
 
 

@@ -19,6 +19,7 @@ from connector.client.endpoint import Endpoint
 from connector.errors import Misused, UnknownName
 from connector.errors_api import Forbidden, NotFound, Unauthorized, ValidationFailed
 from connector.sandbox.server import Sandbox
+from tests.faults.wire import Edited
 from tests.sandbox.world import COUNTS, World, opened
 
 NAMES = tuple(CATALOG)
@@ -216,6 +217,22 @@ def test_the_iterator_reads_every_item_once_in_full_pages(jobs: int, requests: i
 
         assert sorted(sandbox.store.records("jobs")) == sorted(ids)
         assert requests == len(sandbox.log)
+
+
+def test_the_iterator_goes_on_after_a_short_page() -> None:
+    """A page with fewer items than it may have is not the last where the list counts more pages."""
+
+    def shorten(document: Any) -> None:
+        document["data"].pop()
+
+    async def act(client: Client) -> list[str]:
+        return [each.id async for each in client.jobs.iterate(sort="created_at")]
+
+    with Sandbox(counts={"jobs": 201, "companies": 3}) as sandbox:
+        sandbox.faults.add(Edited(shorten))
+        ids = run(sandbox, act)
+
+        assert (200, 3) == (len(ids), len(sandbox.log))
 
 
 def test_what_the_api_adds_is_kept() -> None:

@@ -10,7 +10,8 @@ import pytest
 from connector.client.client import Client, Limits
 from connector.client.rate_limiter import Pace
 from connector.client.request import Request
-from connector.errors_api import BudgetSpent, QuotaSpent
+from connector.errors_api import BudgetSpent, QuotaSpent, RateLimited, ServerFailed
+from connector.pulls.outcome import RequestTally
 from connector.sandbox.server import Sandbox
 from tests.client.calls import KEY, Clock, Diary, client_of
 from tests.client.peer import RECORD, Peer, Reply, answers, found, silent, waits_for
@@ -110,20 +111,105 @@ def test_clients_may_share_a_pace() -> None:
     asyncio.run(act())
 
 
+async def waited_after(status: int, said: dict[str, str]) -> float:
+    """Seconds between an answer with these headers and its repeat."""
+    clock = Clock()
+    async with (
+        Peer(answers(status, {}, {"Date": "Sat, 21 Nov 2026 10:00:00 GMT", **said}), found) as peer,
+        client_of(peer.base_url, clock) as client,
+    ):
+        await get(client)
+        assert 2 == len(peer.requests)
+    return sum(clock.waits)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_retry_after_is_kept_where_it_is_to_be_believed(status: int) -> None:
+    """A refused or failed request is repeated no earlier than the answer asked for, in seconds or
+    as a moment; what is garbage, or past, changes nothing.
+    """
+
+    async def act() -> None:
+        unsaid = await waited_after(status, {})
+        for said, seconds in (("30", 30), ("Sat, 21 Nov 2026 10:00:45 GMT", 45)):
+            waited = await waited_after(status, {"Retry-After": said})
+            assert seconds <= waited <= seconds + 15
+        for said in ("-5", "soon", "Sat, 21 Nov 2026 09:00:00 GMT"):
+            assert unsaid == await waited_after(status, {"Retry-After": said})
+
+    asyncio.run(act())
+
+
+@pytest.mark.parametrize(("status", "error"), [(429, QuotaSpent), (503, ServerFailed)])
+def test_a_retry_after_beyond_the_minute_is_not_waited_for(
+    status: int, error: type[Exception]
+) -> None:
+    """An hour is no wait within a pull: a 429 says that the month is spent, a 503 is told."""
+
+    async def act() -> None:
+        clock = Clock()
+        async with (
+            Peer(answers(status, {}, {"Retry-After": "3600"}), found) as peer,
+            client_of(peer.base_url, clock) as client,
+        ):
+            with pytest.raises(error):
+                await get(client)
+            assert 1 == len(peer.requests)
+        assert not any(clock.waits)
+
+    asyncio.run(act())
+
+
+def test_waits_that_overlap_are_counted_once() -> None:
+    """Requests that wait at once have together waited no longer than has passed, and each is told
+    for how long.
+    """
+    told = {"X-RateLimit-Limit": "9", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "40"}
+    tally, held = RequestTally(), list[float]()
+    tally.tell_wait = held.append
+
+    async def act() -> None:
+        clock = Clock()
+        async with (
+            Peer(answers(200, {"data": RECORD}, told), found) as peer,
+            client_of(peer.base_url, clock, observer=tally) as client,
+        ):
+            await get(client)
+            begun = clock.now
+            await asyncio.gather(*(get(client) for _ in range(3)))
+        assert 0 < tally.waited_seconds <= clock.now - begun
+        assert max(held) >= 40
+
+    asyncio.run(act())
+
+
 def test_waiting_in_the_queue_forbids_no_repeat() -> None:
-    """Only what passes after a request first left counts against the bound of its repeats."""
+    """Only what passes after a request first left counts against the bound of its repeats.
+
+    What waits for the rate limit is bounded by as much again, and ends before it has waited.
+    """
     told = {"X-RateLimit-Limit": "9", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "50"}
 
     async def act() -> None:
         clock = Clock()
         last = answers(200, {"data": RECORD}, told)
         async with Peer(last, answers(500, {}, {}), found) as peer:
-            limits = Limits(retry_seconds_max=10.0)
+            limits = Limits(retry_seconds_max=52.0)
             async with client_of(peer.base_url, clock, limits=limits) as client:
                 await get(client)
                 await get(client)
             assert 3 == len(peer.requests)
         assert sum(clock.waits) >= 50
+
+        clock = Clock()
+        async with Peer(last, found) as peer:
+            limits = Limits(retry_seconds_max=45.0)
+            async with client_of(peer.base_url, clock, limits=limits) as client:
+                await get(client)
+                with pytest.raises(RateLimited, match="was not sent in time"):
+                    await get(client)
+            assert 1 == len(peer.requests)
+        assert [] == clock.waits
 
     asyncio.run(act())
 

@@ -23,20 +23,20 @@ class Hand:
 
     def go(self, now: float) -> Ticket:
         """Send one that must be let go."""
-        went = self.pace.ask(now)
+        went = self.pace.acquire(now)
         assert isinstance(went, Go), went
         return went.ticket
 
     def go_all(self, now: float) -> list[Ticket]:
         """Send all that are let go."""
         tickets = []
-        while isinstance(went := self.pace.ask(now), Go):
+        while isinstance(went := self.pace.acquire(now), Go):
             tickets.append(went.ticket)
         return tickets
 
     def wait(self, now: float) -> Wait:
         """Ask for one that must wait."""
-        wait = self.pace.ask(now)
+        wait = self.pace.acquire(now)
         assert isinstance(wait, Wait), wait
         return wait
 

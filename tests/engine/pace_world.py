@@ -143,7 +143,7 @@ class World:
             return
         self._asks += 1
         assert self._asks <= ASKS_PER_REQUEST_MAX * self.requests, "asking comes to no end"
-        match self.pace.ask(now):
+        match self.pace.acquire(now):
             case Go(ticket):
                 self._send(now, worker, ticket)
             case Wait(seconds, _):

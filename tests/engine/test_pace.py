@@ -185,8 +185,8 @@ def test_a_spent_month_stops_everybody(workers: int, shows: str) -> None:
     assert len(outcome.refused_at) <= workers + 2
     last_answer_at = outcome.ended_at
     assert outcome.spent_at - last_answer_at <= (61 if shows == "month" else 3 * 64)
-    assert isinstance(world.pace.ask(86_399), Spent)
-    assert (shows == "month") == isinstance(world.pace.ask(86_402), Go)
+    assert isinstance(world.pace.acquire(86_399), Spent)
+    assert (shows == "month") == isinstance(world.pace.acquire(86_402), Go)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -209,7 +209,7 @@ def test_memory_is_bounded(rate: RateHeaders) -> None:
     pace, sizes = Pace(), []
     for number in range(100_001):
         now = number / 100
-        went = pace.ask(now)
+        went = pace.acquire(now)
         assert isinstance(went, Go)
         pace.heard(now, went.ticket, rate, None)
         if number % 50_000 == 0:

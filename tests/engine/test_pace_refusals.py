@@ -60,8 +60,8 @@ def test_untold_refusals_make_longer_and_longer_waits() -> None:
 
     assert [15, 30, 60] == waits
     hand.refused(now, hand.go(now))
-    assert Spent(None) == hand.pace.ask(now)
-    assert Spent(None) == hand.pace.ask(now + 1e7)
+    assert Spent(None) == hand.pace.acquire(now)
+    assert Spent(None) == hand.pace.acquire(now + 1e7)
 
 
 def test_requests_refused_together_are_one_refusal() -> None:
@@ -108,7 +108,7 @@ def test_success_between_refusals_is_no_spent_month() -> None:
         hand.heard(minute + 40, hand.go(minute + 40), 9, minute + 90)
         hand.heard(minute + 99, hand.go(minute + 99), 9, minute + 99)
 
-    assert isinstance(hand.pace.ask(6060), Go)
+    assert isinstance(hand.pace.acquire(6060), Go)
 
 
 @pytest.mark.parametrize("reset", [NOW + 2400, 2400.0])
@@ -117,8 +117,8 @@ def test_a_reset_far_away_is_the_months(reset: float) -> None:
     hand = Hand()
     hand.pace.refused(1, hand.go(0), RateHeaders(10, 0, reset), NOW, 0.5)
 
-    assert Spent(NOW + 2400) == hand.pace.ask(1)
-    assert Spent(NOW + 2400) == hand.pace.ask(2399)
+    assert Spent(NOW + 2400) == hand.pace.acquire(1)
+    assert Spent(NOW + 2400) == hand.pace.acquire(2399)
     probe = hand.go(2402)
     assert Wait(None, "probe") == hand.wait(2402)
     hand.heard(2403, probe, 9, 2450)
@@ -185,7 +185,7 @@ def test_a_spent_month_stays_spent() -> None:
     hand.refused(3, tickets[1], 50)
     hand.heard(4, tickets[2], 5)
 
-    assert Spent(NOW + 86_400) == hand.pace.ask(60)
+    assert Spent(NOW + 86_400) == hand.pace.acquire(60)
 
 
 def test_a_new_month_forgets_the_old() -> None:
@@ -193,7 +193,7 @@ def test_a_new_month_forgets_the_old() -> None:
     hand = Hand()
     hand.refused(1, hand.go(0), 30)
     hand.refused(33, hand.go(32), 2_000)
-    assert Spent(NOW + 2_000) == hand.pace.ask(34)
+    assert Spent(NOW + 2_000) == hand.pace.acquire(34)
 
     hand.refused(2_002, hand.go(2_002), 2_030)
 

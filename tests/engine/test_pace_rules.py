@@ -46,7 +46,7 @@ def test_a_clock_that_stands_still_is_no_rate() -> None:
     hand.heard(0, hand.go(0), 6)
 
     assert 6 == hand.pace.remaining
-    assert Go is type(hand.pace.ask(60))
+    assert Go is type(hand.pace.acquire(60))
 
 
 def test_what_is_in_flight_is_taken_off() -> None:
@@ -104,7 +104,7 @@ def test_a_window_ends_by_the_servers_own_clock(
 
     assert "window" == hand.wait(1).reason
     assert pytest.approx(seconds) == hand.seconds(1)
-    assert isinstance(hand.pace.ask(1 + seconds + 0.001), Go)
+    assert isinstance(hand.pace.acquire(1 + seconds + 0.001), Go)
 
 
 def test_a_spent_window_opens_with_one_request() -> None:
@@ -136,7 +136,7 @@ def test_a_reserve_is_left_for_people() -> None:
     hand = Hand(reserve=1000)
     hand.heard(1, hand.go(0), 9)
     assert "window" == hand.wait(1).reason
-    assert isinstance(hand.pace.ask(52), Go)
+    assert isinstance(hand.pace.acquire(52), Go)
 
 
 def test_a_request_that_never_left_takes_no_place() -> None:

@@ -18,7 +18,7 @@ from connector.client.client import Client, Limits
 from connector.pulls.outcome import PullReport
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
-from tests.pull.landed import published, rows, settings_of
+from tests.pulls.landed import published, rows, settings_of
 
 BEGAN_AT = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
 REQUEST_SECONDS = 0.01

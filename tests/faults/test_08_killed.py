@@ -19,7 +19,7 @@ from connector.sandbox.store import Store
 from tests.faults.amount import IS_ALL, SEED, SHARES, chosen, drawn
 from tests.faults.nursery import BATCH_REQUESTS, Ended, Nursery, child
 from tests.faults.patience import Time, pulled
-from tests.pull.landed import differences, published
+from tests.pulls.landed import differences, published
 
 COUNTS = {"candidates": 110, "jobs": 185}
 RESOURCES = ("jobs", "candidates")

@@ -11,7 +11,7 @@ from connector.sandbox.server import Sandbox
 from tests.faults.amount import SEED, SHARES, chosen
 from tests.faults.nursery import Nursery, child
 from tests.faults.patience import pulled
-from tests.pull.landed import differences, published, rows
+from tests.pulls.landed import differences, published, rows
 
 COUNTS = {"candidates": 40, "jobs": 6}
 RESOURCES = ("jobs", "candidates")

@@ -18,7 +18,7 @@ from connector.sandbox.server import Sandbox
 from tests.cli.calling import call
 from tests.faults.amount import SEED, SHARES, chosen, drawn
 from tests.faults.patience import pulled
-from tests.pull.landed import differences, published, settings_of
+from tests.pulls.landed import differences, published, settings_of
 
 COUNTS = {"jobs": 30}
 POINTS = 100

@@ -10,11 +10,13 @@ from typing import get_args
 import pytest
 
 from connector.client.client import Limits
+from connector.engine.commands import UNREAD_MAX
+from connector.pulls import driver
 from connector.sandbox.faults import Drip, Fault, HtmlPage, NotJson, Status
 from connector.sandbox.server import Sandbox
 from tests.faults.patience import Time, pulled, pulled_until_done, tombstones, work_rows
 from tests.faults.wire import DETAILS, LISTS, Bytes, Cut, Edited, Where, plan
-from tests.pull.landed import differences, published
+from tests.pulls.landed import differences, published
 
 COUNTS = {"candidates": 110, "jobs": 6, "content_types": 2, "content_items": 4}
 FEW = {"candidates": 40, "jobs": 4}
@@ -123,3 +125,22 @@ def test_16_foreign_successes_change_nothing(tmp_path: Path, variant: str, path:
         sandbox.faults.clear()
         assert "done" == pulled(sandbox, tmp_path, "candidates", time=time).outcome
         assert [] == differences(sandbox, published(tmp_path))
+
+
+def test_13_details_that_fail_slowly_are_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where every detail fails, and each takes longer than a batch, the resource is given up after
+    as few as where they fail at once.
+    """
+    monkeypatch.setattr(driver, "BATCH_SECONDS_MAX", -1.0)
+    time = Time()
+    with Sandbox(counts={"candidates": 60}, clock=time.servers) as sandbox:
+        plan(sandbox, Status(500), DETAILS)
+        report = pulled(sandbox, tmp_path, "candidates", time=time)
+
+        assert ("failed", "server_failed") == (
+            report.outcome,
+            report.resources["candidates"].error_code,
+        )
+        assert report.requests <= 1 + 5 * (UNREAD_MAX + 4)

@@ -13,7 +13,7 @@ from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from tests.faults.patience import Time, pulled
 from tests.faults.wire import Refused
-from tests.pull.landed import differences, published
+from tests.pulls.landed import differences, published
 
 COUNTS = {"candidates": 90, "jobs": 4, "content_types": 1, "content_items": 2}
 IN_FLIGHT_MAX = 4

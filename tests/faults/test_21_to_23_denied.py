@@ -14,7 +14,7 @@ from connector.sandbox.faults import Fault, HtmlPage, Status
 from connector.sandbox.server import Sandbox
 from tests.faults.patience import Time, pulled, tombstones, work_rows
 from tests.faults.wire import DETAILS, LISTS, Edited, From, plan
-from tests.pull.landed import differences, published, rows
+from tests.pulls.landed import differences, published, rows
 
 COUNTS = {"candidates": 60, "jobs": 6, "leads": 5, "bookings": 4}
 IN_FLIGHT_MAX = 4

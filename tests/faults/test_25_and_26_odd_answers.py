@@ -15,7 +15,7 @@ import pytest
 from connector.sandbox.server import Sandbox
 from tests.faults.patience import Time, pulled, tombstones
 from tests.faults.wire import DETAILS, LISTS, Edited, plan
-from tests.pull.landed import differences, published, rows
+from tests.pulls.landed import differences, published, rows
 
 COUNT = 110
 

@@ -14,7 +14,7 @@ from connector.errors import WarehouseBusy
 from connector.sandbox.server import Sandbox
 from connector.warehouse import duckdb_file as file
 from tests.faults.patience import pulled
-from tests.pull.landed import differences, published
+from tests.pulls.landed import differences, published
 
 HOLD = (
     "import duckdb, sys; held = duckdb.connect(sys.argv[1], read_only=True); "

@@ -12,7 +12,7 @@ import pytest
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from tests.faults.patience import Time, pulled
-from tests.pull.landed import differences, published
+from tests.pulls.landed import differences, published
 
 COUNTS = {"later pull": 104, "first load": 130}
 

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from connector.engine.quota import Allowance
+from connector.errors import LedgerDamaged
+from connector.ledger.alert_states import AlertStates
+from connector.ledger.erasures import Backups, Erasures
+from connector.ledger.journal import Journal
+from connector.ledger.journal_reads import read_push_health
+from connector.ledger.ledger import Ledger
+from connector.pushes.undo_report import undertaken
 from connector.sandbox.server import Sandbox
 from tests.cli.calling import call, variables
 from tests.faults.amount import SEED, SHARES, chosen, drawn
@@ -20,17 +29,100 @@ POINTS = 200
 FLIPPED_BYTES = 4
 MALFORMED = (
     "UPDATE push_batches SET terms = 'no JSON'",
-    "UPDATE push_batches SET begun_at = x'ff00fe'",
     "UPDATE push_rows SET task = CAST(x'ff00fe' AS TEXT)",
     "UPDATE push_rows SET task = '[1]'",
-    "UPDATE push_batches SET change = x'ff00fe'",
-    "UPDATE push_rows SET number = 'no number'",
     "UPDATE push_rows SET state = 'no state'",
-    "UPDATE spent SET requests = x'ff00fe'",
+    "UPDATE push_rows SET record_id = NULL",
+    "UPDATE push_rows SET code = x'ff00fe'",
+    "UPDATE push_rows SET change = 'no number'",
+    "UPDATE push_attempts SET body = CAST('no JSON' AS BLOB)",
     "UPDATE server SET offset_seconds = 'no number'",
     "ALTER TABLE push_rows RENAME COLUMN moved_at TO moved",
 )
-"""What a changed byte may make of values and of a table."""
+"""What a changed byte or somebody's edit may make of values and of a table."""
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+TEXT, BYTES = "nobody wrote this", b"\xff\x00\xfe"
+WRONG: Mapping[str, Sequence[object]] = {
+    "TEXT": (BYTES,),
+    "INTEGER": (TEXT, BYTES, 98765.5),
+    "REAL": (TEXT, BYTES),
+    "BLOB": (TEXT,),
+}
+"""Values of a wrong kind, by the type of the column: a text column makes a text of a number."""
+
+READINGS: tuple[Callable[[Ledger, str], object], ...] = (
+    lambda ledger, batch: [*Journal(ledger).rows(batch)],
+    lambda ledger, batch: [*Journal(ledger).work(batch)],
+    lambda ledger, batch: Journal(ledger).row((batch, 2)),
+    lambda ledger, batch: Journal(ledger).batches(),
+    lambda ledger, batch: Journal(ledger).attempts(batch),
+    lambda ledger, batch: Journal(ledger).before_images(batch),
+    lambda ledger, batch: Journal(ledger).in_doubt(),
+    lambda ledger, batch: Journal(ledger).taken_back("an id"),
+    lambda ledger, batch: Journal(ledger).pushed([f"print {number}" for number in (3, 4, 6)]),
+    lambda ledger, batch: Journal(ledger).open_subjects(),
+    lambda ledger, batch: Journal(ledger).previewed_at("d", "jobs"),
+    lambda ledger, batch: Journal(ledger).claimed_records((batch, 2), ("an id",)),
+    lambda ledger, batch: Journal(ledger).open_creates((batch, 3)),
+    lambda ledger, batch: [*Journal(ledger).since(0)],
+    lambda ledger, batch: read_push_health(ledger),
+    lambda ledger, batch: undertaken(Journal(ledger), batch),
+    lambda ledger, batch: ledger.status(Allowance(None, 0, 1), AT),
+    lambda ledger, batch: ledger.month(Allowance(None, 0, 1), AT.date()),
+    lambda ledger, batch: ledger.uses(),
+    lambda ledger, batch: AlertStates(ledger).alerts(),
+    lambda ledger, batch: AlertStates(ledger).undelivered(["a sink"]),
+    lambda ledger, batch: Erasures(ledger).unended(),
+    lambda ledger, batch: Erasures(ledger).relisted(),
+    lambda ledger, batch: (Erasures(ledger).listed(), [*Erasures(ledger).all_listed()]),
+    lambda ledger, batch: Backups(ledger).last(),
+    lambda ledger, batch: Backups(ledger).last_restore(),
+)
+"""Everything that is read of a ledger and leaves it as values."""
+
+_A = f"'{AT.isoformat()}'"
+_ROW = (
+    "INSERT INTO push_rows SELECT batch, {number}, {operation}, 'print {number}', 'about {number}',"
+    " '{state}', code, 0, 0, 0, 'an id', {at}, {same}, {at}, {at}, change, task FROM push_rows"
+    " WHERE number = 2"
+)
+FILLED = (
+    _ROW.format(number=3, operation="'create'", state="intent", same="NULL, NULL", at=_A),
+    _ROW.format(number=4, operation="'update'", state="applied", same="NULL, NULL", at=_A),
+    _ROW.format(number=5, operation="NULL", state="follows", same="batch, 2", at=_A),
+    _ROW.format(number=6, operation="'create'", state="held", same="NULL, NULL", at=_A),
+    "INSERT INTO push_attempts SELECT batch, 3, 1, 'first', 'POST', '/', body, intended_at,"
+    " sent_after, NULL, NULL, 'lost', change FROM push_attempts WHERE number = 2",
+    "INSERT INTO push_before SELECT batch, number, 'first', '{\"updated_at\": \"then\"}', moved_at,"
+    " 1 FROM push_rows",
+    "INSERT INTO push_problems SELECT batch, number, 1, 'c', 'm', 'f', 'h', 'r', 'f', 'a', 'x', 1"
+    " FROM push_rows",
+    f"INSERT INTO blocks VALUES (1, 'r', 'pull', '{AT:%Y-%m-%d}', 5)",
+    f"INSERT INTO exhaustion VALUES (1, {_A}, '2027-01-01T00:00:00+00:00', 1)",
+    f"INSERT INTO leases VALUES ('pull', 'r', 'pull', 1, '1', 'h', 'b', 's', {_A}, {_A}, 3)",
+    f"INSERT INTO erasures VALUES ('e', {_A}, NULL, '[]', '{{}}')",
+    f"INSERT INTO alerts VALUES ('c', 'a', {_A}, {_A}, 'h', 'a')",
+    "INSERT INTO alert_causes VALUES ('c', 'a', '[\"x\"]')",
+    f"INSERT INTO alert_messages VALUES (1, 'i', 'opened', {_A}, 'c', 'a', {_A}, 'h', 'a')",
+    f"INSERT INTO alert_deliveries VALUES (1, 'a sink', 1, {_A}, {_A}, 'r', NULL)",
+    f"INSERT INTO backups VALUES ({_A}, '/f', 9)",
+    f"INSERT INTO restores VALUES ({_A}, {_A}, 1, '{{}}')",
+    f"INSERT INTO relisted VALUES ({_A}, 1)",
+    f"INSERT INTO push_people SELECT batch, 'sent', 'Ann', {_A} FROM push_batches",
+    f"INSERT INTO previews VALUES ('d', 'jobs', {_A})",
+)
+"""Rows for the tables that the account has none in."""
+
+UNREAD = (
+    "alert_causes.about alert_causes.code alert_deliveries.delivered_at alert_deliveries.sink"
+    " alert_messages.number blocks.id blocks.run_id erasures.ended_at erasures.erasure"
+    " exhaustion.only previews.digest previews.resource push_changes.only push_people.at"
+    " push_people.batch push_people.deed push_problems.batch"
+    " push_problems.change push_problems.number push_problems.place push_rows.fingerprint"
+    " server.only suppressed.listed_at"
+)
+"""Columns that only conditions read."""
 
 
 class Site:
@@ -123,3 +215,39 @@ def test_malformed_values_are_a_damaged_ledger(site: Site, damage: str) -> None:
         if status == 1:
             codes.add("damaged" if "ledger.sqlite is damaged" in said else said)
     assert {"damaged"} == codes
+
+
+def test_no_value_of_a_wrong_kind_is_read(site: Site) -> None:
+    """In whatever column of whatever table a value of another kind stands, no reading gives it to
+    anybody: each is a damaged ledger, or does not read the column.
+    """
+    path = site.copy() / "ledger.sqlite"
+    with closing(sqlite3.connect(path, isolation_level=None)) as filling:
+        ((batch,),) = filling.execute("SELECT batch FROM push_batches").fetchall()
+        for statement in FILLED:
+            filling.execute(statement)
+        columns = filling.execute(
+            "SELECT m.name, c.name, c.type FROM sqlite_master AS m, pragma_table_info(m.name) AS c"
+            " WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite%'"
+        ).fetchall()
+    whole, refused, leaks = path.read_bytes(), set(), []
+    with Ledger(path.parent) as ledger:
+        assert all(repr(read(ledger, batch)) for read in READINGS)
+    for (table, column, _), value in [(c, v) for c in columns for v in WRONG[c[2]]]:
+        path.write_bytes(whole)
+        damaging = sqlite3.connect(path, isolation_level=None)
+        # The first row is enough, and some of the tables refuse some of the values.
+        with closing(damaging), suppress(sqlite3.IntegrityError):
+            damaging.execute(f'UPDATE OR IGNORE {table} SET "{column}" = ?', (value,))
+        with Ledger(path.parent) as ledger:
+            for read in READINGS:
+                try:
+                    found = repr(read(ledger, batch))
+                except LedgerDamaged:
+                    refused.add(f"{table}.{column}")
+                else:
+                    if repr(value).strip("b'") in found:
+                        leaks.append((table, column, value, found))
+    assert [] == [each[:3] for each in leaks]
+    every = {f"{table}.{column}" for table, column, _ in columns}
+    assert UNREAD == " ".join(sorted(every - refused))

@@ -24,11 +24,11 @@ from connector.operations.backup import make_backup
 from connector.operations.restore import RestoreOptions, restore
 from connector.privacy.erase import erase, release
 from connector.pulls.run import pull
-from connector.pushes.dry_run import Asked
-from connector.pushes.push import Manner, PushReport, push
+from connector.pushes.dry_run import PushFile
+from connector.pushes.push import PushReport, PushRunOptions, push
 from connector.pushes.undo import LAST, undo
 from connector.sandbox.server import Sandbox
-from tests.pull.landed import reading, settings_of
+from tests.pulls.landed import reading, settings_of
 from tests.simulation.office import MARK, PERSONAL, RESOURCES, Office, Someone, is_rightly_marked
 
 STEPS = 12
@@ -115,7 +115,7 @@ class Account:
         path = self._file(rows, HEADINGS)
         before = self._emails()
         for _ in range(1 + self.chance.randrange(2)):
-            self._push(Asked("candidates", path, mode="create"), len(rows))
+            self._push(PushFile("candidates", path, mode="create"), len(rows))
         if refused is not None and self._emails()[refused.email] > before[refused.email]:
             raise Wrong("a row about somebody who was erased was created")
         there = self.sandbox.store.records("candidates")
@@ -132,7 +132,7 @@ class Account:
         for id, row in zip(ids, rows, strict=True):
             self.notes.setdefault(id, set()).add(row["notes"])
         path = self._file(rows, ("email", "notes"))
-        self._push(Asked("candidates", path, mode="update", match=("email",)), len(rows))
+        self._push(PushFile("candidates", path, mode="update", match=("email",)), len(rows))
 
     def undo(self) -> None:
         """Take the last push back."""
@@ -312,8 +312,8 @@ class Account:
             writer.writerows([row.get(each, "") for each in headings] for row in rows)
         return path
 
-    def _push(self, asked: Asked, rows: int) -> PushReport:
-        manner = Manner(applies=True, reports=False)
+    def _push(self, asked: PushFile, rows: int) -> PushReport:
+        manner = PushRunOptions(applies=True, reports=False)
         (report,) = asyncio.run(push(self.settings, [asked], manner))
         self.requests += report.requests
         if sum(report.counts.values()) != rows:

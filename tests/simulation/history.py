@@ -21,7 +21,7 @@ from connector.engine.bookmark import Stream
 from connector.engine.commands import Commit, Found
 from connector.warehouse.versions import SECOND, Edits, Ending, RecordState, Version
 from connector.warehouse.warehouse import Warehouse
-from tests.pull.landed import rows
+from tests.pulls.landed import rows
 from tests.simulation.twin import Server, Twin
 
 FOREVER = datetime.max.replace(tzinfo=UTC)

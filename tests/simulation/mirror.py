@@ -6,6 +6,7 @@ answered can be watched (`trace`), and every commit is judged as it comes (`judg
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -17,15 +18,21 @@ from connector.catalog.resource import Resource
 from connector.catalog.value import read_datetime
 from connector.engine import commands
 from connector.engine.bookmark import Bookmark
-from connector.engine.commands import Commit, Found, Gone, LandedRow, Outcome, Unread
+from connector.engine.commands import (
+    UNREAD_AMONG,
+    UNREAD_MAX,
+    Commit,
+    Found,
+    Gone,
+    LandedRow,
+    Outcome,
+    Unread,
+)
 from connector.engine.pull import Pulled, PullOptions, pull
 from connector.errors import ConnectorError
 from connector.errors_api import NoAnswer
 from tests.simulation.history import Landed, Remembered
 from tests.simulation.world import World
-
-UNREAD_MAX = 5
-"""Details of one batch that may fail before a drive gives the resource up."""
 
 
 class CutShort(Exception):
@@ -114,6 +121,7 @@ class Mirror:
         """One pull, to its end or to its kill. Raises `Endless` past `requests_max`."""
         steps = pull(self.world.server.declaration, self.bookmark, self.options)
         self._requests_before = self.world.requests
+        self._failed: deque[bool] = deque(maxlen=UNREAD_AMONG)
         try:
             wanted = next(steps)
             while True:
@@ -187,14 +195,13 @@ class Mirror:
         until = self.world.now + timedelta(seconds=commands.BATCH_SECONDS_MAX)
         order = list(ids)
         self.world.chance.shuffle(order)
-        failures = 0
         for id in order:
             self._count()
             outcomes[id] = outcome = self._stepping(partial(self.world.read, id))
             if isinstance(outcome, Gone):
                 self.seen.gone.setdefault(id, []).append(outcome)
-            failures += isinstance(outcome, Unread)
-            if failures > UNREAD_MAX:
+            self._failed.append(isinstance(outcome, Unread))
+            if sum(self._failed) > UNREAD_MAX:
                 found = tuple(each for each in outcomes.values() if isinstance(each, Found))
                 self._stepping(partial(self._commit, Commit(records=found)))
                 raise NoAnswer("Too many details failed.")
@@ -206,18 +213,20 @@ class Mirror:
 
     def _look(self, wanted: commands.EngineCommand[Any]) -> Any:
         match wanted:
-            case commands.Recall(ids):
+            case commands.Recall(ids, _):
                 found: Any = {id: self._known(id) for id in ids if id in self.rows}
             case commands.Differing(answers):
-                found = frozenset(each.id for each in answers if self._differs(each))
+                found = dict.fromkeys((each.id for each in answers if self._differs(each)), ())
             case commands.Between(after, before):
                 live = self._live()
                 found = frozenset(id for id, row in live if _lies(row.created_at, after, before))
             case commands.BetweenUpdated(after, before):
                 live = self._settled()
                 found = frozenset(id for id, row in live if _lies(row.updated_at, after, before))
-            case commands.CountBefore(moment):
-                found = sum(_lies(row.created_at, None, moment) for _, row in self._live())
+            case commands.TiedPages(per_page):
+                created = sorted(row.created_at for _, row in self._live() if row.created_at)
+                pages = [created[at : at + per_page] for at in range(0, len(created), per_page)]
+                found = frozenset(n for n, page in enumerate(pages, 1) if page[0] == page[-1])
             case commands.LeastRecent(count):
                 read = sorted((row.read_at, id) for id, row in self._settled() if row.read_at)
                 found = tuple(id for _, id in read[:count])
@@ -228,7 +237,8 @@ class Mirror:
                 found = self._next_queued(count, skip)
             case _:
                 assert isinstance(wanted, commands.CountLive), wanted
-                found = len(self._live())
+                live = self._live()
+                found = sum(_lies(row.created_at, None, wanted.before) for _, row in live)
         return found
 
     def _live(self) -> list[tuple[str, Row]]:

@@ -62,6 +62,8 @@ class Scenario:
     clock_step_share: float = 0.0
     clock_step_seconds: float = 600.0
 
+    content_type_items: Literal["declared", "without_updated_at"] = "declared"
+
     # Writes that people cannot see in time.
     lateness_seconds: float = 10.0
     late_seconds_min: float = 0.0
@@ -207,8 +209,12 @@ SCENARIOS: Mapping[str, Scenario] = {
         lag_seconds_max=8.0, scrub_requests=42, keeps_assumptions=False,
     ),
     "types": replace(
-        _B, about="content types, which no list sorts; read whole, details daily",
-        resource="content_types", records=25, quiet_seconds=26 * 3600.0, keeps_assumptions=False,
+        _B, about="content types, which no list sorts; read whole", resource="content_types",
+        records=25,
+    ),
+    "types-undated": replace(
+        _B, about="content types, in lists without dates; every detail is read",
+        resource="content_types", records=25, content_type_items="without_updated_at",
     ),
 }  # fmt: skip
 """Every scenario by the name under which a run of it is replayed."""

@@ -201,7 +201,7 @@ def test_26_records_with_odd_dates_are_read_each_time(name: str, block: int) -> 
     assert [] == _play(name, block)
 
 
-@pytest.mark.parametrize(("name", "block"), _blocks(["content", "types"]))
+@pytest.mark.parametrize(("name", "block"), _blocks(["content", "types", "types-undated"]))
 def test_content_is_landed_as_other_resources_are(name: str, block: int) -> None:
     """Content items, whose lists show `updated_at`, and content types, which no list sorts."""
     assert [] == _play(name, block)

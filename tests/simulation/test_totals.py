@@ -74,3 +74,28 @@ def test_list_ends_where_its_rows_do(records: int, total_offset: int) -> None:
 def test_seeds_in_which_a_wrong_total_was_believed(name: str, seed: int) -> None:
     """What a total that is off once let pass for proven, in worlds that change while read."""
     assert [] == run(name, seed).wrong
+
+
+def test_one_deletion_costs_eight_requests() -> None:
+    """Wherever it is among twenty pages, of which two bulk imports of one stamp each fill some: a
+    list and a detail for the walk, at most five pages, and the 404.
+    """
+    mirror = Mirror(World(0, replace(_QUIET, records=0, per_page_max=100)), judge=judge)
+    world, server = mirror.world, mirror.world.server
+    for number in range(2_000):
+        world.churn.create(is_late_allowed=False)
+        if not (380 <= number < 520 or 1_390 <= number < 1_520):
+            world.pass_time(1)
+    world.pass_time(3600)
+    mirror.adopt()
+    spent = []
+    for number in range(60):
+        order = sorted(server.born, key=lambda each: (server.born[each], each))
+        server.remove(order[number * 32])
+        world.pass_time(3600)
+        before = world.requests
+        mirror.pull()
+        spent.append(world.requests - before)
+
+    assert {} == differences(mirror)
+    assert 8 == max(spent), spent

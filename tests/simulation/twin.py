@@ -110,6 +110,7 @@ class Sandboxed(Server):
             "ties": scenario.ties,
             "total": scenario.total,
             "sorting": scenario.sorting,
+            "content_type_items": scenario.content_type_items,
         }
         self._name = scenario.resource
         self._store = Store(clock=clock, random=chance, behaviours=behaviours)
@@ -194,7 +195,12 @@ class Twin(Server):
     def __init__(self, scenario: Scenario, true_clock: Clock, chance: random.Random) -> None:
         super().__init__(scenario)
         self._scenario = scenario
-        self._behaviours = Behaviours.read({"timestamp_precision": scenario.precision})
+        self._behaviours = Behaviours.read(
+            {
+                "timestamp_precision": scenario.precision,
+                "content_type_items": scenario.content_type_items,
+            }
+        )
         shape = Shape(self.declaration, self._behaviours)
         # What a record without any value shows; a version only lays its values over it.
         self._bare, self._listed = shape.detail({}, {}), tuple(shape.item({}, {}))

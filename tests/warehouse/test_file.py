@@ -17,14 +17,16 @@ import pytest
 from connector.catalog import CATALOG
 from connector.catalog.job import Job
 from connector.engine.bookmark import Stream
-from connector.engine.commands import Commit, Found
+from connector.engine.commands import Commit, Event, Found
 from connector.errors import WarehouseBusy
 from connector.warehouse import warehouse as warehouse_module
 from connector.warehouse.duckdb_file import BLOCK_BYTES, is_wanted, log_of, opened, transaction
 from connector.warehouse.runs import Run
+from connector.warehouse.state import write_notice
 from connector.warehouse.warehouse import Warehouse
 from tests.alerts.agency import DONE
-from tests.pull.landed import rows
+from tests.house.tree import ROOT
+from tests.pulls.landed import rows
 
 JOBS = Stream(CATALOG["jobs"])
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
@@ -46,6 +48,26 @@ def work(warehouse: Warehouse) -> Path:
     return warehouse.work
 
 
+def test_no_progress_is_drawn_among_what_a_program_prints(work: Path) -> None:
+    """A session of either file tells nothing of its queries on standard output, however long they
+    take. DuckDB's own choice is to do so in a program that is no file, as `python -c` runs one.
+    """
+    program = f"""
+from pathlib import Path
+import duckdb
+from connector.warehouse.duckdb_file import opened
+from connector.warehouse.published_file import reading
+setting = "SELECT current_setting('enable_progress_bar')"
+for session in (duckdb.connect(), opened(Path({str(work)!r})), reading(Path({str(work)!r}))):
+    with session as connection:
+        print(*connection.execute(setting).fetchone())
+"""
+    command = [sys.executable, "-c", program]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+    assert ["True", "False", "False"] == told.split()
+
+
 def row_groups(connection: duckdb.DuckDBPyConnection, table: str) -> list[int]:
     """How many rows each row group of a table has on the disk."""
     found = connection.execute(
@@ -60,7 +82,7 @@ def row_groups(connection: duckdb.DuckDBPyConnection, table: str) -> list[int]:
 @pytest.mark.usefixtures("made_the_real_way")
 def test_small_commits_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many runs have changed a row, the rows lie together in a few row groups, and each is
-    there once.
+    there once. What a person should hear is still to be told.
     """
     monkeypatch.setattr(warehouse_module, "RUNS_UNTIL_COMPACTION", 5)
     counts = []
@@ -73,6 +95,7 @@ def test_small_commits_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.Monkey
         warehouse.commit(JOBS, Commit(records=(record,)), run.run_id, NOW)
         warehouse.end_resource(run.run_id, replace(DONE, resource="jobs", new=1))
         with opened(warehouse.work) as connection:
+            write_notice(connection, Event("work_taken_back", "from the published file"), NOW)
             groups = {table: row_groups(connection, table) for table in TABLES}
             blocks = connection.execute("SELECT block_size FROM pragma_database_size()").fetchall()
         assert {number + 1} == {sum(each) for each in groups.values()}
@@ -81,6 +104,7 @@ def test_small_commits_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.Monkey
     assert [1, 2, 3, 4, 5] == counts[:5]
     assert [2] == counts[5:6]
     assert (BLOCK_BYTES,) in blocks
+    assert ("from the published file",) == warehouse.notices("last", ())
 
 
 def test_a_file_of_other_sizes_is_used_as_it_is(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from connector.engine.commands import Commit, Found, Gone
 from connector.warehouse.duckdb_file import opened
 from connector.warehouse.landing import Landed
 from connector.warehouse.warehouse import Warehouse
-from tests.pull.landed import rows
+from tests.pulls.landed import rows
 from tests.warehouse.versions import (
     CANDIDATES,
     CREATED,

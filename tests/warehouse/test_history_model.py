@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from connector.catalog.candidate import Candidate
 from connector.engine.commands import Commit, Found, Gone
 from connector.warehouse.warehouse import Warehouse
-from tests.pull.landed import rows
+from tests.pulls.landed import rows
 from tests.warehouse.versions import CANDIDATES, detail, item, moment, offences
 
 HIDDEN = "offer_accepted"

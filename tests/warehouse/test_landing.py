@@ -22,7 +22,7 @@ from connector.errors import NotAWarehouse, WarehouseBusy
 from connector.warehouse.duckdb_file import opened
 from connector.warehouse.landing import Landed
 from connector.warehouse.warehouse import Warehouse
-from tests.pull.landed import rows
+from tests.pulls.landed import rows
 
 CANDIDATES = Stream(CATALOG["candidates"])
 JOBS = Stream(CATALOG["jobs"])

@@ -16,7 +16,7 @@ from connector.errors import DiskFull
 from connector.sandbox.server import Sandbox
 from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import Called, call, variables
-from tests.pull.landed import differences, reading
+from tests.pulls.landed import differences, reading
 
 COUNTS = {"jobs": 3, "candidates": 20}
 RESOURCES = ("jobs", "candidates")

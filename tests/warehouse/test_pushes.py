@@ -6,15 +6,15 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from connector.engine.push_plan import RowProblem, Verdict
+from connector.engine.push_plan import Problem, Verdict
 from connector.pushes.batch_report import BatchReport
 from connector.pushes.landed import publish
 from connector.sandbox.faults import Drop, Status
 from connector.sandbox.server import Sandbox
 from connector.warehouse.warehouse import Warehouse
 from tests.faults.patience import Time
-from tests.pull.landed import published, rows
-from tests.push.pushing import CANDIDATES, Pusher, create, creates, file_of, outcomes, update
+from tests.pulls.landed import published, rows
+from tests.pushes.pushing import CANDIDATES, Pusher, create, creates, file_of, outcomes, update
 
 TABLES = ("batches", "rows", "attempts", "problems", "before_images")
 
@@ -33,8 +33,8 @@ def pushed(pusher: Pusher) -> BatchReport:
     old = sandbox.store.create("candidates", body).record
     tasks = [*creates(3), update(9, old["id"], old, notes="née")]
     problems = (
-        RowProblem("bad_email", "no email", column="Email", received="x", fix="Write one."),
-        RowProblem("bad_phone", "no phone", column="Phone", received="4.4E+11"),
+        Problem("bad_email", "no email", column="Email", received="x", fix="Write one."),
+        Problem("bad_phone", "no phone", column="Phone", received="4.4E+11"),
     )
     sandbox.faults.add(Status(422), method="POST", path=CANDIDATES, nth=1)
     sandbox.faults.add(Drop("none"), method="POST", path=CANDIDATES, nth=1)

@@ -12,7 +12,7 @@ from connector.catalog.candidate import Candidate
 from connector.engine.bookmark import Stream
 from connector.engine.commands import Found
 from connector.warehouse.warehouse import Warehouse
-from tests.pull.landed import rows
+from tests.pulls.landed import rows
 
 CANDIDATES = Stream(CATALOG["candidates"])
 START = datetime(2026, 2, 3, 4, 0, 0, tzinfo=UTC)

@@ -80,12 +80,12 @@ def test_each_status_is_an_error_for_a_read(status: int, expected: type[Connecto
 
 @pytest.mark.parametrize("asked", WRITES, ids=lambda each: each.operation)
 def test_only_a_refusal_of_the_api_says_that_nothing_was_written(asked: Request) -> None:
-    """A write was not applied if the API refused it in JSON, or with 429; else it is in doubt."""
+    """A write was not applied if the API refused it in JSON with a documented status, or with 429;
+    else it is in doubt.
+    """
     for status in range(300, 600):
         by_a_page = RateLimited if status == 429 else InDoubt
-        by_the_api = DOCUMENTED.get(status, UnexpectedStatus if 400 <= status < 500 else InDoubt)
-        if status in (408, 429):
-            by_the_api = by_a_page
+        by_the_api = DOCUMENTED.get(status, by_a_page)
 
         assert by_the_api is type(refusal_of(asked, status, SAID)), status
         assert by_a_page is type(error_of(asked, Answer(status, {}, HTML))), status

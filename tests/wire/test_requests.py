@@ -38,11 +38,12 @@ def parent_of(resource: Declaration) -> str | None:
 def builders(resource: Declaration) -> dict[Operation, Callable[[], Request]]:
     """How one request for each operation is built, whether the resource has it or not."""
     parent = parent_of(resource)
+    body = {next((field.name for field, _ in resource.bodies("create")), "title"): "A"}
     return {
         "list": lambda: list_request(resource, parent),
         "get": lambda: get_request(resource, ID, parent),
-        "create": lambda: create_request(resource, {"title": "A"}, parent),
-        "update": lambda: update_request(resource, ID, {"title": "A"}, parent),
+        "create": lambda: create_request(resource, body, parent),
+        "update": lambda: update_request(resource, ID, body, parent),
         "delete": lambda: delete_request(resource, ID, parent),
         "convert": lambda: convert_request(resource, ID),
     }
@@ -85,6 +86,14 @@ def test_only_writes_with_fields_have_a_body(name: str) -> None:
     for operation, request in requests_of(CATALOG[name]).items():
         assert (operation in ("create", "update")) == (request.body is not None)
         assert (operation in ("list", "get")) == request.is_read
+
+
+def test_an_unknown_field_of_a_body_is_refused_with_the_nearest() -> None:
+    """What the declaration does not have is not sent, by create and by update."""
+    with pytest.raises(UnknownName, match=r"create of jobs takes\. Did you mean 'title'"):
+        create_request(CATALOG["jobs"], {"titel": "A"})
+    with pytest.raises(UnknownName, match=r"update of jobs takes\. Did you mean 'title'"):
+        update_request(CATALOG["jobs"], ID, {"titel": "A"})
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -22,6 +22,10 @@ class ContentTypeItem(ListItem, Protocol):
         """When the record was created."""
 
     @property
+    def updated_at(self) -> datetime:
+        """When the type was last changed."""
+
+    @property
     def name(self) -> str | None:
         """The type's name."""
 

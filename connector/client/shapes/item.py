@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 
 class ListItem(Protocol):
-    """One thing as a list shows it; `connector.catalog.resource.Record` is what it really is."""
+    """Record as a list shows it; `connector.catalog.resource.Record` is what it is."""
 
     @property
     def raw(self) -> Mapping[str, Any]:

@@ -29,11 +29,11 @@ from connector.engine.push_commands import (
     Attempt,
     Claim,
     Claimant,
+    ClaimedRecords,
     Intend,
     ListNewest,
     Move,
     Newest,
-    OfOthers,
     OpenCreates,
     PushCommand,
     PushSteps,
@@ -47,12 +47,13 @@ from connector.engine.push_plan import (
     Blocked,
     Order,
     Plan,
+    Problem,
     PushPolicy,
-    RowProblem,
     fingerprint,
     marker_of,
     subject,
 )
+from connector.engine.push_states import FOR_A_PERSON
 from connector.errors import ConnectorError, Misused
 from connector.ledger.journal import PUSH_LEASE, Journal
 from connector.ledger.journal_reads import Key, PendingRow
@@ -148,6 +149,29 @@ class Pushing:
         self._drive(batch)
         self.journal.end(batch, "done", requests=self.sent, seconds=0.0)
 
+    def settle(self) -> None:
+        """Look once for each row that nobody has to decide on, as a pull does. Raises `Died`."""
+        self.journal.recover()
+        for each in self.journal.in_doubt():
+            row = self.journal.row((each.batch, each.number))
+            if row is None or row.status.state in FOR_A_PERSON:
+                continue
+            steps, may_wait = self._steps(row), True
+            course = _Course(row, steps, next(steps))
+            is_open: bool | None = None
+            while is_open is None and not isinstance(course.wanted, Intend):
+                if isinstance(course.wanted, WaitUntil):
+                    if self.world.own_now() < course.wanted.moment and not may_wait:
+                        break
+                    may_wait = False
+                is_open = self._step(course)
+            steps.close()
+
+    def _steps(self, row: PendingRow) -> PushSteps[bool]:
+        batch = self._batch(row.key[0])
+        marker = marker_of(batch.terms, batch.digest, row.key[1])
+        return push(declaration(row.task.resource), row.task, batch.terms, marker, row.status)
+
     def _drive(self, batch: str) -> None:
         left, rows = self.journal.pending(batch), self.journal.work(batch)
         order = Order(rows, self.journal.open_subjects(), left.open)
@@ -179,14 +203,11 @@ class Pushing:
                 case None:
                     return
                 case Blocked(row, by):
-                    told = RowProblem("in_doubt_elsewhere", f"row {by[1]} of {by[0]} is open")
+                    told = Problem("in_doubt_elsewhere", f"row {by[1]} of {by[0]} is open")
                     self.journal.block(row.key, Move("kept", told.code, (told,)), by)
                     self._judge(self, row.key)
                 case row:
-                    batch = self._batch(row.key[0])
-                    marker = marker_of(batch.terms, batch.digest, row.key[1])
-                    resource = declaration(row.task.resource)
-                    steps = push(resource, row.task, batch.terms, marker, row.standing)
+                    steps = self._steps(row)
                     try:
                         active.append(_Course(row, steps, next(steps)))
                     except StopIteration as ended:
@@ -230,8 +251,8 @@ class Pushing:
                 answer = self._claim(course.row)
             case ReadOne(id):
                 answer = world.read(id)
-            case OfOthers(ids):
-                answer = self.journal.of_others(key, ids)
+            case ClaimedRecords(ids):
+                answer = self.journal.claimed_records(key, ids)
             case OpenCreates():
                 answer = self.journal.open_creates(key)
         return answer

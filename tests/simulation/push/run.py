@@ -142,11 +142,15 @@ class Play:
             process = self._pushing()
             try:
                 batches.append(process.push(plan, self.terms, self.landed()))
-                break
+                if not self.scenario.pulls:
+                    break
             except Died:
                 self._verdict.crashes += 1
                 batches += [each.batch for each in process.journal.batches()]
                 self.world.pass_time(self.chance.within(400))
+            if self.scenario.pulls:
+                with suppress(Died):
+                    self._pushing().settle()
         return batches
 
     def _quiet(self, batches: list[str]) -> None:
@@ -166,7 +170,7 @@ class Play:
     def _settle_by_hand(self) -> None:
         """A person decides on every row that is held."""
         process = self._pushing()
-        for row in process.journal.held():
+        for row in process.journal.in_doubt():
             key = (row.batch, row.number)
             match self.chance.pick(4):
                 case 0:

@@ -30,6 +30,7 @@ class Scenario:
     `others`, and `others_max` how often in all. `rows` bounds a file's size, `connections` how many
     rows are under way at once; `identified` is the share of rows that have an identity.
     `folders`: another data folder pushes the same file meanwhile, and both share a journal.
+    `pulls`: a pull looks for the rows in doubt between two processes.
     """
 
     about: str
@@ -57,6 +58,7 @@ class Scenario:
     other_file: bool = False
     again: bool = False
     folders: bool = False
+    pulls: bool = False
     repeats: float = 0.15
     identified: float = 0.95
 
@@ -248,6 +250,21 @@ SCENARIOS: Mapping[str, Scenario] = {
     ),
     "other-file": Scenario(
         "the same rows come in another file", _LOSSES, crashes=0.06, other_file=True
+    ),
+    "pulls": Scenario(
+        "pulls settle what was lost",
+        _LOSSES,
+        crashes=0.1,
+        pulls=True,
+        operations=("create", "afterwards", "update"),
+    ),
+    "pulls-leads": Scenario(
+        "pulls settle conversions",
+        _LOSSES,
+        crashes=0.1,
+        pulls=True,
+        resource="leads",
+        operations=("convert", "convert", "create"),
     ),
     "again": Scenario("what was applied is wanted again", _LOSSES, crashes=0.05, again=True),
     "folders": Scenario(

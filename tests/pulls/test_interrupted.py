@@ -18,7 +18,7 @@ from connector.publishing.publication import publish
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from connector.warehouse.warehouse import Warehouse
-from tests.pull.landed import differences, published, pulled, rows, settings_of
+from tests.pulls.landed import differences, published, pulled, rows, settings_of
 
 COUNTS = {"candidates": 230, "jobs": 20, "content_types": 2, "content_items": 8}
 COMMAND = "from connector.cli import main; main(prog_name='connector')"

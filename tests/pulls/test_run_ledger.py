@@ -17,7 +17,7 @@ from connector.sandbox.server import Sandbox
 from connector.settings.model import load_settings
 from connector.warehouse.runs import Run
 from connector.warehouse.warehouse import Warehouse
-from tests.pull.landed import published, pulled, rows
+from tests.pulls.landed import published, pulled, rows
 
 COUNTS = {"jobs": 4, "candidates": 9}
 

@@ -9,7 +9,8 @@ from connector.engine.pull import PullOptions
 from connector.pulls.advice import action_of
 from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
-from tests.pull.landed import differences, published, pulled, rows, settings_of
+from connector.warehouse.runs import ResourceRun
+from tests.pulls.landed import differences, published, pulled, rows, settings_of
 
 COUNTS = {"candidates": 130, "jobs": 8}
 
@@ -57,14 +58,26 @@ def test_a_list_that_loses_most_of_its_records_deletes_none(tmp_path: Path) -> N
         assert "60 records are missing at once" in str(after.message)
 
 
+def ids_of(done: ResourceRun) -> set[str]:
+    """The three records that the message on missing ones names."""
+    names = (done.message or "").partition("; among them are ")[2].split(", ")
+    assert 3 == len(names) == len(set(names))
+    return set(names)
+
+
 def test_an_empty_list_deletes_nothing(tmp_path: Path) -> None:
     """A list that is suddenly empty is one request, and nothing is believed of it."""
     with Sandbox(counts=COUNTS) as sandbox:
         pulled(sandbox, tmp_path)
+        before = set(sandbox.store.records("candidates"))
         delete(sandbox, 130)
         after = pulled(sandbox, tmp_path).resources["candidates"]
 
         assert (False, 0, 130, 1) == (after.proven, after.deleted, after.live, after.requests)
+        assert "130 records are missing at once: 130 were listed, and now 0" in (
+            after.message or ""
+        )
+        assert ids_of(after) <= before
 
 
 def test_small_list_may_be_emptied(tmp_path: Path) -> None:
@@ -98,6 +111,8 @@ def test_refusal_keeps_back_nothing_but_deletions(tmp_path: Path) -> None:
 
             assert ("partial", "list_shrank") == (after.outcome, after.error_code)
             assert "--accept-deletes" in action_of(after)
+            assert "59 records are missing at once" in (after.message or "")
+            assert not ids_of(after) & sandbox.store.records("candidates").keys()
             differing = differences(sandbox, published(tmp_path))
             assert 60 == len(differing)
             assert all("landed, and not in the store" in each for each in differing)

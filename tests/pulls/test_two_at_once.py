@@ -15,7 +15,7 @@ from connector.ledger.ledger import Ledger
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from tests.cli.calling import KEY, call, start, variables
-from tests.pull.landed import differences, pulled, settings_of
+from tests.pulls.landed import differences, pulled, settings_of
 
 
 def test_28_the_second_pull_sends_nothing(tmp_path: Path) -> None:

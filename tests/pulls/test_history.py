@@ -18,7 +18,7 @@ from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from connector.warehouse.landing import Landed
 from connector.warehouse.warehouse import Warehouse
-from tests.pull.landed import differences, published, pulled, rows
+from tests.pulls.landed import differences, published, pulled, rows
 
 COUNTS = {"candidates": 104, "jobs": 8, "content_types": 2, "content_items": 6}
 RESOURCES = ("candidates", "jobs", "content_items")

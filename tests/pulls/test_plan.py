@@ -13,7 +13,7 @@ import pytest
 
 from connector.pulls.price import PlanReport, plan
 from connector.sandbox.server import Sandbox
-from tests.pull.landed import SMALL, published, pulled, settings_of
+from tests.pulls.landed import SMALL, published, pulled, settings_of
 
 COUNT = 300
 PAGES = math.ceil(COUNT / 100)

@@ -15,7 +15,7 @@ import pytest
 from connector.pulls.outcome import PullReport
 from connector.sandbox.behaviour import Behaviours
 from connector.sandbox.server import Sandbox
-from tests.pull.landed import COUNTS, SMALL, differences, published, pulled
+from tests.pulls.landed import COUNTS, SMALL, differences, published, pulled
 
 RESOURCES = tuple(COUNTS)
 
@@ -35,13 +35,18 @@ def first_load_requests_max(
     return len(held) + (sweeps + 1) * pages + 2
 
 
-def quiet_requests(name: str, types: int) -> int:
-    """One list and one detail; content shows its cursor in the list; types are listed."""
-    return {"content_types": 1, "content_items": types}.get(name, 2)
+def quiet_requests(name: str, types: int, *, is_dated: bool = True) -> int:
+    """One list and one detail; content shows its cursor in the list; types are listed, and each is
+    read where their list shows no date.
+    """
+    return {"content_types": 1 if is_dated else 1 + types, "content_items": types}.get(name, 2)
 
 
-def change_candidates(sandbox: Sandbox) -> None:
-    """Update fifty candidates, whichever, and create ten."""
+def change_some(sandbox: Sandbox) -> None:
+    """Update fifty candidates, whichever, create ten, and give a content type no fields."""
+    now = sandbox.store.clock()
+    types = list(sandbox.store.records("content_types"))[:1]
+    sandbox.store.touch_many("content_types", types, {"fields": []}, updated_at=now)
     ids = sorted(sandbox.store.records("candidates"))
     for id in random.Random(4).sample(ids, 50):
         sandbox.store.update("candidates", id, {"city": "Zürich", "notes": 'a "quote"\n\ttab'})
@@ -85,7 +90,7 @@ def test_first_quiet_and_changed_pulls_are_exact_and_cheap(tmp_path: Path) -> No
             assert quiet_requests(name, 3) == each.requests, each
             assert (0, 0) == (each.new, each.changed)
 
-        change_candidates(sandbox)
+        change_some(sandbox)
         changed = pulled(sandbox, tmp_path)
 
         assert_all_proven(changed)
@@ -142,9 +147,10 @@ def test_every_behaviour_gives_an_exact_and_cheap_copy(
         per_page = int(behaviours["per_page_max"])
         report = pulled(sandbox, tmp_path)
         assert [] == differences(sandbox, published(tmp_path))
-        quiet = pulled(sandbox, tmp_path)
         passed = timedelta(seconds=2)
-        change_candidates(sandbox)
+        quiet = pulled(sandbox, tmp_path)
+        passed = timedelta(seconds=4)
+        change_some(sandbox)
         changed = pulled(sandbox, tmp_path)
 
         assert [] == differences(sandbox, published(tmp_path))
@@ -156,7 +162,8 @@ def test_every_behaviour_gives_an_exact_and_cheap_copy(
             most = first_load_requests_max(sandbox, name, per_page, sweeps)
             assert done.requests <= most, done
         for name, done in quiet.resources.items():
-            assert quiet_requests(name, 3) == done.requests, done
+            is_dated = behaviours["content_type_items"] == "declared"
+            assert quiet_requests(name, 3, is_dated=is_dated) == done.requests, done
         if per_page == 100:
             assert changed.resources["candidates"].requests <= 64
         elif behaviours["ties"] == "stable":
@@ -171,7 +178,7 @@ def test_a_server_that_does_not_sort_is_copied_and_never_called_proven(tmp_path:
     with Sandbox(counts=SMALL, behaviours=dict([FORBIDS_A_WALK])) as sandbox:
         pulled(sandbox, tmp_path)
         assert [] == differences(sandbox, published(tmp_path))
-        change_candidates(sandbox)
+        change_some(sandbox)
         changed = pulled(sandbox, tmp_path)
 
         assert "partial" == changed.outcome

@@ -21,7 +21,7 @@ from connector.sandbox.faults import Status
 from connector.sandbox.server import Sandbox
 from connector.settings.model import Settings, load_settings
 from tests.faults.patience import Time
-from tests.pull.landed import differences, published, rows
+from tests.pulls.landed import differences, published, rows
 
 COUNTS = {"jobs": 4, "candidates": 22, "leads": 3, "content_types": 1, "content_items": 3}
 

@@ -7,12 +7,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 REFEREE := .venv-referee
+READERS := .venv-readers
+# The first that can be read by, and those around the two where what DuckDB reads has changed.
+OLDER := 1.2.2 1.3.2 1.4.1 1.4.4
 LOCK_TOOL := uv>=0.9,<1
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
   --no-emit-find-links --custom-compile-command 'make lock' --quiet --upgrade
 
 .DEFAULT_GOAL := help
-.PHONY: help install referee demo test simulate check lock generate bench clean
+.PHONY: help install referee readers demo test simulate check lock generate bench clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +48,14 @@ $(REFEREE)/installed: requirements-referee.txt
 	$(REFEREE)/bin/python -m pip install --disable-pip-version-check --quiet \
 	  --require-hashes --no-deps --requirement requirements-referee.txt
 	@touch $(REFEREE)/installed
+
+# The files that the connector writes are read by older versions of DuckDB as well.
+readers: install $(OLDER:%=$(READERS)/%)  ## make .venv-readers with older DuckDB, for a test
+
+$(READERS)/%:
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --only-binary :all: \
+	  --target $@.part duckdb==$*
+	@mv $@.part $@
 
 demo: install  ## pull a made-up agency through Dagster, on this machine alone
 	$(BIN)/connector demo
@@ -83,4 +94,5 @@ bench: install  ## measure every headline ratio
 	$(BIN)/python -m benchmarks
 
 clean:  ## take away what these commands made, but no data
-	rm -rf $(VENV) $(VENV)-lock $(REFEREE) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-lock $(REFEREE) $(READERS) dist \
+	  .mypy_cache .ruff_cache .pytest_cache .hypothesis

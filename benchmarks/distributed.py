@@ -40,7 +40,7 @@ from connector.sandbox.store import Store
 from pipelines.accounts import Account
 from pipelines.everywhere import ADDRESS, EVERYWHERE_TAG, define_everywhere, intraday_everywhere
 from tests.distributed.documented import settings
-from tests.pull.landed import differences, rows
+from tests.pulls.landed import differences, rows
 
 ACCOUNTS = int(os.environ.get("ACCOUNTS", "40"))
 WORKERS = 2

@@ -22,7 +22,7 @@ from pathlib import Path
 from connector.cli import WithoutUnused
 from connector.pulls.run import pull
 from connector.settings.model import load_settings
-from tests.pull.arithmetic import serving
+from tests.pulls.arithmetic import serving
 
 SIZES = (20_000, 60_000)
 CHANGED = 100

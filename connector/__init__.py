@@ -24,19 +24,8 @@ if TYPE_CHECKING:
     from connector.catalog.resource import Declaration as Declaration
     from connector.client.client import Client as Client
     from connector.client.endpoint import Written as Written
-    from connector.errors import ConnectorError as ConnectorError
-    from connector.errors import PublishingRefused as PublishingRefused
-    from connector.errors import UnknownName as UnknownName
-    from connector.errors_api import Forbidden as Forbidden
-    from connector.errors_api import InDoubt as InDoubt
-    from connector.errors_api import LeaseHeld as LeaseHeld
-    from connector.errors_api import NotFound as NotFound
-    from connector.errors_api import QuotaSpent as QuotaSpent
-    from connector.errors_api import RateLimited as RateLimited
-    from connector.errors_api import Stopped as Stopped
-    from connector.errors_api import TryAgain as TryAgain
-    from connector.errors_api import Unauthorized as Unauthorized
-    from connector.errors_api import ValidationFailed as ValidationFailed
+    from connector.errors import *  # noqa: F403 # every error is public
+    from connector.errors_api import *  # noqa: F403 # as above
     from connector.operations.alert_check import check_alerts as check_alerts
     from connector.operations.findings import JobRun as JobRun
     from connector.operations.findings import Proof as Proof
@@ -44,6 +33,7 @@ if TYPE_CHECKING:
     from connector.publishing.dictionary import Shown as Shown
     from connector.publishing.dictionary import inventory_of as inventory_of
     from connector.publishing.exports import read as read
+    from connector.publishing.exports import sql as sql
     from connector.publishing.folder import load_project as load_project
     from connector.publishing.project import Building as Building
     from connector.publishing.project import Built as Built
@@ -62,6 +52,7 @@ if TYPE_CHECKING:
     from connector.pulls.outcome import Watch as Watch
     from connector.pulls.run import PullManner as PullManner
     from connector.pulls.run import pull as pull
+    from connector.pushes.batch import settle as settle
     from connector.pushes.dry_run import Asked as Asked
     from connector.pushes.inbox import Delivered as Delivered
     from connector.pushes.inbox import Inbox as Inbox
@@ -72,14 +63,15 @@ if TYPE_CHECKING:
     from connector.pushes.push import ORDER as ORDER
     from connector.pushes.push import Manner as Manner
     from connector.pushes.push import PushReport as PushReport
-    from connector.pushes.push import Watches as Watches
     from connector.settings.accounts import Configured as Configured
     from connector.settings.accounts import configured_accounts as configured_accounts
+    from connector.settings.accounts import refuse_one_for_all as refuse_one_for_all
     from connector.settings.model import Settings as Settings
     from connector.settings.model import load_settings as load_settings
     from connector.settings.values import OFF as OFF
     from connector.spreadsheet.mapping_file import load_map as load_map
     from connector.spreadsheet.problems import PROBLEMS as PROBLEMS
+    from connector.warehouse.published_file import query as query
     from connector.warehouse.runs import ResourceRun as ResourceRun
     from connector.warehouse.schema import Column as Column
     from connector.warehouse.schema import columns as columns
@@ -89,6 +81,9 @@ if TYPE_CHECKING:
 # shown is not executed.
 _IMPORTS = re.findall(r"^    from (\S+) import (\w+) as", Path(__file__).read_text("utf-8"), re.M)
 _HOMES = {name: module for module, name in _IMPORTS}
+for _home in ("errors", "errors_api"):
+    _text = (Path(__file__).parent / f"{_home}.py").read_text("utf-8")
+    _HOMES |= dict.fromkeys(re.findall(r"^class ([A-Z]\w+)", _text, re.M), f"connector.{_home}")
 
 __all__ = list(_HOMES)
 

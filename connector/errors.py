@@ -67,7 +67,7 @@
         ├── UnsafeWorkbook       it would grow without measure, or reaches out of itself
         ├── EncodingUnknown      the text's encoding is not certain
         ├── DelimiterUnknown     no delimiter, or more than one, fits the rows
-        ├── HeadingsRefused      a heading is missing, empty or there twice
+        ├── HeadingsRefused      there are no headings, or a report's are out of place
         ├── NoRows               nothing stands below the headings
         ├── SheetUnknown         which sheet is meant is not clear
         ├── SpreadsheetChanged   somebody wrote to the file meanwhile
@@ -301,7 +301,7 @@ class SpreadsheetError(ConnectorError):
 
 
 class NotASpreadsheet(SpreadsheetError):
-    """There is no such file, or it is no csv, tsv, txt or xlsx."""
+    """There is no such file, or it is no csv, tsv, txt, xlsx, xls or ods."""
 
     action = "Save it as xlsx, or as csv in UTF-8, and give that file."
 
@@ -345,7 +345,7 @@ class DelimiterUnknown(SpreadsheetError):
 
 
 class HeadingsRefused(SpreadsheetError):
-    """The first row has no headings, an empty one, or two that are the same."""
+    """There are no headings, or a report's own columns are not its last."""
 
     action = "Give each column a heading of its own in the first row, and save the file."
 
@@ -357,9 +357,18 @@ class NoRows(SpreadsheetError):
 
 
 class SheetUnknown(SpreadsheetError):
-    """Several sheets of the workbook have rows, or none has the given name."""
+    """Several sheets of the workbook have rows, or none has the given name.
+
+    `names` are the sheets that may be meant.
+    """
 
     action = "Name the sheet with --sheet."
+
+    def __init__(
+        self, message: str, *, action: str | None = None, names: Iterable[str] = ()
+    ) -> None:
+        self.names = tuple(names)
+        super().__init__(message, action=action)
 
 
 class SpreadsheetChanged(SpreadsheetError):

@@ -104,15 +104,20 @@ class TryAgain(ConnectorError):
     """Nothing was applied; the same request may be repeated later."""
 
     action = "Run the command again later; what has landed is kept."
+    retry_after_seconds: float | None = None
+    """What the answer asked for; None where it did not say."""
 
 
 class RateLimited(TryAgain):
-    """429 after the bounded retries; the server may say when the limit resets."""
+    """429 after the bounded retries, or no room within `retry_seconds_max`."""
 
-    def __init__(self, where: str, *, reset_in_seconds: float | None) -> None:
+    def __init__(self, where: str, *, reset_in_seconds: float | None, is_sent: bool = True) -> None:
         self.where, self.reset_in_seconds = where, reset_in_seconds
         when = "" if reset_in_seconds is None else f"; the limit resets in {reset_in_seconds:.0f} s"
-        super().__init__(f"{where} was answered 429: the rate limit is exceeded{when}")
+        what = "was answered 429: the rate limit is exceeded"
+        if not is_sent:
+            what = "was not sent in time: the rate limit leaves no room"
+        super().__init__(f"{where} {what}{when}")
 
 
 class Unreachable(TryAgain):
@@ -251,5 +256,5 @@ class DeletionsWaiting(TryAgain):
 
     action = (
         "Run the same command again: it reads every list first, and takes for deleted what none of"
-        " them shows."
+        f" them shows. If all of them are meant to be gone, {_ACCEPT}."
     )

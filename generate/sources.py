@@ -14,8 +14,9 @@ def _dictionary() -> Texts:
 
 
 SOURCES: tuple[Callable[[], Texts], ...] = (
-    shapes.texts,
+    # First: it refuses a view's name that is taken, and then nothing is written at all.
     models.staging,
+    shapes.texts,
     models.descriptions,
     models.per_resource,
     documents.api,

@@ -27,6 +27,7 @@ from connector import (
     configured_accounts,
     explain,
     load_settings,
+    refuse_one_for_all,
 )
 
 PARTITION_TAG = "dagster/partition"
@@ -37,10 +38,6 @@ _NOWHERE = Path(os.devnull)
 """A folder without a project file."""
 
 _CHOICE = "CONNECTOR_ACCOUNT"
-_OF_ONE_ACCOUNT = tuple(
-    f"CONNECTOR_{name}" for name in ("BASE_URL", "API_KEY", "API_KEY_FILE", "API_KEY_KEYRING")
-)
-"""Variables that would give every account the same address or key."""
 
 
 @dataclass(frozen=True)
@@ -74,25 +71,9 @@ class Account:
         """
         try:
             settings = load_settings({"account": name}, self.environ, self.folder)
+            return settings if name is None else refuse_one_for_all(settings)
         except ConnectorError as error:
             raise failure_of(error) from None
-        if name is not None and len(settings.accounts) > 1:
-            _refuse_one_for_all(settings)
-        return settings
-
-
-def _refuse_one_for_all(settings: Settings) -> None:
-    """Raise `dagster.Failure` where the environment would give all accounts one address or key,
-    so that each of them would be a copy of the same workspace.
-    """
-    for each in (settings.base_url, settings.api_key):
-        for variable in _OF_ONE_ACCOUNT:
-            if each.origin == variable or each.origin.endswith(f"named by {variable}"):
-                raise dg.Failure(
-                    description=f"{variable} is set, and would be that of every account. Unset it:"
-                    " an address and a key belong into each account's table of the project file.",
-                    allow_retries=False,
-                )
 
 
 def failure_of(error: ConnectorError, *, waits: bool = False) -> dg.Failure:

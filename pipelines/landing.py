@@ -8,7 +8,7 @@ published when the models stand (`publishing.py`).
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
 import dagster as dg
@@ -33,6 +33,7 @@ from connector import (
     may_repeat,
     publish,
     pull,
+    settle,
 )
 from pipelines import freshness
 from pipelines.accounts import Account, Accounts, account_of, failure_of, keys_asked
@@ -96,24 +97,29 @@ class NowAndThen:
 
 
 class Narrator:
-    """Tells a run's log how a pull goes on."""
+    """Tells a run's log how a pull or a push goes on."""
 
     def __init__(self, log: logging.Logger) -> None:
         self._log, self._progress = log, NowAndThen(log)
 
     def __call__(self, progress: Progress) -> None:
-        """A resource begins or ends, or something was committed, which is told now and then."""
-        name, done = progress.resource, progress.ended
-        if done is not None:
+        """A resource or a batch begins or ends, or goes on, which is told now and then."""
+        name, done, rows = progress.batch or progress.resource, progress.ended, progress.pending
+        if progress.waits_until is not None:
+            self._progress.tell(f"waiting until {progress.waits_until:%H:%M:%S} UTC")
+        elif progress.until is not None:
+            moment = f"{progress.until:%H:%M:%S} UTC"
+            self._log.info(f"{name}: {rows} rows are in doubt; looking again at {moment}")
+        elif done is not None:
             self._log.info(
                 f"{name}: {done.outcome}; {done.requests} requests, {done.new} new,"
                 f" {done.changed} changed, {done.deleted} deleted, {done.live} live"
             )
-        elif not progress.requests:
+        elif not (progress.requests or progress.read):
             self._log.info(f"{name}: begins")
         else:
             self._progress.tell(
-                f"{name}: {progress.read} read, {progress.pending} pending,"
+                f"{name}: {progress.read} done, {progress.pending} pending,"
                 f" {progress.requests} requests"
             )
 
@@ -148,7 +154,7 @@ def landing_of(accounts: Accounts) -> dg.AssetsDefinition:
             command="dagster",
         )
         try:
-            report = asyncio.run(pulling)
+            report = asyncio.run(_settled(pulling, settings, context.log))
         except ConnectorError as error:
             raise failure_of(error, waits=RETRY_TAG in context.run.tags) from None
         warehouse = Warehouse(settings.folder)
@@ -169,6 +175,16 @@ def landing_of(accounts: Accounts) -> dg.AssetsDefinition:
         )
 
     return landing
+
+
+async def _settled(
+    pulling: Awaitable[PullReport], settings: Settings, log: logging.Logger
+) -> PullReport:
+    """The pull's report, once the rows of pushes in doubt are looked for as well."""
+    report = await pulling
+    if told := await settle(settings, publishes=False):
+        log.info(told)
+    return report
 
 
 def _specs(accounts: Accounts) -> Iterator[dg.AssetSpec]:

@@ -28,6 +28,7 @@ from connector import (
     load_project,
     prepare,
     publish,
+    query,
 )
 from pipelines import freshness, landing
 from pipelines.accounts import Account, Accounts, account_of, failure_of, keys_asked
@@ -69,7 +70,8 @@ def spec_of(project: Project, name: str) -> dg.AssetSpec:
     return dg.AssetSpec(
         key_of(project, name),
         deps=list(dict.fromkeys(deps)),
-        description=project.node(name).about,
+        # Markdown breaks a line after two spaces alone.
+        description="  \n".join(project.node(name).about.splitlines()),
         group_name=project.node(name).schema,
         kinds={"csv"} if model is None else {"sql", "duckdb"},
         skippable=True,
@@ -169,6 +171,75 @@ def _result(check: Check, run: list[Checked]) -> dg.AssetCheckResult:
     )
 
 
+# -- Figures ---------------------------------------------------------------------------------------
+# Dagster plots every number of an asset's materializations over time: its rows, and one figure.
+
+_OF_ALL = "any_value({}) filter (dimension = 'all')"
+
+FIGURES: Mapping[str, tuple[str, str]] = {
+    "dim_candidates": ("candidates read whole", "count(*) filter (is_hydrated)"),
+    "dim_companies": ("placements", "sum(placements)"),
+    "dim_days": ("holidays", "count(holiday_name)"),
+    "dim_jobs": ("open jobs", "count(*) filter (is_open)"),
+    "dim_leads": ("leads converted", "count(*) filter (is_converted)"),
+    "dim_people": ("people without a name", "count(*) filter (not is_mapped)"),
+    "dim_sources": ("sources without a group", "count(*) filter (not is_mapped)"),
+    "fct_bookings": ("bookings that count", "count(*) filter (counts_as <> 'nothing')"),
+    "fct_candidate_stages": ("candidates with a stage", "count(*) filter (is_current)"),
+    "fct_company_counters": ("counters that differ", "count(*) filter (difference <> 0)"),
+    "fct_contract_months": ("working days", "sum(working_days)"),
+    "fct_contractors_ending": ("ending in 30 days", "count(*) filter (ends_within_30_days)"),
+    "fct_interviews": ("interviews held", "count(*) filter (outcome = 'held')"),
+    "fct_job_ageing": ("median age in days", "median(age_days)"),
+    "fct_job_funnel": ("candidates placed", "sum(candidates_placed)"),
+    "fct_job_openings": ("openings marked filled", "count(*) filter (is_marked_filled)"),
+    "fct_job_statuses": ("jobs with a status", "count(*) filter (is_current)"),
+    "fct_lead_conversion": ("leads converted", "count(*) filter (is_converted)"),
+    "fct_pipeline_candidates": ("active candidates", "count(*) filter (is_active)"),
+    "fct_pipeline_days": ("candidates that came in", "sum(came_in)"),
+    "fct_pipeline_jobs": ("open positions", "sum(positions_open)"),
+    "fct_placements": ("reporting fee", "sum(reporting_fee)"),
+    "fct_stage_conversion": ("candidates", "count(distinct candidate_id)"),
+    "fct_time_in_stage": ("median days", "median(days)"),
+    "fct_time_to_fill": ("median days to fill", "median(days_to_fill)"),
+    "fct_time_to_hire": ("median days to hire", "median(days_to_hire)"),
+    "mirror_health": ("hours behind", "max(hours_behind)"),
+    "sum_client_fill_rate": ("jobs marked filled", "sum(jobs_marked_filled)"),
+    "sum_consultant_activity": ("placements", "sum(placements) filter (period = 'month')"),
+    "sum_content_items": ("items published", "sum(items_published)"),
+    "sum_contract_revenue": ("reporting revenue", "sum(reporting_revenue)"),
+    "sum_coverage": ("lowest coverage", "min(coverage)"),
+    "sum_fee_forecast": ("reporting fee", "sum(reporting_fee)"),
+    "sum_job_funnel": ("interview to placement", _OF_ALL.format("interview_to_placement_rate")),
+    "sum_lead_conversion": ("conversion rate", _OF_ALL.format("conversion_rate")),
+    "sum_offer_acceptance": ("acceptance rate", _OF_ALL.format("acceptance_rate")),
+    "sum_source_effectiveness": ("candidates placed", "sum(candidates_placed)"),
+    "sum_stage_conversion": (
+        "lowest conversion",
+        "min(conversion_rate) filter (dimension = 'all')",
+    ),
+    "sum_stage_survival": ("visits at risk", "max(at_risk)"),
+    "sum_time_in_stage": ("longest median in days", "max(p50_days)"),
+    "sum_time_to_fill": ("median days to fill", _OF_ALL.format("p50_days")),
+    "sum_time_to_hire": ("median days to hire", _OF_ALL.format("p50_days")),
+}
+"""The main figure of each mart: its name, and the aggregate that it is."""
+
+
+def figures_of(made: Prepared) -> dict[str, dict[str, float]]:
+    """The main figure of each mart that was built, by its name; none where it is null."""
+    names = [each.name for each in made.built.models if each.name in FIGURES]
+    if not names:
+        return {}
+    asked = (f"(SELECT {FIGURES[name][1]} FROM marts.{name})" for name in names)
+    (row,) = query(made.file, f"SELECT {', '.join(asked)}").rows
+    return {
+        name: {FIGURES[name][0]: float(value)}
+        for name, value in zip(names, row, strict=True)
+        if value is not None
+    }
+
+
 # -- Building --------------------------------------------------------------------------------------
 
 
@@ -232,6 +303,7 @@ def models_of(accounts: Accounts) -> dg.AssetsDefinition:
         try:
             made = prepare(settings, select=chosen, watch=Narrator(context.log))
             shown = {each.name: each for each in inventory_of(PROJECT)}
+            figures = figures_of(made)
         except ConnectorError as error:
             raise failure_of(error) from None
         context.instance.add_run_tags(context.run.run_id, {DRAFT_TAG: made.publication})
@@ -243,7 +315,8 @@ def models_of(accounts: Accounts) -> dg.AssetsDefinition:
             if key_of(PROJECT, each.name) in context.selected_asset_keys:
                 yield dg.MaterializeResult(
                     asset_key=key_of(PROJECT, each.name),
-                    metadata=of_model(PROJECT, shown[each.name], each, made),
+                    metadata=of_model(PROJECT, shown[each.name], each, made)
+                    | figures.get(each.name, {}),
                 )
         asked = [each for each in CHECKS if each.key in context.selected_asset_check_keys]
         yield from results_of(asked, made.built.checks)

@@ -6,9 +6,7 @@ here: a problem is told by its row, its column and its code, and the report has 
 
 # Annotations stay as they are, and not text: Dagster reads those of an op at import.
 import asyncio
-import logging
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,12 +23,11 @@ from connector import (
     PushOptions,
     PushReport,
     TryAgain,
-    Watches,
     deliver,
     explain,
 )
 from pipelines.accounts import Account, Accounts, account_of, failure_of
-from pipelines.landing import RETRIES, Narrator, NowAndThen
+from pipelines.landing import RETRIES, Narrator
 
 NAME = "push"
 """The job."""
@@ -65,9 +62,13 @@ class PushConfig(dg.Config):
     sheet: str | None = _option("sheet")
     encoding: str | None = _option("encoding")
     delimiter: str | None = _option("delimiter")
+    header_row: int | None = _option("header_row")
     date_format: str | None = _option("date_format")
+    century: int | None = _option("century")
     decimal: str | None = _option("decimal")
+    region: str | None = _option("region")
     clear: str | None = _option("clear")
+    accept_warnings: bool = _option("accept_warnings", False)  # a default, and no switch
     overwrite: bool = _option("overwrite", False)  # a default, and no switch
     again: bool = _option("again", False)  # a default, and no switch
     in_doubt: str = _option("in_doubt", "hold")
@@ -90,26 +91,7 @@ class PushConfig(dg.Config):
     def manner(self, options: PushOptions) -> Manner:
         """How the push goes about it."""
         report = Path(self.report) if self.report is not None else None
-        return Manner(applies=self.apply, pulls=self.pull, report=report, terms=options.terms())
-
-
-class RowNarrator:
-    """Tells a run's log how the rows of a push go on."""
-
-    def __init__(self, log: logging.Logger) -> None:
-        self._log, self._progress = log, NowAndThen(log)
-
-    def began(self, batch: str, rows: int) -> None:
-        """The rows are about to be sent."""
-        self._log.info(f"batch {batch}: {rows} rows to be brought to an end")
-
-    def moved(self, ended: int, rows: int, requests: int) -> None:
-        """A row has come as far as it can; it is told now and then."""
-        self._progress.tell(f"{ended} of {rows} rows, {requests} requests")
-
-    def waiting(self, until: datetime, rows: int) -> None:
-        """Say why nothing moves."""
-        self._log.info(f"{rows} rows are in doubt; looking again at {until:%H:%M:%S} UTC")
+        return Manner(applies=self.apply, pulls=self.pull, report=report, terms=options.policy())
 
 
 def push_job_of(accounts: Accounts) -> dg.JobDefinition:
@@ -129,16 +111,15 @@ def push_job_of(accounts: Accounts) -> dg.JobDefinition:
         `dagster.Failure` that says why.
         """
         settings, folder = account.settings(account_of(context)), account.folder
-        watches = Watches(RowNarrator(context.log), account.watch or Narrator(context.log))
         try:
             options = config.options(folder)
             pushing = deliver(
                 settings,
-                options.asked(config.resource, folder / config.file),
+                options.push_file(config.resource, folder / config.file),
                 config.manner(options),
                 digest=config.inbox_digest,
                 budget=config.budget,
-                watches=watches,
+                watch=account.watch or Narrator(context.log),
             )
             done = asyncio.run(pushing)
         except ConnectorError as error:
@@ -180,6 +161,8 @@ def _warnings(done: Delivered) -> Iterator[str]:
     report = done.report
     if merged := report.preview.table.merged:
         yield f"Merged cells, of which only the first has a value: {', '.join(merged)}."
+    for question in report.preview.stopping:
+        yield f"The file waits for an answer ({question.code}). {question.repair}"
     if report.exit_status == 3:
         counts = ", ".join(f"{count:,} {name}" for name, count in sorted(report.counts.items()))
         yield f"Rows need a person's hand: {counts}. Correct the report {report.file} and push it."

@@ -25,6 +25,7 @@ COMMANDS: Mapping[str, str] = {
     "verify": "Compare everything with the API, and change nothing.",
     "template": "Write an empty table with every column that pushing a resource takes.",
     "push": "Check a spreadsheet, say what it would do, and do it with --apply.",
+    "page": "Serve the import page: prepare, send and take back a file in a browser.",
     "resolve": "Show the rows of pushes that are in doubt, and settle them.",
     "undo": "Take back what a push did, where nobody has touched it since.",
     "models": "List, build and test the models, and fill in the seeds.",
@@ -65,7 +66,7 @@ INTERRUPTED = 130
 """The exit status after Ctrl-C, as shells have it."""
 
 
-_UNUSED = ("numpy", "pandas", "httpx._main")
+_UNUSED = ("numpy", "pandas", "pyarrow.dataset", "httpx._main")
 """What others import though no command uses it, and what takes longer than most commands.
 
 DuckDB looks with the first parameter of a statement whether it is a frame, Arrow when it is loaded

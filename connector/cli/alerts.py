@@ -6,7 +6,6 @@ Parses, calls, prints.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import click
@@ -16,13 +15,7 @@ from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.engine.quota import shown
 from connector.errors import ConnectorError, NotDelivered, SettingsError, count_noun
-from connector.operations.alert_check import (
-    AlertCheck,
-    check_alerts,
-    due,
-    open_alerts,
-    trial_message,
-)
+from connector.operations.alert_check import AlertCheck, check_alerts, present_alerts, trial_message
 from connector.operations.alerts import ALERTS
 from connector.operations.delivery import sinks_of
 from connector.operations.findings import Proof
@@ -73,10 +66,7 @@ def alerts(session: Session, *, sends: bool, tests: bool, is_for_all: bool) -> i
 
 
 def _looked_at(settings: Settings) -> AlertCheck:
-    """What a check would find; nothing is sent or written down."""
-    stands = open_alerts(settings)
-    decision = due(settings, stands.standing, datetime.now(UTC))
-    return replace(stands, changes=decision.messages, standing=decision.standing)
+    return present_alerts(settings, datetime.now(UTC))
 
 
 def _sent(settings: Settings) -> AlertCheck:

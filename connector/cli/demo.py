@@ -104,7 +104,7 @@ limit 5""",
     Question(
         "Which sources bring candidates who are hired?",
         """\
-select source_group, sum(candidates) as candidates, sum(candidates_placed) as placed,
+select source_group, sum(candidates)::int as candidates, sum(candidates_placed)::int as placed,
     round(100 * sum(candidates_placed) / sum(candidates), 1) as hired_percent
 from marts.sum_source_effectiveness
 group by source_group

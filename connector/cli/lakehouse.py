@@ -87,7 +87,7 @@ def publish(session: Session, *, is_for_all: bool, anew: bool) -> int:
     cls=Command, examples=("connector lakehouse status", "connector lakehouse status --json")
 )
 def status(session: Session) -> int:
-    """Show the accounts of the lakehouse, with their rows, and the states that can be asked for."""
+    """Show the lakehouse's accounts, their rows, and the states to be asked for."""
     terminal = session.terminal
     found = read_status(session.load())
     terminal.print_object(found.as_json())
@@ -120,7 +120,7 @@ def status(session: Session) -> int:
 )
 @options.applies("Do it. Without: say what there is to do.")
 def maintain(session: Session, *, keep_days: int | None, applies: bool) -> int:
-    """Let earlier states expire, join small files, and remove those that nothing needs.
+    """Let earlier states expire, join small files, remove those nothing needs.
 
     It is for the whole lakehouse, and changes nothing of what a reader sees now. A file that
     nothing needs any more is removed an hour later, by the next call: somebody may be reading it.
@@ -152,7 +152,7 @@ def maintain(session: Session, *, keep_days: int | None, applies: bool) -> int:
 )
 @options.applies("Do it. Without: say what is there.")
 def remove(session: Session, *, applies: bool) -> int:
-    """Take the account out of the lakehouse, with everything that it ever published there.
+    """Take the account out of the lakehouse, with all that it ever published.
 
     Earlier states end for all accounts, since a state is one of the whole lakehouse. The account's
     own folder stays as it is; while the settings name the lakehouse, its next publication puts it

@@ -29,6 +29,7 @@ from connector.publishing.publication import Published, project_of
 from connector.publishing.publication import publish as run_publish
 from connector.publishing.seeds import SeedCopy, UnmappedValues, unmapped, write_copies
 from connector.report.page import REPORT_FILE, as_json, write_report
+from connector.report.period import PERIOD_DEFAULT
 from connector.settings.layers import SEEDS_FOLDER, Setting
 from connector.settings.model import SCHEMAS, Settings, Treatment
 from connector.warehouse.warehouse import Warehouse
@@ -214,7 +215,7 @@ def _published(settings: Settings) -> Path:
     " file that is there is kept and appended to.",
 )
 def show_seeds(session: Session, *, seeds: tuple[str, ...], writes: bool) -> int:
-    """Show the values in the data that no row of a seed names: people, statuses, sources, rates.
+    """Show values in the data that no seed names: people, statuses, sources, rates.
 
     Seeds are small csv files of your own: one in the data folder's seeds/ takes the place of the
     one that is shipped. Rows that have nothing but their first cell wait to be filled in and
@@ -317,7 +318,7 @@ def publish(
     personal: Treatment | None,
     without: tuple[str, ...],
 ) -> int:
-    """Build the models over what has landed, check them, and publish recruitment.duckdb.
+    """Build the models over what has landed, check and publish them.
 
     Nothing is asked of the API. Analysts who have the old file open keep it; who opens it next has
     the new one. Where a check that blocks fails, they keep the file that they have, and the exit
@@ -363,19 +364,40 @@ def _closing(done: Published, exported: Exported | None) -> str:
 
 @click.command(
     cls=Command,
-    examples=("connector report --open", "connector report --out board.html"),
+    examples=(
+        "connector report --open",
+        "connector report --period 2026-Q3 --compare previous --compare 2024-Q3",
+    ),
     if_interrupted="No report was written.",
 )
 @options.file_option(
     "--out", about=f"The file to write (default: {REPORT_FILE} beside the published file)."
 )
+@click.option(
+    "--period",
+    default=PERIOD_DEFAULT,
+    show_default=True,
+    metavar="PERIOD",
+    help="What the first page is about: 2026-10, 2026-Q3, 2026, or this- or last- and month, "
+    "quarter or year.",
+)
+@click.option(
+    "--compare",
+    multiple=True,
+    metavar="PERIOD",
+    help="A period of the same length to show beside it, previous or year-before; may be given "
+    "twice.  [default: both]",
+)
 @click.option("--open", "opens", is_flag=True, help="Show it in the browser.")
-def report(session: Session, *, out: Path | None, opens: bool) -> int:
-    """Write a page for an agency's director: funnel, time, fees, contracts, the copy's health.
+def report(
+    session: Session, *, out: Path | None, period: str, compare: tuple[str, ...], opens: bool
+) -> int:
+    """Write a director's report: one printed page, and the details after it.
 
-    It is made from the published file alone, as of one moment, and spends no request. The page
-    holds all that it shows: it can be read without a network, printed, and sent to a colleague.
-    Only its owner may read the file.
+    The first page has the figures of a period beside two others, four charts, and three lists of
+    what needs somebody to act. All is made from the published file alone, as of one moment, and
+    spends no request. The report holds all that it shows: it can be read without a network,
+    printed, and sent to a colleague. Only its owner may read the file.
     """
     settings, terminal = session.load(), session.terminal
     path = (out or settings.folder / REPORT_FILE).absolute()
@@ -384,8 +406,10 @@ def report(session: Session, *, out: Path | None, opens: bool) -> int:
         path,
         written_at=datetime.now(UTC),
         account=settings.account.value,
+        period=period,
+        compare=compare,
     )
-    terminal.print_object({"file": path, "as_of": page.as_of, "key_figures": as_json(page)})
+    terminal.print_object({"file": path, "as_of": page.as_of, **as_json(page)})
     terminal.print_line(str(path))
     if opens and not webbrowser.open(path.as_uri()):
         terminal.warn("no browser could be started: open the file yourself")

@@ -44,7 +44,7 @@ from connector.settings.model import Settings
 )
 @options.all_accounts
 def doctor(session: Session, *, repairs: bool, is_for_all: bool) -> int:
-    """Check settings, data folder, address, key, scopes, clock and limits, and what keeps it well.
+    """Check settings, data folder, address, key, scopes, clock, limits, upkeep.
 
     Among the latter are the age of the last backup, permissions, room on the disk, erasures that
     were cut off, and whether somebody listens where alerts go. It spends one request for each

@@ -154,7 +154,7 @@ def _print_erased(terminal: Terminal, done: Erased) -> None:
     help="Erase at most N people; the next run goes on.",
 )
 def retention(session: Session, *, applies: bool, most: int | None) -> int:
-    """Erase those whose time is over by the rules in connector.toml, under [retention].
+    """Erase those whose time is over by the rules under [retention].
 
     Without --apply it says how many are due by each rule, and changes nothing. Who is placed is
     excepted. Erasing is what 'connector erase' does, with one receipt for all.

@@ -6,9 +6,17 @@ Parses, calls, prints. What is read, and why, is the run's own affair (`connecto
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import re
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import timedelta
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from subprocess import PIPE
 from typing import Any
 
 import click
@@ -20,26 +28,27 @@ from connector.cli.terminal import Terminal
 from connector.engine.comparison import StreamComparison
 from connector.engine.pull import PullOptions
 from connector.engine.quota import Month, requests_left
-from connector.errors import Misused, count_noun
+from connector.errors import ConnectorError, Misused, count_noun
 from connector.errors_api import Stopped
 from connector.operations.verify import VerifyReport
 from connector.operations.verify import verify as run_verify
 from connector.privacy.harm import REREAD, harmed
-from connector.pulls.advice import difference, explain
-from connector.pulls.outcome import PullReport
+from connector.pulls.advice import action_of, difference, explain
+from connector.pulls.outcome import WAIT_TOLD_SECONDS_MIN, PullReport
 from connector.pulls.price import PlanReport
 from connector.pulls.price import plan as run_plan
 from connector.pulls.run import pull as run_pull
 from connector.pulls.run_context import select
+from connector.pushes.batch import settle
+from connector.settings.accounts import Configured, refuse_one_for_all
+from connector.settings.model import ENVIRONMENT
+from connector.warehouse.warehouse import Warehouse
 
 COLUMNS = (
     *("resource", "outcome", "proven", "requests", "new", "changed", "unchanged", "deleted"),
     *("live", "total", "pending"),
 )
 """The columns of a pull's table, all of them named as in `sync.run_resources`."""
-
-WAITING_TOLD_SECONDS_MIN = 1.0
-"""Waiting for less than this is not worth a word."""
 
 
 # -- Pull ------------------------------------------------------------------------------------------
@@ -88,9 +97,25 @@ WAITING_TOLD_SECONDS_MIN = 1.0
 )
 @options.accept_deletes
 @options.ask_anyway
+@click.option(
+    "--all",
+    "is_for_all",
+    is_flag=True,
+    help="Every configured account, the one that was proven longest ago first.",
+)
+@click.option(
+    "--at-once",
+    type=click.IntRange(min=1),
+    default=4,
+    show_default=True,
+    metavar="N",
+    help="With --all: how many accounts are pulled side by side.",
+)
 def pull(
     session: Session,
     *,
+    is_for_all: bool,
+    at_once: int,
     resources: tuple[str, ...],
     ids: tuple[str, ...],
     rereads: bool,
@@ -105,6 +130,16 @@ def pull(
     any moment: what has landed is kept, and the next pull goes on from there. One pull of an
     account runs at a time; another one says who is at it, and sends nothing.
     """
+    if is_for_all:
+        if ids or rereads or manner["accepts_deletes"]:
+            raise Misused(
+                "--all is given with what is meant for one account",
+                action="Name one --account for --ids, --reread-erased and --accept-deletes.",
+            )
+        given = {"--budget": budget, "--scrub": manner["scrub_requests"]}
+        words = [*resources, *(f"{name}={value}" for name, value in given.items() if value)]
+        words += ["--full"] * manner["is_full"] + ["--ask-anyway"] * asks_anyway
+        return _pull_all(session, words, at_once)
     wanted: Sequence[str] | Mapping[str, Sequence[str]] = ids
     if rereads:
         if ids or any(manner.values()):
@@ -162,6 +197,11 @@ def _pull(
         )
         report = asyncio.run(pulling)
     _print(session.terminal, report)
+    if report.outcome in ("done", "partial"):
+        budget = asked.get("budget")
+        left = None if budget is None else budget - report.requests
+        if left != 0 and (told := asyncio.run(settle(settings, budget=left))):
+            session.terminal.say(told)
     return report.exit_status
 
 
@@ -191,7 +231,11 @@ def reasons(report: PullReport) -> Iterator[str]:
     for notice in report.notices:
         yield f"{notice}; find out why ('connector doctor')"
     for name, each in report.resources.items():
-        is_told = report.error is not None and each.message == str(report.error)
+        is_told = (
+            report.error is not None
+            and each.error_code == report.error.code
+            and action_of(each) == report.error.action
+        )
         if each.outcome == "done" and (differs := difference(each)):
             yield differs
         elif each.outcome not in ("done", "not_started") and not is_told:
@@ -213,7 +257,7 @@ def _closing(report: PullReport) -> str:
         sum(getattr(e, n) for e in each) for n in ("new", "changed", "deleted")
     )
     cost = _cost(report)
-    if report.waited_seconds >= WAITING_TOLD_SECONDS_MIN:
+    if report.waited_seconds >= WAIT_TOLD_SECONDS_MIN:
         cost += f", {report.waited_seconds:,.0f} s of waiting for the rate limit among them"
     brought = f"{new:,} new, {changed:,} changed, {deleted:,} deleted ({cost})."
     if isinstance(report.error, Stopped):
@@ -260,6 +304,91 @@ def _cost(report: PullReport | VerifyReport) -> str:
 def _share(requests: int, month: Month | None) -> str:
     limit = month.limit if month is not None else None
     return f"{requests / limit:.1%} of the month's" if limit else ""
+
+
+# -- All accounts ----------------------------------------------------------------------------------
+
+ACCOUNT_COLUMNS = (
+    *("account", "outcome", "exit status", "requests", "new", "changed", "deleted", "seconds"),
+)
+
+
+def _pull_all(session: Session, words: Sequence[str], at_once: int) -> int:
+    """Pull every account in a process of its own; the highest of their exit statuses.
+
+    What befalls one of them, a crash or a wait without an end, is no other's affair.
+    """
+    accounts = sorted(session.accounts(is_for_all=True), key=_proven_at)
+    for each in accounts:
+        if each.settings is not None:
+            refuse_one_for_all(each.settings)
+    running: set[subprocess.Popen[str]] = set()
+    pulls: dict[str, dict[str, Any]] = {}
+    progress = session.terminal.progress("pull", len(accounts))
+    with progress as meter, ThreadPoolExecutor(at_once) as pool:
+        waiting = {pool.submit(_pull_apart, each, words, running): each for each in accounts}
+        try:
+            for done in as_completed(waiting):
+                title = waiting[done].title
+                pulls[title], said = done.result()
+                # With --json a report's own error is in the report alone.
+                error = pulls[title].get("error", {})
+                if "outcome" in pulls[title] and "message" in error:
+                    said.insert(0, f"Error: {error['message']} [{error['code']}]")
+                for line in said:
+                    session.terminal.say(f"{title}: {line}")
+                meter.show(title, steps=1)
+        except KeyboardInterrupt:
+            # Those that have begun keep what has landed, and end by themselves.
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in tuple(running):
+                process.send_signal(signal.SIGINT)
+            raise
+    worst = max((each["exit_status"] for each in pulls.values()), default=0)
+    session.terminal.print_object({"accounts": pulls, "exit_status": worst})
+    session.terminal.print_table(ACCOUNT_COLUMNS, [_row(*each) for each in pulls.items()])
+    well = sum(each["exit_status"] == 0 for each in pulls.values())
+    session.terminal.say(f"{well} of {count_noun(len(accounts), 'account')} ended well.")
+    return worst
+
+
+def _proven_at(account: Configured) -> datetime:
+    """Up to when what is pulled of the account is proven; what never was comes first."""
+    moments: list[datetime] = []
+    # What is wrong with an account is said by its own pull.
+    with suppress(ConnectorError):
+        warehouse = Warehouse(account.required().folder)
+        states = warehouse.status() if warehouse.exists else ()
+        moments = [each.proven_at for each in states if each.proven_at is not None]
+    return min(moments, default=datetime.min.replace(tzinfo=UTC))
+
+
+def _pull_apart(
+    account: Configured, words: Sequence[str], running: set[subprocess.Popen[str]]
+) -> tuple[dict[str, Any], list[str]]:
+    """What a pull of one account reported, with its exit status, and what it said."""
+    chosen = [] if account.name is None else ["--account", account.name]
+    environ = {n: value for n, value in os.environ.items() if n != ENVIRONMENT["account"]}
+    program = (sys.executable, "-c", "from connector.cli import main; main()")
+    command = (*program, "pull", "--json", *chosen, *words)
+    with subprocess.Popen(  # noqa: S603 # our own program, with options that were parsed
+        command, stdout=PIPE, stderr=PIPE, text=True, env=environ
+    ) as process:
+        running.add(process)
+        out, said = process.communicate()
+        running.discard(process)
+    if process.returncode < 0:
+        # It was killed by a signal, and may have printed half of its report.
+        return {"error": {"code": "killed"}, "exit_status": 1}, said.splitlines()
+    return {**json.loads(out), "exit_status": process.returncode}, said.splitlines()
+
+
+def _row(title: str, pull: Mapping[str, Any]) -> list[Any]:
+    """One account's line of the table."""
+    resources = pull.get("resources", {}).values()
+    sums = [sum(each[name] for each in resources) for name in ("new", "changed", "deleted")]
+    outcome = pull.get("outcome") or pull["error"]["code"]
+    return [title, outcome, pull["exit_status"], pull.get("requests"), *sums, pull.get("seconds")]
 
 
 # -- Plan ------------------------------------------------------------------------------------------

@@ -16,9 +16,10 @@ from typing import NoReturn
 import click
 
 from connector.catalog import CATALOG
-from connector.errors import ConnectorError, SettingsError, UnknownName
+from connector.errors import ConnectorError, SettingsError, UnknownName, count_noun
 from connector.sandbox.app import ALL_SCOPES
 from connector.sandbox.behaviour import BEHAVIOURS, Behaviours
+from connector.sandbox.faults import KINDS
 from connector.sandbox.seed import COUNTS_DEFAULT
 from connector.sandbox.server import KEY_DEFAULT, Sandbox
 
@@ -29,7 +30,7 @@ _SCOPES = (
 
 
 def read_keys(texts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """The keys of `TOKEN` or `TOKEN=scope,scope` texts, each with its scopes.
+    """Keys of `TOKEN`, `TOKEN=` or `TOKEN=scope,scope` texts, with their scopes.
 
     Raises `SettingsError` without a token, and `UnknownName` for a scope that does not exist.
     """
@@ -39,7 +40,9 @@ def read_keys(texts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
         if not token:
             # The text itself is not repeated: it may hold a key in the wrong place.
             raise SettingsError("--api-key takes TOKEN or TOKEN=scope,scope")
-        scopes = tuple(scope.strip() for scope in listed.split(",")) if equals else (ALL_SCOPES,)
+        scopes = (
+            tuple(each.strip() for each in listed.split(",") if each) if equals else (ALL_SCOPES,)
+        )
         for scope in scopes:
             if scope not in _SCOPES:
                 raise UnknownName("scope", scope, _SCOPES)
@@ -68,8 +71,14 @@ def _behaviour_help() -> str:
 
 
 def _serve(sandbox: Sandbox) -> None:
-    """Serve until SIGINT or SIGTERM."""
+    """Serve until SIGINT or SIGTERM; at SIGUSR1 perform the effects that were put off."""
     stop = Event()
+
+    def release(*_: object) -> None:
+        released = count_noun(sandbox.faults.release(), "effect")
+        click.echo(f"{released} put off until now", err=True)
+
+    signal.signal(signal.SIGUSR1, release)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     with sandbox:
@@ -114,6 +123,15 @@ def _give_up(error: ConnectorError) -> NoReturn:
     f"Without: {KEY_DEFAULT}, all scopes.",
 )
 @click.option(
+    "--fault",
+    "faults",
+    multiple=True,
+    metavar="'NAME PART=VALUE ...'",
+    help="Something that goes wrong, as 'status status=503 path=/api/v1/jobs* times=3'. The parts "
+    "method, path, nth, probability and times (1, or always) say when. Repeatable. "
+    f"Names: {', '.join(KINDS)}.",
+)
+@click.option(
     "--data",
     type=click.Path(dir_okay=False, path_type=Path),
     help="File that keeps the records; one that has records is not filled again.",
@@ -133,6 +151,7 @@ def sandbox(
     rate_limit: int | None,
     monthly_limit: int | None,
     api_keys: tuple[str, ...],
+    faults: tuple[str, ...],
     data: Path | None,
     behaviours: tuple[str, ...],
     **counts: int | None,
@@ -159,6 +178,8 @@ def sandbox(
             host=host,
             port=port,
         )
+        for each in faults:
+            served.faults.plan(each)
         if not keys:
             click.echo(f"No --api-key was given: the key is {KEY_DEFAULT}", err=True)
         if data is not None and not served.store.is_new:

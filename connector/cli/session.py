@@ -21,16 +21,14 @@ import click
 
 from connector.cli import INTERRUPTED
 from connector.cli.terminal import Meter, Terminal
-from connector.errors import ConnectorError, count_noun
-from connector.settings.accounts import Configured, configured_accounts
+from connector.errors import ConnectorError, Misused, count_noun
+from connector.settings.accounts import Configured, configured_accounts, require_account
 from connector.settings.model import Settings, load_settings
 from connector.settings.values import Age, read_age
 from connector.system.atomic_files import wide
 from connector.system.log import Masked
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from connector.publishing.project import Checked, ModelBuilt
     from connector.pulls.outcome import Progress
     from connector.warehouse.runs import ResourceRun
@@ -95,7 +93,7 @@ class Command(click.Command):
         self.examples, self.if_interrupted = examples, if_interrupted
         self.checks_alerts = checks_alerts
         if is_for_account:
-            about = "A configured account; without: the unnamed one."
+            about = "A configured account; without: the unnamed one, where none is named."
             self.params.append(click.Option(["--account"], metavar="NAME", help=about))
         about = "Print one JSON object on stdout."
         self.params.append(click.Option(["--json", "is_json"], is_flag=True, help=about))
@@ -114,6 +112,9 @@ class Command(click.Command):
         account = ctx.params.pop("account", None)
         is_json, is_debug = ctx.params.pop("is_json"), ctx.params.pop("is_debug")
         terminal = Terminal(sys.stdout, sys.stderr, os.environ, is_json=is_json)
+        if account is not None and ctx.params.get("is_for_all"):
+            error = Misused("--account and --all are both given", action="Give one of them.")
+            raise SystemExit(terminal.fail(error))
         loaded: list[Settings] = []
 
         def load() -> Settings:
@@ -153,8 +154,8 @@ def _perform(terminal: Terminal, call: Callable[[], int], if_interrupted: str) -
 
 def _load(terminal: Terminal, account: str | None, is_debug: bool) -> Settings:
     """Read the settings, say their warnings, and begin to log if that was asked for."""
-    settings = load_settings({"account": account}, os.environ, Path.cwd())
-    terminal.form = settings.log.value
+    settings = require_account(load_settings({"account": account}))
+    terminal.form, terminal.name_places = settings.log.value, settings.name_places
     for warning in settings.warnings:
         terminal.warn(warning)
     for open_to_others in islice(wide(settings.folder), 1):
@@ -222,11 +223,11 @@ def show_log(terminal: Terminal, *secrets: str) -> None:
 
 
 # -- Progress --------------------------------------------------------------------------------------
-# Who a meter is moved by: what reads records and builds models, and what goes through rows.
+# Who a meter is moved by: what reads records, goes through rows and builds models.
 
 
 class Follower:
-    """Meter of a pull: moves with records and models, remembers what has ended."""
+    """Meter of a run: moves with records, rows and models, remembers what has ended."""
 
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
@@ -237,9 +238,14 @@ class Follower:
         self.checks: list[Checked] = []
 
     def __call__(self, progress: Progress) -> None:
-        """Show how many records are read, of those known of so far."""
-        name, read, pending = progress.resource, progress.read, progress.pending
-        if progress.ended is not None:
+        """Show how many records are read, or rows ended, of those known of so far."""
+        name, read, pending = progress.batch or progress.resource, progress.read, progress.pending
+        if progress.waits_until is not None:
+            self._meter.show(f"{self._resource}, waiting until {progress.waits_until:%H:%M:%S} UTC")
+        elif progress.until is not None:
+            in_doubt = count_noun(pending, "row")
+            self._meter.show(f"{in_doubt} in doubt, looking again at {progress.until:%H:%M:%S} UTC")
+        elif progress.ended is not None:
             _LOGGER.debug(f"{name}: {progress.ended.outcome}, {progress.requests} requests")
             self.resources.append(progress.ended)
         elif name != self._resource:
@@ -268,28 +274,6 @@ class Follower:
         """A check has ended."""
         self._meter.show(f"check {check.name}", steps=1)
         self.checks.append(check)
-
-
-class RowFollower:
-    """Meter of a push or an undo: one step for each row that has ended."""
-
-    def __init__(self, meter: Meter, doing: str) -> None:
-        self._meter, self._doing, self._ended = meter, doing, 0
-
-    def began(self, batch: str, rows: int) -> None:
-        """The rows are about to be looked at."""
-        self._ended = 0
-        self._meter.show(f"{self._doing} {batch}", total=rows)
-
-    def moved(self, ended: int, rows: int, requests: int) -> None:
-        """Show how many rows have ended."""
-        self._meter.show(f"{self._doing}, {requests} requests", steps=ended - self._ended)
-        self._ended = ended
-
-    def waiting(self, until: datetime, rows: int) -> None:
-        """Say why nothing moves."""
-        in_doubt = count_noun(rows, "row")
-        self._meter.show(f"{in_doubt} in doubt, looking again at {until:%H:%M:%S} UTC")
 
 
 # -- Options ---------------------------------------------------------------------------------------

@@ -20,8 +20,8 @@ from connector.cli.terminal import Terminal
 from connector.engine.quota import requests_left, shown
 from connector.errors import ConnectorError, SettingsError, count_noun
 from connector.ledger.lease import Lease
-from connector.ledger.ledger import Ledger, LedgerStatus, terms_of
-from connector.operations.alert_check import AlertCheck, open_alerts
+from connector.ledger.ledger import Ledger, LedgerStatus, allowance_of
+from connector.operations.alert_check import AlertCheck, open_alerts, present_alerts
 from connector.operations.findings import Proof, proof_of
 from connector.pulls.advice import explain
 from connector.settings.accounts import Configured
@@ -163,7 +163,7 @@ class AccountStatus:
 )
 @options.all_accounts
 def status(session: Session, *, max_age: Age | None, is_for_all: bool) -> int:
-    """Show what is landed, how far it is proven, the last runs, and what the month has cost.
+    """Show what is landed, how far it is proven, the last runs, the month's cost.
 
     It says what is still to be read, how long that takes and what it costs, who pulls at the
     moment, and which alerts stand. It spends no request, and works while a pull runs. With
@@ -196,7 +196,7 @@ def status(session: Session, *, max_age: Age | None, is_for_all: bool) -> int:
         warehouse.publications(PUBLICATIONS_SHOWN),
         warehouse.shared() if settings.lakehouse.value is not None else None,
         _ledger_status(settings, now),
-        open_alerts(settings),
+        present_alerts(settings, now),
         now,
     )
     proven_at = {each.resource: each.proven_at for each in found.resources}
@@ -209,7 +209,7 @@ def status(session: Session, *, max_age: Age | None, is_for_all: bool) -> int:
 
 def _ledger_status(settings: Settings, now: datetime) -> LedgerStatus | None:
     with Ledger(settings.folder) as ledger:
-        return ledger.standing(terms_of(settings), now) if ledger.exists else None
+        return ledger.status(allowance_of(settings), now) if ledger.exists else None
 
 
 def _first_step(settings: Settings) -> str:
@@ -249,6 +249,8 @@ def _print(terminal: Terminal, found: AccountStatus) -> None:
         terminal.print_line(line)
     for line in (*_first_loads(found.resources), *_next(found)):
         terminal.say(line)
+    for alert in found.watched.standing:
+        terminal.say(f"To be done for {alert.code}: {alert.action}")
 
 
 def _resource_row(each: StreamState, now: datetime) -> Sequence[object]:
@@ -365,7 +367,7 @@ def _next(found: AccountStatus) -> Iterator[str]:
         return
     pulled = [each for each in found.resources if each.last is not None]
     proven = [each.proven_at for each in pulled if each.proven_at is not None]
-    if proven and len(proven) == len(pulled):
+    if proven and len(proven) == len(pulled) and not found.watched.standing:
         since = age(found.now - min(proven))
         yield f"Nothing to do: everything that was listed is read, and was proven {since} ago."
     never = [each.resource for each in found.resources if each.last is None]
@@ -547,7 +549,7 @@ def _account_values(line: AccountLine | ConnectorError) -> dict[str, Any]:
 @options.max_age("How old the last proof may be (default: alert_max_age).")
 @options.all_accounts
 def health(session: Session, *, max_age: Age | None, is_for_all: bool) -> int:
-    """End with 0 if the files are in order and what is pulled was proven lately, and say so.
+    """End with 0 if the files are in order and were proven lately, and say so.
 
     In one line; else it ends with 1. It opens the ledger and the work file for a moment, changes
     nothing and sends nothing, so that a container may ask every minute. Where nothing was ever

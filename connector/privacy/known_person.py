@@ -20,7 +20,7 @@ from connector.catalog import CATALOG, subjects_of
 from connector.catalog.field import DataSubject
 from connector.catalog.value import MARK, Kind
 from connector.errors import Misused
-from connector.ledger.journal_persons import everything_kept
+from connector.ledger.journal_persons import journal_contents
 from connector.ledger.ledger import Ledger
 from connector.settings.model import Settings
 from connector.suppression.identifiers import normal
@@ -253,7 +253,7 @@ def _journal(settings: Settings) -> Iterator[Record]:
     with Ledger(settings.folder) as ledger:
         if ledger.exists:
             with ledger.reading() as connection:
-                yield from everything_kept(connection)
+                yield from journal_contents(connection)
 
 
 def _had(

@@ -9,7 +9,7 @@ from connector.catalog import CATALOG
 from connector.errors import LakehouseError, SpreadsheetError
 from connector.lakehouse.forget import InLakehouse, look_for
 from connector.ledger.erasures import Erasures
-from connector.ledger.journal_persons import InJournal, everything_kept
+from connector.ledger.journal_persons import InJournal, journal_contents
 from connector.ledger.ledger import LEDGER_FILE, Ledger
 from connector.privacy.folder_files import InFiles, search, tables_in
 from connector.privacy.known_person import KnownPerson, find, seed_of
@@ -141,7 +141,7 @@ def _every_record(settings: Settings) -> Iterable[tuple[str, dict[str, object]]]
         with opened(warehouse.work) as connection:
             yield from every_version(connection)
     with Ledger(settings.folder) as ledger, ledger.reading() as journal:
-        yield from everything_kept(journal)
+        yield from journal_contents(journal)
 
 
 def _persons(

@@ -85,7 +85,7 @@ class Behaviours:
     booking_bounds: Literal["inclusive", "exclusive"] = switch(
         "inclusive", "Whether the days `start_date` and `end_date` themselves belong.", "4.5"
     )
-    content_type_items: Literal["declared", "with_updated_at"] = switch(
+    content_type_items: Literal["declared", "without_updated_at"] = switch(
         "declared", "Whether `/content-types` shows `updated_at` in its list.", "2.6"
     )
     # Values.

@@ -60,20 +60,28 @@ class DirectStore:
         with ExitStack() as undo:
             try:
                 self._connection = sqlite3.connect(
-                    str(path), check_same_thread=False, isolation_level=None, cached_statements=512
+                    str(path),
+                    timeout=1,
+                    check_same_thread=False,
+                    isolation_level=None,
+                    cached_statements=512,
                 )
                 undo.callback(self._connection.close)
                 self._shelves = {n: Shelf(self._connection, d) for n, d in CATALOG.items()}
                 self.is_new = self._open()
             except sqlite3.DatabaseError as error:
+                message, action = f"cannot be used: {error}", "or move this one away"
+                if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
+                    message, action = "is used by another sandbox", "or end that one"
                 raise SettingsError(
-                    f"The data file {path} cannot be used: {error}",
-                    action="Name another file, or move this one away.",
+                    f"The data file {path} {message}", action=f"Name another file, {action}."
                 ) from error
             undo.pop_all()
 
     def _open(self) -> bool:
         """Make the tables or recognise them; says whether they were made now."""
+        # Two servers of one file would each make records that the other's counters lack.
+        self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = NORMAL")
         with self._writing():

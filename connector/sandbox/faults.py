@@ -10,14 +10,20 @@ from __future__ import annotations
 
 import json
 import random as chance
-from collections.abc import Callable
+import re
+import shlex
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from email.utils import format_datetime
 from fnmatch import fnmatchcase
+from inspect import signature
 from threading import RLock
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
+from pydantic import TypeAdapter, ValidationError
+
+from connector.errors import SettingsError, UnknownName
 from connector.sandbox.exchange import CODES, HttpExchange
 
 When = Literal["before", "after"]
@@ -237,16 +243,47 @@ class DateSkew:
         await exchange.send(replace(reply, headers={b"date": date}))
 
 
+KINDS: Mapping[str, type[Fault]] = {
+    re.sub("(?<!^)(?=[A-Z])", "-", kind.__name__).lower(): kind
+    for kind in (
+        *(Latency, Status, HtmlPage, NotJson, Drop, Truncated, Endless, Drip, Limited),
+        *(WrongRateHeaders, Redirect, LateCommit, DateSkew),
+    )
+}
+"""Every fault by the name that the command knows it by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matcher:
+    """Requests that a fault is planned for, as `Faults.add` says."""
+
+    method: str | None = None
+    path: str = "*"
+    nth: int | None = None
+    probability: float = 1.0
+    times: int | None = 1
+
+
+def _read(name: str, given: Mapping[str, Any]) -> tuple[Fault, Matcher]:
+    """The fault of that name and its matcher, of texts by parameter."""
+    if name not in KINDS:
+        raise UnknownName("fault", name, KINDS)
+    kind = KINDS[name]
+    own, shared = [*signature(kind).parameters], [*signature(Matcher).parameters]
+    for each in given:
+        if each not in own + shared:
+            raise UnknownName(f"parameter of the fault {name}", each, own + shared)
+    fault = TypeAdapter(kind).validate_python({n: v for n, v in given.items() if n in own})
+    matcher = {n: v for n, v in given.items() if n in shared}
+    return fault, TypeAdapter(Matcher).validate_python(matcher)
+
+
 @dataclass(slots=True)
 class PlannedFault:
     """A fault with its matcher; `hits` is how often it was performed."""
 
     fault: Fault
-    method: str | None
-    path: str
-    nth: int | None
-    probability: float
-    times: int | None
+    matcher: Matcher
     seen: int = 0
     hits: int = 0
 
@@ -277,10 +314,36 @@ class Faults:
         matching requests from 1 and picks one; `probability` is drawn for each; `times` ends the
         fault after so many (None: never).
         """
-        planned = PlannedFault(fault, method, path, nth, probability, times)
+        return self._add(fault, Matcher(method, path, nth, probability, times))
+
+    def _add(self, fault: Fault, matcher: Matcher) -> PlannedFault:
+        planned = PlannedFault(fault, matcher)
         with self._lock:
             self._planned.append(planned)
         return planned
+
+    def plan(self, text: str) -> PlannedFault:
+        """Plan the fault of a text such as `status status=503 path=/api/v1/jobs* times=3`.
+
+        Its words are as in a shell; `times` may be `always`. Raises `UnknownName` and
+        `SettingsError`.
+        """
+        try:
+            name, *words = shlex.split(text) or [""]
+            given: dict[str, Any] = {}
+            for word in words:
+                part, _, value = word.partition("=")
+                given[part] = json.loads(value) if part == "headers" else value
+            if given.get("times") == "always":
+                given["times"] = None
+            fault, matcher = _read(name, given)
+        except ValidationError as error:
+            (first, *_) = error.errors()
+            told = f"{first['loc'][0]}={first['input']}: {first['msg']}" if first["loc"] else first
+            raise SettingsError(f"--fault {text!r}: {told}") from None
+        except ValueError as error:
+            raise SettingsError(f"--fault {text!r} cannot be read: {error}") from None
+        return self._add(fault, matcher)
 
     def clear(self) -> None:
         """Forget every fault that is planned."""
@@ -297,14 +360,15 @@ class Faults:
         return None
 
     def _meets(self, planned: PlannedFault, method: str, path: str) -> bool:
-        if planned.method not in (None, method) or not fnmatchcase(path, planned.path):
+        matcher = planned.matcher
+        if matcher.method not in (None, method) or not fnmatchcase(path, matcher.path):
             return False
-        if planned.times is not None and planned.hits >= planned.times:
+        if matcher.times is not None and planned.hits >= matcher.times:
             return False
         planned.seen += 1
-        if planned.nth not in (None, planned.seen):
+        if matcher.nth not in (None, planned.seen):
             return False
-        return planned.probability >= 1 or self._random.random() < planned.probability
+        return matcher.probability >= 1 or self._random.random() < matcher.probability
 
     def release(self) -> int:
         """Let all effects happen that a `Drop(effect="later")` put off; says how many."""

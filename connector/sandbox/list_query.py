@@ -82,8 +82,7 @@ def _positive(
     text = query.get(name)
     if text is None:
         return default
-    # Nine digits bound the arithmetic below SQLite's integers.
-    if text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0:
+    if text.isascii() and text.isdigit() and len(text) < 20 and 0 < int(text) < 2**63:
         return int(text)
     if behaviours.page_invalid == "refused":
         errors[name] = ["must be a positive integer"]

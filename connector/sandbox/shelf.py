@@ -278,7 +278,7 @@ class Shape:
         self._detail = tuple(each.name for each in declaration.detail_fields)
         self._item = tuple(each.name for each in declaration.item_fields)
         if declaration.name == "content_types" and behaviours.content_type_items != "declared":
-            self._item += ("updated_at",)
+            self._item = tuple(name for name in self._item if name != "updated_at")
         self._datetimes = frozenset(
             name for name, each in declared.items() if each.kind is Kind.DATETIME
         )

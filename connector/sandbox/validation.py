@@ -31,8 +31,8 @@ _EMAIL = re.compile(r"[^@\s]+@[^@\s.]+(\.[^@\s.]+)+")
 _URL = re.compile(r"https?://[^\s/]+(/\S*)?", re.IGNORECASE)
 _CURRENCY = re.compile(r"[A-Z]{3}")
 _MISSING = "is required"
-_INTEGER_MAX = 2**63 - 1
-_NUMBER_MAX = 1e300
+# A server's columns hold no number that is further from nothing.
+_NUMBER_END = 2**63
 
 
 def check_body(
@@ -120,7 +120,12 @@ def _choices(
 ) -> tuple[str, ...]:
     if operation == "update" and behaviours.update_choices == "responses":
         return declared.values
-    if operation == "update" and behaviours.update_choices == "create":
+    # A state is changed after create alone, so that those of create are not all (API 3).
+    if (
+        behaviours.update_choices == "create"
+        and operation == "update"
+        and declared.name != "status"
+    ):
         return declared.create.values or taken.values or declared.values
     return taken.values or declared.values
 
@@ -146,7 +151,8 @@ def _is_texts(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    is_one = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_one and -_NUMBER_END <= value < _NUMBER_END
 
 
 def _is_address(value: Any) -> bool:
@@ -167,12 +173,8 @@ def _reads(reader: Callable[[str], object]) -> Callable[[Any], bool]:
 _KINDS: Mapping[Kind, tuple[Callable[[Any], bool], str]] = {
     Kind.STRING: (_is_text, "a string"),
     Kind.UUID: (_is_text, "a string"),
-    # A number that no double holds would be shown as one that JSON does not know.
-    Kind.NUMBER: (lambda value: _is_number(value) and abs(value) <= _NUMBER_MAX, "a number"),
-    Kind.INTEGER: (
-        lambda v: _is_number(v) and isinstance(v, int) and abs(v) <= _INTEGER_MAX,
-        "an integer",
-    ),
+    Kind.NUMBER: (_is_number, "a number"),
+    Kind.INTEGER: (lambda value: isinstance(value, int) and _is_number(value), "an integer"),
     Kind.BOOL: (lambda value: isinstance(value, bool), "true or false"),
     Kind.DATE: (_reads(read_date), "a date, as 2024-01-31"),
     Kind.DATETIME: (_reads(read_datetime), "a date and time, as 2024-01-31T09:30:00Z"),
@@ -296,8 +298,8 @@ def fill_in(declaration: Declaration, record: Stored, before: Stored | None, sta
         # A job's public address is made once and is its own; an item's is its title.
         suffix = "" if fields["slug"].create.accepted else f"-{record['id'][:8]}"
         record["slug"] = slug(title) + suffix
-    is_published = "published_at" in fields and record.get("status") == "published"
-    if is_published and not record.get("published_at"):
+    states = [each.get("status") == "published" for each in (before or {}, record)]
+    if "published_at" in fields and states == [False, True] and not record.get("published_at"):
         record["published_at"] = stamp
     if "meeting_join_url" in fields:
         _fill_in_meeting(record)

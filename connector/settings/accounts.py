@@ -9,11 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from connector.errors import ConnectorError, Misused
+from connector.errors import ConnectorError, Misused, SettingsError
 from connector.settings.model import ENVIRONMENT, Settings, account_names, load_settings
 
 UNNAMED = "(unnamed)"
 """How the account without a name is written where each stands by its name."""
+
+_OF_ONE_ACCOUNT = tuple(
+    ENVIRONMENT[name] for name in ("base_url", "api_key", "api_key_file", "api_key_keyring")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,35 @@ def configured_accounts(environ: Mapping[str, str], cwd: Path) -> tuple[Configur
     # The project file may choose one of its own accounts where none is said.
     is_there = found is not None and found.account.value is None and _has_files(found)
     return (unnamed, *named) if is_there or not names else tuple(named)
+
+
+def require_account(settings: Settings) -> Settings:
+    """The settings, where it is certain whose they are.
+
+    Raises `Misused` where accounts are named, none is chosen, and the unnamed one has neither an
+    address nor files of its own: nothing is to be made for an account that nobody meant.
+    """
+    is_meant = settings.account.value is not None or settings.base_url.value is not None
+    if settings.accounts and not is_meant and not _has_files(settings):
+        names = ", ".join(settings.accounts)
+        raise Misused("no account is chosen", action=f"Choose one with --account: {names}.")
+    return settings
+
+
+def refuse_one_for_all(settings: Settings) -> Settings:
+    """The settings, unless the environment gives all accounts one address or key.
+
+    Raises `SettingsError`: each of several accounts would be a copy of the same workspace.
+    """
+    for each in (settings.base_url, settings.api_key) if len(settings.accounts) > 1 else ():
+        for variable in _OF_ONE_ACCOUNT:
+            if each.origin == variable or each.origin.endswith(f"named by {variable}"):
+                raise SettingsError(
+                    f"{variable} is set, and would be that of every account",
+                    action="Unset it: an address and a key belong into each account's table of the"
+                    " project file.",
+                )
+    return settings
 
 
 def _read(name: str | None, environ: Mapping[str, str], cwd: Path) -> Configured:

@@ -16,6 +16,8 @@ no key is ever shown: not by a message, and not by `repr`.
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -150,6 +152,9 @@ class Settings:
     lakehouse_data: Annotated[Setting[str | None], Spec(values.read_data, is_located=True)]
     lakehouse_keep_days: Annotated[Setting[int], Spec(values.whole(0, 36_500), 30)]
     push_journal: Annotated[Setting[PushJournal], Spec(values.one_of(PushJournal), "folder")]
+    import_keep_days: Annotated[Setting[int], Spec(values.whole(1, 365), 7)]
+    import_file_mb: Annotated[Setting[int], Spec(values.whole(1, 1_000), 50)]
+    approvals: Annotated[Setting[OnOff], Spec(values.one_of(OnOff), "off")]
     retention: Annotated[
         Setting[Mapping[str, str]], Spec(values.read_retention, MappingProxyType({}), is_table=True)
     ]
@@ -223,6 +228,14 @@ class Settings:
             )
         return self.publish_hash_key.value
 
+    def name_places(self, text: str) -> str:
+        """The text of an action, with the place that a setting came from for its variable."""
+        for name in ("base_url", "api_key"):
+            variable, origin = ENVIRONMENT[name], getattr(self, name).origin
+            if origin not in ("default", variable):
+                text = f"{name} ({origin})".join(re.split(rf"\b{variable}\b", text))
+        return text
+
     def secrets(self) -> Iterator[str]:
         """Every secret that is set, to be kept out of what is shown and of what is copied."""
         for name, rule in RULES.items():
@@ -269,17 +282,22 @@ _HIDDEN = frozenset(name for name, rule in RULES.items() if rule.is_secret or ru
 
 
 def load_settings(
-    flags: Mapping[str, object], environ: Mapping[str, str], cwd: Path, *, heeds_all: bool = True
+    flags: Mapping[str, object] = MappingProxyType({}),
+    environ: Mapping[str, str] = os.environ,
+    cwd: Path = Path(),
+    *,
+    heeds_all: bool = True,
 ) -> Settings:
     """Read the settings from flags, the environment and the project file.
 
     Flags are named as settings, None where not given; the file is in `cwd` or where
-    `CONNECTOR_CONFIG` says.
+    `CONNECTOR_CONFIG` says. Unless others are given, they are the process' own, and no flags.
 
     A mistake in the table of an account is refused where that account is chosen, and, if that
     `heeds_all`, where none is.
     Raises `SettingsError` or `UnknownName`, both of which end a command with exit status 2.
     """
+    cwd = cwd.absolute()
     _check_flags(flags)
     layers = Layers(RULES, flags, environ, cwd)
     read_project_file(layers)

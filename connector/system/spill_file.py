@@ -38,14 +38,24 @@ class SpillFile(Collection[T], Generic[T]):
         )
         weakref.finalize(self, self._file.close)
         self._lines: list[str] = []
-        self._count = 0
+        self._count = self._bytes = 0
 
-    def add(self, value: T) -> None:
-        """Put a value behind the others."""
-        self._lines.append(self._pack(value))
+    def add(self, value: T) -> int:
+        """Put a value behind the others; returns the place at which `at` finds it."""
+        line, place = self._pack(value), self._bytes
+        self._lines.append(line)
         self._count += 1
+        self._bytes += len(line) + 1
         if len(self._lines) >= _LINES_AT_ONCE:
             self._write()
+        return place
+
+    def at(self, place: int) -> T:
+        """The value that was added at that place."""
+        self._write()
+        with naming_file_errors(self._folder):
+            self._file.seek(place)
+            return self._unpack(self._file.readline().decode("ascii").rstrip("\n"))
 
     def __len__(self) -> int:
         return self._count

@@ -231,3 +231,44 @@ def test_interrupt_keeps_what_has_landed(tmp_path: Path) -> None:
     assert (130, "", said) == (process.returncode, out, err)
     assert (0, 150) == (resumed.status, resumed.object["resources"]["candidates"]["live"])
     assert 0 < resumed.object["resources"]["candidates"]["new"] < 150
+
+
+def test_all_accounts_are_pulled_and_one_that_cannot_be_stops_no_other(tmp_path: Path) -> None:
+    """Each account has its own line, outcome and files; the highest exit status is the command's.
+    What one account alone can mean is refused, and so is an address for all of them.
+    """
+    environ = variables(None, tmp_path / "data") | {"CONNECTOR_MODELS": "off"}
+    del environ["CONNECTOR_API_KEY"]
+    config, key = tmp_path / "connector.toml", tmp_path / "key"
+    key.write_text(KEY)
+    key.chmod(0o600)
+    with Sandbox(counts={"jobs": 3}, keys={KEY: ("*",)}) as sandbox:
+        table = '[accounts.{}]\nbase_url = "{}"\napi_key_file = "{}"\n'
+        names = {
+            "acme": sandbox.base_url,
+            "globex": "http://127.0.0.1:9",
+            "umbrella": sandbox.base_url,
+        }
+        config.write_text("".join(table.format(*each, key) for each in names.items()))
+        environ["CONNECTOR_CONFIG"] = str(config)
+        assert 0 == call(["pull", "--account", "acme"], environ).status
+        told = call(["pull", "jobs", "--all", "--at-once", "1", "--json"], environ).object
+        first = call(["pull", "--all", "--at-once", "2"], environ)
+
+    assert 1 == first.status
+    assert ["acme", "done", "0"] == first.row("acme")[:3]
+    assert ["umbrella", "done", "0"] == first.row("umbrella")[:3]
+    assert ["globex", "failed", "1"] == first.row("globex")[:3]
+    assert "globex: Error: http://127.0.0.1:9 cannot be reached" in first.err
+    assert "2 of 3 accounts ended well." in first.err
+    # One after another: those that were never pulled come first.
+    assert [("globex", 1), ("umbrella", 0), ("acme", 0)] == [
+        (name, each["exit_status"]) for name, each in told["accounts"].items()
+    ]
+    assert ["jobs"] == [*told["accounts"]["acme"]["resources"]]
+    assert 2 == call(["pull", "--all", "--accept-deletes"], environ).status
+    both = call(["pull", "--all", "--account", "acme"], environ)
+    assert (2, True) == (both.status, "Give one of them." in both.err)
+    one = {"CONNECTOR_BASE_URL": "http://127.0.0.1:9", "CONNECTOR_API_KEY": KEY}
+    shared = call(["pull", "--all"], environ | one)
+    assert (2, True) == (shared.status, "would be that of every account" in shared.err)

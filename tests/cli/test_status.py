@@ -10,6 +10,9 @@ import pytest
 from connector.cli.status import age
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
+from connector.warehouse.duckdb_file import opened
+from connector.warehouse.runs import Run, write_run
+from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import COUNTS, KEY, Called, call, start, variables
 
 
@@ -26,14 +29,22 @@ def test_status_before_anything_landed_says_what_to_do(tmp_path: Path) -> None:
     assert not folder.exists()
 
 
-def test_status_before_anything_landed_names_the_accounts(tmp_path: Path) -> None:
-    """Where only accounts have an address, they are named; an account's next step is its own."""
+def test_where_accounts_are_named_one_is_chosen_and_nothing_is_made(tmp_path: Path) -> None:
+    """Where only accounts have an address, none of them is meant by a command without one: it is
+    wrong usage, names them, and makes no folder and no alert. An account's next step is its own.
+    """
     project = tmp_path / "connector.toml"
     address = 'base_url = "http://127.0.0.1:9"\n'
     project.write_text(f"[accounts.acme]\n{address}[accounts.globex]\n{address}")
     environ = variables(None, tmp_path / "data", None) | {"CONNECTOR_CONFIG": str(project)}
 
-    assert "or choose --account: acme, globex. Then run" in call(["status"], environ).err
+    alerting = environ | {"CONNECTOR_ALERT_WEBHOOK": "http://127.0.0.1:9/hook"}
+    for command in ("status", "pull", "alerts"):
+        refused = call([command], alerting)
+        assert (2, "") == (refused.status, refused.out)
+        assert "Choose one with --account: acme, globex." in refused.err
+        assert "alert" not in refused.err
+    assert not (tmp_path / "data").exists()
     whole = environ | {"CONNECTOR_API_KEY": KEY}
     told = call(["status", "--account", "globex"], whole).err
     assert told.endswith("Run 'connector pull --account globex'.\n")
@@ -70,6 +81,36 @@ def test_status_says_why_a_resource_is_behind(tmp_path: Path) -> None:
 
     assert "skipped" == called.row("leads")[-1]
     assert "Give the key the scope 'leads.read'" in called.err
+
+
+@pytest.mark.parametrize("manner", ["shrunk", "refused", "cut off"])
+def test_status_never_says_that_nothing_is_to_do_where_something_failed(
+    tmp_path: Path, manner: str
+) -> None:
+    """Deletions that were not believed, a key that is refused and a pull that was killed each end
+    the status with what to do, whether anybody is told of alerts or not.
+    """
+    with Sandbox(counts={"candidates": 60}, keys={KEY: ("*",)}) as sandbox:
+        environ = variables(sandbox.base_url, tmp_path)
+        call(["pull", "candidates"], environ)
+        if manner == "cut off":
+            with opened(Warehouse(tmp_path).work) as connection:
+                write_run(connection, Run("later", "pull", datetime.now(UTC)))
+        elif manner == "refused":
+            call(["pull", "candidates"], environ | {"CONNECTOR_API_KEY": "another"})
+        else:
+            for id in sorted(sandbox.store.records("candidates"))[::2]:
+                sandbox.store.delete("candidates", id)
+            call(["pull", "candidates"], environ)
+        said = call(["status"], environ).err
+
+    expected = {
+        "shrunk": "To be done for deletions_refused: Look in the application: if the records",
+        "refused": "To be done for pull_failed: Check CONNECTOR_API_KEY",
+        "cut off": "To be done for pull_failed: Run 'connector pull'",
+    }
+    assert expected[manner] in said
+    assert "Nothing to do" not in said
 
 
 def test_status_works_while_a_pull_runs(tmp_path: Path) -> None:

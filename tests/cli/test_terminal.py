@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pty
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
@@ -134,6 +135,24 @@ def test_watched_table_is_drawn_and_no_color_is_respected() -> None:
     assert "\x1b[33m" not in plain
     assert "─" in plain
     assert "Warning: careful\na\n1\n" == dumb
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_a_table_fits_the_terminal_and_no_cell_is_cut(width: int) -> None:
+    """A table that is wider than the terminal is drawn in parts that fit, each with the first
+    column, and every cell is whole.
+    """
+    columns = ["resource", *(f"column {n} of many" for n in range(9))]
+    row = ["candidates", *(f"cell-{n}-{'x' * n}" for n in range(9))]
+    with watched() as (stream, reader):
+        environ = {"NO_COLOR": "1", "TERM": "xterm", "COLUMNS": str(width)}
+        Terminal(stream, stream, environ).print_table(columns, [row])
+        screen = re.sub(r"\x1b\[[0-9;]*m", "", read_screen(reader))
+
+    lines = screen.splitlines()
+    assert max(map(len, lines)) <= width
+    assert all(each in screen for each in (*columns, *row))
+    assert sum("candidates" in line for line in lines) == sum("resource" in line for line in lines)
 
 
 def test_progress_is_a_bar_for_a_person_alone() -> None:

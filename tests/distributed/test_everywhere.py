@@ -24,7 +24,7 @@ from pipelines.accounts import PARTITION_TAG
 from pipelines.everywhere import ADDRESS, EVERYWHERE_TAG, intraday_everywhere
 from tests.distributed.documented import settings
 from tests.pipelines.running import instance_in
-from tests.pull.landed import differences, reading
+from tests.pulls.landed import differences, reading
 
 NAMES = ("acme", "globex", "initech")
 """Accounts that are well."""

@@ -21,8 +21,11 @@ from generate.sources import SOURCES
 from tests.house.tree import Tree
 
 SHAPES = "connector/client/shapes"
-FIELD = '    linkedin_url: str | None = field("LinkedIn page.", format="url", personal="contact")\n'
-PAGE = '''"""Placements: who was placed in which job."""
+# Names that the API will hardly ever serve: a real one would collide with what is planted here.
+FIELD = (
+    '    fediverse_url: str | None = field("Fediverse page.", format="url", personal="contact")\n'
+)
+PAGE = '''"""Errands: who was sent where."""
 
 from typing import Literal
 
@@ -30,48 +33,48 @@ from connector.catalog.field import REQUIRED, field
 from connector.catalog.resource import Resource
 from connector.catalog.value import Uuid
 
-PlacementStatus = Literal["running", "ended"]
+ErrandStatus = Literal["running", "ended"]
 
 
-class Placement(
+class Errand(
     Resource,
-    name="placements",
-    section="2.8",
-    singular="placement",
-    path="/placements",
-    scope="placements",
+    name="errands",
+    section="2.99",
+    singular="errand",
+    path="/errands",
+    scope="errands",
     operations=("list", "get", "create"),
     natural_keys=(("reference",),),
-    view="stg_placement_records",
+    view="stg_errand_records",
     sandbox_count=30,
 ):
-    """A person placed in a job."""
+    """A person sent somewhere."""
 
-    reference: str = field("The placement's own code.", create=REQUIRED, listed=True)
+    reference: str = field("The errand's own code.", create=REQUIRED, listed=True)
     candidate_id: Uuid | None = field("The candidate (`candidates.id`).", listed=True)
     fee: float | None = field("The agency's fee.")
-    status: PlacementStatus | None = field("Its state.", listed=True, filterable=True)
+    status: ErrandStatus | None = field("Its state.", listed=True, filterable=True)
 '''
 USE = """
 import os, sys
 from pathlib import Path
 from connector.sandbox.server import Sandbox
 from tests.cli.calling import call
-from tests.pull.landed import rows
+from tests.pulls.landed import rows
 
-people = "First name,Last name,Email,Employment type,LinkedIn URL"
+people = "First name,Last name,Email,Employment type,Fediverse URL"
 files = {
-    "placements": "Reference,Fee\\nP-1,12.5\\n",
+    "errands": "Reference,Fee\\nP-1,12.5\\n",
     "candidates": people + "\\nA,B,a@example.com,permanent,https://l.example/a\\n",
 }
 questions = {
-    "count(fee) = 1": "staging.stg_placement_records WHERE reference = 'P-1'",
-    "count(linkedin_url) = 1": "staging.stg_candidates WHERE email = 'a@example.com'",
-    "min(live) = 5": "marts.mirror_health WHERE resource = 'placements'",
+    "count(fee) = 1": "staging.stg_errand_records WHERE reference = 'P-1'",
+    "count(fediverse_url) = 1": "staging.stg_candidates WHERE email = 'a@example.com'",
+    "min(live) = 5": "marts.mirror_health WHERE resource = 'errands'",
 }
 folder = Path(sys.argv[1])
 os.chdir(folder)
-with Sandbox(counts={"candidates": 5, "placements": 4}) as sandbox:
+with Sandbox(counts={"candidates": 5, "errands": 4}) as sandbox:
     named = {"CONNECTOR_BASE_URL": sandbox.base_url, "CONNECTOR_API_KEY": sandbox.key}
     for name, text in files.items():
         (folder / f"{name}.csv").write_text(text)
@@ -171,14 +174,14 @@ def test_a_field_is_one_line_and_a_resource_one_page(copy: Copy, tmp_path: Path)
         *("docs/API.md", "docs/DATA.md", "docs/PERSONAL_DATA.md"),
     } == copy.generated()
 
-    (page.parent / "placement.py").write_text(PAGE, encoding="utf-8")
+    (page.parent / "errand.py").write_text(PAGE, encoding="utf-8")
     audits = {each.name for each in (ROOT / "dbt_like_sql/audits").glob("*.sql")}
     changed = copy.generated()
 
     assert {
-        *(f"{SHAPES}/placements.py", f"{SHAPES}/__init__.py", "connector/client/resources.py"),
+        *(f"{SHAPES}/errands.py", f"{SHAPES}/__init__.py", "connector/client/resources.py"),
         *(f"dbt_like_sql/staging/{each}.yml" for each in ("sources", "schema")),
-        "dbt_like_sql/staging/stg_placement_records.sql",
+        "dbt_like_sql/staging/stg_errand_records.sql",
         "dbt_like_sql/marts/mirror_health.sql",
         *("docs/API.md", "docs/DATA.md", "docs/PERSONAL_DATA.md"),
     } == {path for path in changed if Path(path).name not in audits}
@@ -191,10 +194,12 @@ def test_a_field_is_one_line_and_a_resource_one_page(copy: Copy, tmp_path: Path)
 
 
 def test_a_view_that_people_wrote_is_not_written_over(copy: Copy) -> None:
-    """A resource whose view would be a model of that name says so, and what to do."""
-    page = PAGE.replace('    view="stg_placement_records",\n', "")
-    (copy.root / "connector/catalog/placement.py").write_text(page, encoding="utf-8")
+    """A resource whose view's name is taken says so, and what to do; nothing is written."""
+    page = PAGE.replace("stg_errand_records", "stg_placements")
+    (copy.root / "connector/catalog/errand.py").write_text(page, encoding="utf-8")
+    before = copy.texts()
     ended = copy.run("-m", "generate")
 
     assert 1 == ended.returncode
+    assert before == copy.texts()
     assert "stg_placements.sql is written by hand: give the resource a view" in ended.stderr

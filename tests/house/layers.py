@@ -32,8 +32,9 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "pulls": _STORES | {"publishing"},
     "pushes": _STORES | {"publishing", "pulls", "lakehouse"},
     "privacy": _FILES | {"pulls", "pushes"},
+    "page": _FILES | {"pulls", "pushes"},
     "operations": _FILES | {"pulls", "pushes", "privacy"},
-    "cli": _FILES | {"pulls", "pushes", "privacy", "operations", "sandbox"},
+    "cli": _FILES | {"pulls", "pushes", "privacy", "operations", "sandbox", "page"},
 }
 """Which rooms of `connector` a room may import besides itself. `client`, `warehouse` and
 `spreadsheet` do not know each other; they meet in `pulls` and `pushes`.
@@ -53,14 +54,16 @@ HOMES: Mapping[str, tuple[str, ...]] = {
     "openpyxl": ("connector/spreadsheet",),
     "pandas": ("connector/spreadsheet", "connector/publishing/exports"),
     "python_calamine": ("connector/spreadsheet",),
-    "jinja2": ("connector/report", "connector/publishing/project"),
+    "jinja2": ("connector/report", "connector/publishing/project", "connector/page"),
     "markupsafe": ("connector/report",),
     "vl_convert": ("connector/report",),
     "dagster": ("pipelines",),
     "distributed": ("pipelines/cluster",),
     "dask": ("pipelines/everywhere",),
-    "starlette": ("connector/sandbox",),
-    "uvicorn": ("connector/sandbox",),
+    "starlette": ("connector/sandbox", "connector/page"),
+    "uvicorn": ("connector/sandbox", "connector/cli/page"),
+    "argon2": ("connector/page/access",),
+    "babel": ("connector/page/words",),
     "click": ("connector/cli",),
     "rich": ("connector/cli",),
 }

@@ -17,6 +17,7 @@ from connector.errors import (
     ModelsCircular,
     PublishingRefused,
     ReferenceUnknown,
+    SheetUnknown,
     UnknownName,
 )
 from connector.errors_api import (
@@ -47,6 +48,7 @@ EXAMPLES: dict[type[ConnectorError], ConnectorError] = {
     ModelError: ModelError("it cannot be read", path=Path("marts/fct_jobs.sql"), line=3),
     ReferenceUnknown: ReferenceUnknown("model", "fct_jbos", ("fct_jobs",)),
     ModelsCircular: ModelsCircular(("fct_jobs", "fct_leads")),
+    SheetUnknown: SheetUnknown("people.xlsx has 2 sheets with something in them"),
     EncodingUnknown: EncodingUnknown(Path("people.csv"), "it is not UTF-8", offered="cp1252"),
 }
 """One of each error whose action is composed; the page shows the action of these."""

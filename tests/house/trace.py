@@ -15,11 +15,11 @@ from pathlib import Path
 from types import FrameType
 
 from connector.pulls.run import pull
-from connector.pushes.dry_run import Asked
-from connector.pushes.push import Manner, push
+from connector.pushes.dry_run import PushFile
+from connector.pushes.push import PushRunOptions, push
 from connector.sandbox.server import Sandbox
 from tests.house.tree import ROOT
-from tests.pull.landed import settings_of
+from tests.pulls.landed import settings_of
 
 _PACKAGE = f"{ROOT / 'connector'}/"
 
@@ -67,5 +67,5 @@ def passed_by_a_push(folder: Path) -> set[str]:
     with Sandbox(counts={"candidates": 3}) as sandbox:
         settings = settings_of(sandbox, folder)
         asyncio.run(pull(settings, ["candidates"]))
-        asked = [Asked("candidates", file, "create")]
-        return files_passed(lambda: push(settings, asked, Manner(applies=True)))
+        asked = [PushFile("candidates", file, "create")]
+        return files_passed(lambda: push(settings, asked, PushRunOptions(applies=True)))

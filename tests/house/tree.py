@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 # Folders that no commit holds; `data` and `dist` only at the top.
 _UNCOMMITTED = frozenset(
     (
-        *(".git", ".venv", ".venv-lock", ".venv-referee", "__pycache__"),
+        *(".git", ".venv", ".venv-lock", ".venv-referee", ".venv-readers", "__pycache__"),
         *(".mypy_cache", ".ruff_cache"),
         *(".pytest_cache", ".hypothesis"),
     )

@@ -17,7 +17,7 @@ from pipelines.models import PUBLISHED
 from pipelines.pushes import NAME as PUSH
 from pipelines.sensors import inbox_sensor_of
 from tests.pipelines.running import COUNTS, UNNAMED
-from tests.pull.landed import differences
+from tests.pulls.landed import differences
 
 ACCOUNTS = """
 models = "off"

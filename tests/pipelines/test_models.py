@@ -14,11 +14,12 @@ from connector.catalog import CATALOG
 from connector.catalog.lead import Lead
 from connector.engine.bookmark import Stream
 from connector.engine.commands import Commit, Found
+from connector.publishing.publication import prepare
 from connector.warehouse.duckdb_file import opened
 from connector.warehouse.warehouse import Warehouse
 from pipelines import landing
 from pipelines.accounts import Account
-from pipelines.models import CHECKS, DRAFT_TAG, PROJECT, key_of
+from pipelines.models import CHECKS, DRAFT_TAG, FIGURES, PROJECT, figures_of, key_of
 from tests.pipelines.running import models
 
 LINE = PROJECT.selected(["+fct_lead_conversion"])
@@ -68,7 +69,9 @@ def test_each_model_is_an_asset_made_of_its_refs() -> None:
         "fct_placements"
     )
     assert "marts" == spec("fct_placements").group_name
-    assert PROJECT.models["fct_placements"].about == spec("fct_placements").description
+    description = spec("fct_placements").description or ""
+    assert PROJECT.models["fct_placements"].about == description.replace("  \n", "\n")
+    assert "  \nGrain: one row per placement.  \nExcluded: " in description
 
 
 def test_each_check_is_in_one_asset_check() -> None:
@@ -110,6 +113,7 @@ def test_a_run_records_rows_columns_lineage_and_checks(folder: Path) -> None:
 
     assert {key_of(PROJECT, name) for name in LINE} == set(done)
     assert 1 == leads["dagster/row_count"].value
+    assert 0.0 == leads["leads converted"].value
     assert "lead_id" in [each.name for each in leads["dagster/column_schema"].value.columns]
     assert (key_of(PROJECT, "stg_lead_versions"), "lead_id") == (
         lead_id.asset_key,
@@ -119,6 +123,17 @@ def test_a_run_records_rows_columns_lineage_and_checks(folder: Path) -> None:
     assert ["unmapped_lead_statuses"] == [k.name for k, each in checks.items() if not each.passed]
     assert run is not None
     assert {leads["draft"].value} == {run.tags[DRAFT_TAG]}
+
+
+def test_every_mart_has_a_main_figure(folder: Path) -> None:
+    """Each mart has one, and no other; what an empty one has no figure of is left out."""
+    made = prepare(account(folder).settings(None))
+    figures = figures_of(made)
+
+    assert {each.name for each in PROJECT.models.values() if each.schema == "marts"} == set(FIGURES)
+    assert set(figures) < set(FIGURES)
+    assert {"lead_rate": 0.0} == {"lead_rate": figures["sum_lead_conversion"]["conversion rate"]}
+    assert {"holidays"} == set(figures["dim_days"])
 
 
 def test_a_subset_is_built_alone(folder: Path) -> None:

@@ -26,7 +26,7 @@ from pipelines.landing import KEYS, RETRY_TAG, landing_of
 from pipelines.models import PUBLISHED
 from tests.faults.patience import Time
 from tests.pipelines.running import COUNTS, KEY, UNNAMED, account, published
-from tests.pull.landed import rows
+from tests.pulls.landed import rows
 
 LEADS = KEYS["leads"]
 

@@ -21,7 +21,7 @@ from connector.client.request import Request
 from connector.engine.bookmark import Stream
 from connector.engine.commands import Commit, Event, Found, Gone
 from connector.engine.push_commands import Move
-from connector.engine.push_plan import Plan, PushPolicy, RowProblem, Verdict
+from connector.engine.push_plan import Plan, Problem, PushPolicy, Verdict
 from connector.engine.push_states import Task
 from connector.ledger.journal import PUSH_LEASE, Journal
 from connector.ledger.lease import LeaseOwner
@@ -229,7 +229,7 @@ class Agency:
             fields = {**self._person("candidates", number + 200), "notes": self._mention()}
             identity = {"email": fields["email"]}
             tasks.append(Task(number, "create", "candidates", fields, identity=identity))
-        said = RowProblem("email_format", "It is no address.", "notes", "Notes", self._mention())
+        said = Problem("email_format", "It is no address.", "Notes", self._mention(), field="notes")
         verdict = Verdict(9, "invalid", "email_format", (said,))
         plan = Plan("candidates", "upsert", "a/b.csv", "0" * 64, tuple(tasks), (verdict,))
         with Ledger(self.folder) as ledger:

@@ -29,7 +29,7 @@ from connector.client.request import Request
 from connector.engine.bookmark import Stream
 from connector.engine.commands import Commit, Event, Found
 from connector.engine.push_commands import Move
-from connector.engine.push_plan import Plan, PushPolicy, RowProblem, Verdict
+from connector.engine.push_plan import Plan, Problem, PushPolicy, Verdict
 from connector.engine.push_states import Task
 from connector.ledger.journal import PUSH_LEASE, Journal
 from connector.ledger.lease import LeaseOwner
@@ -177,7 +177,7 @@ class Office:
             identity={"email": EMAIL},
         )
         create = Task(2, "create", "candidates", fields, identity={"email": FORMER_EMAIL})
-        wrong = RowProblem("email_format", "It is no address.", "email", "Email", EMAIL)
+        wrong = Problem("email_format", "It is no address.", "Email", EMAIL, field="email")
         verdict = Verdict(4, "invalid", "email_format", (wrong,))
         later = Task(5, "update", "candidates", {"mobile": PHONE}, record_id=self.id)
         plan = Plan(

@@ -25,7 +25,7 @@ from connector.settings.model import Settings
 from connector.suppression.identifiers import Kind, make_key, token
 from connector.suppression.listed import Suppressed
 from connector.warehouse.duckdb_file import opened
-from tests.pull.landed import pulled, settings_of
+from tests.pulls.landed import pulled, settings_of
 
 COUNTS = {"jobs": 2, "candidates": 5, "companies": 2, "bookings": 4, "leads": 3}
 TITLE = "UX/UI Designer"

@@ -18,15 +18,15 @@ from connector.engine.push_states import Mode
 from connector.engine.reversal import Deed, reversal
 from connector.errors import Misused
 from connector.privacy.erase import erase
-from connector.pushes.dry_run import Asked
-from connector.pushes.push import Manner, PushReport, push
+from connector.pushes.dry_run import PushFile
+from connector.pushes.push import PushReport, PushRunOptions, push
 from connector.sandbox.server import Sandbox
 from connector.spreadsheet.mapping_file import SavedMap, load_map
 from connector.warehouse.warehouse import Warehouse
 from tests.faults.patience import Time
 from tests.privacy.office import land
-from tests.push.pushing import create, update, writes
-from tests.push.test_undo import Undoer, found
+from tests.pushes.pushing import create, update, writes
+from tests.pushes.test_undo import Undoer, found
 
 EMAIL, NAME = "olwen@mail.example", "Olwen Zzyzxworth"
 REDACTED = "changed by an erasure; it is left as it is"
@@ -72,8 +72,10 @@ class Erasing(Undoer):
             writer = csv.DictWriter(file, rows[0])
             writer.writeheader()
             writer.writerows(rows)
-        asked = Asked("candidates", path, mode, saved=saved)
-        (report,) = asyncio.run(push(self.settings, [asked], Manner(applies=True, pulls=False)))
+        asked = PushFile("candidates", path, mode, saved=saved)
+        (report,) = asyncio.run(
+            push(self.settings, [asked], PushRunOptions(applies=True, pulls=False))
+        )
         return report
 
 

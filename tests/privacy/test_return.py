@@ -14,13 +14,13 @@ from connector.privacy.erase import erase, release
 from connector.privacy.whereis import whereis
 from connector.pulls.outcome import PullReport
 from connector.pulls.run import pull
-from connector.pushes.dry_run import Asked
-from connector.pushes.push import Manner, PushReport, push
+from connector.pushes.dry_run import PushFile
+from connector.pushes.push import PushReport, PushRunOptions, push
 from connector.sandbox.draw import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
 from connector.warehouse.duckdb_file import opened
 from tests.privacy.office import traces
-from tests.pull.landed import pulled, settings_of
+from tests.pulls.landed import pulled, settings_of
 
 COUNTS = {
     "jobs": 2,
@@ -69,8 +69,8 @@ class Agency:
         """Push a table of one row, and apply it."""
         path = self.folder / "people.csv"
         path.write_text(f"{','.join(row)}\n{','.join(row.values())}\n", encoding="utf-8")
-        asked = Asked("candidates", path, "update" if "id" in row else "create")
-        manner = Manner(applies=True, pulls=False)
+        asked = PushFile("candidates", path, "update" if "id" in row else "create")
+        manner = PushRunOptions(applies=True, pulls=False)
         (report,) = asyncio.run(push(self.settings, [asked], manner))
         return report
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import asyncio
+import json
 import os
 import re
 import shlex
@@ -12,6 +15,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import chdir
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from connector.catalog import CATALOG
 from connector.sandbox.server import Sandbox
@@ -21,6 +27,9 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 RECIPES = (ROOT / "docs" / "RECIPES.md").read_text()
 BIN = Path(sys.executable).parent
+
+_AWAITS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+"""What a notebook's cells may do."""
 
 # Run by the tests of the demo and of the pipelines, or needing what the shell has already.
 ELSEWHERE = ("make demo", "source .venv/bin/activate")
@@ -188,3 +197,27 @@ def test_every_room_is_there_and_every_resource_is_named_in_the_document() -> No
     assert all((ROOT / room).is_dir() or (ROOT / f"{room}.py").is_file() for room in named), named
     document = (ROOT / "docs" / "API.md").read_text()
     assert all(each.path in document for each in CATALOG.values())
+
+
+def test_the_notebook_goes_from_pull_to_plot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its cells, run as a notebook runs them, pull, ask and draw a bar for each month."""
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    cells = json.loads((ROOT / "docs" / "first_plot.ipynb").read_text())["cells"]
+    lines = [line for each in cells if each["cell_type"] == "code" for line in each["source"]]
+    names: dict[str, Any] = {}
+    with (
+        Sandbox(counts={"jobs": 9, "candidates": 40, "companies": 4, "bookings": 60}) as sandbox,
+        chdir(tmp_path),
+    ):
+        monkeypatch.setenv("CONNECTOR_BASE_URL", sandbox.base_url)
+        monkeypatch.setenv("CONNECTOR_API_KEY", sandbox.key)
+        code = compile("".join(f"{line.rstrip()}\n" for line in lines), "notebook", "exec", _AWAITS)
+        asyncio.run(eval(code, names))  # noqa: S307  # a notebook's own cells
+
+    months = names["placements"]
+    assert len(lines) <= 10
+    assert "done" == names["report"].outcome
+    assert {"placements": "Int64"} == {"placements": str(months["placements"].dtype)}
+    assert len(months) == len(names["chart"].patches) > 1

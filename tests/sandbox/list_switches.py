@@ -214,7 +214,7 @@ def content_type_items(open: Open, value: str) -> None:
     """`updated_at` in the list of content types."""
     world = open(counts={"content_types": 2})
     item = world.get("/content-types").json()["data"][0]
-    assert (value == "with_updated_at") == ("updated_at" in item)
+    assert (value == "declared") == ("updated_at" in item)
     for name, each in item.items():
         assert each == world.store.records("content_types")[item["id"]][name]
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,12 +19,14 @@ from click.testing import CliRunner
 from connector.catalog import CATALOG
 from connector.cli.sandbox import sandbox as command
 from connector.sandbox.behaviour import BEHAVIOURS, table
+from connector.sandbox.faults import KINDS
 from connector.sandbox.seed import COUNTS_DEFAULT
 from connector.sandbox.server import KEY_DEFAULT
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "SANDBOX.md").read_text(encoding="utf-8")
 RUN = "from connector.cli.sandbox import sandbox; sandbox()"
+KEY = {"Authorization": f"Bearer {KEY_DEFAULT}"}
 FEW = [
     argument
     for name in COUNTS_DEFAULT
@@ -108,6 +111,74 @@ def test_options_reach_the_sandbox(tmp_path: Path) -> None:
         assert f"{data} has records already" in err
 
 
+def test_key_may_have_no_scope() -> None:
+    """A token with nothing behind its equals sign is known, and may do nothing."""
+    with started(*FEW, "--api-key", "all", "--api-key", "none=") as one:
+        assert "forbidden" == one.total("/candidates", "none")
+        assert 25 == one.total("/candidates", "all")
+
+
+def test_data_file_is_one_sandboxs(tmp_path: Path) -> None:
+    """A second sandbox on a file that one serves from is refused, and the first goes on."""
+    data = ("--data", str(tmp_path / "agency.sqlite"))
+    with started(*FEW, *data) as one:
+        result = CliRunner().invoke(command, ["--port", "0", *FEW, *data])
+        assert 2 == result.exit_code
+        assert "another sandbox" in result.stderr
+        assert 25 == one.total("/candidates")
+
+
+FAULTS = {
+    "latency seconds=0.01": 200,
+    "status status=503 when=after": 503,
+    "html-page status=502": 502,
+    "not-json body=OK": 200,
+    "drop": None,
+    "drop effect=later": None,
+    "truncated": None,
+    "drip seconds=0.01": 200,
+    "limited reset=far": 429,
+    "redirect target=http://127.0.0.1:9/ status=307": 307,
+    "late-commit seconds=60": 200,
+    "date-skew seconds=3600": 200,
+    "endless": None,
+    'wrong-rate-headers \'headers={"X-RateLimit-Remaining": "-5"}\'': 200,
+}
+
+
+def test_every_fault_can_be_had_from_the_command() -> None:
+    """Each fault is met where its matcher says, once, in their order; then all is well."""
+    assert {each.partition(" ")[0] for each in FAULTS} == {*KINDS}
+    options = [("--fault", f"{each} method=GET path=/api/v1/jobs") for each in FAULTS]
+    found: list[int | None] = []
+    with started(*FEW, *itertools.chain(*options)) as one:
+        for _ in FAULTS:
+            assert 2 == one.total("/leads")
+            with suppress(httpx.TransportError):
+                found.append(None)
+                with httpx.stream("GET", f"{one.url}/api/v1/jobs", headers=KEY) as answer:
+                    # A body without an end is left after some of it.
+                    if sum(1 for _, _ in zip(answer.iter_bytes(), range(100), strict=False)) < 100:
+                        found[-1] = answer.status_code
+        assert "-5" == answer.headers["x-ratelimit-remaining"]
+        assert 2 == one.total("/jobs")
+    assert [*FAULTS.values()] == found
+
+
+def test_what_was_put_off_comes_at_a_signal() -> None:
+    """A lost delete has its effect when the process is sent SIGUSR1, and not before."""
+    with started(*FEW, "--fault", "drop effect=later method=DELETE") as one:
+        (first, _) = httpx.get(f"{one.url}/api/v1/jobs", headers=KEY).json()["data"]
+        with pytest.raises(httpx.TransportError):
+            httpx.delete(f"{one.url}/api/v1/jobs/{first['id']}", headers=KEY)
+        assert 2 == one.total("/jobs")
+        one.process.send_signal(signal.SIGUSR1)
+        assert one.process.stderr is not None
+        assert KEY_DEFAULT in one.process.stderr.readline()
+        assert "1 effect put off until now\n" == one.process.stderr.readline()
+        assert 1 == one.total("/jobs")
+
+
 def test_port_in_use_is_exit_1_and_a_sentence() -> None:
     """A port that is taken is said in a sentence, without a traceback."""
     with started(*FEW) as one:
@@ -135,6 +206,10 @@ def test_port_in_use_is_exit_1_and_a_sentence() -> None:
         (["--behaviour", "delete"], "NAME=VALUE"),
         (["--api-key", "k=jobs.raed"], "Did you mean 'jobs.read'?"),
         (["--api-key", "=jobs.read"], "TOKEN"),
+        (["--fault", "statsu"], "Did you mean 'status'?"),
+        (["--fault", "status code=503"], "Use one of: status, when, method"),
+        (["--fault", "status status=many"], "status=many"),
+        (["--fault", "status when='before"], "No closing quotation"),
         (["--port", "70000"], "0<=x<=65535"),
         (["--jobs", "-1"], "x>=0"),
         (["--rate-limit", "0"], "x>=1"),

@@ -46,7 +46,7 @@ def test_defaults_are_page_1_of_20_newest_first(world: World) -> None:
     assert sorted(created, reverse=True) == created
 
 
-@pytest.mark.parametrize("page", [8, 9, 1000, 999_999_999])
+@pytest.mark.parametrize("page", [8, 9, 1_000_000_000, 2**63 - 1])
 def test_page_past_the_end_is_empty(world: World, page: int) -> None:
     """Past the last page there is nothing, and the pagination says the same total."""
     answer = world.get("/candidates", page=page).json()

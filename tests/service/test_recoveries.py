@@ -13,7 +13,7 @@ import pytest
 
 from connector.sandbox.server import Sandbox
 from tests.cli.calling import COUNTS, KEY, Called, call, variables
-from tests.pull.landed import differences
+from tests.pulls.landed import differences
 
 OPERATIONS = Path(__file__).parents[2] / "docs" / "OPERATIONS.md"
 ALL = ("*",)

@@ -27,18 +27,18 @@ from connector.sandbox.server import Sandbox
 from connector.warehouse.schema import SCHEMA_VERSION, declared_tables, migrate
 from connector.warehouse.warehouse import Warehouse
 from tests.ledger.account import used
-from tests.pull.landed import differences, published, rows, settings_of
+from tests.pulls.landed import differences, published, rows, settings_of
 
 FIRST = Path(__file__).with_name("versions") / "work_1.dump"
 """A work file as the first version left it, in SQL: made by that version's own code."""
 
 NOW = datetime(2026, 11, 22, 13, 0, tzinfo=UTC)
 
-RELEASED = "b5391262bb43"
+RELEASED = "2ba33e58d5b4"
 """The digest of the ledger's tables as they were released: a later version adds migrations."""
 
-STATEMENTS = (4, 5, 20, 22, 26, 28)
-"""How many of the ledger's statements the versions from 1 to 6 had."""
+STATEMENTS = (4, 5, 20, 22, 26, 28, 29, 30, 31)
+"""How many of the ledger's statements the versions from 1 to 9 had."""
 
 
 @pytest.fixture(scope="module")
@@ -239,4 +239,6 @@ def digest(text: str) -> str:
 
 def test_no_released_table_was_changed() -> None:
     """Each table is as it was released: a file that has it would never get what was changed."""
-    assert RELEASED == digest(SCHEMA)
+    released = ";".join([*SCHEMA.split(";")[: STATEMENTS[-1]], "\n"])
+
+    assert RELEASED == digest(released)

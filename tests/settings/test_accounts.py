@@ -90,7 +90,7 @@ def test_folder_of_the_connector_is_no_account(folder: Path, name: str) -> None:
     """An account that would live in a folder that the connector uses otherwise is refused by each
     way of choosing it, with the folder's purpose and all such names; its table harms no other.
     """
-    said = rf"account is '{name}' \(from .*{name}/ in the data folder is for .*inbox, receipts"
+    said = rf"account is '{name}' \(from .*{name}/ in the data folder is for .*inbox, imports"
     with pytest.raises(SettingsError, match=said):
         load_settings({"account": name}, {}, folder)
     with pytest.raises(SettingsError, match=said):

@@ -95,7 +95,7 @@ def _classes(source: Source) -> Iterator[str]:
 
 
 def with_one_importer(sources: list[Source]) -> Iterator[str]:
-    """Modules that one other module alone imports; commands are imported by their names."""
+    """Modules that one other module alone imports; commands and declarations need no importer."""
     modules = {each.path.removesuffix(".py").replace("/", "."): each for each in sources}
     importers: dict[str, set[str]] = defaultdict(set)
     for each in sources:
@@ -103,7 +103,8 @@ def with_one_importer(sources: list[Source]) -> Iterator[str]:
             module = name if name in modules else name.rpartition(".")[0]
             importers[module].add(each.path)
     for module, each in modules.items():
-        if each.room != "cli" and not _is_face(each) and len(importers[module]) == 1:
+        is_exempt = each.room == "cli" or _is_face(each) or each.path.startswith(_DECLARATIONS)
+        if not is_exempt and len(importers[module]) == 1:
             yield module
 
 

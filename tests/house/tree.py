@@ -11,13 +11,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
-# Folders that no commit holds; `data` and `dist` only at the top.
+# Names that no commit holds (`.git` is a file in a worktree); `data` and `dist` only at the top.
 _UNCOMMITTED = frozenset(
-    (
-        *(".git", ".venv", ".venv-lock", ".venv-referee", ".venv-readers", "__pycache__"),
-        *(".mypy_cache", ".ruff_cache"),
-        *(".pytest_cache", ".hypothesis"),
-    )
+    ".git .venv .venv-lock .venv-referee .venv-readers __pycache__ .mypy_cache .ruff_cache"
+    " .pytest_cache .hypothesis".split()
 )
 _UNCOMMITTED_AT_TOP = frozenset(("data", "demo-data", "dist", ".dagster"))
 
@@ -88,7 +85,8 @@ class Tree:
                 and not (is_top and name in _UNCOMMITTED_AT_TOP)
             ]
             # A tool's lock or socket may vanish or not be a file.
-            yield from (p for p in (Path(folder, name) for name in names) if p.is_file())
+            paths = (Path(folder, name) for name in names if name not in _UNCOMMITTED)
+            yield from (path for path in paths if path.is_file())
 
 
 def functions(module: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,10 +13,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 # Names that no commit holds (`.git` is a file in a worktree); `data` and `dist` only at the top.
-_UNCOMMITTED = frozenset(
-    ".git .venv .venv-lock .venv-referee .venv-readers __pycache__ .mypy_cache .ruff_cache"
-    " .pytest_cache .hypothesis".split()
-)
+_UNCOMMITTED = re.compile(
+    r"\.git|\.venv.*|__pycache__|\.(mypy|ruff|pytest)_cache|\.hypothesis|.*\.egg-info"
+).fullmatch
 _UNCOMMITTED_AT_TOP = frozenset(("data", "demo-data", "dist", ".dagster"))
 
 
@@ -80,12 +80,10 @@ class Tree:
             folders[:] = [
                 name
                 for name in folders
-                if name not in _UNCOMMITTED
-                and not name.endswith(".egg-info")
-                and not (is_top and name in _UNCOMMITTED_AT_TOP)
+                if not _UNCOMMITTED(name) and not (is_top and name in _UNCOMMITTED_AT_TOP)
             ]
             # A tool's lock or socket may vanish or not be a file.
-            paths = (Path(folder, name) for name in names if name not in _UNCOMMITTED)
+            paths = (Path(folder, name) for name in names if not _UNCOMMITTED(name))
             yield from (path for path in paths if path.is_file())
 
 

@@ -1,4 +1,4 @@
-"""`connector doctor`, `backup` and `restore`: keep an account well, bring it back.
+"""`connector doctor`, `backup`, `restore`, `account`: keep an account well.
 
 Parses, calls, prints. What is looked at, stays or is lost is decided in `connector/operations`.
 """
@@ -6,6 +6,7 @@ Parses, calls, prints. What is looked at, stays or is lost is decided in `connec
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -16,15 +17,16 @@ from connector.cli import session as options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.engine.quota import shown
-from connector.errors import ConnectorError
+from connector.errors import ConnectorError, count_noun
 from connector.operations.backup import make_backup
 from connector.operations.backup_file import check_backup
-from connector.operations.doctor import Examination, diagnose
+from connector.operations.doctor import FOLDERS, Check, Examination, diagnose
+from connector.operations.renaming import rename_account
 from connector.operations.restore import Restored, RestoreOptions
 from connector.operations.restore import restore as run_restore
 from connector.pulls.advice import explain
 from connector.settings.accounts import UNNAMED, Configured
-from connector.settings.model import Settings
+from connector.settings.model import Settings, load_settings
 
 
 @click.command(
@@ -85,6 +87,7 @@ def _print_all(
 ) -> int:
     """A line for each thing that is not well; the exit status is the greatest of all."""
     rows, told, status = list[tuple[str, str, str, str]](), list[dict[str, object]](), 0
+    shared = list[Check]()
     for account, found in examined:
         name, status = account.title, max(status, found.exit_status)
         if isinstance(found, ConnectorError):
@@ -93,6 +96,9 @@ def _print_all(
             continue
         told.append({"account": account.name, **found.as_json()})
         wrong = [check for check in found.checks if check.state != "ok"]
+        # What is so of the data folder is so for all of them.
+        wrong = [check for check in wrong if check not in shared]
+        shared += [check for check in wrong if check.name == FOLDERS]
         rows += [(name, each.name, each.state, each.found) for each in wrong] or [
             (name, "all", "ok", f"{len(found.checks)} checks")
         ]
@@ -249,3 +255,47 @@ def _print_restored(terminal: Terminal, done: Restored) -> None:
         f"  {done.error.action} Then run 'connector erase --apply', which goes on with whoever is"
         " to be erased, and 'connector publish'."
     )
+
+
+# -- Renaming --------------------------------------------------------------------------------------
+
+
+@click.group()
+def account() -> None:
+    """Give an account that was renamed its folder back."""
+
+
+@account.command(
+    cls=Command,
+    is_for_account=False,
+    examples=("connector account rename acme acme-london",),
+    if_interrupted="Run it again: it goes on where it was.",
+)
+@click.argument("old", metavar="OLD")
+@click.argument("new", metavar="NEW")
+@click.option(
+    "--replace",
+    "replaces",
+    is_flag=True,
+    help="Although NEW was pulled already; its files are moved aside, and not deleted.",
+)
+def rename(session: Session, *, old: str, new: str, replaces: bool) -> int:
+    """Give the account NEW the folder that it had when it was called OLD.
+
+    Rename its table in connector.toml first. History, bookmarks, the journal of pushes and the
+    month's count of requests go on; nothing is asked of the API. In Dagster NEW is a new partition,
+    and in a lakehouse it takes OLD's place with its next publication. Backups that were made before
+    are OLD's: make one.
+    """
+    terminal = session.terminal
+    settings = load_settings({"account": new}, os.environ)
+    done = rename_account(settings, old, replaces=replaces)
+    terminal.print_object(done.as_json())
+    terminal.print_line(f"{old} is {new} now: {done.folder}")
+    if done.requests_added:
+        counted = count_noun(done.requests_added, "request")
+        terminal.say(f"{counted} that were counted as {new} are counted on.")
+    if done.aside is not None:
+        terminal.say(f"What was there is in {done.aside}; remove it when nobody needs it.")
+    terminal.say(f"Run 'connector pull --account {new}', and make a backup.")
+    return 0

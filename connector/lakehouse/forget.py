@@ -166,6 +166,19 @@ def remove(settings: Settings) -> LakePublication:
     return _replace(LakehouseAccount.required(settings), None)
 
 
+def leave(settings: Settings, account: str) -> LakePublication | None:
+    """Take an account that has another name now out; earlier states keep it.
+
+    None where there is no lakehouse. Raises as `publish_to_lakehouse` does.
+    """
+    place = LakehouseAccount.of(settings)
+    if place is None:
+        return None
+    place = replace(place, account=account)
+    with changing(place) as (catalog, connection):
+        return Publisher(place, catalog, connection).remove()
+
+
 def _replace(place: LakehouseAccount, published: Path | None) -> LakePublication:
     began = time.monotonic()
     with changing(place, published=published) as (catalog, connection):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
@@ -229,6 +229,11 @@ class Ledger:
         with self.reading() as connection:
             return _uses(connection, since)
 
+    def count_uses(self, uses: Iterable[Use]) -> None:
+        """Count requests that another ledger has counted until now."""
+        with self.writing() as connection:
+            _count(connection, uses)
+
     def exhaustion(self) -> Exhaustion | None:
         """What the API said of the month, if it said that it is spent."""
         with self.reading() as connection:
@@ -281,15 +286,8 @@ def _settle(connection: sqlite3.Connection, spender: Spender, what: Settlement) 
         assert sum(what.used.values()) <= block.requests, (what.used, block)
         deleted = connection.execute("DELETE FROM blocks WHERE id = ?", (block.id,)).rowcount
         assert deleted == 1, block
-        connection.executemany(
-            "INSERT INTO spent (day, command, kind, requests) VALUES (?, ?, ?, ?)"
-            " ON CONFLICT DO UPDATE SET requests = requests + excluded.requests",
-            [
-                (block.day.isoformat(), spender.command, kind, number)
-                for kind, number in what.used.items()
-                if number
-            ],
-        )
+        used = what.used.items()
+        _count(connection, (Use(block.day, spender.command, kind, n) for kind, n in used if n))
         connection.execute(
             "UPDATE leases SET requests = requests + ? WHERE run_id = ?",
             (sum(what.used.values()), spender.run_id),
@@ -306,6 +304,14 @@ def _settle(connection: sqlite3.Connection, spender: Spender, what: Settlement) 
         connection.execute("DELETE FROM exhaustion")
     if (told := what.exhaustion) is not None:
         insert(connection, "exhaustion", {"only": 1, **values_of(told)})
+
+
+def _count(connection: sqlite3.Connection, uses: Iterable[Use]) -> None:
+    connection.executemany(
+        "INSERT INTO spent (day, command, kind, requests) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET requests = requests + excluded.requests",
+        [(each.day.isoformat(), each.command, each.kind, each.requests) for each in uses],
+    )
 
 
 def _month(connection: sqlite3.Connection, terms: Allowance, today: date) -> Month:

@@ -45,6 +45,8 @@ from connector.operations.delivery import sinks_of
 from connector.operations.restore import leftovers
 from connector.privacy.harm import REREAD, counts_of, harmed
 from connector.pulls.outcome import RequestTally
+from connector.settings.accounts import refuse_renamed, unclaimed_folders
+from connector.settings.layers import CONFIG_NAME
 from connector.settings.model import Settings
 from connector.settings.values import OFF
 from connector.system.atomic_files import wide
@@ -66,6 +68,9 @@ ROOM_BYTES_MIN = 200 * 1024 * 1024
 PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 
 _LIMITS = Limits(deadline_seconds=20.0, attempts_max=2, retry_seconds_max=30.0)
+
+FOLDERS = "folders"
+"""Name of the check of the data folder, which is the same for every account in it."""
 
 State = Literal["ok", "warning", "failed", "not checked"]
 Clock = Callable[[], datetime]
@@ -260,6 +265,7 @@ def _upkeep(settings: Settings, environ: Mapping[str, str], now: datetime) -> Lo
         ("room", lambda: _room(settings)),
         ("permissions", lambda: _permissions(settings)),
         ("backup", lambda: _backup(settings, now)),
+        (FOLDERS, lambda: _folders(settings)),
         ("leftovers", lambda: _leftovers(settings)),
         ("erasures", lambda: _erasures(settings)),
         ("alerts", lambda: _alerts(settings)),
@@ -313,6 +319,19 @@ def _backup(settings: Settings, now: datetime) -> Verdict:
     if now - last.made_at > timedelta(days=BACKUP_DAYS_MAX):
         return _warning(found, advice)
     return _ok(found)
+
+
+def _folders(settings: Settings) -> Verdict:
+    """Every folder has its account. Raises where this one may have lost its own."""
+    found = unclaimed_folders(refuse_renamed(settings))
+    if not found:
+        return _ok("every account's folder in the data folder has its account")
+    said = ", ".join(map(str, found))
+    action = (
+        f"Name it in {CONFIG_NAME}, run 'connector account rename OLD NEW' if it has a new name, or"
+        " move it to another place: no pull, backup or erasure reaches it."
+    )
+    return _warning(f"of no account: {said}", action)
 
 
 def _leftovers(settings: Settings) -> Verdict:

@@ -14,13 +14,14 @@ from statistics import median
 
 from connector.engine.commands import Event
 from connector.engine.quota import midnight, shown
-from connector.errors import WarehouseError, count_noun
+from connector.errors import SettingsError, WarehouseError, count_noun
 from connector.ledger.alert_states import AlertRecord
 from connector.ledger.journal import PUSH_LEASE
 from connector.ledger.journal_reads import PushHealth, PushRun, read_push_health
 from connector.ledger.ledger import Ledger, LedgerStatus, allowance_of
 from connector.operations.alerts import ALERTS, Seen, Sight, Subject, Trouble, because
 from connector.pulls.advice import action_of, may_repeat
+from connector.settings.accounts import refuse_renamed
 from connector.settings.model import Settings
 from connector.settings.values import Age
 from connector.warehouse.runs import Health, Publication, ResourceRun, Run, SharedPublication
@@ -351,7 +352,7 @@ class FileSnapshot:
 
     `health` is None where nothing was ever landed, or where the work file
     is `unusable`; `standing` and `pushes` are None where there is no ledger. `alerts` are those
-    that stand.
+    that stand; `renamed` says why the account may have another name now.
     """
 
     now: datetime
@@ -361,6 +362,7 @@ class FileSnapshot:
     standing: LedgerStatus | None
     pushes: PushHealth | None
     alerts: tuple[AlertRecord, ...] = ()
+    renamed: SettingsError | None = None
 
 
 def look(settings: Settings, now: datetime, alerts: Iterable[AlertRecord] = ()) -> FileSnapshot:
@@ -380,8 +382,12 @@ def look(settings: Settings, now: datetime, alerts: Iterable[AlertRecord] = ()) 
         if ledger.exists:
             standing = ledger.status(allowance_of(settings), now)
             pushes = read_push_health(ledger)
-    age = settings.alert_max_age.value
-    return FileSnapshot(now, age, health, unusable, standing, pushes, tuple(alerts))
+    age, renamed = settings.alert_max_age.value, None
+    try:
+        refuse_renamed(settings)
+    except SettingsError as error:
+        renamed = error
+    return FileSnapshot(now, age, health, unusable, standing, pushes, tuple(alerts), renamed)
 
 
 def sight_of(snapshot: FileSnapshot, jobs: Sequence[JobRun] = ()) -> Sight:
@@ -398,7 +404,12 @@ def _seen(snapshot: FileSnapshot, jobs: Sequence[JobRun]) -> Seen:
         unusable = Trouble(None, said, error.action or action_of(error.code), (error.code,))
     yield Subject("files_unusable"), unusable
     if snapshot.unusable is None:
-        yield from of_silence(snapshot.health, snapshot.now, snapshot.max_age)
+        renamed = None
+        if (lost := snapshot.renamed) is not None:
+            renamed = Trouble(None, because("Nothing is pulled", str(lost), None), lost.action)
+        else:
+            yield from of_silence(snapshot.health, snapshot.now, snapshot.max_age)
+        yield Subject("account_renamed"), renamed
     if snapshot.health is not None:
         running = {each.owner.run_id for each in under_way}
         yield from of_pulls(snapshot.health, running)

@@ -23,6 +23,7 @@ from connector.ledger.erasures import Erasures
 from connector.ledger.ledger import Ledger, Spender, allowance_of
 from connector.ledger.request_budget import LeaseHolder
 from connector.pulls.outcome import Progress, RequestTally, Watch
+from connector.settings.accounts import refuse_renamed
 from connector.settings.model import Settings
 from connector.system.log import new_id
 from connector.warehouse.duckdb_file import make_folder
@@ -104,21 +105,21 @@ async def open_run(
 ) -> AsyncIterator[RunContext]:
     """Enter with the lease, files and a client open; all are closed after.
 
-    Raises `Misused` for a budget of nothing, `SettingsError` for a missing address or key,
-    `LeaseHeld` while another run has the lease, and `WarehouseError` where the files cannot be
-    used.
+    Raises `Misused` for a budget of nothing, `SettingsError` for a missing address or key and for
+    an account that may have another name now, `LeaseHeld` while another run has the lease, and
+    `WarehouseError` where the files cannot be used.
     """
     if budget is not None and budget < 1:
         raise Misused(f"the budget is {budget} requests", action="Give it at least 1.")
     # A missing address or key is told before anything is made.
-    connection = settings.connection()
+    connection, warehouse = settings.connection(), _warehouse_of(settings)
     await asyncio.to_thread(make_folder, settings.folder)
     started_at = now()
     run = Run(new_id(started_at), command, started_at, budget=budget)
     spender = Spender(run.run_id, command, allowance_of(settings), asks_anyway=asks_anyway)
     with Ledger(settings.folder) as ledger:
         async with LeaseHolder(ledger, lease, spender, budget=budget, now=now) as turn:
-            warehouse, tally, told = Warehouse(settings.folder), RequestTally(), watch or unwatched
+            tally, told = RequestTally(), watch or unwatched
             tally.tell_wait = lambda seconds: told(
                 Progress("", waits_until=now() + timedelta(seconds=seconds))
             )
@@ -147,6 +148,14 @@ async def open_run(
                     else:
                         warehouse.release()  # Others may wait long before they come back to it.
                     yield context
+
+
+def _warehouse_of(settings: Settings) -> Warehouse:
+    """The account's files. Raises `SettingsError` where they may have another name's."""
+    warehouse = Warehouse(settings.folder)
+    if not warehouse.exists:
+        refuse_renamed(settings)
+    return warehouse
 
 
 def _notices(ledger: Ledger, warehouse: Warehouse, run: Run) -> tuple[str, ...]:

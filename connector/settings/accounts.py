@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from connector.errors import ConnectorError, Misused, SettingsError
+from connector.settings.layers import CONFIG_NAME, read_account
 from connector.settings.model import ENVIRONMENT, Settings, account_names, load_settings
 
 UNNAMED = "(unnamed)"
@@ -84,6 +85,43 @@ def refuse_one_for_all(settings: Settings) -> Settings:
                     " project file.",
                 )
     return settings
+
+
+def unclaimed_folders(settings: Settings) -> tuple[Path, ...]:
+    """Folders with an account's files in the data folder that no account claims.
+
+    There are none where no account is named: the data folder is then the unnamed account's own.
+    """
+    if not settings.accounts:
+        return ()
+    found = {each.parent for each in settings.data_dir.value.glob("*/*.duckdb") if each.is_file()}
+    return tuple(sorted(each for each in found if _is_unclaimed(each.name, settings.accounts)))
+
+
+def _is_unclaimed(name: str, accounts: tuple[str, ...]) -> bool:
+    try:
+        return read_account(name) not in accounts
+    except ValueError:
+        return False
+
+
+def refuse_renamed(settings: Settings) -> Settings:
+    """The settings, unless the account may be an old one that was given another name.
+
+    Raises `SettingsError` where a named account was never pulled and a folder that no account
+    claims lies beside its own: its first load would spend what the old name has paid for already.
+    """
+    name = settings.account.value
+    if name is None or _has_files(settings) or not (found := unclaimed_folders(settings)):
+        return settings
+    said = " and ".join(map(str, found))
+    old = found[0].name if len(found) == 1 else "OLD"
+    verb = "belongs" if len(found) == 1 else "belong"
+    raise SettingsError(
+        f"{name} was never pulled, and {said} {verb} to no account of {CONFIG_NAME}",
+        action=f"If {name} is its new name, run 'connector account rename {old} {name}': history"
+        f" and the month's count go on. If not, move {said} to another place.",
+    )
 
 
 def _read(name: str | None, environ: Mapping[str, str], cwd: Path) -> Configured:

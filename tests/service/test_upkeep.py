@@ -67,8 +67,8 @@ def test_an_account_that_was_never_used_is_well(tmp_path: Path) -> None:
 
     assert {"ok"} == {each.state for each in checks.values()}, checks
     assert [
-        *("versions", "room", "permissions", "backup", "leftovers", "erasures", "alerts"),
-        *("schedules", "proxy"),
+        *("versions", "room", "permissions", "backup", "folders", "leftovers", "erasures"),
+        *("alerts", "schedules", "proxy"),
     ] == list(checks)
     assert [] == list(tmp_path.iterdir())
 

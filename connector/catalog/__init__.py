@@ -1,7 +1,7 @@
 """All resources of the API, as declared, in the API's own order.
 
-A page of this folder declares one resource, or two that belong together; a new page needs no entry
-anywhere. `CATALOG` maps a resource's name to its declaration.
+Each file that declares a resource is found here; a new one needs no entry anywhere. `CATALOG` maps
+a resource's name to its declaration.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from connector.catalog.field import DataSubject
 from connector.catalog.resource import Declaration, Resource
 from connector.errors import UnknownName
 
-for _page in iter_modules(__path__):
-    import_module(f"{__name__}.{_page.name}")
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")
 
 CATALOG: Mapping[str, Declaration] = MappingProxyType(
     {
         each.name: each
         for each in sorted(
-            (page.declaration for page in Resource.__subclasses__()),
+            (each.declaration for each in Resource.__subclasses__()),
             key=lambda each: [int(part) for part in each.section.split(".")],
         )
     }
@@ -32,10 +32,10 @@ CATALOG: Mapping[str, Declaration] = MappingProxyType(
 REFERENCES: Mapping[str, str] = MappingProxyType(
     {f"{each.singular.replace(' ', '_')}_id": name for name, each in CATALOG.items()}
 )
-"""The fields that hold the id of a record, each with that record's resource.
+"""Fields that hold the id of a record, each with the record's resource.
 
-A field is one when its name is a resource's singular and `_id`; users and lead statuses have no
-endpoint, so `assigned_to` and `lead_status_id` are none.
+Their names are a resource's singular and `_id`. `assigned_to` and `lead_status_id` are not among
+them, since users and lead statuses have no endpoint.
 """
 
 
@@ -67,7 +67,7 @@ def _referred_first() -> Iterator[str]:
 
 
 REFERRED_FIRST = tuple(_referred_first())
-"""Every resource's name, those first that others refer to."""
+"""Names of all resources; those that others refer to come first."""
 
 
 def subjects_of(resource: str) -> tuple[DataSubject, ...]:

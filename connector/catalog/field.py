@@ -17,24 +17,26 @@ if TYPE_CHECKING:
     from connector.catalog.resource import Record
 
 Format = Literal["email", "url", "currency", "timezone", "json"]
-"""A form that a string has beyond its type; whether the API enforces it is not shown (API 2)."""
+"""Form that a string has beyond its type. The API does not say whether it checks it (API 2)."""
 
 Personal = Literal["identity", "contact", "pay", "text"]
-"""What a field tells of a person: who it is, their post and employer included; where to reach them,
-or their things; what they earn or ask for; whatever somebody wrote. Ids are none of it: they mean
-nothing outside the platform. Nor are the agency's own labels, such as a source or a state.
+"""Kind of personal data in a field.
+
+`identity` says who somebody is, with post and employer; `contact` how to reach them or what they
+own; `pay` what they earn or ask for; `text` is free text. Ids are not personal data here, since
+they mean nothing outside the platform, nor are the agency's own labels, as a source or a state.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class DataSubject:
-    """Data subject: fields that tell of one person, and what they are known by.
+    """Data subject: fields that describe one person, and how that person is known.
 
-    `about` is a sentence's end for people: whom they tell of. Without `fields`, these are all
-    personal fields of the resource. The person is known by an id in one of `ids` or by an address
-    in one of `emails`. `phones` have numbers of theirs, and each of `names` is a set of fields that
-    make a name: other people may have both as well. `is_whole` says that the record is that person,
-    so that what nobody has declared in it is the person's as well.
+    `about` ends a sentence for people: whom the fields describe. `fields` are by default all
+    personal fields of the resource. An id in one of `ids`, or an address in one of `emails`,
+    identifies the person. `phones` have the person's numbers, and each of `names` is a set of
+    fields that make a name: both may belong to other people too. `is_whole` says that the record is
+    the person, so that fields which are not declared describe the person as well.
     """
 
     about: str
@@ -60,7 +62,7 @@ def the_person(about: str) -> DataSubject:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """Request body's use of a field: taken, required, and with which values."""
+    """Use of a field in a request body: accepted, required, with which values."""
 
     accepted: bool = True
     required: bool = False
@@ -73,7 +75,7 @@ REFUSED = Input(accepted=False)
 
 
 def only(*values: str, required: bool = False) -> Input:
-    """A request body takes the field with these values alone."""
+    """Input of a field that a request body takes with these values only."""
     return Input(required=required, values=values)
 
 
@@ -118,9 +120,9 @@ class Filter:
 class Field:
     """One field as declared.
 
-    `values` are those that a detail answer documents, `item_values` those of a list item; both
-    are empty for a field that is not a choice. Other values in responses are kept as they come.
-    `personal` is None where the field tells nothing of a person.
+    `values` are those that are documented for a detail, `item_values` those for a list item; both
+    are empty unless the field is a choice. Other values in answers are kept as they come.
+    `personal` is None if the field says nothing about a person.
     """
 
     name: str
@@ -142,20 +144,19 @@ class Field:
 
     @property
     def is_prose(self) -> bool:
-        """Whether somebody writes sentences here, in which other people may be named."""
+        """Whether people write sentences here, which may name other people."""
         return self.prose or self.personal == "text"
 
     @property
     def is_computed(self) -> bool:
-        """Whether the API counts the value for each answer, and keeps none."""
+        """Whether the API computes the value for each answer, as a count of other records."""
         return self.kind is Kind.INTEGER and not self.create.accepted
 
     def read(self, value: Any) -> tuple[Any, str | None]:
-        """Read one value of a response: the value, and a problem or None. Never raises.
+        """Read one value of an answer: the value, and a problem or None. Never raises.
 
-        What cannot be read as the field's kind gives `(None, problem)`; the answer as received
-        keeps it. A choice outside the documented values is kept as it came and is a problem by
-        name, since what the API may add is "not shown".
+        A value that cannot be read as the field's kind gives `(None, problem)`; the answer as
+        received still has it. A choice that is not documented is kept, and is a problem as well.
         """
         if value is None:
             return None, None
@@ -177,9 +178,9 @@ class Attribute:
     field: Field
 
     def __get__(self, record: Record | None, owner: type) -> Any:
-        """The value as its kind, None where the answer had none or it could not be read.
+        """The value, as its kind; None where the answer has none or it cannot be read.
 
-        Raises `AttributeError` for what the record's shape does not show.
+        Raises `AttributeError` for a field that a record of this shape does not show.
         """
         if record is None:
             return self.field
@@ -222,14 +223,14 @@ def field(
     personal: Personal | None = None,
     prose: bool = False,
 ) -> Any:
-    """Declare a field. `about` is one sentence, which becomes the column's comment.
+    """Declare a field that people may write; `about` is the column's comment.
 
-    `create` and `update` say what request bodies take (default: optional, any value of the type;
-    API 2); `listed`, that list items show it; `write_only`, that only requests carry it;
-    `sortable` and `filterable`, that lists take it as `sort` or as a query parameter; `item`, the
-    values that list items document where those are fewer; `format`, a form that a string has
-    beyond its type; `personal`, what it tells of a person; `prose`, that it holds sentences, in
-    which people may be named, though it tells of none itself.
+    `create` and `update` say what request bodies accept (default: optional, any value of the type;
+    API 2). `listed`: list items show it, and not only details. `write_only`: only requests have it.
+    `sortable` and `filterable`: lists take it as `sort`, or as a query parameter. `item`: the
+    values documented for list items, if they are fewer. `format`: a form beyond the type.
+    `personal`: what kind of personal data it is. `prose`: sentences that may name people, in a
+    field that is not personal itself.
     """
     return Draft(
         about,
@@ -254,7 +255,7 @@ def shown(
     personal: Personal | None = None,
     prose: bool = False,
 ) -> Any:
-    """Declare a field that only responses carry (API 2, marked "detail")."""
+    """Declare a field that only answers have (API 2, marked "detail")."""
     return field(
         about,
         create=REFUSED,
@@ -267,7 +268,7 @@ def shown(
 
 
 def settle(name: str, draft: Draft, annotation: Any) -> Field:
-    """Join what `field()` was told with what the annotation says."""
+    """Make the field from the arguments of `field()` and from its annotation."""
     nullable = False
     if get_origin(annotation) in (Union, types.UnionType):
         arms = [a for a in get_args(annotation) if a is not types.NoneType]

@@ -1,7 +1,7 @@
 """Page of a list: its items, and what it says of the list's end (API 4.1).
 
-A page is one instant for its rows; its `total` may come from another. Where the page has room
-left, the rows themselves show where the list ends, and the total need not be believed.
+All rows of a page are of one instant; its `total` may be of another. On a page that is not full,
+the rows themselves show where the list ends, so that the total need not be trusted.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ I_co = TypeVar("I_co", covariant=True)
 class Page(Generic[I_co]):
     """One page of a list (API 4.1).
 
-    `items` have the list shape: what lists do not show raises `AttributeError`. `per_page` is
-    what the server applied. `served_at` is the server's clock, None where the answer has no
-    `Date`; `heard_at` is our own clock when the answer came, where somebody noted it.
+    `items` are list items: a field that lists do not show raises `AttributeError`. `per_page` is
+    what the server applied. `served_at` is the server's clock, None if the answer has no `Date`;
+    `heard_at` is our own clock when the answer came, None if it was not noted.
     """
 
     items: tuple[I_co, ...]
@@ -45,37 +45,37 @@ class Page(Generic[I_co]):
 
     @property
     def ahead_seconds(self) -> float | None:
-        """How far the server's clock is ahead of ours; None where the answer does not say."""
+        """How far the server's clock is ahead of ours; None if one of them is not known."""
         if self.heard_at is None or self.served_at is None:
             return None
         return (self.served_at - self.heard_at).total_seconds()
 
     @property
     def is_full(self) -> bool:
-        """Whether no room is left on the page, so that it cannot show the list's end."""
+        """Whether the page is full, so that it does not show the list's end."""
         return len(self.items) >= self.per_page
 
     @property
     def is_last(self) -> bool:
-        """Whether no page follows, by the rows and by the total of this very answer."""
+        """Whether no page follows, by the rows and the total of this answer."""
         return self.ends_list(0)
 
     def ends_list(self, offset: int) -> bool:
-        """Whether no page follows, if the list has `offset` more rows than its total."""
+        """Whether no page follows, in a list that has `offset` more rows than its total."""
         return not self.is_full or self.page * self.per_page >= self.total + offset
 
     @property
     def count(self) -> int:
-        """Records of the list: by its rows where it ends here, else by the total."""
+        """Records of the list: by its rows if it ends on this page, else by the total."""
         if self.is_full:
             return self.total
         return (self.page - 1) * self.per_page + len(self.items)
 
     @property
     def offset(self) -> int | None:
-        """By how many the list's rows exceed its total, where the page shows that.
+        """By how many rows the list exceeds its total; None if the page hides it.
 
-        None where it is full, or empty, so that it does not show how many come before it.
+        A full page does not show the end, and an empty one not how many rows come before it.
         """
         if self.is_full or (not self.items and self.page > 1):
             return None

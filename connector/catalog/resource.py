@@ -1,9 +1,8 @@
-"""Declaration of a resource: `Resource`, rules, list shape (with `field.py`).
+"""Declaration of a resource: its address, operations, fields, rules and lists.
 
 A declaration reads like the API's own table (`docs/API.md`) and is the only place where a field,
-a type, an allowed value, a rule, a sort or a list shape is written down. The client's types, the
-landing tables, their comments, the checks of a spreadsheet and the sandbox are all derived from
-it.
+a type, an allowed value, a rule, a sort or a list's shape is written. The client's types, the
+landing tables with their comments, the checks of a spreadsheet and the sandbox derive from it.
 
     class Company(
         Resource,
@@ -18,11 +17,10 @@ it.
         name: str = field("The company's name.", create=REQUIRED, listed=True, sortable=True)
         company_size: CompanySize | None = field("Number of employees, as a band.")
 
-The annotation gives the type and, for a `Literal`, the values that responses carry; `create=`,
-`update=` and `item=` narrow them where the API accepts or shows fewer. A class so declared is
-also the type of the records that the client returns: attributes are read from the answer when
-asked for, and the answer itself stays whole in `raw`. This module knows neither network nor
-database.
+The annotation gives the type and, for a `Literal`, the values that answers may have; `create=`,
+`update=` and `item=` narrow them where the API accepts or shows fewer. The class is also the type
+of the records that the client returns: an attribute is read from the answer when it is used, and
+the whole answer stays in `raw`. This module knows neither network nor database.
 """
 
 from __future__ import annotations
@@ -52,11 +50,11 @@ Operation = Literal["list", "get", "create", "update", "delete", "convert"]
 
 
 class Record:
-    """Record as an answer showed it; `raw` is that answer, undeclared fields as well.
+    """Record as an answer showed it; `raw` is that answer, with undeclared fields.
 
     `is_item` says that it is a list item: fields that lists do not show raise `AttributeError`.
-    `served_at` is the server's own clock when it answered, where it said so; of the list items of a
-    pull, else our own.
+    `served_at` is the server's clock when it answered, None if the answer had no `Date`; for list
+    items of a pull it is then our own clock.
     """
 
     fields_declared: ClassVar[Mapping[str, Field]] = {}
@@ -92,7 +90,7 @@ class Record:
 
     @property
     def unknown(self) -> dict[str, Any]:
-        """What the answer held under names that are not declared."""
+        """Fields of the answer that are not declared."""
         return {k: v for k, v in self.raw.items() if k not in self.fields_declared}
 
 
@@ -100,18 +98,18 @@ class Record:
 class Declaration:
     """A resource as declared: addresses, scope, operations, fields, rules, lists.
 
-    `name` is the resource's name everywhere (command, table, asset); `path` follows `/api/v1` and
-    may hold `{type}`, the slug or id of a record of `parent`. `echoes` name the fields that the
-    answer to an operation carries where they are fewer than a detail's (API 4.7).
-    `converted_status` is the state that only a converted record has (API 3.5).
+    `name` is the resource's name everywhere (command, table, asset). `path` follows `/api/v1` and
+    may contain `{type}`, the slug or id of a record of `parent`. `echoes` name the fields that the
+    answer to an operation has, if they are fewer than a detail's (API 4.7). `converted_status` is
+    the state that only a converted record has (API 3.5).
 
-    `section` is the number in the API's document. `natural_keys` are sets of fields of which the
-    first that has all its values identifies a record: the API says nothing of uniqueness (API 2,
-    end), so they are the connector's own choice. `found_by` are fields by which other resources may
-    refer to a record in place of its id, the best known first, each with the reference's headings;
-    `aliases` are headings for the resource's own fields. `subjects` say whom its personal
-    fields tell of. `view` is the model of `dbt_like_sql` that passes the landed columns on.
-    `sandbox_count` is how many records the sandbox makes up when it is told no number.
+    `section` is the number in the API's document. `natural_keys` are sets of fields; the first set
+    whose fields all have a value identifies a record. The API promises nothing about uniqueness
+    (API 2, end), so this is the connector's own choice. `found_by` are fields by which a
+    spreadsheet may refer to a record instead of its id, the best known first, each with headings of
+    such a column. `aliases` are headings for the resource's own fields. `subjects` say which people
+    its personal fields describe. `view` is the model of `dbt_like_sql` over the landing table.
+    `sandbox_count` is how many records the sandbox makes up by default.
     """
 
     name: str
@@ -153,7 +151,7 @@ class Declaration:
         return self.fields["updated_at"].listed
 
     def read_scope(self) -> str:
-        """The scope that reading needs (API 5.4)."""
+        """The scope that a read needs (API 5.4)."""
         return f"{self.scope}.read"
 
     def write_scope(self) -> str:
@@ -167,15 +165,15 @@ class Declaration:
         return self.fields[name]
 
     def bodies(self, operation: Literal["create", "update"]) -> Iterator[tuple[Field, Input]]:
-        """The fields that a request body of that operation takes, each with its terms."""
+        """The fields that a request body of that operation takes, each with its `Input`."""
         for each in self.fields.values() if operation in self.operations else ():
-            terms = each.create if operation == "create" else each.update
-            if terms.accepted:
-                yield each, terms
+            taken = each.create if operation == "create" else each.update
+            if taken.accepted:
+                yield each, taken
 
 
 class Resource(Record):
-    """A kind of thing that the API serves. Every one has these three fields (API 2)."""
+    """Resource of the API: a record of any has these three fields (API 2)."""
 
     __slots__ = ()
     declaration: ClassVar[Declaration]

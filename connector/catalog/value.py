@@ -1,8 +1,7 @@
-"""The types of the API's fields, and how one JSON value is read as each of them.
+"""Types of the API's fields, and how a JSON value is read as each of them.
 
-Reading is strict about meaning and lenient about form: what cannot be read as its type raises
-`ValueError` or `TypeError` here, and the caller keeps the answer as received. This module knows
-no field and no resource. Here is also the one decision whether a value was redacted by an erasure.
+Reading is strict about meaning and lenient about form. A value that cannot be read as its type
+raises `ValueError` or `TypeError`, and the caller keeps the answer as received.
 """
 
 from __future__ import annotations
@@ -18,9 +17,7 @@ Uuid = NewType("Uuid", str)
 """A string that identifies a record; its inner form is not interpreted."""
 
 FieldValue = str | int | float | bool | None | list[str]
-"""What a content item holds under one `field_key`: a single value, or a list of strings (API
-2.7).
-"""
+"""Value of a content item under one `field_key`: a single one, or a list of strings (API 2.7)."""
 
 MARK = "[erased]"
 """Text in the place of what an erasure removed: a whole value, or a part of a text."""
@@ -66,7 +63,7 @@ def read(kind: Kind, value: Any) -> Any:
 def is_redacted(value: Any) -> bool:
     """Whether an erasure removed the value or a part of it.
 
-    Such a value is never sent, and proves nothing. `MARK` is looked for in all texts and names.
+    Such a value is never sent, and proves nothing. All texts and names are searched for `MARK`.
     """
     if isinstance(value, str):
         return MARK in value

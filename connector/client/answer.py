@@ -63,7 +63,7 @@ def _moment(answer: Answer, header: str) -> datetime | None:
 
 
 def whole(value: Any) -> int | None:
-    """A count: a whole number from 0, in JSON or as text; None for anything else."""
+    """Count: a whole number from 0, in JSON or as text; None for anything else."""
     number = _number(value)
     return int(number) if number is not None and number >= 0 and number == int(number) else None
 
@@ -81,7 +81,7 @@ def _number(value: Any) -> float | None:
 
 
 # -- Body ------------------------------------------------------------------------------------------
-# Bodies, both ways: written plainly as JSON; unpacked and read strictly, within bounds.
+# Bodies of requests are written as JSON; those of answers are unpacked and read, within bounds.
 
 
 DEPTH_MAX = 64
@@ -91,11 +91,10 @@ _GZIP = 16 + zlib.MAX_WBITS
 
 
 def as_body(fields: Mapping[str, Any]) -> bytes:
-    """A JSON body, with dates and datetimes as the API writes them (API, conventions).
+    """JSON body, with dates and datetimes as the API writes them (API, conventions).
 
-    Raises `Misused` for a value that JSON does not have, for a datetime without a time zone, whose
-    moment would be a guess, and for a value that an erasure has redacted. The error names the type
-    or the field and never the value.
+    Raises `Misused` for a value that JSON does not have, for a datetime without a time zone, and
+    for a value that an erasure has redacted. The error names the type or the field, and no value.
     """
     try:
         text = json.dumps(dict(fields), default=_plain, ensure_ascii=False, allow_nan=False)
@@ -116,7 +115,7 @@ def as_body(fields: Mapping[str, Any]) -> bytes:
 
 
 def _check_whole(fields: Mapping[str, Any], text: str) -> None:
-    """Refuse a body, by its JSON text, that holds what an erasure left of a value."""
+    """Refuse a body whose JSON text contains the mark of an erasure."""
     if not is_redacted(text):
         return
     names = [name for name, value in fields.items() if is_redacted({name: value})]
@@ -138,10 +137,10 @@ def _plain(value: object) -> str:
 
 
 def parse(body: bytes) -> Any:
-    """A body as JSON. Where an object repeats a key, the last value holds.
+    """Body as JSON. Where an object repeats a key, the last value counts.
 
-    Raises `ValueError`, whose text says what the body is instead: not JSON, nested too deeply, or
-    with numbers that JSON does not have.
+    Raises `ValueError`, whose text says what is wrong: it is not JSON, is nested too deeply, or has
+    numbers that JSON does not have.
     """
     if body.lstrip()[:1] == b"<":
         raise ValueError("a page of HTML or XML instead of JSON")
@@ -186,8 +185,8 @@ def _finite(text: str) -> float:
 class Unpacked:
     """Body unpacked as it arrives; at most `bytes_max` are in memory.
 
-    `encoding` is the answer's `Content-Encoding`. Raises `ValueError` for one other than gzip,
-    which is all that requests ask for.
+    `encoding` is the answer's `Content-Encoding`. Raises `ValueError` for any but gzip, the only
+    one that requests accept.
     """
 
     def __init__(self, encoding: str, bytes_max: int) -> None:

@@ -1,8 +1,8 @@
 """Client of one workspace: its resources, and how a request is sent and retried.
 
-A request leaves once a connection is free, the rate limiter lets it go and the meter has counted
-it. What was certainly not applied may be repeated, within bounds of count and time; every other
-end is raised. What is sent over a connection is `connection.py`'s affair.
+A request leaves once a connection is free, the rate limiter permits it, and the meter has counted
+it. A request that was certainly not applied may be repeated, within bounds of count and time; every
+other failure is raised. `connection.py` sends it.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from connector.errors_api import QuotaSpent, RateLimited, ServerFailed, TryAgain
 from connector.settings.credentials import read_key
 from connector.settings.values import read_address
 
-# Nobody there is seldom somebody in ten seconds.
+# A server that cannot be reached is seldom back within seconds.
 CONNECT_ATTEMPTS_MAX = 3
-# How long to wait for an answer that may be another client's before asking for leave again.
+# How long to wait for an answer, which may come to another client of `pace`, before asking again.
 TURN_SECONDS = 1.0
 BACKOFF_SECONDS_MIN = 0.5
 BACKOFF_SECONDS_MAX = 20.0
@@ -51,9 +51,9 @@ BACKOFF_SECONDS_MAX = 20.0
 class Limits:
     """Bounds of the client.
 
-    They are `deadline_seconds` for one attempt from first byte to last, `attempts_max` and
-    `retry_seconds_max` for the repeats of one request and any one wait for the rate limit, and
-    `body_bytes_max` for an answer unpacked.
+    `deadline_seconds` is for one attempt, from first byte to last; `attempts_max` and
+    `retry_seconds_max` are for all attempts at one request, the latter also for one wait for the
+    rate limit; `body_bytes_max` is for an unpacked answer.
     """
 
     deadline_seconds: float = 60.0
@@ -66,47 +66,47 @@ class RequestMeter(Protocol):
     """Counts the month's requests, each before it leaves."""
 
     async def pay(self, request: Request) -> None:
-        """Pay for an attempt, which leaves once this returns; raising keeps it here."""
+        """Count an attempt, which leaves once this returns; if it raises, nothing is sent."""
 
     def heard(self, status: int, served_at: datetime | None) -> None:
-        """An answer came; `served_at` is the server's clock, None where it told no time."""
+        """Note an answer; `served_at` is the server's clock, None if it gave no time."""
 
     def spent(self, request: Request, resets_at: float | None) -> QuotaSpent:
-        """The error to raise: the API said the month is spent, until a Unix time."""
+        """Error to raise when the API says that the month is spent, until a Unix time."""
 
 
 class Unmetered:
-    """Nobody counts the month's requests."""
+    """Meter that does not count the month's requests."""
 
     async def pay(self, request: Request) -> None:
-        """Let it go."""
+        """Do nothing."""
 
     def heard(self, status: int, served_at: datetime | None) -> None:
-        """Ignore it."""
+        """Do nothing."""
 
     def spent(self, request: Request, resets_at: float | None) -> QuotaSpent:
-        """The error as the answer alone words it."""
+        """Error with what the answer says, and nothing of the month's count."""
         message = f"{request.where} was not sent: the month's allowance is spent"
         return QuotaSpent(message, resets_at=_shown(resets_at))
 
 
 @dataclass(slots=True)
 class _Attempts:
-    """The attempts at one request so far, and when the first of them began."""
+    """Attempts at one request so far, and when the first of them began."""
 
     count: int = 0
     begun_at: float = 0.0
 
 
 class Client(Resources):
-    """A client for one workspace with one key.
+    """Client of one workspace with one key.
 
-    `connections` requests are under way at once, at most; `reserve` requests of each minute are
-    left for people. `pace` may be shared by several clients of one key. `meter` counts every
-    attempt. `ca_file` adds a certificate authority; nothing turns verification off. `proxy` is the
-    way to an `https` address; those that the environment names are never used. `clock` gives
-    seconds and never goes back; `chance` draws from [0, 1). Raises `SettingsError` for an address,
-    a key or a file that cannot be right.
+    At most `connections` requests are under way at once; `reserve` requests of each minute are left
+    for people. `pace` is the rate limiter, which several clients of one key may share. `meter`
+    counts every attempt. `ca_file` adds a certificate authority; verification cannot be turned off.
+    `proxy` is the way to an `https` address; proxies that the environment names are never used.
+    `clock` gives seconds and never goes back; `chance` draws from [0, 1). Raises `SettingsError`
+    for an address, a key or a file that cannot be right.
     """
 
     base_url: str = "no address yet"
@@ -134,7 +134,7 @@ class Client(Resources):
         self.pace = pace or Pace(reserve=reserve)
         self.limits = limits or Limits()
         self.rate: RateHeaders | None = None
-        """The limit as the last answer that spoke of it told it (API 8.3); None before that."""
+        """Rate headers of the last answer that had any (API 8.3); None before that."""
         self._connections = Connections(
             self.base_url,
             _key(secret),
@@ -168,7 +168,7 @@ class Client(Resources):
         await self._connections.aclose()
 
     async def send(self, request: Request) -> Answer:
-        """Send one request and return the answer of a success; every other end is raised.
+        """Send one request and return its successful answer; every failure is raised.
 
         A read is repeated while it may succeed; a write only if it was certainly not applied.
         """
@@ -187,8 +187,8 @@ class Client(Resources):
     def _seconds_to_repeat(
         self, request: Request, attempts: _Attempts, error: TryAgain
     ) -> float | None:
-        """How long to wait before the next attempt; None: there is to be none."""
-        # Whatever else befalls a write leaves it in doubt, and is never `TryAgain`.
+        """How long to wait before the next attempt; None: give up."""
+        # Any other failure of a write leaves it in doubt, and is never `TryAgain`.
         assert request.is_read or isinstance(error, RateLimited | Unreachable), error
         attempts_max = self.limits.attempts_max
         if isinstance(error, Unreachable):
@@ -196,7 +196,7 @@ class Client(Resources):
         if attempts.count >= attempts_max:
             return None
         if isinstance(error, RateLimited):
-            return 0.0  # The rate limiter holds everything back after a 429.
+            return 0.0  # After a 429 the rate limiter makes every request wait.
         backoff = min(BACKOFF_SECONDS_MAX, BACKOFF_SECONDS_MIN * 2.0 ** (attempts.count - 1))
         backoff *= 1 + self._chance() / 2  # Chance only ever lengthens it.
         asked = error.retry_after_seconds
@@ -206,13 +206,13 @@ class Client(Resources):
 
     async def _attempt(self, request: Request, attempts: _Attempts) -> Answer:
         async with self._slots:
-            ticket = await self._leave_to_go(request, attempts)
+            ticket = await self._permission(request, attempts)
             answer: Answer | None = None
             has_left = False
             try:
                 await self._meter.pay(request)
                 sent_at = self._clock()
-                # What was spent in the queue before the first attempt forbids no second one.
+                # Time spent waiting before the first attempt does not count against a second one.
                 attempts.begun_at = sent_at if attempts.count == 0 else attempts.begun_at
                 attempts.count += 1
                 self._observer.before_send(request)
@@ -239,7 +239,7 @@ class Client(Resources):
         return replace(answer, seconds=self._clock() - sent_at)
 
     def _give_back(self, ticket: Ticket, answer: Answer | None, has_left: bool) -> None:
-        """Tell the rate limiter how a request ended, and its answer's figures."""
+        """Give the ticket back to the rate limiter, with the figures of the answer."""
         now = self._clock()
         if answer is None:
             fate = self.pace.lost if has_left else self.pace.unsent
@@ -255,12 +255,12 @@ class Client(Resources):
                 self.pace.refused(now, ticket, rate, server_now, self._chance())
             else:
                 self.pace.heard(now, ticket, rate, server_now)
-        # Whoever waits may ask again.
+        # Requests that wait may ask the rate limiter again.
         answered, self._answered = self._answered, asyncio.Event()
         answered.set()
 
-    async def _leave_to_go(self, request: Request, attempts: _Attempts) -> Ticket:
-        """Wait for leave of the limiter. Raises `QuotaSpent` and `RateLimited`."""
+    async def _permission(self, request: Request, attempts: _Attempts) -> Ticket:
+        """Wait until the rate limiter permits it. Raises `QuotaSpent` and `RateLimited`."""
         while True:
             match self.pace.acquire(self._clock()):
                 case Go(ticket):
@@ -274,7 +274,7 @@ class Client(Resources):
                     await self._wait(seconds, reason)
 
     async def _wait(self, seconds: float | None, reason: str) -> None:
-        """Wait so long, or until an answer, which may change what the limiter says."""
+        """Wait for so long, or until an answer: then the limiter may permit more."""
         if not self._waiting:
             self._waiting_since = self._clock()
         self._waiting += 1
@@ -290,12 +290,12 @@ class Client(Resources):
                 each.cancel()
             self._waiting -= 1
             if not self._waiting:
-                # Waits that overlap are one: they never add up to more than has passed.
+                # Waits that overlap count once, so that their sum is never more than what passed.
                 self._observer.waited(self._clock() - self._waiting_since, reason)
 
 
 def _shown(moment: float | None) -> str | None:
-    """A Unix time as ISO 8601; None where it is none that a calendar has."""
+    """A Unix time as ISO 8601; None where no calendar has such a date."""
     try:
         return None if moment is None else datetime.fromtimestamp(moment, UTC).isoformat()
     except (OverflowError, ValueError, OSError):

@@ -1,16 +1,17 @@
 """Other clients of the key: whether there are any, how fast, how many at once.
 
-No header tells. Others give themselves away by a `Remaining` that ours cannot explain, and by a
-refusal while something was left. Everything of ours that may have been counted is taken to be, so
-that a sole client never suspects itself.
+No header says so. Other clients show themselves by a `Remaining` that our requests do not explain,
+and by a refusal while something was left. Every request of ours that may have been counted is
+taken to be counted, so that a sole client never suspects itself.
 
-What is learnt serves two ends. The *guard* is kept in hand for what may come between a figure and
-our request's arrival: at their rate of this window, or as a *surge*, the most that they took of
-late within a round trip, unless their minute's demand has come already. The *most* of one minute
-is left to them: their *demand*, as far as figures show it, and a little more, since who is refused
-shows less than he asks for: after a refusal of ours, a third of the limit more. While others are
-there, no more of ours are under way at once than the whole limit needs, sent evenly: a surge
-refuses all that it meets. All this is forgotten some minutes after it was last seen.
+Two numbers follow. The *guard* is not sent, because others may send as many between a figure and
+the arrival of our request: as many as their rate in this window makes likely, or as one *surge*,
+the most that they lately took within a round trip, unless they have had their minute's demand
+already. The *most* of a minute is left to them: their *demand*, as far as figures show it, and a
+little more, since a client that is refused shows less than it needs. After a refusal of ours it is
+a third of the limit more. Beside others, no more of our requests are under way at once than the
+whole limit needs when it is sent evenly, since a surge makes all of them fail. All this is
+forgotten some minutes after it was last seen.
 
 Pure, and part of the rate limiter: it reads no headers and decides nothing.
 """
@@ -29,24 +30,24 @@ RESOLUTION_SECONDS = 1.0
 """`Reset` may be cut to whole seconds. `Date` is too, but that errs towards waiting."""
 
 BACKOFF_SECONDS_MIN = 15.0
-"""The first wait after a 429 that tells no reset. It doubles, up to a whole window."""
+"""The first wait after a 429 without a reset. It doubles, up to a whole window."""
 
 JITTER_SECONDS_MAX = 3.0
-"""Added, never subtracted, so that several processes do not come back at once."""
+"""Added to a wait at random, so that several processes do not come back at once."""
 
 RAMP_MAX = 32
-"""Requests in flight from which a 429 is forgotten."""
+"""Requests in flight that are allowed again once a 429 is forgotten."""
 
 
 class Backoff:
-    """How a 429 holds back all requests of a key at once (API 7.2, 8.4).
+    """Backoff after a 429, of all requests of a key at once (API 7.2, 8.4).
 
-    Nothing leaves before `ends_at`: the reset that the server told, or ever longer where it told
-    none or refused again after it; chance only lengthens that. After it the requests in flight,
-    `in_flight_max`, start at one and grow by one with each answer. Two 429s with a whole window
-    between them and nothing but refusals in between are no longer the minute's: the month is spent
-    (API 8.2). Then `is_month_spent`, and `ends_at` is the month's reset, or never where that is
-    unknown; `month_resets_at` is the same moment as the server told it.
+    No request leaves before `ends_at`: the server's reset, or ever longer if it gave none or
+    refused again after it. Chance only lengthens the wait. After it one request may be in flight,
+    and with each answer one more (`in_flight_max`). If only refusals come for a whole window, they
+    are not the minute's any more: the month is spent (API 8.2). Then `is_month_spent` is true and
+    `ends_at` is the month's reset, or never if that is unknown; `month_resets_at` is the reset in
+    the server's own time.
     """
 
     def __init__(self) -> None:
@@ -59,7 +60,7 @@ class Backoff:
         self._refusals = 0
 
     def is_full(self, in_flight: int) -> bool:
-        """Whether so many in flight are as many as a recent 429 allows."""
+        """Whether a recent 429 allows no more than these in flight."""
         return self.in_flight_max < RAMP_MAX and in_flight >= self.in_flight_max
 
     def stop(self, ends_at: float, month_resets_at: float | None) -> None:
@@ -68,16 +69,16 @@ class Backoff:
         self.is_month_spent, self.month_resets_at = True, month_resets_at
 
     def reopen(self) -> None:
-        """The month is over: nothing of it counts any more."""
+        """Forget the spent month: it is over."""
         self.is_month_spent, self.month_resets_at = False, None
         self._first_at, self._refusals = None, 0
 
     def refuse(
         self, now: float, sent_at: float, seconds: float | None, freed_seconds: float, jitter: float
     ) -> None:
-        """A request was refused, for `seconds` from now or for nobody knows how long.
+        """A request was refused, for `seconds` from now, or with None for an unknown time.
 
-        In `freed_seconds` something of ours leaves the last minute, if that is not in the past.
+        In `freed_seconds` one of our requests leaves the last minute, if that is not in the past.
         """
         self.in_flight_max = 1
         # Requests that were on their way together are refused together, which is one refusal.
@@ -95,12 +96,12 @@ class Backoff:
         assert closed > 0, closed
         self.ends_at = max(self.ends_at, now + closed)
 
-    def _backoff_seconds(self, told: float | None, freed_seconds: float) -> float:
-        if told is None:
+    def _backoff_seconds(self, asked: float | None, freed_seconds: float) -> float:
+        if asked is None:
             return max(_doubled(self._refusals - 1), freed_seconds)
-        told = max(0.0, told) + RESOLUTION_SECONDS
-        # Refused again after waiting as told: the server's word alone is not enough any more.
-        return told if self._refusals < 2 else max(told, _doubled(self._refusals - 2))
+        asked = max(0.0, asked) + RESOLUTION_SECONDS
+        # A second refusal after a wait as long as the server asked for: its word is not enough.
+        return asked if self._refusals < 2 else max(asked, _doubled(self._refusals - 2))
 
     def admit(self, sent_at: float) -> None:
         """A request that left at `sent_at` was answered, and not with a 429."""
@@ -120,48 +121,48 @@ SLACK_SECONDS = 0.05
 """By how much the server's minute may be longer than ours."""
 
 KEPT_SECONDS = 180.0
-"""How long ours are remembered at least: a minute, and as long as an answer may be under way."""
+"""How long our requests are remembered: a minute, and as long as an answer may be under way."""
 
 KEPT_MAX = 200_000
-"""How many are remembered, at most twice as many: no minute has more."""
+"""How many are remembered at least, and at most twice as many: no minute has more."""
 
 
 JUMP_MIN = 10
-"""Of fewer requests it is not made out whether the server forgot them at once."""
+"""Fewer requests than this do not show whether the server forgot them all at once."""
 
 
 class Usage:
-    """What we have used of the key; `now` never goes back from one call to the next.
+    """Usage of the key by us in the last minute; `now` never goes back.
 
-    Where nobody else uses the key, `Limit` less those is left, whether the server's minute jumps or
-    slides: everything of ours that may have been counted is taken to be.
+    If nobody else uses the key, `Limit` less our requests is left, whether the server's minute
+    jumps or slides: every request that may have been counted is taken to be counted.
 
-    `sent` counts every request that was let go. `jumps` says that the server was seen to forget
-    ours all at once, so that its minute does not slide; it may do so unseen.
+    `sent` counts every request that was allowed to leave. `jumps` says that the server was seen to
+    forget our requests all at once, so that its minute does not slide.
     """
 
     def __init__(self) -> None:
         self.sent = 0
         self.jumps = False
-        # The figure that was asked for last: `Remaining`, when its request left, when it came.
+        # The figure of the latest request: `Remaining`, and when the request left and was answered.
         self._figure: tuple[int, float, float] | None = None
         # When our requests ended, in order: each was counted before that, if at all.
         self._ended = array("d")
         self._forgotten = 0
 
     def end(self, now: float) -> None:
-        """One of ours has ended and may have been counted."""
+        """A request of ours has ended and may have been counted."""
         self._ended.append(now)
         if self._ended[0] <= now - 2 * KEPT_SECONDS or len(self._ended) > 2 * KEPT_MAX:
-            # Many at once, so that it costs little on average.
+            # Many are removed at once, so that it costs little on average.
             old = bisect_right(self._ended, now - KEPT_SECONDS)
             old = max(old, len(self._ended) - KEPT_MAX)
             del self._ended[:old]
             self._forgotten += old
 
     def compare(self, now: float, sent_at: float, limit: int, remaining: int) -> None:
-        """The answer to a request of `sent_at` told these figures."""
-        # Two seconds less than a minute, for what is on its way: all of them count if it slides.
+        """Compare the figures of an answer to a request of `sent_at` with our own count."""
+        # Two seconds less than a minute, for requests on their way: a sliding minute has them all.
         oldest = bisect_right(self._ended, sent_at - WINDOW_SECONDS + 2)
         ours = bisect_right(self._ended, sent_at) - oldest
         # Half of them, since lost ones may never have been counted.
@@ -170,31 +171,31 @@ class Usage:
             self._figure = remaining, sent_at, now
 
     def left(self, now: float, in_flight: int) -> int | None:
-        """What the latest figure leaves in a minute that slides, if others take nothing."""
+        """Requests left in a sliding minute by the latest figure, if others take none."""
         if self._figure is None:
             return None
         remaining, sent_at, told_at = self._figure
         uncounted = len(self._ended) - bisect_right(self._ended, sent_at) - 1 + in_flight
-        # Ours that left the minute after the figure had been made, however slow their way was.
+        # Our requests that left the minute after the figure had been made, however slow they were.
         oldest = bisect_right(self._ended, told_at + (told_at - sent_at) - WINDOW_SECONDS)
         freed = bisect_right(self._ended, now - WINDOW_SECONDS - SLACK_SECONDS) - oldest
         return remaining - uncounted + max(0, freed)
 
     def ended_before(self, moment: float) -> int:
-        """How many of ours had ended by `moment`, of all that ever left."""
+        """How many of all our requests had ended by `moment`."""
         return self._forgotten + bisect_right(self._ended, moment)
 
     def count_within_minute(self, moment: float) -> int:
-        """How many of ours have ended within a minute before `moment`, or since."""
+        """How many of our requests ended in the minute before `moment`, or since."""
         oldest = moment - WINDOW_SECONDS - SLACK_SECONDS
         return len(self._ended) - bisect_right(self._ended, oldest)
 
     def room(self, now: float, limit: int, in_flight: int) -> int:
-        """Requests left in any 60 seconds that end now or later, if nobody else asks."""
+        """Requests left in any 60 seconds that end now or later, for a sole client."""
         return limit - self.count_within_minute(now) - in_flight
 
     def freed_at(self, now: float, count: int) -> float:
-        """When `count` more of ours, or all, have left the last minute; `-inf` for none."""
+        """When `count` more of our requests leave the last minute; `-inf` for none."""
         first = bisect_right(self._ended, now - WINDOW_SECONDS - SLACK_SECONDS)
         if count < 1 or first == len(self._ended):
             return -math.inf
@@ -202,46 +203,44 @@ class Usage:
         return self._ended[last] + WINDOW_SECONDS + SLACK_SECONDS
 
     def gone_at(self) -> float:
-        """When all of ours will have left the last minute; `-inf` if none was ever there."""
+        """When all our requests will have left the last minute; `-inf` if there was none."""
         return self._ended[-1] + WINDOW_SECONDS + SLACK_SECONDS if self._ended else -math.inf
 
 
 # -- Other clients of the key --------------------------------------------------------------------
 
 ALONE_SECONDS = 300.0
-"""How long others must not have shown themselves before the key is taken to be ours alone."""
+"""How long no other client must be seen before the key is taken to be ours alone."""
 
 DEVIATIONS = 3.0
-"""How many standard deviations of the others' number the guard allows for."""
+"""Standard deviations of the others' expected number that the guard covers."""
 
 SURGE_SECONDS = 1.0
-"""What others take within so long counts as one surge, or within a round trip if that is longer."""
+"""Requests of others within this time, or within a longer round trip, are one surge."""
 
 SURGE_KEPT_SECONDS = 150.0
 """How long a surge is expected again."""
 
 DEMAND_KEPT_SECONDS = 60.0
-"""How long the most of one minute is expected again; it varies, and so it is not kept for long."""
+"""How long the largest demand of a minute is expected again: not for long, since it varies."""
 
 CLOCK_SECONDS = 0.001
-"""The least time that a clock is taken to tell apart."""
+"""The smallest step of a clock."""
 
 EXPECTED_SECONDS = 5.0
-"""From so much of a window on, the others' rate says what they will ask for in a minute."""
+"""Age of a window from which the others' rate in it predicts their demand of a minute."""
 
 SHARE = 16
-"""One part of so many is added to what others took."""
+"""Part of the others' demand that is added to it: one of 16."""
 
 REFUSED_SHARE = 3
-"""One part of so many of the limit is added after a refusal: it cut short what they came to take,
-so that nothing tells how much that was, and to learn it little by little costs one refusal each.
-"""
+"""Part of the limit that is added to their demand after a refusal, which hides how much it was."""
 
 ROUND_TRIPS = 16
-"""About so many round trips make the usual one."""
+"""Round trips whose average is the usual one."""
 
 STALE_SECONDS = 2.0
-"""After so long without a figure one request looks first."""
+"""Time without a figure after which one request looks first."""
 
 
 class Peak:
@@ -253,12 +252,12 @@ class Peak:
         self._largest = self._before = 0
 
     def see(self, now: float, count: int) -> None:
-        """Take in one more."""
+        """Note a value."""
         self.at(now)
         self._largest = max(self._largest, count)
 
     def at(self, now: float) -> int:
-        """The largest that is still believed."""
+        """The largest value that still counts."""
         if now >= self._since + self._seconds:
             is_next = now < self._since + 2 * self._seconds
             self._before, self._largest = self._largest if is_next else 0, 0
@@ -267,7 +266,7 @@ class Peak:
 
 
 class OtherClients:
-    """What is known of other clients beside `ours`; `now` never goes back."""
+    """Other clients beside our own `Usage`; `now` never goes back between two calls."""
 
     def __init__(self, ours: Usage) -> None:
         self._ours = ours
@@ -276,29 +275,29 @@ class OtherClients:
         self._per_second = 0.0
         self._surge, self._demand = Peak(SURGE_KEPT_SECONDS), Peak(DEMAND_KEPT_SECONDS)
         self._distance, self._refused_at = Peak(ALONE_SECONDS), -math.inf
-        self._here = 0
-        """How many of theirs the last figure counts at least."""
+        self._theirs = 0
+        """Requests of others that the last figure includes, at least."""
         self._round_trip_seconds = 0.0
         self._usual_seconds, self._round_trips = 0.0, 1
-        self._told_at = -math.inf
-        # When figures came, each with `Remaining` and all of ours that it had counted for certain:
-        # a sum that only others lower. Only the highest of each moment on is kept.
+        self._figure_at = -math.inf
+        # Times of figures, each with `Remaining` plus all requests of ours that it surely includes:
+        # a sum that only others can lower. A lower sum before a higher one is dropped.
         self._levels: deque[tuple[float, int]] = deque()
-        # The current window: its first figure, when it was told, and ours that it may not count.
+        # The current window: its first figure, when that came, and our requests that it includes.
         self._first_remaining = 0
         self._first_at = -math.inf
         self._counted = 0
 
     def is_seen(self, now: float) -> bool:
-        """Whether somebody else has shown himself within some minutes."""
+        """Whether another client was seen within the last minutes."""
         return now < self._seen_at + ALONE_SECONDS
 
     def is_absent(self, now: float) -> bool:
-        """Whether nobody else has, although there was a whole window to do so."""
+        """Whether none was seen, although a whole window was observed."""
         return now >= self._begun_at + WINDOW_SECONDS and not self.is_seen(now)
 
     def most(self, now: float, limit: int) -> int | None:
-        """Requests of a minute's `limit` to leave to others; None before a minute."""
+        """Requests of a minute's `limit` to leave to others; None in the first minute."""
         if now < self._begun_at + WINDOW_SECONDS:
             return None
         if not self.is_seen(now):
@@ -310,9 +309,9 @@ class OtherClients:
     def suspect(
         self, now: float, sent_at: float, left: int, limit: int | None, in_flight: int
     ) -> None:
-        """A refusal came that ours do not explain: others took the `left` that there were.
+        """Note a refusal that our requests do not explain: others took the `left` ones.
 
-        Those of requests that were on their way together count once.
+        Refusals of requests that were on their way together count once.
         """
         self._seen_at = now
         if limit is not None and sent_at >= self._refused_at:
@@ -322,21 +321,21 @@ class OtherClients:
             self._refused_at = now
 
     def open(self) -> None:
-        """A new window: the rate seen before counts half in it."""
+        """Begin a window: the rate seen before counts half in it."""
         per_second = self._per_second / 2
         self._per_second = per_second if per_second > 0.01 else 0.0
         self._round_trip_seconds /= 2
 
     def begin(self, now: float, remaining: int, uncounted: int) -> None:
-        """The window's first figure, which may not count `uncounted` of ours."""
+        """Note a window's first figure, which may lack `uncounted` of our requests."""
         self._first_remaining, self._first_at = remaining, now
         self._counted = self._ours.sent - uncounted
 
     def compare(
         self, now: float, sent_at: float, limit: int | None, remaining: int, in_flight: int
     ) -> None:
-        """A figure came with the answer to a request of `sent_at`: do ours explain it?"""
-        self._told_at, self._begun_at = now, min(self._begun_at, now)
+        """Compare the figure of a request of `sent_at` with our own requests."""
+        self._figure_at, self._begun_at = now, min(self._begun_at, now)
         self._round_trip_seconds = max(self._round_trip_seconds, now - sent_at)
         self._usual_seconds += (now - sent_at - self._usual_seconds) / self._round_trips
         self._round_trips = min(self._round_trips + 1, ROUND_TRIPS)
@@ -346,23 +345,23 @@ class OtherClients:
             # A coarse clock may not have moved between two answers.
             seconds = max(now - self._first_at, self._round_trip_seconds, CLOCK_SECONDS)
             self._per_second = max(self._per_second, taken / seconds)
-        self._here = max(0, taken)
+        self._theirs = max(0, taken)
         if limit is not None:
             theirs = limit - remaining - self._ours.count_within_minute(sent_at) - in_flight
-            self._here = max(self._here, theirs)
-            # What was there before us proves nothing: it may have been ourselves a minute ago.
+            self._theirs = max(self._theirs, theirs)
+            # Requests before our first prove nothing: a process before this one may have sent them.
             if theirs > 0 and sent_at >= self._begun_at + WINDOW_SECONDS:
                 self._seen_at = now
         if self.is_seen(now):
-            self._demand.see(now, self._here)
+            self._demand.see(now, self._theirs)
             seconds = now - self._first_at
             if limit is not None and seconds >= EXPECTED_SECONDS:
-                # Of what one surge makes expect, no more than half is believed.
+                # One surge may suggest far more: no more than half of the limit is believed.
                 self._demand.see(now, min(int(taken / seconds * WINDOW_SECONDS), limit // 2))
         self._measure(now, sent_at, remaining)
 
     def _measure(self, now: float, sent_at: float, remaining: int) -> None:
-        """How far the level has fallen within a round trip, or since the figure before."""
+        """Measure a surge: how far the sum fell within a round trip, or since the last."""
         levels = self._levels
         since = now - max(SURGE_SECONDS, self._round_trip_seconds)
         while len(levels) > 1 and levels[1][0] <= since:
@@ -377,21 +376,21 @@ class OtherClients:
         levels.append((now, level))
 
     def is_due(self, now: float) -> bool:
-        """Whether one must look first: others may have taken much since the last figure."""
-        return self.is_seen(now) and now >= self._told_at + STALE_SECONDS
+        """Whether one request must look first: the last figure is too old beside others."""
+        return self.is_seen(now) and now >= self._figure_at + STALE_SECONDS
 
     def is_enough(self, now: float, limit: int | None, in_flight: int) -> bool:
-        """Whether so many under way are all that the limit needs, with others there."""
+        """Whether, beside others, enough are in flight to use the whole limit evenly."""
         if in_flight == 0 or limit is None or not self.is_seen(now):
             return False
         return in_flight >= limit / WINDOW_SECONDS * self._usual_seconds
 
     def guard(self, now: float) -> int:
         """Requests that others may take between the last figure and one sent now."""
-        seconds = self._round_trip_seconds + max(0.0, now - self._told_at)
+        seconds = self._round_trip_seconds + max(0.0, now - self._figure_at)
         expected = self._per_second * min(seconds, WINDOW_SECONDS)
         demand = self._demand.at(now)
-        to_come = max(0, demand + demand // SHARE - self._here)
+        to_come = max(0, demand + demand // SHARE - self._theirs)
         return max(
             math.ceil(expected + DEVIATIONS * math.sqrt(expected)),
             min(self._surge.at(now), to_come),

@@ -1,7 +1,7 @@
 """Requests as values, made from declarations: path, query, body and scope.
 
-What would lead to another address, or silently to more than was asked for, is refused before it
-leaves. Field names and values of bodies are the API's to judge.
+A value that would lead to another address, or silently to more records than were asked for, is
+refused here. Whether the values of a body are right is for the API to judge.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def list_request(
     search: str | None = None,
     filters: Mapping[str, Any] | None = None,
 ) -> Request:
-    """Request for a page of a list (API 4.1). `page` is from 1, `per_page` to 100.
+    """Request for a page of a list (API 4.1); `per_page` is 1 to 100.
 
     Raises `UnknownName` for a sort, an order or a filter that the list does not take, and
     `Misused` for a value that cannot be one.
@@ -96,14 +96,14 @@ def list_request(
 
 
 def get_request(resource: Declaration, id: str, parent: str | None = None) -> Request:
-    """A record's detail."""
+    """Request for a record's detail."""
     return _request(resource, "get", parent, id=id)
 
 
 def create_request(
     resource: Declaration, fields: Mapping[str, Any], parent: str | None = None
 ) -> Request:
-    """A create; `UnknownName` is raised for a field that create does not take."""
+    """Request to create. Raises `UnknownName` for a field that a create does not take."""
     _check_names(resource, "create", fields)
     return _request(resource, "create", parent, body=as_body(fields))
 
@@ -111,18 +111,18 @@ def create_request(
 def update_request(
     resource: Declaration, id: str, fields: Mapping[str, Any], parent: str | None = None
 ) -> Request:
-    """Update of the fields that are given alone. Raises as `create_request`."""
+    """Request to update the given fields alone. Raises as `create_request`."""
     _check_names(resource, "update", fields)
     return _request(resource, "update", parent, id=id, body=as_body(fields))
 
 
 def delete_request(resource: Declaration, id: str, parent: str | None = None) -> Request:
-    """A delete."""
+    """Request to delete a record."""
     return _request(resource, "delete", parent, id=id)
 
 
 def convert_request(resource: Declaration, id: str) -> Request:
-    """The conversion of a lead (API 4.6); it has no body."""
+    """Request to convert a lead (API 4.6); it has no body."""
     return _request(resource, "convert", None, id=id)
 
 
@@ -161,7 +161,7 @@ def _request(
 
 
 def _segment(value: object, what: str) -> str:
-    """Segment of a path. What could lead to another address is refused.
+    """Segment of a path. Refuses one that could lead to another address.
 
     The error does not show the value: somebody may have put an email in the place of an id.
     """
@@ -183,7 +183,7 @@ def _segment(value: object, what: str) -> str:
 
 
 def _one_of(resource: Declaration, parameter: str, value: str, allowed: tuple[str, ...]) -> str:
-    """Value that is among those allowed; where none are, the parameter is unknown."""
+    """The value, if it is allowed; where no value is, the parameter is unknown."""
     if not allowed:
         raise UnknownName(f"parameter of {resource.name}", parameter, ("page", "per_page"))
     if value not in allowed:
@@ -192,7 +192,7 @@ def _one_of(resource: Declaration, parameter: str, value: str, allowed: tuple[st
 
 
 def _filter_text(resource: Declaration, filter: Filter, value: object) -> str:
-    """Filter's value for the query. An empty one would filter nothing: refused."""
+    """Filter's value for the query. Refuses an empty one, which would filter nothing."""
     if isinstance(value, date) and not isinstance(value, datetime):
         value = value.isoformat()
     if not isinstance(value, str) or not value:
@@ -205,19 +205,19 @@ def _filter_text(resource: Declaration, filter: Filter, value: object) -> str:
 
 
 class Observer:
-    """Told of everything that leaves and is waited for; this one ignores it.
+    """Observer of requests and waits; this one does nothing.
 
     It is called from the event loop, so it must not block.
     """
 
     def before_send(self, request: Request) -> None:
-        """An attempt is about to leave; raising here (a budget) stops it."""
+        """An attempt is about to leave; an error raised here stops it."""
 
     def answered(self, request: Request, status: int | None, seconds: float) -> None:
         """An attempt ended with a status, or with None where no answer came."""
 
     def holds_back(self, seconds: float, why: str) -> None:
-        """A request is about to be held back for so long, or to be repeated after it."""
+        """A request is about to wait for so long, before it is sent or repeated."""
 
     def waited(self, seconds: float, why: str) -> None:
-        """Requests were held back, any number of them at once."""
+        """The wait of one or more requests at once is over."""

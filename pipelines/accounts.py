@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 
@@ -160,6 +162,42 @@ def account_of(
 ) -> str | None:
     """The account of a run, None where accounts are no partitions."""
     return context.partition_key if context.has_partition_key else None
+
+
+def check_of(
+    accounts: Accounts, key: dg.AssetCheckKey, about: str, *, is_blocking: bool = False
+) -> dg.AssetCheckSpec:
+    """A check with a state of its own for each account, as the asset has it."""
+    with warnings.catch_warnings():
+        # Dagster says that it may change; without it the last account's result is everybody's.
+        warnings.simplefilter("ignore", dg.PreviewWarning)
+        return dg.AssetCheckSpec(
+            key.name,
+            asset=key.asset_key,
+            blocking=is_blocking,
+            description=about,
+            partitions_def=accounts.partitions,
+        )
+
+
+ROW_COUNT = "dagster/row_count"
+
+
+def by_account(context: dg.AssetExecutionContext, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata, with the account in the name of every number where accounts are partitions:
+    Dagster plots what has one name as one line over time, whatever partition it is of.
+    """
+    account = account_of(context)
+    if account is None:
+        return dict(metadata)
+    return {
+        f"{'rows' if name == ROW_COUNT else name} ({account})" if _is_number(value) else name: value
+        for name, value in metadata.items()
+    }
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def keys_asked(context: dg.AssetExecutionContext) -> set[dg.AssetKey]:

@@ -36,7 +36,15 @@ from connector import (
     settle,
 )
 from pipelines import freshness
-from pipelines.accounts import Account, Accounts, account_of, failure_of, keys_asked
+from pipelines.accounts import (
+    Account,
+    Accounts,
+    account_of,
+    by_account,
+    check_of,
+    failure_of,
+    keys_asked,
+)
 
 GROUP = "landing"
 LANDED = frozenset(("done", "partial"))
@@ -131,7 +139,7 @@ def landing_of(accounts: Accounts) -> dg.AssetsDefinition:
         name="pull_landing",
         description="Pull the selected resources from the API.",
         specs=list(_specs(accounts)),
-        check_specs=[_check_of(resource) for resource in CATALOG.values()],
+        check_specs=[_check_of(resource, accounts) for resource in CATALOG.values()],
         can_subset=True,
         pool=accounts.pool,
         retry_policy=RETRIES,
@@ -163,10 +171,10 @@ def landing_of(accounts: Accounts) -> dg.AssetsDefinition:
                 continue
             key = KEYS[name]
             if key in context.selected_asset_keys:
-                told = _of_pull(CATALOG[name], done, report, warehouse)
+                told = by_account(context, _of_pull(CATALOG[name], done, report, warehouse))
                 yield dg.MaterializeResult(asset_key=key, metadata=told)
             if dg.AssetCheckKey(key, CHECK) in context.selected_asset_check_keys:
-                yield _checked(done)
+                yield _checked(done, context)
         refuse_the_rest(
             report,
             settings,
@@ -266,17 +274,16 @@ def refuse_the_rest(
 _STATUS = "status"
 
 
-def _check_of(resource: Declaration) -> dg.AssetCheckSpec:
-    """The check of one resource."""
-    return dg.AssetCheckSpec(
-        CHECK,
-        asset=KEYS[resource.name],
-        description=f"The live rows of landing.{resource.name} are as many as the `total` of the"
-        " last list that the API gave (API 4.1).",
+def _check_of(resource: Declaration, accounts: Accounts) -> dg.AssetCheckSpec:
+    """The check of one resource, of each of the accounts."""
+    about = (
+        f"The live rows of landing.{resource.name} are as many as the `total` of the last list that"
+        " the API gave (API 4.1)."
     )
+    return check_of(accounts, dg.AssetCheckKey(KEYS[resource.name], CHECK), about)
 
 
-def _checked(done: ResourceRun) -> dg.AssetCheckResult:
+def _checked(done: ResourceRun, context: dg.AssetExecutionContext) -> dg.AssetCheckResult:
     """How the check came out; a total that is not known fails it.
 
     Where the pull is proven all the same, the API changed meanwhile, and failing is a warning.
@@ -288,7 +295,7 @@ def _checked(done: ResourceRun) -> dg.AssetCheckResult:
         asset_key=KEYS[done.resource],
         severity=dg.AssetCheckSeverity.WARN if done.proven else dg.AssetCheckSeverity.ERROR,
         description=difference(done),
-        metadata={"live": done.live, "pending": done.pending, **total},
+        metadata=by_account(context, {"live": done.live, "pending": done.pending, **total}),
     )
 
 

@@ -31,7 +31,15 @@ from connector import (
     query,
 )
 from pipelines import freshness, landing
-from pipelines.accounts import Account, Accounts, account_of, failure_of, keys_asked
+from pipelines.accounts import (
+    Account,
+    Accounts,
+    account_of,
+    by_account,
+    check_of,
+    failure_of,
+    keys_asked,
+)
 
 DRAFT_TAG = "connector/draft"
 """The tag of a run that names the draft which its models were built in."""
@@ -97,15 +105,9 @@ class Check:
     names: tuple[str, ...]
     about: str
 
-    @property
-    def spec(self) -> dg.AssetCheckSpec:
+    def spec(self, accounts: Accounts) -> dg.AssetCheckSpec:
         """The check as Dagster knows it; one of severity error keeps `published` from running."""
-        return dg.AssetCheckSpec(
-            self.key.name,
-            asset=self.key.asset_key,
-            blocking=self.severity == "error",
-            description=self.about,
-        )
+        return check_of(accounts, self.key, self.about, is_blocking=self.severity == "error")
 
 
 Keys = Mapping[str, dg.AssetKey]
@@ -284,7 +286,7 @@ def models_of(accounts: Accounts) -> dg.AssetsDefinition:
             spec_of(PROJECT, name).replace_attributes(partitions_def=accounts.partitions)
             for name in PROJECT.order
         ],
-        check_specs=[each.spec for each in CHECKS],
+        check_specs=[each.spec(accounts) for each in CHECKS],
         can_subset=True,
     )
     def models(
@@ -313,13 +315,14 @@ def models_of(accounts: Accounts) -> dg.AssetsDefinition:
                 yield dg.MaterializeResult(asset_key=key_of(PROJECT, name), metadata=off)
         for each in made.built.models:
             if key_of(PROJECT, each.name) in context.selected_asset_keys:
+                told = of_model(PROJECT, shown[each.name], each, made)
+                told |= figures.get(each.name, {})
                 yield dg.MaterializeResult(
-                    asset_key=key_of(PROJECT, each.name),
-                    metadata=of_model(PROJECT, shown[each.name], each, made)
-                    | figures.get(each.name, {}),
+                    asset_key=key_of(PROJECT, each.name), metadata=by_account(context, told)
                 )
         asked = [each for each in CHECKS if each.key in context.selected_asset_check_keys]
-        yield from results_of(asked, made.built.checks)
+        for result in results_of(asked, made.built.checks):
+            yield result._replace(metadata=by_account(context, result.metadata))
 
     return models
 
@@ -395,7 +398,7 @@ def published_of(accounts: Accounts) -> dg.AssetsDefinition:
             raise failure_of(error) from None
         if done.unshared is not None:
             context.log.warning(f"Not in the lakehouse: {explain(done.unshared)}")
-        return dg.MaterializeResult(metadata=_of_publication(done))
+        return dg.MaterializeResult(metadata=by_account(context, _of_publication(done)))
 
     return published
 

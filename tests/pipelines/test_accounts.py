@@ -76,9 +76,16 @@ def test_each_account_is_a_partition_of_everything(tmp_path: Path) -> None:
     """
     made = define(project(tmp_path))
     found = {spec.partitions_def for spec in made.resolve_all_asset_specs()}
+    checks = [
+        spec.partitions_def
+        for each in made.assets or ()
+        if isinstance(each, ASSETS)
+        for spec in each.check_specs
+    ]
     jobs = [made.resolve_job_def(name).partitions_def for name in (PULL, INTRADAY, PUSH)]
 
-    for each in (*found, *jobs):
+    assert checks
+    for each in (*found, *checks, *jobs):
         assert each is not None
         assert list(NAMES) == list(each.get_partition_keys())
     assert {None} == {each.op.pool for each in made.assets or () if isinstance(each, ASSETS)}
@@ -92,6 +99,14 @@ def test_without_accounts_there_are_no_partitions() -> None:
     assert {None} == {spec.partitions_def for spec in definitions.resolve_all_asset_specs()}
     assert [None] * 2 == [definitions.resolve_job_def(n).partitions_def for n in (PULL, PUSH)]
     assert (None, "api") == (UNNAMED.partitions, UNNAMED.pool)
+
+
+def _numbers(event: dg.EventLogRecord) -> Iterator[str]:
+    """The names of a materialization's numbers."""
+    assert event.asset_materialization is not None
+    for name, value in event.asset_materialization.metadata.items():
+        if isinstance(value, dg.IntMetadataValue | dg.FloatMetadataValue):
+            yield name
 
 
 def test_each_run_is_of_its_own_account(tmp_path: Path, sandboxes: dict[str, Sandbox]) -> None:
@@ -111,6 +126,9 @@ def test_each_run_is_of_its_own_account(tmp_path: Path, sandboxes: dict[str, San
             name: instance.get_materialized_partitions(key)
             for name, key in (("jobs", KEYS["jobs"]), ("published", PUBLISHED))
         }
+        (event,) = instance.fetch_materializations(
+            dg.AssetRecordsFilter(KEYS["jobs"], asset_partitions=["glo-bex"]), limit=5
+        ).records
 
     assert {"acme": True, "glo-bex": True, "initech": False, "umbrella": False} == {
         name: result.success for name, result in results.items()
@@ -124,6 +142,16 @@ def test_each_run_is_of_its_own_account(tmp_path: Path, sandboxes: dict[str, San
         assert {name} == {
             event.partition for event in results[name].get_asset_materialization_events()
         }
+    checks = {
+        (name, each.partition)
+        for name in sandboxes
+        for each in results[name].get_asset_check_evaluations()
+    }
+    assert {(name, name) for name in sandboxes} == checks
+    # Dagster plots numbers of one name as one line.
+    plotted = {*_numbers(event)}
+    assert {"rows (glo-bex)", "live (glo-bex)", "requests (glo-bex)"} < plotted
+    assert {True} == {name.endswith(" (glo-bex)") for name in plotted}
     assert "api_key_file (from connector.toml [accounts.initech]) must be a file that can be" in (
         reason(results["initech"])
     )

@@ -20,7 +20,7 @@ from connector.warehouse.warehouse import Warehouse
 from pipelines import landing
 from pipelines.accounts import Account
 from pipelines.models import CHECKS, DRAFT_TAG, FIGURES, PROJECT, figures_of, key_of
-from tests.pipelines.running import models
+from tests.pipelines.running import UNNAMED, models
 
 LINE = PROJECT.selected(["+fct_lead_conversion"])
 """A mart with all that it is made of: few enough to be recorded quickly."""
@@ -80,7 +80,7 @@ def test_each_check_is_in_one_asset_check() -> None:
     severities = {each.name: each.severity for each in PROJECT.checks}
 
     assert sorted(severities) == sorted(names)
-    assert [each.spec.blocking for each in CHECKS] == [
+    assert [each.spec(UNNAMED).blocking for each in CHECKS] == [
         {"error"} == {severities[name] for name in each.names} for each in CHECKS
     ]
     assert {each.key for each in CHECKS} == set(models.check_keys)

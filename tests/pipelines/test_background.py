@@ -1,0 +1,45 @@
+"""Dagster from a script: what was put into the background ends when it is told to."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.calling import ROOT
+
+SCRIPT = 'cd "$1"; shift; "$@" 2>&1 & echo "$!"; wait'
+
+
+@pytest.mark.parametrize(
+    ("number", "after"),
+    [(signal.SIGINT, "Launching Dagster services"), (signal.SIGTERM, "Serving dagster-webserver")],
+)
+def test_dagster_in_the_background_ends_when_told_to(
+    number: signal.Signals, after: str, tmp_path: Path
+) -> None:
+    """A script's `python -m pipelines &` ends on either signal, and everything that it started."""
+    (tmp_path / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
+    command = (sys.executable, "-m", "pipelines", "--port", "0")
+    with subprocess.Popen(
+        ["/bin/sh", "-c", SCRIPT, "sh", str(ROOT), *command],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "DAGSTER_HOME": str(tmp_path)},
+    ) as shell:
+        assert shell.stdout is not None
+        pid = int(shell.stdout.readline())
+        said = ""
+        while after not in said:
+            said = shell.stdout.readline()
+            assert said, "it ended by itself"
+        os.kill(pid, number)
+        # Whatever holds the other end of the pipe has ended when it does.
+        shell.communicate(timeout=60)
+
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)

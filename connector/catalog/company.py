@@ -52,6 +52,8 @@ class Company(
             "Client name",
             "Organisation",
             "Organization",
+            *("Firma", "Firmenname", "Unternehmen", "Kunde", "Entreprise", "Société", "Empresa"),
+            *("Raison sociale", "Razón social", "Bedrijf", "Bedrijfsnaam", "Klant", "Azienda"),
         ),
         "legal_name": ("Registered name",),
         "trading_name": ("Trading as", "T/A"),

@@ -8,13 +8,14 @@ folder, and used for the next one with the same headings.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 
 from connector.errors import count_noun
 from connector.settings.layers import MAPS_FOLDER
-from connector.spreadsheet.columns import plain
+from connector.spreadsheet.columns import letter, plain
 from connector.spreadsheet.mapping import EVERY_COLUMN, ColumnMap, saved_from
 from connector.spreadsheet.mapping_file import SavedMap, load_map, save_map, with_options
 from connector.spreadsheet.problems import FileQuestion, SheetRow
@@ -32,7 +33,20 @@ def of_warnings(warned: int, table: Spreadsheet, columns: ColumnMap) -> Iterator
             f" {', '.join(map(repr, hidden))}",
             f"Show and look at them; say --accept-warnings, or --ignore '{hidden[0]}'.",
         )
-    if (second := table.outside.second) is not None:
+    if any("@" in each or _IS_DATE(each) for each in table.headings):
+        yield FileQuestion(
+            "headings",
+            f"row {table.place.index + 1} was taken for the headings, and looks like data",
+            "Put a row of headings above it; say --header-row N; or say --accept-warnings.",
+        )
+    if covered := [each for each in table.merged if _covers_rows(each, table, filling)]:
+        yield FileQuestion(
+            "merged_cells",
+            f"merged cells give several rows one value, and only the first row of each would get"
+            f" it: {', '.join(covered)}",
+            "Unmerge them and fill them in; or say --accept-warnings.",
+        )
+    if (second := table.left_out.second) is not None:
         yield FileQuestion(
             "second_table",
             f"another table seems to begin at row {second}; it is left out",
@@ -44,6 +58,18 @@ def of_warnings(warned: int, table: Spreadsheet, columns: ColumnMap) -> Iterator
             f"{count_noun(warned, 'row')} would be sent with warnings",
             "Look at them; say --accept-warnings if they are meant, or settle them in the map.",
         )
+
+
+_IS_DATE = re.compile(r"[0-9]{1,4}[-./][0-9]{1,2}[-./][0-9]{1,4}").fullmatch
+_RANGE = re.compile(r"([A-Z]+)([0-9]+):([A-Z]+)([0-9]+)").fullmatch
+
+
+def _covers_rows(merged: str, table: Spreadsheet, filling: Set[str]) -> bool:
+    """Whether a merged range has several rows, in a column that fills a field."""
+    found = _RANGE(merged)
+    first, last = (int(found[2]), int(found[4])) if found else (0, 0)
+    named = {letter(n): each for n, each in enumerate(table.headings)}
+    return table.place.first_row < first < last and named.get(found[1] if found else "") in filling
 
 
 class LostColumns:

@@ -28,7 +28,7 @@ from connector.spreadsheet.numbers import (
 from connector.spreadsheet.problems import Cell, NotedValue, ReadText, ReadTyped, Unreadable, noted
 from connector.spreadsheet.target_columns import TargetColumn
 from connector.spreadsheet.texts import FORMATS, read_digits, read_id, read_text, tidied, typed_text
-from connector.spreadsheet.word_lists import TRUTHS, choice_of, says_nothing, spelt
+from connector.spreadsheet.word_lists import TRUTHS, choice_of, says_ditto, says_nothing, spelt
 
 ColumnPolicy = Literal["overwrite", "fill", "never"]
 """Policy of a column for records that exist: write over what is there, fill only what is empty,
@@ -114,11 +114,11 @@ def _as_seen(read: ReadText, *, takes_any: bool) -> ReadText:
             raise
 
     def read_seen(text: str) -> Any:
-        if text.isascii():
-            return read_or_nothing(text)
+        if says_ditto(text):
+            raise Unreadable("ditto")
         tidy = tidied(text)
         if not isinstance(tidy, NotedValue):
-            return read_or_nothing(tidy)
+            return read_or_nothing(tidy) if tidy else None
         value = read_or_nothing(tidy.value) if tidy.value else None
         for code, message in tidy.notes:
             value = noted(value, code, message)
@@ -133,10 +133,12 @@ def _reader_by_kind(column: TargetColumn, options: CellOptions) -> Reader:
     match column.field.kind:
         case Kind.NUMBER:
             is_share = column.is_percentage
-            read = number_reader(options.decimal, is_share, is_settled=options.is_settled)
+            settled, period = options.is_settled, column.period
+            read = number_reader(options.decimal, is_share, period=period, is_settled=settled)
             return Reader(read, typed_number(is_share))
         case Kind.INTEGER:
-            read = integer_reader(options.decimal, is_settled=options.is_settled)
+            settled, period = options.is_settled, column.period
+            read = integer_reader(options.decimal, period=period, is_settled=settled)
             return Reader(read, typed_integer())
         case Kind.BOOL:
             return Reader(_read_bool, _typed_bool)

@@ -43,6 +43,7 @@ from connector.suppression.listed import Suppressed
 BATCH_ROWS = 1_000
 """Rows that are looked up together."""
 
+_EXAMPLE_COLUMNS_MIN = 3
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -312,11 +313,13 @@ def _ended(draft: RowDraft, outcome: RowOutcome) -> CheckedRow:
 def _example(target: PushTarget, columns: ColumnMap) -> tuple[tuple[int, str], ...]:
     """The cells of a template's example row, at the columns that the file has of it."""
     examples = {each.heading: each.example for each in template_columns(target)}
-    return tuple(
+    found = tuple(
         (each.index, examples[each.target.name])
         for each in columns.columns
         if each.heading in examples
     )
+    # One cell may be as in the example by chance.
+    return found if len(found) >= min(_EXAMPLE_COLUMNS_MIN, len(examples)) else ()
 
 
 def _nested(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,38 +17,45 @@ from connector.spreadsheet.problems import ReadText, Unreadable
 
 # Most addresses are made of these characters; others are looked at more closely.
 _PLAIN_EMAIL = re.compile(
-    r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+"
+    r"[A-Za-z0-9.!#$%&*+/=?^_`{|}~-][A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]*@(?:[A-Za-z0-9-]+\.)+"
+    r"[A-Za-z][A-Za-z0-9-]+"
 ).fullmatch
-_EMAIL = re.compile(
-    r"[^@\s,;<>/|\"'():\[\]]+@[^@\s.,;<>/|\"'()\[\]]+(?:\.[^@\s.,;<>/|\"'()\[\]]+)+"
-)
-_WHOLE_EMAIL = re.compile(r"[^@\s,;<>/|]+@[^@\s.,;<>/|]+(?:\.[^@\s.,;<>/|]+)+").fullmatch
-_AROUND = re.compile(r"[\w\s.,;'\"()<>:\[\]-]*").fullmatch
+_LOCAL = r"[^@\s,;<>/|\"'():\[\]](?:[^@\s,;<>/|\"():\[\]]*[^@\s,;<>/|\"'():\[\]])?"
+_EMAIL = re.compile(rf"{_LOCAL}@(?:[\w-]+\.)+[^\W\d_][\w-]+")
+_EMAIL_CHARACTERS_MAX = 1_000
 _HAS_MAIL_WORD = re.compile(r"\b(?:mailto:)", re.IGNORECASE)
+# A name before an address is parted from it: `ann lee@b.example` may be an address with a blank.
+_BEFORE = re.compile(
+    r"[\s\"']*|[^\d@]*(?:[<(\[\"]\s*'?|[:\u2013-]\s+)|(?:e-?)?mail\s*:", re.IGNORECASE
+).fullmatch
+_BEHIND = re.compile(r"(?:[^\W\d]|[\s.,;'\"()<>\[\]\u2013-])*").fullmatch
 
 
 def read_email(text: str) -> str:
     """One email address, without `mailto:` and without a name around it."""
-    if _PLAIN_EMAIL(text) is not None and not text.lower().startswith("mailto"):
+    if _PLAIN_EMAIL(text) is not None:
         return text
-    bare = _HAS_MAIL_WORD.sub(" ", text)
-    if _WHOLE_EMAIL(bare.strip()) is not None and bare == text:
-        return text
-    found = list(dict.fromkeys(each.rstrip(".") for each in _EMAIL.findall(bare)))
-    if len({each.lower() for each in found}) > 1:
+    bare = _HAS_MAIL_WORD.sub(" ", unquoted(text))
+    # A long text is none, and would take long to be searched.
+    near: list[str] = _EMAIL.findall(bare) if len(bare) <= _EMAIL_CHARACTERS_MAX else []
+    found = list({each.lower(): each for each in near}.values())
+    if len(found) > 1:
         raise Unreadable(
             "several_emails",
             f"It holds {len(found)} email addresses, and the field holds one.",
             allowed="one email address",
             fix=f"Keep one of them, for example {found[0]}",
         )
-    # A sign between two words is not a name: somebody made the address unreadable on purpose.
-    if found and bare.count("@") == bare.count(found[0]) and _AROUND(bare.replace(found[0], "")):
-        return str(found[0])
+    if found:
+        before, _, behind = bare.partition(found[0])
+        if _BEFORE(before) and _BEHIND(
+            re.sub(re.escape(found[0]), "", behind, flags=re.IGNORECASE)
+        ):
+            return found[0]
     raise Unreadable(
         "email_format",
         allowed="one email address, as anna@example.com",
-        fix=f"Write {found[0]}" if found else "Correct the address.",
+        fix=f"Write {found[0]}, if that is meant." if found else "Correct the address.",
     )
 
 
@@ -56,13 +63,18 @@ def read_email(text: str) -> str:
 
 
 _PHONE = re.compile(
-    r"\+?[0-9(][0-9\s().\-/\u2013]*[0-9)]"
+    r"(?:\(\+[0-9]{1,3}\)|\+?[0-9(])[0-9\s().\-/\u2013]*[0-9)]"
     r"(?:\s*(?:,|;)?\s*(?:ext\.?|extension|x|durchwahl|poste|#)\s*[0-9]{1,6})?",
     re.IGNORECASE,
 ).fullmatch
 _SEVERAL = re.compile(r"\s+(?:or|oder|ou|and|und|et)\s+|[;\n|,]|\s/\s|/(?=\s*\+)", re.IGNORECASE)
 _LEAD = re.compile(r"(?:tel|callto)\s*:\s*|^'(?=[+0-9(])", re.IGNORECASE)
-_QUOTED = re.compile(r'="(.*)"').fullmatch
+_WORD = (
+    r"(?:mob(?:ile|il|iel|ilnummer)?|cell(?:ulare)?|handy|portable|móvil|m|tel(?:efon|efono|éfono"
+    r"|ephone|efoon)?|t|phone|ph|p|home|h|privat|private|privé|work|w|office|büro|direct|landline)"
+)
+_LABELS = re.compile(rf"^{_WORD}\s*[.:]\s*(?=[+0-9(])|\s*\({_WORD}\.?\)$", re.IGNORECASE)
+_QUOTED = re.compile(r'="([^"]*)"').fullmatch
 _NUMBER_OF_A_PROGRAM = re.compile(r"[0-9]+\.0|[0-9]{1,3}(?:,[0-9]{3})+").fullmatch
 _DIGIT = re.compile("[0-9]")
 _DIGITS_MIN, _DIGITS_MAX = 6, 15
@@ -72,10 +84,15 @@ REGIONS: frozenset[str] = frozenset(phonenumbers.SUPPORTED_REGIONS)
 """The regions whose numbers are known, by the two letters of the country."""
 
 
+def in_quotes(text: str) -> str:
+    """The text of a cell that a program wrote as `="text"`, so that it stays text."""
+    quoted = _QUOTED(text) if text.startswith('="') else None
+    return quoted[1] if quoted else text
+
+
 def unquoted(text: str) -> str:
-    """The text of a cell that a program wrote as `="text"`, or behind an apostrophe."""
-    quoted = _QUOTED(text)
-    return quoted[1] if quoted else _LEAD.sub("", text, count=1)
+    """The text of a cell without an apostrophe or a word that keeps it text."""
+    return _LEAD.sub("", text, count=1)
 
 
 def phone_reader(region: str | None) -> ReadText:
@@ -84,7 +101,7 @@ def phone_reader(region: str | None) -> ReadText:
 
 
 def _read_phone(region: str | None, text: str) -> str:
-    tidy = " ".join(unquoted(text).split(" ")).strip()
+    tidy = _LABELS.sub("", " ".join(unquoted(text).split(" "))).strip()
     if _NUMBER_OF_A_PROGRAM(tidy) is not None:
         raise Unreadable(
             "number_in_text",
@@ -135,8 +152,12 @@ def is_plain_phone(text: str) -> bool:
 
 def _is_possible(text: str, region: str | None) -> bool:
     """Whether there can be such a number, as long as it is."""
-    if region is None and not text.startswith("+"):
-        return _DIGITS_MIN <= len(_DIGIT.findall(text)) <= _DIGITS_MAX
+    digits = _DIGIT.findall(text)
+    # Nobody has a number of one digit alone: it fills a field that had to be filled.
+    if len(digits) < _DIGITS_MIN or len(set(digits)) == 1:
+        return False
+    if region is None and not text.startswith(("+", "(+")):
+        return len(digits) <= _DIGITS_MAX
     try:
         number = phonenumbers.parse(text, region)
     except phonenumbers.NumberParseException:

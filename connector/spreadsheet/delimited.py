@@ -180,16 +180,20 @@ def _misfit(
     )
 
 
-_OLD = ("cp1252", "cp1250", "mac-roman", "cp850", "cp852")
+_OLD = (
+    *("cp1252", "cp1250", "mac-roman", "cp850", "cp852", "iso8859-2", "cp1254", "cp1257"),
+    *("iso8859-15", "cp1251", "cp1253"),
+)
+_ASIAN = ("cp932", "gb18030", "euc_kr", "big5")
 """Old encodings that are tried, the likeliest first; others can be given."""
 
 _BYTES_WORD = re.compile(rb"[A-Za-z']*[\x80-\xff][A-Za-z'\x80-\xff]*")
 _WORDS_TRIED_MAX = 20_000
 _LETTERS = frozenset(
-    "àáâãäåæçèéêëìíîïñòóôõöøùúûüýÿœßąćęłńśźżčďěňřšťůžľĺŕőűășțşţđ"
-    "ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝŸŒĄĆĘŁŃŚŹŻČĎĚŇŘŠŤŮŽĽĹŔŐŰĂȘȚŞŢĐ"
+    "àáâãäåæçèéêëìíîïñòóôõöøùúûüýÿœßąćęłńśźżčďěňřšťůžľĺŕőűășțşţđğıāēģīķļņū"
+    "ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝŸŒĄĆĘŁŃŚŹŻČĎĚŇŘŠŤŮŽĽĹŔŐŰĂȘȚŞŢĐĞİĀĒĢĪĶĻŅŪ"
 )
-_TYPOGRAPHY = re.compile("[\u2018-\u201e\u2013\u2014\u2026\u00a0\u00b7\u2022\u2122«»€£°§©®½²³]")
+_TYPOGRAPHY = re.compile("['\u2018-\u201e\u2013\u2014\u2026\u00a0\u00b7\u2022\u2122«»€£°§©®½²³]")
 
 
 def _by_words(source: SourceFile) -> TextEncoding | None:
@@ -205,6 +209,8 @@ def _by_words(source: SourceFile) -> TextEncoding | None:
             rest = rest if edge else b""
         seen |= dict.fromkeys(_BYTES_WORD.findall(rest))
     words = list(seen)
+    with source.open() as file:
+        start = file.read(_HEAD_BYTES).rpartition(b"\n")[0]
     fitting: dict[str, list[str]] = {}
     for codec in _OLD:
         try:
@@ -213,6 +219,10 @@ def _by_words(source: SourceFile) -> TextEncoding | None:
             continue
         if all(map(_is_word, decoded)) and decoded not in fitting.values():
             fitting[codec] = decoded
+    for codec in _ASIAN:
+        runs = _ASIAN_RUN.findall(start.decode(codec, "surrogateescape"))
+        if runs and all(map(_IS_ASIAN, runs)):
+            fitting[codec] = list(dict.fromkeys(runs))
     if not fitting:
         return None
     codec = next(iter(fitting))
@@ -231,6 +241,9 @@ def _by_words(source: SourceFile) -> TextEncoding | None:
     return TextEncoding(codec, codec, True, samples, (), (_encoding_question(fitting),))
 
 
+_ASIAN_RUN = re.compile(r"[A-Za-z]*[^\x00-\x7f]+[A-Za-z]*")
+_IS_ASIAN = re.compile("[\u3000-\u30ff\u3400-\u9fff\uac00-\ud7a3\uff00-\uffef]+").fullmatch
+_IS_OTHER_SCRIPT = re.compile("[\u0400-\u045f]+|[\u0384-\u03ce]+").fullmatch
 _SIGN_IN_WORD = re.compile(r"[^\W\d_][«»€£°§©®½²³\u2026\u201e\u2122\u2022][^\W\d_]").search
 
 
@@ -240,10 +253,12 @@ def _is_word(text: str) -> bool:
         return False
     for part in _TYPOGRAPHY.sub(" ", text).split():
         letters = [each for each in part if not each.isascii()]
-        if not all(each in _LETTERS for each in letters):
+        if not all(each in _LETTERS for each in letters) and not _IS_OTHER_SCRIPT(part):
             return False
         rest = part[1:].replace("ß", "")
         if any(each.isupper() for each in rest if not each.isascii()) and rest != rest.upper():
+            return False
+        if part[:1].islower() and not rest.islower() and len(rest) > 1:
             return False
         if part[:1].isupper() and len(rest) > 1 and rest[0].isupper() and not rest.isupper():
             return False
@@ -252,7 +267,8 @@ def _is_word(text: str) -> bool:
 
 def _encoding_question(fitting: Mapping[str, list[str]]) -> FileQuestion:
     meanings = list(fitting.values())
-    differing = [n for n, words in enumerate(zip(*meanings, strict=True)) if len(set(words)) > 1]
+    # Encodings of one byte a letter have the same words; those that differ are shown.
+    differing = [n for n, words in enumerate(zip(*meanings, strict=False)) if len(set(words)) > 1]
     shown = "; ".join(
         f"{', '.join(words[n] for n in differing[:_SAMPLES_MAX])} (--encoding {codec})"
         for codec, words in fitting.items()
@@ -261,10 +277,6 @@ def _encoding_question(fitting: Mapping[str, list[str]]) -> FileQuestion:
         "encoding",
         f"the text is not UTF-8, and reads in {len(fitting)} ways: {shown}",
         "Choose the one that reads right with --encoding.",
-        choices=tuple(
-            (codec, ", ".join(words[n] for n in differing[:_SAMPLES_MAX]))
-            for codec, words in fitting.items()
-        ),
     )
 
 
@@ -342,8 +354,12 @@ def records(
     csv.field_size_limit(max(csv.field_size_limit(), LINE_CHARACTERS_MAX))
     line = 0
     with source.open() as file:
+        head = file.read(_HEAD_BYTES).decode(encoded.codec, "ignore")
+        file.seek(0)
         text = io.TextIOWrapper(file, encoding=encoded.codec, errors="strict", newline="")
-        reader = csv.reader(text, delimiter=delimiter, strict=True)
+        # Some programs put a blank between a delimiter and a quote.
+        is_spaced = _SPACED_QUOTE(head) is not None
+        reader = csv.reader(text, delimiter=delimiter, strict=True, skipinitialspace=is_spaced)
         try:
             for cells in reader:
                 yield line + 1, cells
@@ -353,6 +369,9 @@ def records(
         except UnicodeDecodeError as error:
             raise source.changed() from error
     source.check()
+
+
+_SPACED_QUOTE = re.compile(r'[,;\t|] +"').search
 
 
 def _damaged(source: SourceFile, line: int, error: str) -> DamagedSpreadsheet:
@@ -496,6 +515,8 @@ def _only_one(source: SourceFile, fits: list[DelimiterFit]) -> DelimiterFit:
     if len(whole) > 1 and source.path.suffix.lower() == ".tsv":
         whole = [fit for fit in whole if fit.delimiter == "\t"] or whole
     chosen = whole or [fit for fit in fits if fit.fitting * 2 > fit.rows]
+    # Headings that are known as such are none by chance, however many rows are of another width.
+    chosen = chosen or [fit for fit in fits if fit.place.known > 1]
     if len(chosen) == 1:
         return chosen[0]
     what = "more than one delimiter fits" if chosen else "no delimiter fits"

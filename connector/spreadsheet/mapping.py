@@ -6,6 +6,7 @@ no field takes is reported and left out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
@@ -41,6 +42,11 @@ _LAST_NAMES = frozenset(("name", "nom", "naam"))
 """Headings of a last name where the first name has a column of its own."""
 
 _NAME_PARTS = ("first_name", "last_name")
+_REMARK = re.compile(
+    r"\((?:required|mandatory|optional|pflichtfeld|pflicht|obligatoire|facultatif|obligatorio"
+    r"|opcional|verplicht|optioneel|obbligatorio)\)",
+    re.IGNORECASE,
+)
 EVERY_COLUMN = "*"
 """Stands in --ignore for all columns that fill nothing."""
 
@@ -246,7 +252,7 @@ class _HeadingMatch:
 
     def found(self, heading: str) -> tuple[TargetColumn | None, How]:
         """The target column of a heading, and how it was found; None where there is none."""
-        wanted = plain(heading)
+        wanted = plain(_REMARK.sub("", heading))
         if wanted in self._exported:
             name = self._exported[wanted]
             return (None if name is None else self._names.get(plain(name))), "alias"

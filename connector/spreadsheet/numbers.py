@@ -7,8 +7,9 @@ the column's other cells settle (`meanings.py`), or a person declares it. It is 
 from __future__ import annotations
 
 import math
+import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from functools import lru_cache
@@ -23,11 +24,13 @@ from connector.spreadsheet.problems import (
     Unreadable,
     noted,
 )
+from connector.spreadsheet.word_lists import period_of
 
 Decimal = Literal[".", ","]
 """The sign before the fraction of a number."""
 
 _INTEGER_MAX = 2**63 - 1
+_SHARE_MAX = 100
 _DIGITS_MAX = 300
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}").fullmatch
 _DIGITS = re.compile(r"[+-]?[0-9]{19,}").fullmatch
@@ -39,16 +42,26 @@ _FORMS = {
     ).fullmatch
     for sign, other in ((".", ","), (",", r"\."))
 }
-SIGNS: Mapping[str, str] = {"£": "GBP", "€": "EUR", "₹": "INR", "zł": "PLN", "Kč": "CZK"}
+SIGNS: Mapping[str, str] = {
+    "£": "GBP",
+    "€": "EUR",
+    "Euro": "EUR",
+    "US$": "USD",
+    "₹": "INR",
+    "zł": "PLN",
+    "Kč": "CZK",
+}
 """Signs of one currency each; a dollar is of many."""
 
 _CODES = "GBP|EUR|USD|CHF|SEK|NOK|DKK|PLN|CZK|HUF|RON|INR|CAD|AUD|NZD|SGD|HKD|AED|ZAR|JPY|CNY"
-_UNIT = rf"[£€₹$¥]|zł|Kč|(?:{_CODES})\b"
+_UNIT = rf"US\$|[£€₹$¥]|(?:zł|Kč|Euro|{_CODES})(?![A-Za-z])"
+_IS_UNIT = re.compile(_UNIT, re.IGNORECASE).fullmatch
+_SIGN_OF = {sign.upper(): code for sign, code in SIGNS.items()}
 _NUMBER = re.compile(
     rf"(?P<minus>[+\-\u2212])?\s*(?P<before>{_UNIT})?\s*(?P<sign>[+\-\u2212])?\s*"
     rf"(?P<digits>[0-9](?:[0-9.,'\u2019]|{_BLANK}(?=[0-9]))*)\s*"
-    rf"(?P<thousand>[kK]\b)?\s*(?P<after>{_UNIT}|%)?(?:,-|\.-)?"
-    r"(?:\s*(?:p\.?\s?a\.?|per annum|per year|a year|/\s?year|per day|/\s?day|p\.?\s?d\.?))?",
+    rf"(?P<thousand>k(?![a-z]))?\s*(?:[,.]-{{1,2}})?\s*(?P<after>{_UNIT}|%)?(?:[,.]-{{1,2}})?"
+    r"\s*(?P<period>/?\s*[^\W\d_][^\d]{0,15})?",
     re.IGNORECASE,
 ).fullmatch
 _SCIENTIFIC = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?[eE][+-]?[0-9]+").fullmatch
@@ -56,10 +69,14 @@ _SCIENTIFIC = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?[eE][+-]?[0-9]+").fullmatch
 
 @dataclass(frozen=True, slots=True)
 class NumberMeanings:
-    """The numbers that a text can be, by the sign before a fraction, and its unit."""
+    """The numbers that a text can be, by the sign before a fraction, and its unit.
+
+    `period` is the length of time that it is for, or counts, where it says so: year, day, ...
+    """
 
     values: Mapping[str, int | float]
     unit: str
+    period: str | None = None
 
     @property
     def is_ambiguous(self) -> bool:
@@ -75,7 +92,10 @@ def number_meanings(text: str) -> NumberMeanings | None:
     if found is None or len(text) > _DIGITS_MAX or (found["minus"] and found["sign"]):
         return None
     before, after = found["before"] or "", found["after"] or ""
-    if (before and after) or _DIGITS(found["digits"]) is not None:
+    period = period_of(found["period"]) if found["period"] else None
+    if (found["period"] and period is None) or (before and after):
+        return None
+    if _DIGITS(found["digits"]) is not None:
         return None
     values: dict[str, int | float] = {}
     for sign, form in _FORMS.items():
@@ -83,8 +103,14 @@ def number_meanings(text: str) -> NumberMeanings | None:
             bare = "".join(c for c in found["digits"] if c.isdigit() or c == sign)
             value = _value_of(bare.replace(sign, "."), bool(found["thousand"]))
             values[sign] = -value if (found["minus"] or found["sign"] or "+") != "+" else value
-    unit = before or after
-    return NumberMeanings(values, SIGNS.get(unit, unit.upper())) if values else None
+    unit = unit_of(before or after)
+    return NumberMeanings(values, unit or after, period) if values else None
+
+
+def unit_of(sign: str) -> str | None:
+    """The currency of a sign or code, or a sign of many; None for anything else."""
+    found = sign.upper()
+    return _SIGN_OF.get(found, found) if not sign or _IS_UNIT(sign) else None
 
 
 def _value_of(digits: str, is_in_thousands: bool) -> int | float:
@@ -96,19 +122,26 @@ def _value_of(digits: str, is_in_thousands: bool) -> int | float:
 
 
 def number_reader(
-    decimal: Decimal | None, is_percentage: bool, *, is_settled: bool = False
+    decimal: Decimal | None,
+    is_percentage: bool,
+    *,
+    period: str | None = None,
+    is_settled: bool = False,
 ) -> ReadText:
     """The reader of a number; `decimal` is its sign where that is settled.
 
-    It gives an `Amount` where the cell shows a currency. Where other cells and no person settled
-    the sign, it parts thousands off and makes no fraction of three digits: nobody reads 45 in
-    45.000.
+    `period` is what the field is for, or counts: a number of another one is refused. It gives an
+    `Amount` where the cell shows a currency. Where other cells and no person settled the sign, it
+    parts thousands off and makes no fraction of three digits: nobody reads 45 in 45.000.
     """
 
     def read(text: str) -> Any:
         found = number_meanings(text)
         if found is None:
             raise _no_number(text)
+        if found.period not in (None, period):
+            message = f"It is for a {found.period}" if period else f"It says {found.period}"
+            raise Unreadable("other_period", f"{message}, and the field is not.")
         values = found.values
         value = values.get(decimal) if decimal else next(iter(values.values()))
         if value is None:
@@ -131,7 +164,7 @@ def _with_unit(value: int | float, unit: str, is_percentage: bool) -> Any:
     if unit == "%":
         if not is_percentage:
             raise Unreadable("percent_sign", allowed="a number")
-        return value
+        return noted(value, "large_percentage") if value > _SHARE_MAX else value
     if unit:
         if is_percentage:
             raise Unreadable("currency_sign", allowed="a percentage")
@@ -140,6 +173,8 @@ def _with_unit(value: int | float, unit: str, is_percentage: bool) -> Any:
 
 
 def _noted_share(value: int | float) -> int | float | NotedValue:
+    if value > _SHARE_MAX:
+        return noted(value, "large_percentage")
     return noted(value, "small_percentage") if 0 < value < 1 else value
 
 
@@ -179,9 +214,11 @@ def typed_number(is_percentage: bool) -> ReadTyped:
     return read
 
 
-def integer_reader(decimal: Decimal | None, *, is_settled: bool = False) -> ReadText:
+def integer_reader(
+    decimal: Decimal | None, *, period: str | None = None, is_settled: bool = False
+) -> ReadText:
     """The reader of a whole number in text."""
-    return _whole(number_reader(decimal, is_percentage=False, is_settled=is_settled))
+    return _whole(number_reader(decimal, False, period=period, is_settled=is_settled))
 
 
 def typed_integer() -> ReadTyped:
@@ -206,103 +243,144 @@ def _whole(read_number: ReadTyped) -> ReadTyped:
 
 
 # -- Number formats --------------------------------------------------------------------------------
-# A number format is part of the value: it may show a unit, leading zeros, fewer digits than the
-# cell holds, or only a part of a date.
+# A format is part of the value: it may show a unit, leading zeros, fewer digits than the cell
+# holds, a word in place of a number, or a part of a date. Where it shows the number and perhaps a
+# unit, the cell stays a number; else it becomes the text that is shown.
 
 
-_LITERALS = re.compile(r'"([^"]*)"|\\(.)|[_*].')
-_CURRENCY_FORM = re.compile(r"\[\$([^\]-]+)(?:-[0-9A-Fa-f]+)?\]|([£€₹¥])")
-_BRACKETS = re.compile(r"\[[^\]]*\]")
-_MASK = re.compile(r"[0# \-+()/]*").fullmatch
-_DIGITS_OF_FORM = re.compile(r"[0#?](?:,?[0#?])*(?:\.([0#?]*))?(,*)\s*([kK]?)")
+_TOKEN = re.compile(
+    r'"(?P<quoted>[^"]*)"|\\(?P<escaped>.)|[_*].|\[\$(?P<sign>[^\]-]*)[^\]]*\]'
+    r"|\[(?P<bracket>[^\]]*)\]|(?P<end>;)|(?P<general>General)|(?P<code>.)",
+    re.IGNORECASE | re.DOTALL,
+)
+_CONDITION = re.compile(r"([<>=]{1,2})\s*(-?[0-9.]+)").fullmatch
+_COMPARED: Mapping[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "=": operator.eq,
+    "<>": operator.ne,
+}
+_GENERAL = "\0"
+_PLACE = re.compile(r"\0|[0#?](?:[, \u00a0\u202f]?[0#?])*(?:\.([0#?]*))?(,*)")
+_MASK = re.compile(r"(?=.*0.*0|.*[0#] ?[-()] ?[0#])[0# \-+()]*").fullmatch
 _DATE_PART = re.compile(r"y+|m+|d+|h+|s+|am/pm", re.IGNORECASE)
 _PARTS = "yyyy %Y yy %y mmmm %B mmm %b mm %m m %-m dddd %A ddd %a dd %d d %-d hh %H h %-H ss %S"
 _STRFTIME = dict(zip(_PARTS.split()[::2], _PARTS.split()[1::2], strict=True))
+_LITERAL = 0xF0000
+"""Added to a literal character of a format, so that none is taken for a code."""
+
+_SAMPLES = (1, -1, 0, 0.1234567, "x", datetime(2001, 2, 3))
 
 
 @dataclass(frozen=True, slots=True)
-class _NumberForm:
-    """What a number format shows of a number, or of a date.
+class _FormSection:
+    """One section of a format: its codes, with literals, and when it is used."""
 
-    Its unit, its decimals (None: all), a mask of digits, the thousands that it leaves out with the
-    letter for them, and the parts of a date.
-    """
-
-    unit: str = ""
-    decimals: int | None = None
-    mask: str = ""
-    thousands: int = 0
-    letter: str = ""
-    date_parts: str = ""
-    is_empty: bool = False
+    codes: str
+    is_used: Callable[[float], bool] | None = None
 
 
 @lru_cache(maxsize=1_000)
-def _form_of(form: str) -> _NumberForm:
-    first, parted, _ = form.partition(";")
-    if not first.strip():
-        return _NumberForm(is_empty=bool(parted))
-    bare = _LITERALS.sub(lambda found: found[1] or found[2] or "", first)
-    found = _CURRENCY_FORM.search(bare)
-    sign = (found[1] or found[2]).strip() if found else ""
-    bare = _BRACKETS.sub("", bare).strip()
-    digits = _DIGITS_OF_FORM.search(bare)
-    if digits is None:
-        # Literals of a date format are no parts of it.
-        plain = _BRACKETS.sub("", _LITERALS.sub(" ", first)).strip()
-        is_date = plain.lower() != "general" and _DATE_PART.search(plain) is not None
-        return _NumberForm(date_parts=plain if is_date else "")
-    if _MASK(bare) and bare.count("0") > 1 and "/" not in bare:
-        return _NumberForm(mask=bare)
-    if "E" in bare or "/" in bare or "<" in first or ">" in first:
-        return _NumberForm()
-    unit = "%" if "%" in bare else SIGNS.get(sign, sign.upper())
-    return _NumberForm(unit, len(digits[1] or ""), "", len(digits[2]), digits[3])
+def _sections_of(form: str) -> tuple[_FormSection, ...]:
+    sections, codes, is_used = list[_FormSection](), "", None
+    for found in _TOKEN.finditer(f"{form};"):
+        if found["end"]:
+            sections.append(_FormSection(codes, is_used))
+            codes, is_used = "", None
+        elif condition := _CONDITION(found["bracket"] or ""):
+            compared, bound = _COMPARED[condition[1]], float(condition[2])
+            is_used = lambda value, c=compared, b=bound: c(value, b)  # noqa: E731
+        elif found["general"]:
+            codes += _GENERAL
+        else:
+            literal = found["quoted"] or found["escaped"] or found["sign"] or ""
+            codes += "".join(
+                c if c.isspace() else chr(ord(c) % _LITERAL + _LITERAL) for c in literal
+            )
+            codes += found["code"] or ""
+    return tuple(sections)
+
+
+def _seen(codes: str) -> str:
+    return "".join(chr(ord(each) - _LITERAL) if ord(each) > _LITERAL else each for each in codes)
 
 
 def is_part_of_value(form: str) -> bool:
     """Whether the number format can change what a person reads in a cell."""
-    return any(as_shown(each, form) != each for each in (1, 0.1234567, datetime(2001, 2, 3)))
+    return any(as_shown(each, form) != each for each in _SAMPLES)
 
 
 def as_shown(cell: Cell, form: str) -> Cell:
     """The cell as its format shows it: with its unit, or as the text that is shown.
 
-    A number that is shown rounded keeps its value, and says what is shown.
+    A number that is shown rounded, or without its sign, keeps its value, and says what is shown.
     """
-    shows = _form_of(form)
-    if shows.is_empty:
-        return ""
-    if isinstance(cell, date | time):
-        return _part_of_date(cell, shows.date_parts) if shows.date_parts else cell
-    if not isinstance(cell, int | float) or isinstance(cell, bool):
+    if isinstance(cell, bool) or cell == "" or not form:
         return cell
-    if shows.mask:
+    sections = _sections_of(form)
+    if isinstance(cell, str):
+        text = next((each.codes for each in sections if "@" in each.codes), "@")
+        return cell if text == "@" else _seen(text).strip().replace("@", cell)
+    if isinstance(cell, date | time):
+        return _part_of_date(cell, sections[0].codes)
+    if not isinstance(cell, int | float):
+        return cell
+    numeric = [each for each in sections[:3] if "@" not in each.codes] or [_FormSection(_GENERAL)]
+    if any(each.is_used for each in numeric):
+        fitting = (each for each in numeric if each.is_used is None or each.is_used(cell))
+        return _number_shown(cell, next(fitting, numeric[-1]).codes, form)
+    index = 1 if cell < 0 and len(numeric) > 1 else 2 if cell == 0 and len(numeric) > 2 else 0
+    return _number_shown(cell, numeric[index].codes, form, hides_sign=index == 1)
+
+
+def _number_shown(cell: float, codes: str, form: str, *, hides_sign: bool = False) -> Cell:
+    """The number as one section shows it, which may leave out the sign."""
+    place = _PLACE.search(codes)
+    if place is None:
+        return cell if _DATE_PART.search(codes) else _seen(codes).strip()
+    bare = "".join(each for each in codes if ord(each) < _LITERAL)
+    if _MASK(bare):
         is_whole = cell >= 0 and cell == int(cell)
-        return _masked(str(int(cell)), shows.mask) if is_whole else cell
-    value = round(cell * 100, 10) if shows.unit == "%" else cell
-    if shows.thousands:
-        # As a person would write it: 45k, or 45.
-        return f"{value / 1000**shows.thousands:.{shows.decimals or 0}f}{shows.letter}"
+        return _masked(str(int(cell)), codes) if is_whole else cell
+    before, after = _seen(codes[: place.start()]), _seen(codes[place.end() :])
+    if re.match(r"E[+-]|\s*/", after):
+        return cell
+    around = f"{before} {after}".replace("%", "").strip(" -()\u00a0")
+    unit = "%" if "%" in bare else unit_of(around)
+    value = round(cell * 100, 10) if "%" in bare else cell
+    decimals = None if place[0] == _GENERAL else len(place[1] or "")
+    scaled = abs(value) / 1000 ** len(place[2] or "")
+    figure = str(scaled) if decimals is None else f"{scaled:.{decimals}f}"
+    sign = "-" if value < 0 and not hides_sign else ""
+    if unit is None or place[2]:
+        return f"{sign}{before}{figure}{after}".strip()
     shown = ""
-    if shows.decimals is not None:
-        rounded = round(value, shows.decimals)
-        if abs(rounded - value) > 1e-9 * max(1.0, abs(value)):
-            shown = f"{rounded:.{shows.decimals}f}{'%' if shows.unit == '%' else ''}"
-    return Amount(value, shows.unit, form, shown) if shows.unit or shown else cell
+    rounded = value if decimals is None else round(value, decimals)
+    if hides_sign and not {*"-("} & {*before}:
+        shown = figure
+    elif abs(rounded - value) > 1e-9 * max(1.0, abs(value)):
+        shown = f"{sign}{figure}{'%' if unit == '%' else ''}"
+    return Amount(value, unit, form, shown) if unit or shown else cell
 
 
-def _masked(digits: str, mask: str) -> str:
+def _masked(digits: str, codes: str) -> str:
     """The digits in the places of a mask, as 07700 900123 in 00000 000000."""
     left, shown = list(digits), list[str]()
-    for each in reversed(mask):
+    first = next(index for index, each in enumerate(codes) if each in "0#")
+    for index, each in reversed([*enumerate(codes)]):
         shown.append(each if each not in "0#" else left.pop() if left else "0" * (each == "0"))
-    return f"{''.join(left)}{''.join(reversed(shown))}".strip()
+        if index == first:
+            shown += reversed(left)
+    return _seen("".join(reversed(shown))).strip()
 
 
-def _part_of_date(cell: date | time, parts: str) -> Cell:
+def _part_of_date(cell: date | time, codes: str) -> Cell:
     """The cell, or the text that it shows where that is a part of a date."""
-    found = [each.lower() for each in _DATE_PART.findall(parts)]
+    found = [each.lower() for each in _DATE_PART.findall(codes)]
+    if not found or _PLACE.search(codes):
+        return cell
     has_time = any(each[0] in "hs" for each in found)
     days, months = {"d", "dd"} & {*found}, [each for each in found if each[0] == "m"]
     years = any(each[0] == "y" for each in found)
@@ -310,5 +388,8 @@ def _part_of_date(cell: date | time, parts: str) -> Cell:
         return cell
     if not days and not years:
         return cell.time() if isinstance(cell, datetime) else time()
-    pattern = _DATE_PART.sub(lambda part: _STRFTIME.get(part[0].lower(), ""), parts)
-    return cell.strftime(pattern).strip()
+
+    def shown(part: re.Match[str]) -> str:
+        return cell.strftime(_STRFTIME.get(part[0].lower(), " "))
+
+    return _seen(_DATE_PART.sub(shown, codes)).strip()

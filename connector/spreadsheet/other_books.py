@@ -16,7 +16,7 @@ from typing import Any
 import xlrd
 
 from connector.errors import DamagedSpreadsheet, UnsafeWorkbook
-from connector.spreadsheet.numbers import SIGNS, as_shown, number_meanings
+from connector.spreadsheet.numbers import as_shown, number_meanings, unit_of
 from connector.spreadsheet.problems import Amount, Cell, Flaw, text_of
 from connector.spreadsheet.source_file import SourceFile, archive, measure, parse, parser
 from connector.spreadsheet.table_place import LOOKED_AT
@@ -138,7 +138,7 @@ def _old_value(book: Any, cell: Any) -> Cell:
         case xlrd.XL_CELL_BOOLEAN:
             return bool(cell.value)
         case xlrd.XL_CELL_TEXT:
-            return str(cell.value)
+            return as_shown(str(cell.value), _form_of(book, cell))
     return ""
 
 
@@ -289,8 +289,14 @@ def _ods_number(kind: str, attributes: Mapping[str, str], text: str) -> Cell:
     form = "0.00%" if unit == "%" else "0.00" if unit else "General"
     figure = int(value) if value == int(value) and abs(value) < 10**15 else value
     meant = number_meanings(text)
+    if text and meant is None and kind == "float":
+        return text
     read = meant.values.values() if meant is not None else ()
     shown = "" if not read or min(abs(each - value) for each in read) < 1e-9 else text
     if text.startswith("0") and text.isdecimal() and int(text) == figure:
         return text
-    return Amount(figure, SIGNS.get(unit, unit), form, shown) if unit or shown else figure
+    return (
+        Amount(figure, "%" if unit == "%" else unit_of(unit) or unit, form, shown)
+        if unit or shown
+        else figure
+    )

@@ -107,6 +107,7 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         " digits are lost: take it from its source again.",
         "hidden_character": "Characters that cannot be seen are in an address, number or code:"
         " type it again.",
+        "ditto": "The cell says that it is as the one above: write the value itself.",
         "control_character": "The cell holds a character that no text has: type it again.",
         "number_in_text": "A telephone number or code was typed as a number, which loses leading"
         " zeros and a plus: format the column as text and type it again.",
@@ -117,6 +118,8 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         "phone_format": "It is not a telephone number: correct it, or clear the cell.",
         "several_phones": "The cell holds more than one telephone number: keep one.",
         "name_of_one_word": "A whole name has one word, and two are needed: write both, or give"
+        " each a column.",
+        "name_unclear": "It is not clear which words are the first and which the last name: give"
         " each a column.",
         "url_format": "It is not a web address: begin it with https:// or http://.",
         "currency_format": "It is not a currency code of three letters: write one, as GBP.",
@@ -138,6 +141,8 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         "currency_sign": "The number holds a currency that no field of the row can take: write the"
         " digits alone, and the currency's code in its own column.",
         "currency_differs": "The cell and the row's currency say two things: correct one of them.",
+        "other_period": "The number is for another length of time than the field: convert it, and"
+        " write the number alone.",
         "percent_sign": "The number is a percentage, and the field is none: correct it.",
         "not_true_or_false": "It is neither true nor false: write yes or no.",
         # Dates and moments.
@@ -184,13 +189,17 @@ WARNINGS: Mapping[str, str] = MappingProxyType(
         "says_nothing": "The cell says in a word that there is nothing: it counts as empty, unless"
         " the column's values in a mapping file say what it is.",
         "mojibake": "The letters were broken by a wrong encoding: they are sent repaired.",
+        "odd_letters": "Letters seem to be lost, broken, or of two alphabets in one word: compare"
+        " them with the source.",
         "invisible": "The cell holds signs that cannot be seen: they are left out.",
+        "scheme_added": "The web address has no https://: it is sent with it.",
         "maybe_cut": "The text may have been cut by the program that wrote it: compare it with its"
         " source.",
         "name_split": "A whole name is split into two: compare first and last name.",
         "currency_taken": "The currency that the cell shows fills its field: compare it.",
         "rounded": "The cell shows a rounded number, and the one it holds is sent: compare it.",
         "small_percentage": "A percentage below 1 is rare: write 17.5 for 17.5 %.",
+        "large_percentage": "A percentage above 100 is rare: write 17.5 for 17.5 %.",
         "range_reversed": "The lower end of a range is above the upper one: exchange them.",
         "born_later": "The date of birth is in the future, or a century ago: correct the year.",
         "ends_before_start": "The end comes before the start: correct one of the dates.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -11,6 +12,7 @@ from connector.catalog.value import VALUE_ERASED, Kind, is_redacted
 from connector.engine.push_plan import Problem
 from connector.engine.push_states import LandedRecord, Operation
 from connector.spreadsheet.cells import reader
+from connector.spreadsheet.columns import plain
 from connector.spreadsheet.mapping import WHOLE_NAME, ColumnMap, MappedColumn
 from connector.spreadsheet.meanings import UNSETTLED, ColumnMeanings
 from connector.spreadsheet.problems import (
@@ -22,6 +24,7 @@ from connector.spreadsheet.problems import (
     problem_of,
 )
 from connector.spreadsheet.target_columns import PushTarget
+from connector.spreadsheet.word_lists import DEGREES, PARTICLES, TITLES
 
 
 @dataclass(slots=True)
@@ -175,7 +178,8 @@ class RowReader:
         whole = draft.values.pop(WHOLE_NAME)
         parts = split_name(whole)
         if parts is None:
-            problem = problem_of("name_of_one_word", None, column.heading, received=whole)
+            code = "name_unclear" if len(whole.split()) > 1 else "name_of_one_word"
+            problem = problem_of(code, None, column.heading, received=whole)
             draft.fail("first_name", problem)
             draft.failed = draft.failed | {"last_name"}
             return
@@ -231,27 +235,40 @@ def _cell_reader(column: MappedColumn, target: PushTarget) -> Callable[[Cell], A
 
 _WITH_MORE = (NotedValue, Amount)
 _DOLLARS = frozenset(("USD", "CAD", "AUD", "NZD", "SGD", "HKD"))
-_PARTICLES = frozenset(
-    (
-        *("van", "von", "der", "den", "de", "del", "della", "di", "da", "dos", "du", "la", "le"),
-        *("el", "al", "bin", "ten", "ter", "zu", "zur", "st", "mc"),
-    )
-)
+_IS_UNCLEAR = re.compile(r"[()\[\]&/|;@\d]|\s[-\u2013]\s|\s(?:and|und|et|y|en)\s").search
+_CAPITALS_MIN = 3
 
 
 def split_name(whole: str) -> tuple[str, str] | None:
-    """First and last name of a whole one; None where it has one word alone.
+    """First and last name of a whole one; None where it has one word, or is not clear.
 
-    A comma stands behind the last name; else the last word is it, with the small words before.
+    A comma stands behind the last name, and capitals are it; else the last word is, with the small
+    words before. Titles and degrees are no part of it.
     """
-    last, comma, first = (part.strip() for part in whole.partition(","))
-    if comma:
-        return (first, last) if first and last and "," not in first else None
-    words = whole.split()
+    if _IS_UNCLEAR(whole):
+        return None
+    parts = [_without_titles(part) for part in whole.split(",")]
+    parts = [part for part in parts if part and not {*map(plain, part)} <= DEGREES]
+    if len(parts) != 1:
+        return (" ".join(parts[1]), " ".join(parts[0])) if len(parts) == 2 else None
+    (words,) = parts
+    if plain(words[-1]) in DEGREES:
+        return None
+    capitals = [each.isupper() and len(each) >= _CAPITALS_MIN for each in words]
     at = len(words) - 1
-    while at > 1 and words[at - 1].lower() in _PARTICLES:
+    if capitals[0] and False in capitals and True not in capitals[capitals.index(False) :]:
+        at = capitals.index(False)
+        return " ".join(words[at:]), " ".join(words[:at])
+    while at > 1 and (words[at - 1].lower() in PARTICLES or (capitals[at - 1] and capitals[-1])):
         at -= 1
     return (" ".join(words[:at]), " ".join(words[at:])) if at > 0 else None
+
+
+def _without_titles(part: str) -> list[str]:
+    words = part.split()
+    while words and plain(words[0]) in TITLES:
+        del words[0]
+    return words
 
 
 def _currencies(target: PushTarget) -> dict[str, str]:

@@ -29,7 +29,7 @@ from connector.spreadsheet.problems import (
     text_of,
 )
 from connector.spreadsheet.source_file import BookKind, SourceFile, find, kind_of
-from connector.spreadsheet.table_place import LOOKED_AT, Outside, TablePlace, find_place
+from connector.spreadsheet.table_place import LOOKED_AT, LeftOut, Outside, TablePlace, find_place
 from connector.spreadsheet.texts import EMPTY, MISSING, NOT_CALCULATED, unmark
 from connector.spreadsheet.workbook import SheetFile
 
@@ -58,7 +58,8 @@ class Spreadsheet:
     `is_encoding_guessed` says that the encoding was neither given, nor marked, nor proven by the
     bytes. `digest` is the SHA-256 of the file, in hexadecimal digits.
     `place` is where the headings are. `notices` say what was taken for certain, and `questions`
-    what a person has to settle; `outside` has found another table once the rows have been read.
+    what a person has to settle; `left_out` are rows that are none of the table, once the rows have
+    been read.
     """
 
     path: Path
@@ -77,7 +78,7 @@ class Spreadsheet:
     place: TablePlace = field(default_factory=lambda: TablePlace(()))
     notices: tuple[str, ...] = ()
     questions: tuple[FileQuestion, ...] = ()
-    outside: Outside = field(default_factory=lambda: Outside(()), repr=False)
+    left_out: LeftOut = field(default_factory=LeftOut, repr=False)
 
     def rows(self) -> Iterator[SheetRow]:
         """Every row below the headings, in order, blank ones too; may be called again.
@@ -140,10 +141,11 @@ def _open_text(
     fit = delimited.settle(source, encoded, delimiter, header_row)
     place = fit.place
     columns = read_headings(source.path, place.headings, fit.filled)
-    outside = Outside(columns.headings)
-    form = RowForm(columns, max(fit.full_width, columns.count), outside)
+    left_out = LeftOut()
 
     def rows() -> Iterator[SheetRow]:
+        outside = Outside(columns.headings, left_out)
+        form = RowForm(columns, max(fit.full_width, columns.count), outside)
         reading = delimited.records(source, encoded, fit.delimiter)
         for number, (_, cells) in enumerate(reading, 1):
             if number > place.first_row:
@@ -163,7 +165,7 @@ def _open_text(
         place=place,
         notices=(*encoded.notices, *_place_notices(place, columns)),
         questions=encoded.questions,
-        outside=outside,
+        left_out=left_out,
     )
 
 
@@ -184,11 +186,11 @@ def _open_workbook(
     ]
     place = find_place(first, header_row)
     columns = _columns_of(source, sheet, place)
-    outside = Outside(columns.headings)
-    form = RowForm(columns, max(sheet.outline.columns, columns.count), outside)
-    hidden = sheet.outline.hidden
+    left_out, hidden = LeftOut(), sheet.outline.hidden
 
     def rows() -> Iterator[SheetRow]:
+        outside = Outside(columns.headings, left_out)
+        form = RowForm(columns, max(sheet.outline.columns, columns.count), outside)
         for index, cells, flaws in islice(sheet.rows(), place.first_row, None):
             row = form.row(index + 1, cells, flaws)
             yield replace(row, is_hidden=True) if index in hidden else row
@@ -209,7 +211,7 @@ def _open_workbook(
         ),
         place=place,
         notices=tuple(_place_notices(place, columns)),
-        outside=outside,
+        left_out=left_out,
     )
 
 

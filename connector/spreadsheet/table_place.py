@@ -8,8 +8,8 @@ the languages of the catalog; where none is known, the first row that is as wide
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 from connector.catalog import CATALOG
@@ -133,22 +133,51 @@ def _padded(cells: Sequence[str], width: int) -> list[str]:
     return [*cells, *[""] * (width - len(cells))]
 
 
-class Outside:
-    """Finds the rows below the headings that are none of the table.
+_TOLD_MAX = 5
 
-    `second` is the number of the row at which another table begins, once one does.
+
+@dataclass(slots=True)
+class LeftOut:
+    """Rows of a file that are none of its table, once its rows have been read.
+
+    `second` is the number of the row at which another table begins. `rows` are the first others,
+    by number with the text that each begins with, and `last` is the last of them.
     """
 
-    def __init__(self, headings: Sequence[str]) -> None:
+    second: int | None = None
+    rows: dict[int, str] = field(default_factory=dict)
+    last: int = 0
+
+    def add(self, number: int, text: str) -> None:
+        """Note a row, whether or not an earlier reading has."""
+        self.last = max(self.last, number)
+        if len(self.rows) < _TOLD_MAX:
+            self.rows[number] = text
+
+    def notices(self) -> Iterator[str]:
+        """What was left out, in a sentence."""
+        if self.rows:
+            shown = ", ".join(f"{number} ({text})" for number, text in self.rows.items())
+            more = "" if self.last in self.rows else f", … and {self.last}"
+            yield f"Rows that are totals, or the headings once more, are left out: {shown}{more}."
+
+
+class Outside:
+    """Finds the rows below the headings that are none of the table, in one reading.
+
+    What it finds is also noted in `found`.
+    """
+
+    def __init__(self, headings: Sequence[str], found: LeftOut) -> None:
         self._headings = tuple(map(look_of, headings))
+        self._found, self._is_in_second = found, False
         self._first = next((each for each in self._headings if each), "")
         self._is_after_blank = False
         self._initials = frozenset((*TOTALS_INITIALS, self._first[:1]))
-        self.second: int | None = None
 
     def mark(self, row: SheetRow) -> SheetRow:
         """The row, outside of the table if it is."""
-        if self.second is not None:
+        if self._is_in_second:
             return replace(row, is_outside=True, problems=())
         first: Cell = row.cells[0]
         if first == "":
@@ -167,14 +196,18 @@ class Outside:
         if word[:1].casefold() == self._first[:1]:
             is_outside = is_outside or self._repeats(row.cells)
         if is_after_blank and not is_outside and self._begins_another(row.cells):
-            self.second, is_outside = row.number, True
+            self._found.second = row.number
+            self._is_in_second = is_outside = True
+        elif is_outside:
+            self._found.add(row.number, word)
         return replace(row, is_outside=True, problems=()) if is_outside else row
 
     def _is_total(self, cells: Sequence[Cell]) -> bool:
         """Whether nothing but figures stands beside the word."""
         filled = [each for each in cells if str(each).strip()]
         texts = [each for each in filled[1:] if isinstance(each, str)]
-        return len(filled) < len(self._headings) and all(map(_FIGURE, texts))
+        is_short = len(filled) < len(self._headings)
+        return is_short and all(_FIGURE(each) and "+" not in each for each in texts)
 
     def _repeats(self, cells: Sequence[Cell]) -> bool:
         looks = tuple(look_of(str(each)) for each in cells)

@@ -141,6 +141,14 @@ class TargetColumn:
         return "percent" in self.name.lower()
 
     @property
+    def period(self) -> str | None:
+        """The length of time that its number is for, or counts; None where there is none."""
+        words = self.name.split("_")
+        if "salary" in words or "years" in words:
+            return "year"
+        return "day" if {*words} & {"day", "days"} else None
+
+    @property
     def can_be_cleared(self) -> bool:
         """Whether the value may be null: what create requires, update cannot clear."""
         return self.field.nullable and not self.create.required

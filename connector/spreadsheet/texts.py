@@ -6,17 +6,20 @@ damaged is refused, with a fix.
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import unicodedata
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import date, datetime, time
 from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from connector.catalog.field import Format
-from connector.spreadsheet.contacts import read_email, unquoted
+from connector.spreadsheet.contacts import in_quotes, read_email, unquoted
+from connector.spreadsheet.numbers import unit_of
 from connector.spreadsheet.problems import (
     Amount,
     NotedValue,
@@ -33,7 +36,6 @@ _ERRORS = frozenset(("#N/A", "#REF!", "#VALUE!", "#NAME?", "#DIV/0!", "#NULL!", 
 _URL = re.compile(r"https?://[^\s/]+(?:/\S*)?", re.IGNORECASE).fullmatch
 _HOST = re.compile(r"[\w-]+(?:\.[\w-]+)+(?:/\S*)?").fullmatch
 _CURRENCY = re.compile(r"[A-Za-z]{3}").fullmatch
-_CURRENCY_SIGNS = {"£": "GBP", "€": "EUR"}
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}").fullmatch
 
 _DIGITS_SAFE = 15
@@ -102,43 +104,51 @@ _UNSEEN_SIGNS = re.compile("[\u00ad\u200b\u2060\ufeff]")
 _JOINERS = re.compile("[\u200c\u200d]")
 _ODD_BLANKS = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 _JOINED = re.compile("[^\u0000-\u024f\u2000-\u206f]")
-_BROKEN = re.compile(
-    "[\u00c2-\u00c5\u00e2\u00d0\u00d1][\u0080-\u00bf\u0152-\u017e\u0192\u02c6\u02dc"
-    "\u2013-\u203a\u20ac\u2122]"
+# The first of two bytes of UTF-8, as an old encoding shows it, before another such letter.
+_BROKEN = re.compile("[ÂÃÄÅÐÑâĂĹĐŃ¬√ƒ≈┬├─┼╨╤ðВГДЕРС][^\x00-\x7f]")
+_SHOWN_IN = ("cp1252", "cp1250", "cp437", "cp850", "cp1251", "mac-roman")
+_ENTITY = re.compile(r"&(?:#[0-9]{2,5}|#x[0-9a-f]{2,5}|[a-z]{2,8});", re.IGNORECASE)
+_ODD = re.compile(
+    r"\ufffd|[^\W\d_]\?[^\W\d_]|[£¢¤¦¬][^\W\d_]|[^\W\d_][£¢¤¦¬¥©®°§€™†‡•][^\W\d_]"
+    r"|[a-zß-ÿ][À-ÞŸŠŽŒ]|[A-Za-z][\u0370-\u04ff]|[\u0370-\u04ff][A-Za-z]"
 )
 _CUT_LENGTHS = frozenset((255, 32_767))
 
 
 def tidied(text: str) -> str | NotedValue:
     """The text as a person reads it, with notes on what was done for that."""
-    if text.isascii():
+    text = in_quotes(text)
+    if text.isascii() and "&" not in text and "?" not in text:
         return text
-    value: str | NotedValue = text
-    if _BROKEN.search(text):
-        repaired = _repaired(text)
-        if repaired != text:
-            text = repaired
-            value = noted(text, "mojibake", f"It is read as {text[:60]}")
+    notes: list[tuple[str, str | None]] = []
+    repaired = _repaired(text)
+    if repaired != text:
+        notes.append(("mojibake", f"It is read as {repaired[:60]}"))
+    if "://" not in repaired and _ODD.search(repaired):
+        notes.append(("odd_letters", None))
     # Signs without a width join letters in some scripts, and pictures of several.
-    seen = _UNSEEN_SIGNS.sub("", text)
+    seen = _UNSEEN_SIGNS.sub("", repaired)
     seen = seen if _JOINED.search(seen) else _JOINERS.sub("", seen)
-    blanks = _ODD_BLANKS.sub(" ", seen)
-    if blanks == text:
-        return value
+    if seen != repaired:
+        notes.append(("invisible", None))
     # Another kind of blank is read as a blank: what is left out has to be told.
-    if seen == text:
-        return NotedValue(blanks, value.notes) if isinstance(value, NotedValue) else blanks
-    value = (
-        NotedValue(blanks.strip(), value.notes) if isinstance(value, NotedValue) else blanks.strip()
-    )
-    return noted(value, "invisible")
+    tidy = _ODD_BLANKS.sub(" ", seen).strip()
+    return NotedValue(tidy, tuple(notes)) if notes else tidy
 
 
 def _repaired(text: str) -> str:
+    if _ENTITY.search(text):
+        text = html.unescape(text)
+    if not _BROKEN.search(text):
+        return text
     # Most files have nothing broken, and the library takes a while to be imported.
     import ftfy  # noqa: PLC0415
 
-    return str(ftfy.fix_encoding(text))
+    repaired = str(ftfy.fix_encoding(text))
+    for codec in _SHOWN_IN if repaired == text else ():
+        with suppress(UnicodeError):
+            return text.encode(codec).decode()
+    return repaired
 
 
 def may_be_cut(text: str) -> bool:
@@ -151,10 +161,12 @@ def _read_email(text: str) -> str:
     return read_email(text)
 
 
-def _read_url(text: str) -> str:
+def _read_url(text: str) -> str | NotedValue:
     _refuse_hidden(text)
     if _URL(text) is not None:
         return text
+    if _HOST(text) is not None and text.lower().startswith("www."):
+        return noted(f"https://{text}", "scheme_added")
     raise Unreadable(
         "url_format",
         allowed="an address that begins with https:// or http://",
@@ -163,11 +175,10 @@ def _read_url(text: str) -> str:
 
 
 def _read_currency(text: str) -> str:
-    if _CURRENCY(text) is not None:
-        return text.upper()
-    code = _CURRENCY_SIGNS.get(text)
-    allowed = "a code of three letters, as GBP"
-    raise Unreadable("currency_format", allowed=allowed, fix=f"Write {code}" if code else None)
+    code = text.upper() if _CURRENCY(text) else unit_of(text)
+    if code is None or not _CURRENCY(code):
+        raise Unreadable("currency_format", allowed="a code of three letters, as GBP")
+    return code
 
 
 @lru_cache(maxsize=1024)

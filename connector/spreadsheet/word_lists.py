@@ -67,6 +67,17 @@ TRUTHS: Mapping[str, bool] = {
 }
 """Truth values as people write them."""
 
+_PERIODS = {
+    "year": "pa|p a|annum|year|years|yr|yrs|y|annual|annually|yearly|jahr|jahre|jahren|jahrlich|an"
+    "|ans|ano|anos|anual|jaar|jaarlijks|anno|anni|annui",
+    "month": "pm|p m|pcm|month|months|monthly|monat|monate|monatlich|mois|mes|meses|maand|mese",
+    "week": "pw|p w|week|weeks|weekly|wk|wks|woche|wochen|semaine|semaines|semana|semanas|weken",
+    "day": "pd|p d|day|days|daily|d|tag|tage|tagen|jour|jours|dia|dias|dag|dagen|giorno|giorni",
+    "hour": "ph|p h|hour|hours|hourly|hr|hrs|h|stunde|stunden|std|heure|heures|hora|horas|uur|ora",
+}
+_PERIOD_OF = {word: each for each, words in _PERIODS.items() for word in words.split("|")}
+_PER = re.compile(r"(?:per|a|each|pro|im|am|par|al|por|all|p) ").match
+
 _MONTH_NAMES = (
     "january januar janvier enero januari gennaio jan janv ene gen",
     "february februar fevrier febrero februari febbraio feb fevr fev",
@@ -86,14 +97,23 @@ MONTHS: Mapping[str, int] = {
 }
 """The number of a month by its name or what it is cut to, in small letters without accents."""
 
+_NAME_WORDS = (
+    "mr mrs ms miss mx dr prof herr hr frau monsieur mme mlle madame sr sra srta dhr mevr mw sig"
+    " dott dottssa sigra sir dame med",
+    "phd md mba bsc msc ba beng rn cpa acca ing llm jd mcips cipd jr jnr snr ii iii iv",
+    "van von der den de del della di da dos du la le el al bin ten ter zu zur st mc",
+)
+TITLES, DEGREES, PARTICLES = (frozenset(each.split()) for each in _NAME_WORDS)
+"""Words before a name, behind it, and before the last word of a last name."""
+
 TOTALS = re.compile(
     r"(?:grand |sub)?total[es]?\b|sum\b|summe\b|gesamt|zwischensumme|somme\b|suma\b|totaal\b|"
-    r"totale\b|anzahl\b|count\b",
+    r"totale\b|anzahl\b|count\b|average\b|durchschnitt\b|moyenne\b|gemiddelde\b",
     re.IGNORECASE,
 ).match
 """Whether a cell begins a line of totals."""
 
-TOTALS_INITIALS = "acgstz"
+TOTALS_INITIALS = "acdgmstz"
 """The letters that these words begin with."""
 
 
@@ -112,6 +132,21 @@ def says_nothing(text: str) -> bool:
     if len(text) > _EMPTY_CHARACTERS_MAX or _IN_NO_EMPTY(text) is not None:
         return False
     return _MARKS(text) is not None or spelt(text) in _EMPTY
+
+
+def period_of(text: str) -> str | None:
+    """The length of time that the words behind a number name, as in 350 per day."""
+    plain = spelt(text)
+    found = _PERIOD_OF.get(plain)
+    return found or (_PERIOD_OF.get(plain.partition(" ")[2]) if _PER(plain) else None)
+
+
+_DITTO = re.compile(r"(?:[\"\u2033\u3003\u201c-\u201f]|''|,,|ditto|dito|idem)[.]?", re.IGNORECASE)
+
+
+def says_ditto(text: str) -> bool:
+    """Whether the cell says that it is as the one above."""
+    return _DITTO.fullmatch(text) is not None
 
 
 _CHOICE_OF = {word: value for value, words in CHOICES.items() for word in words}

@@ -377,7 +377,7 @@ class SheetFile:
             cells += [""] * (width - len(cells))
             for column, (begin, end, form) in list(stretches.items()):
                 cell = cells[column] if column < width else ""
-                if begin <= index and not isinstance(cell, str | bool):
+                if begin <= index:
                     cells[column] = as_shown(cell, form)
                 if index >= end:
                     stretches[column] = next(forms[column], (self.outline.rows, -1, ""))

@@ -416,6 +416,149 @@ def _exports() -> Iterator[File]:
     yield File("range.csv", text(jobs), [None], "jobs")
 
 
+# Number formats, with what a number of each shows.
+_FORMS: tuple[tuple[str, str, Any, Any], ...] = (
+    ('0"k"', "expected_salary", 45, 45000),
+    ('0"000"', "expected_salary", 45, 45000),
+    ('"$"#,##0', "expected_salary", 45000, None),
+    ("[$kr-41D] #,##0", "expected_salary", 45000, None),
+    ('#,##0 "CHF"', "expected_salary", 45000, {"salary_currency": "CHF"}),
+    ('#,##0 "p.a."', "expected_salary", 45000, 45000),
+    ('0 "per day"', "expected_salary", 350, None),
+    ("0;0", "expected_salary", -45000, None),
+    ('0 "years"', "years_of_experience", 5, 5),
+    ('"No";;"Yes"', "willing_to_relocate", 1, False),
+    ('[=1]"Yes";"No"', "willing_to_relocate", 1, True),
+    ('[=4]"high";0', "notes", 4, "high"),
+    ('"0"0', "mobile", 7700900123, "07700900123"),
+    ('"+"0', "mobile", 447700900123, "+447700900123"),
+    ("[<=9999999]###-####;(###) ###-####", "mobile", 2025550123, "(202) 555-0123"),
+    ('"City of "@', "city", "Leeds", "City of Leeds"),
+    ('"D-"00000', "postal_code", 1067, "D-01067"),
+    ("@", "mobile", 447700900123, None),
+)
+
+
+def _shown() -> Iterator[File]:
+    for n, (form, key, cell, value) in enumerate(_FORMS):
+        wanted = {key: cell, **value} if isinstance(value, dict) else value
+        yield column(f"shown {n}", key, key, (cell, wanted), form=form)
+    periods = ("350 per day", "350/day", "350 p.d.", "350 pro Tag")
+    yield column("per day", "Desired day rate", "expected_day_rate", *((p, 350) for p in periods))
+    others = ("350 per day", "25 per hour", "4000 monthly", "£350/day", "4000 mtl")
+    yield column("of a day", "Desired salary", "expected_salary", *((p, None) for p in others))
+    yearly = ("45000 p.a.", "45k a year", "45000/Jahr", "45000,- €")
+    euro = {"expected_salary": 45000, "salary_currency": "EUR"}
+    means = (45000, 45000, 45000, euro)
+    pairs = zip(yearly, means, strict=True)
+    yield column("a year", "Desired salary", "expected_salary", *pairs)
+    days = (("30 days", 30), ("30 Tage", 30), ("4 weeks", None), ("1 month", None), ("30", 30))
+    yield column("days", "Notice period (days)", "notice_period_days", *days)
+    fees = [("Name", "Email", "Fee %"), ("Wren", "wren@firms.example", "1750")]
+    yield File("fee large.csv", text(fees), [None], "companies")
+
+
+def _persons() -> Iterator[File]:
+    pairs: tuple[tuple[str, tuple[str, str] | None], ...] = (
+        ("Dr. Ann Lee", ("Ann", "Lee")),
+        ("LEE Ann", ("Ann", "LEE")),
+        ("Ann Lee, PhD", ("Ann", "Lee")),
+        ("Frau Zoe Berg", ("Zoe", "Berg")),
+        ("Ann & Bob Lee", None),
+        ("Ann Lee (Smith)", None),
+        ("Ann Lee - Nurse", None),
+        ("Ann Lee Jr.", None),
+    )
+    rows = [(whole, *person(n)[2:]) for n, (whole, _) in enumerate(pairs)]
+    sent = [
+        None if parts is None else record(n, first_name=parts[0], last_name=parts[1])
+        for n, (_, parts) in enumerate(pairs)
+    ]
+    yield File("whole odd.csv", text([("Name", *HEAD[2:]), *rows]), sent)
+    mails: tuple[tuple[str, str | None], ...] = (
+        ("Sean O'Brien <sean.o'brien@people.example>", "sean.o'brien@people.example"),
+        ("'ann@people.example", "ann@people.example"),
+        ("e-mail: zoe@people.example", "zoe@people.example"),
+        ('="tom@people.example"', "tom@people.example"),
+        ("ann lee@people.example", None),
+        ("ann@people.example 07700 900123", None),
+        ("mailto:ann@people.example?subject=hi", None),
+        ("\u0430nn@people.example", None),
+    )
+    by_mail = [(*person(n)[:2], cell, "permanent") for n, (cell, _) in enumerate(mails)]
+    sent = [None if m is None else record(n, email=m) for n, (_, m) in enumerate(mails)]
+    yield File("emails odd.csv", text([HEAD, *by_mail]), sent)
+    phones = (
+        ("+44 7700 900123 (mobile)", "+44 7700 900123"),
+        ("M: 07700 900123", "07700 900123"),
+        ("(+44) 7700 900123", "(+44) 7700 900123"),
+        ("0000000000", None),
+    )
+    yield column("phones odd", "Mobile", "mobile", *phones)
+    ditto = ('"', "''", "\u2033", "ditto")
+    yield column("ditto", "Town", "city", *((each, None) for each in ditto))
+    signs = (("£", "GBP"), ("€", "EUR"), ("Euro", "EUR"), ("$", None))
+    yield column("signs", "Currency of salary", "salary_currency", *signs)
+    wide = "https://www.people.example/ann"
+    pages = (("www.people.example/ann", wide), ("photo.jpg", None))
+    yield column("addresses", "Portfolio", "portfolio_url", *pages)
+
+
+def _letters() -> Iterator[File]:
+    town = "Town"
+    for codec in ("cp1250", "cp437", "cp1251", "mac-roman"):
+        broken = "Zürich".encode().decode(codec)
+        yield column(f"mojibake {codec}", town, "city", (broken, "Zürich"))
+    codes = (("Fish &amp; chips", "Fish & chips"), ("M&uuml;ller", "Müller"), ("AT&T", "AT&T"))
+    yield column("codes", "Notes", "notes", *codes)
+    lost = ("Z?rich", "Z\ufffdrich", "£ódŸ", "L\u0435eds")
+    yield column("lost letters", town, "city", *((each, None) for each in lost))
+    for codec, *cells in (
+        ("shift_jis", "東京", "大阪"),
+        ("gb18030", "北京", "上海"),
+        ("cp1251", "Москва", "Казань"),
+        ("cp1254", "İstanbul", "Şişli"),
+        ("cp1257", "Rīga", "Šiauliai"),
+        ("iso8859-2", "Łódź", "Kęty"),
+        ("cp1252", "L'Île-d'Yeu", "Orléans"),
+    ):
+        more: Any = {"encoding": codec, "answer": {"encoding": codec}}
+        yield same(f"read {codec}", town, "city", *cells, **more)
+
+
+def _odd_tables() -> Iterator[File]:
+    two, sent = people(2), [record(0), record(1)]
+    born = [(*HEAD, "Date of birth"), *((*person(n), "25/12/1985") for n in range(2))]
+    rows = [*born, (*person(2), "03/04/1985"), (), ("Company", "Town"), ("Wren", "Leeds")]
+    dates = [record(n, date_of_birth="1985-12-25") for n in range(2)]
+    dates.append(record(2, date_of_birth="1985-04-03"))
+    yield File("two tables.csv", text(rows), dates)
+    spaced = [", ".join(f'"{cell}"' for cell in row) for row in (HEAD, *two)]
+    yield File("spaced.csv", "\n".join(spaced).encode(), sent)
+    ragged = [(*HEAD, "Town"), *two, (*person(2), "York")]
+    yield File("ragged.csv", text(ragged), [None, None, record(2, city="York")])
+    footer = [HEAD, *two, (), ("Page 1 of 1",), ("Made in May",)]
+    yield File("footer.csv", text(footer), [*sent, None, None])
+    marked = ("First name *", "Last name (required)", "Email*", "Employment type (required)")
+    yield File("marked.csv", text([marked, *two]), sent)
+    yield File("no headings.csv", text(two), [None])
+    company = [(*HEAD, "Current employer"), (*person(0), "Wren"), person(1)]
+    merged = book(company, merged=["E2:E3"])
+    yield File("merged.xlsx", merged, [record(0, current_company="Wren"), None])
+    means = [HEAD, *two, ("Average", "", "", ""), ("Total", "", "", "2")]
+    yield File("mean.csv", text(means), sent)
+    named = [
+        ("Name", "Email", "Phone"),
+        ("Total", "te@firms.example", "+33 1 47 44 45 46"),
+        ("Total", "", "+33 1 47 44 45 46"),
+    ]
+    total = {"name": "Total", "email": "te@firms.example", "phone": "+33 1 47 44 45 46"}
+    yield File("named total.csv", text(named), [total, None], "companies")
+    firm = [("Firma", "E-Mail"), ("Wren", "wren@firms.example")]
+    wren = {"name": "Wren", "email": "wren@firms.example"}
+    yield File("firma.csv", text(firm), [wren], "companies")
+
+
 def corpus() -> list[File]:
     """Every file."""
     parts = (
@@ -430,5 +573,9 @@ def corpus() -> list[File]:
         _columns,
         _languages,
         _exports,
+        _shown,
+        _persons,
+        _letters,
+        _odd_tables,
     )
     return [each for part in parts for each in part()]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
+from connector.errors import ConnectorError
 from connector.spreadsheet.table import open_table
 from tests.spreadsheet.corpus.cases import HEAD, corpus, people, person
 from tests.spreadsheet.corpus.files import File, book, text
@@ -30,6 +32,20 @@ def test_each_cell_is_what_a_person_reads(tmp_path: Path, file: File) -> None:
 def test_the_corpus_is_large_and_all_of_it_differs() -> None:
     """At least 60 files, each with a name of its own."""
     assert 60 <= len(FILES) == len({each.name for each in FILES})
+
+
+@pytest.mark.parametrize("file", FILES, ids=[each.name for each in FILES])
+def test_every_reading_gives_the_same_rows(tmp_path: Path, file: File) -> None:
+    """A file's rows are the same at each reading, also while another reading is under way."""
+    try:
+        table = open_table(file.put(tmp_path))
+    except ConnectorError:
+        return
+    rows = list(table.rows())
+    reading = table.rows()
+    begun = list(islice(reading, 1))
+    assert rows == list(table.rows())
+    assert rows == [*begun, *reading]
 
 
 def test_a_title_is_found_however_many_lines_it_has_and_a_person_may_say_otherwise(

@@ -102,11 +102,11 @@ FLAWS: tuple[Flaw, ...] = (
     ("Desired salary", "not_a_number", "45-50k"),
     ("Tel", "phone_format", "call agent"),
     ("Mobile No.", "several_phones", "07700 900123 / 07700 900124"),
-    ("Salary Currency", "currency_format", "£"),
+    ("Salary Currency", "currency_format", "$"),
     ("Notice period (days)", "not_a_number", "two weeks"),
     ("Notice period (days)", "not_whole", "4.5"),
     ("Relocate", "not_true_or_false", "perhaps"),
-    ("Portfolio", "url_format", "www.example.com/work"),
+    ("Portfolio", "url_format", "example.com/work"),
     ("Current Employer", "spreadsheet_error", "#N/A"),
     ("Comments", "control_character", "rang\x07 twice"),
 )

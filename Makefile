@@ -12,10 +12,16 @@ READERS := .venv-readers
 OLDER := 1.2.2 1.3.2 1.4.1 1.4.4
 LOCK_TOOL := uv>=0.9,<1
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-  --no-emit-find-links --custom-compile-command 'make lock' --quiet --upgrade
+  --no-emit-find-links --custom-compile-command 'make lock' --quiet
+# What a machine installs that only runs the connector: the base, and what each extra adds to it.
+EXTRAS := distributed keyring lakehouse postgres report telemetry
+LOCKS := docs/service/requirements
+BUILDER := hatchling
+BOM_TOOL := cyclonedx-bom>=7,<8
+AUDIT_TOOL := pip-audit>=2.10,<3
 
 .DEFAULT_GOAL := help
-.PHONY: help install referee readers demo test simulate check lock generate bench clean
+.PHONY: help install referee readers demo test simulate check lock bom audit generate bench clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,13 +84,40 @@ check: install  ## format, lint and types, as they must be before a commit
 	$(BIN)/mypy
 
 # The compiler of the lock has an environment of its own: it must not be locked by its own output.
-lock:  ## compile requirements.txt anew from pyproject.toml
+# UPGRADE= keeps what is locked, and adds what is new.
+UPGRADE := --upgrade
+lock:  ## compile all requirements anew from pyproject.toml; UPGRADE= keeps the versions
 	$(PYTHON) -m venv $(VENV)-lock
 	$(VENV)-lock/bin/python -m pip install --disable-pip-version-check --quiet '$(LOCK_TOOL)'
-	$(VENV)-lock/bin/$(COMPILE) pyproject.toml --extra dev --output-file requirements.txt
-	$(VENV)-lock/bin/$(COMPILE) --group pyproject.toml:referee \
+	$(VENV)-lock/bin/$(COMPILE) $(UPGRADE) pyproject.toml --extra dev \
+	  --output-file requirements.txt
+	$(VENV)-lock/bin/$(COMPILE) $(UPGRADE) --group pyproject.toml:referee \
 	  --output-file requirements-referee.txt
+	$(VENV)-lock/bin/$(COMPILE) pyproject.toml --constraint requirements.txt --no-annotate \
+	  --output-file $(LOCKS)/base.txt
+	echo '$(BUILDER)' | $(VENV)-lock/bin/$(COMPILE) --constraint requirements.txt --no-annotate \
+	  --output-file $(LOCKS)/build.txt -
+	for extra in $(EXTRAS); do \
+	  $(VENV)-lock/bin/$(COMPILE) pyproject.toml --extra $$extra --constraint requirements.txt \
+	    --no-annotate --output-file $(VENV)-lock/extra.txt && \
+	  awk 'NR == FNR {base[$$0]; next} /^[^ ]/ {adds = /^#/ || !($$0 in base)} adds' \
+	    $(LOCKS)/base.txt $(VENV)-lock/extra.txt > $(LOCKS)/$$extra.txt || exit 1; \
+	done
 	@echo "The requirements are compiled; run make install, make check and make test next."
+
+bom:  ## write dist/bom.cdx.json: what a machine installs that runs the connector (CycloneDX)
+	$(PYTHON) -m venv $(VENV)-bom
+	$(VENV)-bom/bin/python -m pip install --disable-pip-version-check --quiet '$(BOM_TOOL)'
+	@mkdir -p dist
+	cat $(LOCKS)/*.txt | $(VENV)-bom/bin/cyclonedx-py requirements --pyproject pyproject.toml \
+	  --output-reproducible --output-file dist/bom.cdx.json -
+
+# The advisories are on the network; what needs none is tested with everything else.
+audit:  ## ask the network which locked packages have known vulnerabilities
+	$(PYTHON) -m venv $(VENV)-audit
+	$(VENV)-audit/bin/python -m pip install --disable-pip-version-check --quiet '$(AUDIT_TOOL)'
+	$(VENV)-audit/bin/pip-audit --strict --disable-pip --require-hashes \
+	  $(foreach each,base $(EXTRAS),--requirement $(LOCKS)/$(each).txt)
 
 # A new field is one line of its page in connector/catalog, a new resource is one page there.
 generate: install  ## write anew what follows from the catalog: types, views, audits, documents
@@ -94,5 +127,5 @@ bench: install  ## measure every headline ratio
 	$(BIN)/python -m benchmarks
 
 clean:  ## take away what these commands made, but no data
-	rm -rf $(VENV) $(VENV)-lock $(REFEREE) $(READERS) dist \
+	rm -rf $(VENV) $(VENV)-lock $(VENV)-bom $(VENV)-audit $(REFEREE) $(READERS) dist \
 	  .mypy_cache .ruff_cache .pytest_cache .hypothesis

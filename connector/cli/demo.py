@@ -231,7 +231,7 @@ class Demonstration:
     resources: tuple[ResourceRun, ...]
     answers: tuple[tuple[Question, QueryResult], ...]
     publication: Publication
-    report: Path
+    report: Path | None
 
     @property
     def published(self) -> Path:
@@ -303,8 +303,12 @@ def _demonstrate(terminal: Terminal, variables: Mapping[str, str], folder: Path)
     publication = published_in(published)
     assert publication is not None, "the run's last step has published"
     answers = tuple((question, query(published, question.sql)) for question in QUESTIONS)
-    report = folder / REPORT_FILE
-    write_report(published, report, written_at=datetime.now(UTC))
+    report: Path | None = folder / REPORT_FILE
+    try:
+        write_report(published, folder / REPORT_FILE, written_at=datetime.now(UTC))
+    except ConnectorError as error:  # what draws is an extra, and the demonstration goes without
+        terminal.warn(f"{error}. {error.action}")
+        report = None
     seconds = time.monotonic() - began
     resources = tuple(watch.resources)
     return Demonstration(folder, executed.run_id, seconds, resources, answers, publication, report)
@@ -332,7 +336,8 @@ def _print(terminal: Terminal, shown: Demonstration, sandbox: Mapping[str, str])
             terminal.print_line(f"  {line}")
         terminal.print_table(answer.columns, answer.rows)
     terminal.print_line()
-    terminal.print_line(f"The report for a director, to open in a browser: {shown.report}")
+    if shown.report is not None:
+        terminal.print_line(f"The report for a director, to open in a browser: {shown.report}")
     for heading, commands in _next(shown, sandbox):
         terminal.print_line()
         terminal.print_line(heading)
@@ -392,7 +397,7 @@ def _as_json(shown: Demonstration, base_url: str) -> dict[str, Any]:
     return {
         "folder": str(shown.folder),
         "published": str(shown.published),
-        "report": str(shown.report),
+        "report": shown.report,
         "sandbox": base_url,
         "dagster": {"home": str(shown.home), "run_id": shown.run_id},
         "seconds": round(shown.seconds, 3),

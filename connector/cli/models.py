@@ -259,8 +259,8 @@ def _say_written(terminal: Terminal, written: SeedCopy) -> None:
     if written.left_out:
         values = count_noun(len(written.left_out), "value")
         terminal.warn(
-            f"{values} would be a formula to a spreadsheet program and is not in {written.path}:"
-            " add it with a text editor if it is meant."
+            f"{values} would be obeyed by a spreadsheet program or a terminal and is not in"
+            f" {written.path}: add it with a text editor if it is meant."
         )
 
 

@@ -8,7 +8,6 @@ resource and no setting.
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from connector.errors import ConnectorError
 from connector.errors_api import Stopped
-from connector.system.log import Form, as_line
+from connector.system.log import UNSAFE, Form, as_line, neutralise
 
 if TYPE_CHECKING:
     # rich is imported where something is drawn: most calls have no person watching.
@@ -31,27 +30,6 @@ _TAB_STOP = 8
 _EMPTY = "-"
 _WIDTH = 100
 
-# Marks that reorder what is displayed: a name could be made to read as something else.
-_REORDERING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-# Control characters, line and paragraph separators, and halves of a character.
-_UNSAFE_CATEGORIES = frozenset(("Cc", "Zl", "Zp", "Cs"))
-
-
-def neutralise(text: str) -> str:
-    r"""The text with what a terminal obeys, or a log breaks at, made visible.
-
-    An escape becomes `\x1b` in letters, a line feed `\n`. All other characters stay, so that
-    names in any script are shown as they are.
-    """
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(_visible(character) for character in text)
-
-
-def _visible(character: str) -> str:
-    unsafe = unicodedata.category(character) in _UNSAFE_CATEGORIES or character in _REORDERING
-    return character.encode("unicode_escape").decode("ascii") if unsafe else character
-
 
 def to_json(value: object, *, is_ascii: bool = False) -> str:
     """One JSON object; what a terminal would obey is escaped, and nothing is lost.
@@ -59,7 +37,7 @@ def to_json(value: object, *, is_ascii: bool = False) -> str:
     Moments and days are ISO 8601. With `is_ascii` all letters beyond ASCII are escaped as well.
     """
     text = json.dumps(value, ensure_ascii=is_ascii, indent=2, default=_plain)
-    return "".join(f"\\u{ord(c):04x}" if c != "\n" and _visible(c) != c else c for c in text)
+    return UNSAFE.sub(lambda c: c[0] if c[0] == "\n" else f"\\u{ord(c[0]):04x}", text)
 
 
 def _plain(value: Any) -> object:

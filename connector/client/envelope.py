@@ -32,6 +32,7 @@ from connector.errors_api import (
     UnreadableAnswer,
     ValidationFailed,
 )
+from connector.system.log import neutralise
 
 WORDS_CHARACTERS_MAX = 500
 """As much is kept of one message of the API."""
@@ -72,9 +73,12 @@ def in_doubt(request: Request, error: ConnectorError) -> InDoubt:
 
 
 def words(value: Any) -> str:
-    """A message of the API as text, whatever its form; cut where it is very long."""
+    """A message of the API as text, whatever its form; cut where it is very long.
+
+    It goes to terminals, logs, reports and Dagster: what any of them would obey is made visible.
+    """
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text[:WORDS_CHARACTERS_MAX]
+    return neutralise(text[:WORDS_CHARACTERS_MAX])
 
 
 def _error_of(request: Request, answer: Answer, said: Mapping[str, Any]) -> ConnectorError:
@@ -122,7 +126,7 @@ def _by_field(errors: Any) -> dict[str, tuple[str, ...]]:
     """Messages by field as the API sent them (API 7.1); other forms are kept."""
     by_field = errors if isinstance(errors, dict) else {OF_NO_FIELD: errors}
     return {
-        name: tuple(words(each) for each in (said if isinstance(said, list) else [said]))
+        words(name): tuple(words(each) for each in (said if isinstance(said, list) else [said]))
         for name, said in by_field.items()
         if said not in (None, [])
     }

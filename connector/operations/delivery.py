@@ -28,6 +28,7 @@ from connector.ledger.alert_states import MessageRecord
 from connector.operations.alerts import ALERTS
 from connector.settings.model import Settings
 from connector.settings.values import PORTS, Security, Style
+from connector.system.log import neutralise
 
 SEND_SECONDS = 10.0
 """How long a webhook may take for one message, and a mail server for one answer."""
@@ -111,9 +112,9 @@ def text(message: MessageRecord, account: str | None) -> str:
     since = {"ended": "It had been so since {}.", "test": ""}.get(message.change, "Since {}.")
     lines = (
         headline(message, account),
-        message.happened,
+        neutralise(message.happened),
         since.format(shown(message.since)),
-        f"Next: {message.action}",
+        f"Next: {neutralise(message.action)}",
     )
     return "\n".join(filter(None, lines))
 

@@ -19,6 +19,7 @@ import duckdb
 from connector.errors import MartsMissing, SeedInvalid, UnknownName, naming
 from connector.publishing.project import Project, Seed, naming_line
 from connector.system.atomic_files import replacing
+from connector.system.log import neutralise
 from connector.warehouse.duckdb_file import make_folder, quoted
 from connector.warehouse.published_file import reading
 
@@ -144,7 +145,7 @@ class UnmappedValues:
 class SeedCopy:
     """Copy of a seed that a person owns, and the values appended to it.
 
-    `left_out` are values that a spreadsheet program would take for a formula.
+    `left_out` are values that a spreadsheet program would take for a formula, or a terminal obey.
     """
 
     path: Path
@@ -197,7 +198,7 @@ def _write(folder: Path, seed: Seed, missing: Collection[str]) -> SeedCopy:
     read = read_rows(seed)
     # Rows that wait to be filled in name nothing yet, and need not be written twice.
     named = {cells[0] for _, cells in read.rows}
-    left_out = tuple(value for value in missing if value.startswith(_FORMULA))
+    left_out = tuple(v for v in missing if v.startswith(_FORMULA) or v != neutralise(v))
     appended = tuple(value for value in missing if value not in named and value not in left_out)
     try:
         held = seed.path.read_bytes()

@@ -13,8 +13,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-import vl_convert
-
+from connector.errors import ConnectorError
 from connector.report.figure import Chart, count
 
 # -- Drawing ---------------------------------------------------------------------------------------
@@ -38,7 +37,17 @@ def draw(chart: Chart) -> str:
 
     What the picture says to a screen reader is left out of it: the page has a text of its own in
     its place. The text in it takes the page's font, and its colours are the page's variables.
+
+    Raises `ConnectorError` where the library that draws is not installed.
     """
+    try:
+        # It is 84 MB, and an extra: nothing else draws.
+        import vl_convert  # noqa: PLC0415
+    except ImportError as error:
+        raise ConnectorError(
+            "the report's charts are drawn by vl-convert-python, which is not installed",
+            action="Install the extra: pip install 'recruitment-connector[report]'.",
+        ) from error
     drawn = vl_convert.vegalite_to_svg(
         dict(chart.specification), vl_version=_VERSION, allowed_base_urls=[]
     )

@@ -27,6 +27,7 @@ from connector.report.period import PERIOD_DEFAULT, ReportPeriod
 from connector.report.pipeline import CANDIDATES, JOBS, TIME
 from connector.report.published import PublishedFile, opened
 from connector.system.atomic_files import replacing
+from connector.system.log import neutralise
 from connector.warehouse.duckdb_file import naming_errors
 
 SECTIONS = (CANDIDATES, JOBS, TIME, FEES, PEOPLE, CONTENT, MIRROR)
@@ -83,7 +84,8 @@ def make_page(
         capital=capital,
         draw=lambda chart: Markup(draw(chart)),  # noqa: S704 # its text is escaped by the library
     )
-    return ReportPage(html, as_of, front)
+    # Whoever opens the page in an editor or a terminal is safe from its names as well.
+    return ReportPage(neutralise(html, keeping="\n"), as_of, front)
 
 
 def _answer(figure: Figure, published: PublishedFile) -> FigureAnswer:

@@ -18,6 +18,8 @@ from connector.spreadsheet.columns import read_headings
 from connector.spreadsheet.report import new_table, write_rows
 from connector.spreadsheet.table import WORKBOOK_SUFFIX
 from connector.spreadsheet.target_columns import PushTarget, TargetColumn
+from connector.spreadsheet.texts import is_hazard
+from connector.system.log import UNSAFE
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +41,16 @@ class TemplateColumn:
 def write_template(path: Path, columns: Sequence[TemplateColumn]) -> None:
     """Write the template, csv or xlsx by its name, whole or not at all.
 
-    Raises `HeadingsRefused` where the headings do not tell the columns apart, and as `new_table`
-    does.
+    Raises `HeadingsRefused` where the headings do not tell the columns apart or hold what a program
+    would obey, as only keys of content fields can, and as `new_table` does.
     """
     headings = [column.heading for column in columns]
+    for each in headings:
+        if is_hazard(each) or UNSAFE.search(each):
+            raise HeadingsRefused(
+                f"{path}: a spreadsheet program or a terminal would obey the heading {each!r}",
+                action="Give the field of the content type a plain key, and pull content_types.",
+            )
     if headings != list(read_headings(path, headings).headings):
         raise HeadingsRefused(f"{path}: two columns have the same heading: {', '.join(headings)}")
     with new_table(path, "a template") as file:
@@ -180,7 +188,8 @@ def _example(column: TargetColumn, target: PushTarget) -> str:
         return _ID if _is_required(target, column) else ""
     allowed = column.accepts(target.mode)
     if allowed:
-        return allowed[0]
+        # A content field's choices are the platform's own, and may be anything.
+        return next((e for e in allowed if not is_hazard(e) and not UNSAFE.search(e)), "")
     if any(isinstance(r, AcceptedWhen) and r.field == column.key for r in target.resource.rules):
         return ""
     known = _EXAMPLES.get(field.name) or _EXAMPLES_OF.get(field.kind)

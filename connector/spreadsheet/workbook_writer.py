@@ -32,6 +32,7 @@ from connector.spreadsheet.report import Pairs, RowResult, Summary, report_cells
 from connector.spreadsheet.table import Spreadsheet
 from connector.spreadsheet.template_sheet import TemplateColumn
 from connector.spreadsheet.texts import is_hazard, mark_text_cell
+from connector.system.log import neutralise
 
 # -- Reports ---------------------------------------------------------------------------------------
 # Text is written as text, in cells that say so, and so no cell has a formula; where a text looks
@@ -356,13 +357,15 @@ def _write_heading(sheet: Worksheet, index: int, column: TemplateColumn) -> None
     parts = ["Required." if column.is_required else "Optional.", column.rule]
     if column.allowed:
         parts.append(f"Allowed: {', '.join(column.allowed)}.")
-    cell.comment = Comment("\n".join(filter(None, parts)), _AUTHOR, 160, 320)
+    about = neutralise("\n".join(filter(None, parts)), keeping="\n")
+    cell.comment = Comment(about, _AUTHOR, 160, 320)
 
 
 def _write_text(sheet: Worksheet, row: int, column: int, text: str) -> BookCell:
     cell = sheet.cell(row, column)
     assert isinstance(cell, BookCell)
-    cell.value = text
+    # The platform may offer values with characters that a workbook cannot hold.
+    cell.value = neutralise(text, keeping="\n")
     # An example such as =x or #N/A would be taken for something else than text.
     cell.data_type = "s"
     cell.number_format = "@"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import logging
+import re
 import secrets
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -24,6 +25,25 @@ MASK = "[key]"
 
 SECRET_CHARACTERS_MIN = 4
 """A secret that is shorter than this is not looked for: it would be found everywhere."""
+
+UNSAFE = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"  # control, breaks, halves of a character
+    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # what reorders: a name could lie
+)
+"""A character that a terminal obeys, that a line breaks at, or that reorders what is shown."""
+
+
+def neutralise(text: str, *, keeping: str = "") -> str:
+    r"""The text with what a terminal obeys, or a log breaks at, made visible.
+
+    An escape becomes `\x1b` in letters, a line feed `\n`. All other characters stay, so that
+    names in any script are shown as they are; so do those of `keeping`.
+    """
+    return UNSAFE.sub(lambda c: c[0] if c[0] in keeping else _visible(c[0]), text)
+
+
+def _visible(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
 
 
 def forms(secret: str) -> tuple[str, ...]:

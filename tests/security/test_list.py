@@ -21,6 +21,8 @@ LIST = {
     42: "no answer is too large, too deep or too odd",
     43: "no name is obeyed by a terminal or breaks a log",
     44: "no proxy but the one that was set",
+    45: "no hostile text of the platform reaches a terminal, page, table's name or file raw",
+    46: "nothing is installed that is not locked, by its hash, and under a known licence",
 }
 
 

@@ -1,0 +1,112 @@
+"""Test 46: what is installed is what is locked, wherever it runs, as far as that can be known
+without a network. `make audit` asks the network for known vulnerabilities.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "docs" / "service" / "requirements"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS = sorted({*PROJECT["optional-dependencies"]} - {"dev"})
+
+ELSEWHERE = {"matplotlib", "vl-convert-python", "moto", "flask", "playwright", "pypdfium2"}
+ELSEWHERE |= {"pytest", "hypothesis", "mypy", "ruff", "distributed", "keyring", "psycopg"}
+"""What draws, stands in for S3 or a browser, tests, or belongs to an extra: not in the base."""
+
+REFUSED = re.compile(
+    r"\bAGPL|Affero|(?<!Lesser )General Public|\bGPL|SSPL|Non-?Commercial", re.IGNORECASE
+)
+"""Licences under which a service must not be run, or not without giving its own code away."""
+
+
+Lock = dict[str, dict[str, frozenset[str]]]
+
+
+@cache
+def locked(path: Path) -> Lock:
+    """The packages of a lock: its versions, which may be by Python's own, with their hashes."""
+    text = path.read_text(encoding="utf-8")
+    assert [] == re.findall(r"^-.*|\w+://\S+", text, re.MULTILINE), path.name
+    found: Lock = {}
+    for block in re.split(r"^(?=[A-Za-z0-9])", text, flags=re.MULTILINE)[1:]:
+        ((name, version),) = re.findall(r"\A([\w.-]+)==([^ ;\\]+)", block)
+        hashes = frozenset(re.findall(r"--hash=sha256:(\w{64})", block))
+        assert hashes, (path.name, name)
+        found.setdefault(name, {})[version] = hashes
+    return found
+
+
+def runtime() -> Lock:
+    """Everything that may be on a machine that runs the connector."""
+    found: Lock = {}
+    for path in sorted(FOLDER.glob("*.txt")):
+        found |= locked(path)
+    return found
+
+
+def test_46_there_is_a_lock_of_the_base_and_one_of_each_extra() -> None:
+    """The base has no tool of the tests and no extra in it, and an extra has only what it adds."""
+    base = locked(FOLDER / "base.txt")
+
+    assert sorted(["base", "build", *EXTRAS]) == sorted(each.stem for each in FOLDER.glob("*.txt"))
+    assert set() == ELSEWHERE & {*base}
+    for extra in EXTRAS:
+        lock = locked(FOLDER / f"{extra}.txt")
+        asked = {re.split(r"[\[<>=]", e)[0] for e in PROJECT["optional-dependencies"][extra]}
+        assert set() == asked - {*lock}, extra
+        # What the base has for one platform alone, an extra may have for all.
+        assert {*lock} & {*base} <= {"psutil"}, extra
+
+
+def test_46_all_locks_have_the_same_versions_and_files() -> None:
+    """A machine that runs the connector has what was tested: version by version, hash by hash."""
+    tested = locked(ROOT / "requirements.txt")
+    only_there = {"dagster-postgres", "psycopg2-binary"}
+
+    assert {} == {
+        name: lock
+        for name, lock in runtime().items()
+        if name not in only_there and tested.get(name) != lock
+    }
+
+
+def test_46_what_is_installed_here_is_what_is_locked() -> None:
+    """No package of the lock is here in another version than the lock's."""
+    others = {}
+    for name, versions in locked(ROOT / "requirements.txt").items():
+        try:
+            here = distribution(name).version
+        except PackageNotFoundError:
+            continue  # for another platform, or another Python
+        if here not in versions:
+            others[name] = here, [*versions]
+
+    assert {} == others
+
+
+@pytest.mark.parametrize("lock", ["base", *EXTRAS])
+def test_46_every_licence_is_known_and_lets_a_service_be_run(lock: str) -> None:
+    """Each package says under which licence it is, and none is of those that are refused."""
+    refused = {}
+    for name in locked(FOLDER / f"{lock}.txt"):
+        try:
+            about = distribution(name).metadata
+        except PackageNotFoundError:
+            continue
+        said = [*(about.get_all("License-Expression") or ()), *(about.get_all("License") or ())]
+        said += [c for c in about.get_all("Classifier") or () if c.startswith("License")]
+        words = " ".join(each[:200] for each in said)
+        if not words and not about.get_all("License-File"):
+            refused[name] = "says nothing"
+        elif REFUSED.search(words):
+            refused[name] = words
+
+    assert {} == refused

@@ -53,13 +53,11 @@ class Bookmark:
 
     A first load under way: `load_page` counts the pages that its sweep has landed; `verify_page`
     is not None while the second look is due.
-
     The list: `is_sorted` is false once the server was seen not to sort; `alarms` counts the walks
     in a row that found it out of order; `listed` is its total when the guard last believed it;
     `total_offset` is by how many rows it exceeds that total (None: not measured, so that the total
     proves nothing). `scrubbed_to` is the `created_at` up to which the current round of list scrubs
     has come, None at its beginning.
-
     The last proven walk: `closed_by` is the clean record that ended it, and `closed_floor` the
     floor of that walk, or of an earlier one that ended less than L before. A floor without a record
     means that the walk is not trusted any more: the next one reaches down to that floor.

@@ -34,11 +34,7 @@ from connector.engine.recheck import commit_few_tombstones, commit_tombstones, r
 from connector.engine.scrub import ScrubRound, read_windows
 
 SWEEPS_MAX = 24
-"""Sweeps of one first load; a second one only if fewer ids were seen than the list's total.
-
-If all records have one `created_at` and each page is in an order of its own, a sweep misses a
-third.
-"""
+"""Sweeps of one first load; a second one only if fewer ids were seen than the list's total."""
 
 VERIFICATIONS_MAX = 3
 """Second looks in one pull, while fewer records are live than the total says."""

@@ -98,11 +98,9 @@ class Guard:
     def check_total(self, total: int) -> None:
         """Refuse a list that is much shorter than it was: the key may see fewer records."""
         self._is_emptied = total == 0 < self._live
-        missing = self._listed - total
-        is_emptied = total == 0 and self._listed > EMPTIED_MAX
-        message = (
-            f"{missing} records are missing at once: {self._listed} were listed, and now {total}"
-        )
+        listed, missing = self._listed, self._listed - total
+        is_emptied = total == 0 and listed > EMPTIED_MAX
+        message = f"{missing} records are missing at once: {listed} were listed, and now {total}"
         refusal = Refusal("list_shrank", message, hides_changes=True)
         self._judge(missing <= self._max and not is_emptied, refusal)
 

@@ -4,9 +4,8 @@ Each detail is compared with its landed row. A difference that the bookmark rule
 and becomes an event: a write that became visible too late (`late`, which raises the lateness), or a
 change that the API did not date (`silent`).
 
-The first half reads records that are queued or named. The second half, `DetailReads`, has the
-details that one walk has read, each with its request, so that a detail is known to be younger than
-a list.
+The first half reads records that are queued or named. The second half, `DetailReads`, remembers
+which request of a walk read which detail, so that a detail is known to be younger than a list.
 """
 
 from __future__ import annotations

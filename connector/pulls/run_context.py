@@ -1,4 +1,4 @@
-"""Run context: everything that a run opens before its first request and closes at its end.
+"""Run context: what a run opens before its first request and closes at its end.
 
 It has a lease, so that two runs of an account do not meet; the ledger, which counts each request;
 the files; and a client of the account's address and key.
@@ -159,7 +159,7 @@ def _warehouse_of(settings: Settings) -> Warehouse:
 
 
 def _notices(ledger: Ledger, warehouse: Warehouse, run: Run) -> tuple[str, ...]:
-    """Sentences about files that were lost and made again, unless a pull reported them."""
+    """Sentences about files that were lost and made again, unless reported before."""
     relisted = []
     for at, hashes in Erasures(ledger).relisted():
         detail = (

@@ -7,7 +7,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 REFEREE := .venv-referee
+SITE := .venv-site
 READERS := .venv-readers
+PEERS := .venv-peers
+PEER_NAMES := dlt singer airbyte
 # The first that can be read by, and those around the two where what DuckDB reads has changed.
 OLDER := 1.2.2 1.3.2 1.4.1 1.4.4
 LOCK_TOOL := uv>=0.9,<1
@@ -21,7 +24,8 @@ BOM_TOOL := cyclonedx-bom>=7,<8
 AUDIT_TOOL := pip-audit>=2.10,<3
 
 .DEFAULT_GOAL := help
-.PHONY: help install referee readers demo test simulate check lock bom audit generate bench clean
+.PHONY: help install referee readers demo test simulate check lock bom audit generate
+.PHONY: bench peers site clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -103,6 +107,12 @@ lock:  ## compile all requirements anew from pyproject.toml; UPGRADE= keeps the 
 	  awk 'NR == FNR {base[$$0]; next} /^[^ ]/ {adds = /^#/ || !($$0 in base)} adds' \
 	    $(LOCKS)/base.txt $(VENV)-lock/extra.txt > $(LOCKS)/$$extra.txt || exit 1; \
 	done
+	$(VENV)-lock/bin/$(COMPILE) $(UPGRADE) --group pyproject.toml:site \
+	  --output-file requirements-site.txt
+	for peer in $(PEER_NAMES); do \
+	  $(VENV)-lock/bin/$(COMPILE) $(UPGRADE) --group pyproject.toml:peer-$$peer \
+	    --output-file benchmarks/peers/requirements-$$peer.txt || exit 1; \
+	done
 	@echo "The requirements are compiled; run make install, make check and make test next."
 
 bom:  ## write dist/bom.cdx.json: what a machine installs that runs the connector (CycloneDX)
@@ -126,6 +136,26 @@ generate: install  ## write anew what follows from the catalog: types, views, au
 bench: install  ## measure every headline ratio
 	$(BIN)/python -m benchmarks
 
+# What this is measured beside, each in an environment of its own.
+peers: install $(PEER_NAMES:%=$(PEERS)/%/installed)  ## measure dlt, Singer and Airbyte beside this
+	$(BIN)/python -m benchmarks.peers
+	$(BIN)/python -m generate
+
+$(PEERS)/%/installed: benchmarks/peers/requirements-%.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --disable-pip-version-check --quiet \
+	  --require-hashes --no-deps --requirement $<
+	@touch $@
+
+# Its environment has the pyright too that reads the recipes of the client.
+site: $(SITE)/installed  ## make .venv-site, which reads the documents
+
+$(SITE)/installed: requirements-site.txt
+	$(PYTHON) -m venv $(SITE)
+	$(SITE)/bin/python -m pip install --disable-pip-version-check --quiet \
+	  --require-hashes --no-deps --requirement $<
+	@touch $@
+
 clean:  ## take away what these commands made, but no data
-	rm -rf $(VENV) $(VENV)-lock $(VENV)-bom $(VENV)-audit $(REFEREE) $(READERS) dist \
+	rm -rf $(VENV) $(VENV)-lock $(VENV)-bom $(VENV)-audit $(REFEREE) $(READERS) $(PEERS) $(SITE) dist \
 	  .mypy_cache .ruff_cache .pytest_cache .hypothesis

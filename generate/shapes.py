@@ -2,7 +2,8 @@
 
 A file per resource: the list item, the bodies of create and update, the sorts and the filters. None
 of these is needed when the connector runs. `connector/client/resources.py` is: the client offers
-each resource there, with the operations and the types that it has.
+each resource there, with the operations and the types that it has, and `sync_resources.py` is the
+same without a word of asyncio.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import subprocess
+import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
@@ -19,9 +22,11 @@ from connector.catalog import CATALOG
 from connector.catalog.field import Field, Filter, Input
 from connector.catalog.resource import Declaration, Resource
 from connector.catalog.value import Kind
-from generate.files import COMMAND, Texts
+from generate.files import COMMAND, Texts, read
 
 _FOLDER = "connector/client/shapes"
+_SYNC = "connector/client/sync_resources.py"
+_VARIABLES = ("C_contra", "F_contra", "R_co", "S_contra", "U_contra", "Written")
 _COLUMNS_MAX = 100
 _WRITES: tuple[Literal["create", "update"], ...] = ("create", "update")
 _INPUTS: Mapping[str, str] = {"Uuid": "str", "date": "date | str", "datetime": "datetime | str"}
@@ -33,7 +38,8 @@ def texts() -> Texts:
     """Every generated file by its path."""
     files = {f"{_FOLDER}/{each.name}.py": _resource_text(each) for each in CATALOG.values()}
     files[f"{_FOLDER}/__init__.py"] = _package_text()
-    return {**files, "connector/client/resources.py": _client_text()}
+    files["connector/client/resources.py"] = _client_text()
+    return {**files, _SYNC: _sync_text()}
 
 
 # -- a resource ----------------------------------------------------------------------------------
@@ -228,9 +234,13 @@ def _package_text() -> str:
 # -- The client's properties -----------------------------------------------------------------------
 
 
-def _client_text() -> str:
+def _record_imports() -> list[str]:
     records = sorted({(e.record.__module__, e.record.__name__) for e in CATALOG.values()})
     homes = {home: [name for h, name in records if h == home] for home, _ in records}
+    return [_import(home, names) for home, names in homes.items()]
+
+
+def _client_text() -> str:
     ways = sorted({_way(each)[0] for each in CATALOG.values()} | {"Endpoint", "Sender"})
     never = ["from typing import TYPE_CHECKING, Never"]
     if all(each.sortable for each in CATALOG.values()):
@@ -246,7 +256,7 @@ def _client_text() -> str:
             "",
             *never,
             "",
-            *(_import(home, names) for home, names in homes.items()),
+            *_record_imports(),
             _import("connector.client.endpoint", ways),
             "",
             "if TYPE_CHECKING:",
@@ -255,7 +265,7 @@ def _client_text() -> str:
             "",
             "class Resources(Sender):",
             '    """Whoever sends requests, with the resources of the workspace."""',
-            *(line for each in CATALOG.values() for line in _property(each)),
+            *(line for each in CATALOG.values() for line in _property(each, _endpoint(each))),
             "",
         ]
     )
@@ -271,7 +281,12 @@ def _way(resource: Declaration) -> tuple[str, tuple[str, ...]]:
     return ("Convertible" if "convert" in resource.operations else "Changeable"), shapes
 
 
-def _property(resource: Declaration) -> list[str]:
+def _endpoint(resource: Declaration) -> str:
+    of = ", type" if resource.parent else ""
+    return f"Endpoint(self, {resource.record.__name__}{of})"
+
+
+def _property(resource: Declaration, value: str) -> list[str]:
     way, shapes = _way(resource)
     record = resource.record.__name__
     types = [record, f"shapes.{record}Item"]
@@ -286,11 +301,77 @@ def _property(resource: Declaration) -> list[str]:
         head[-1] = "        self, type: str"
     else:
         head.insert(0, "    @property")
-    arguments = f"self, {record}, type" if resource.parent else f"self, {record}"
     return [
         "",
         *head,
         *returned,
         f'        """{name}{of} (API {resource.section})."""',
-        f"        return Endpoint({arguments})",
+        f"        return {value}",
     ]
+
+
+# -- The same, for those who wait ------------------------------------------------------------------
+
+
+def _sync_text() -> str:
+    """The protocols of `endpoint.py` and the properties of the client, each without `async`."""
+    protocols = read("connector/client/endpoint.py")
+    protocols = protocols[protocols.index("class Readable(") : protocols.index("class Endpoint(")]
+    protocols = protocols.replace("async def", "def").replace("AsyncIterator[", "Iterator[")
+    lines = [
+        '"""The resources of a client without asyncio, each with its operations and types.',
+        "",
+        f"Generated from `resources.py` and `endpoint.py` by `{COMMAND}`; not to be edited.",
+        '"""',
+        "",
+        '# mypy: disable-error-code="no-any-return"',
+        "",
+        "from __future__ import annotations",
+        "",
+        "from collections.abc import Iterator",
+        "from typing import TYPE_CHECKING, Any, Never, Protocol",
+        "",
+        *_record_imports(),
+        "from connector.catalog.page import PER_PAGE_MAX, I_co, Order, Page",
+        _import("connector.client.endpoint", _VARIABLES),
+        "from connector.client.resources import Resources",
+        "",
+        "if TYPE_CHECKING:",
+        "    from connector.client import shapes",
+        "",
+        "",
+        protocols,
+        "class SyncResources:",
+        '    """Whoever waits for answers, with the resources of the workspace."""',
+        "",
+        "    _resources: Resources",
+        "",
+        "    def _waiting(self, endpoint: Any) -> Any:",
+        '        """The endpoint without asyncio: its methods return when they are done."""',
+        "        raise NotImplementedError",
+        *(line for each in CATALOG.values() for line in _property(each, _waited(each))),
+        "",
+    ]
+    ways = "Readable|Creatable|Changeable|Convertible"
+    text = re.sub(rf"\b({ways})\b", r"Sync\1", "\n".join(lines))
+    return _formatted(text)
+
+
+def _formatted(text: str) -> str:
+    """The text as the project's format has it, wherever the project is."""
+    ruff = (sys.executable, "-m", "ruff", "format", "--isolated", "--stdin-filename", _SYNC)
+    style = (
+        "--line-length",
+        str(_COLUMNS_MAX),
+        "--config",
+        "format.skip-magic-trailing-comma=true",
+    )
+    done = subprocess.run(  # noqa: S603  # the format that this project has
+        [*ruff, *style, "-"], input=text, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def _waited(resource: Declaration) -> str:
+    of = "(type)" if resource.parent else ""
+    return f"self._waiting(self._resources.{resource.name}{of})"

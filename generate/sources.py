@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from connector.publishing import dictionary
-from generate import documents, models, shapes
+from generate import documents, figures, models, shapes
 from generate.files import Texts
 
 
@@ -22,4 +22,5 @@ SOURCES: tuple[Callable[[], Texts], ...] = (
     documents.api,
     documents.personal_data,
     _dictionary,
+    figures.peers,
 )

@@ -20,7 +20,7 @@ from connector import (
     ConnectorError,
     Declaration,
     Progress,
-    PullOptions,
+    PullManner,
     PullReport,
     ResourceRun,
     Settings,
@@ -78,10 +78,10 @@ class PullConfig(dg.Config):
         description="A person's word that deletions are meant, however many they are.",
     )
 
-    def options(self, settings: Settings) -> PullOptions:
-        """Options of the pull."""
+    def manner(self, settings: Settings) -> PullManner:
+        """What was said, as a pull takes it."""
         scrubs = settings.scrub_requests.value if self.deep else 0
-        return PullOptions(
+        return PullManner(
             sweeps=self.deep, accepts_deletes=self.accept_deletes, scrub_requests=scrubs
         )
 
@@ -156,7 +156,7 @@ def landing_of(accounts: Accounts) -> dg.AssetsDefinition:
         pulling = pull(
             settings,
             _selected(context),
-            options=config.options(settings),
+            manner=config.manner(settings),
             publishes=False,
             watch=account.watch or Narrator(context.log),
             command="dagster",

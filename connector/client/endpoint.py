@@ -1,7 +1,7 @@
 """Resource as the client offers it: list, get, create, update, delete, convert.
 
-The declaration says what a record of the resource looks like and which operations it has. This
-module knows no HTTP library; it uses a `Sender`.
+What a record of the resource looks like, and what may be asked of it, is its declaration's
+business. This module knows no HTTP library; it asks a `Sender`.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ U_contra = TypeVar("U_contra", contravariant=True)
 
 
 class Sender(Protocol):
-    """Sender of requests, which returns the answers of those that succeeded."""
+    """Whoever sends requests and returns the answers of those that succeeded."""
 
     async def send(self, request: Request) -> Answer:
-        """Send one request; every failure is raised."""
+        """Send one request; every end but a success is raised."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,16 @@ class Readable(Protocol[R_co, I_co, S_contra, F_contra]):
         filters: F_contra | None = None,
     ) -> Page[I_co]:
         """One page, 1 being the first, of at most 100 items."""
+
+    def pages(
+        self,
+        *,
+        sort: S_contra | None = None,
+        order: Order | None = None,
+        search: str | None = None,
+        filters: F_contra | None = None,
+    ) -> AsyncIterator[Page[I_co]]:
+        """Every page, from the first to the last."""
 
     def iterate(
         self,
@@ -161,15 +171,15 @@ class Endpoint(Generic[R]):
             round_trip_seconds=answer.seconds,
         )
 
-    async def iterate(
+    async def pages(
         self,
         *,
         sort: str | None = None,
         order: Order | None = None,
         search: str | None = None,
         filters: Mapping[str, Any] | None = None,
-    ) -> AsyncIterator[R]:
-        """Every list item, page after page.
+    ) -> AsyncIterator[Page[R]]:
+        """Every page, from the first to the last.
 
         Pages shift when records come, go or change while they are read, so an item can be shown
         twice or not at all. `connector pull` is for those who need to be sure.
@@ -179,11 +189,23 @@ class Endpoint(Generic[R]):
             page = await self.list(
                 page=number, sort=sort, order=order, search=search, filters=filters
             )
-            for item in page.items:
-                yield item
+            yield page
             # A short page need not be the last: the list says how many there are.
             is_last = not page.items or (page.is_last and number >= page.total_pages)
             number += 1
+
+    async def iterate(
+        self,
+        *,
+        sort: str | None = None,
+        order: Order | None = None,
+        search: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+    ) -> AsyncIterator[R]:
+        """Every list item, page after page, with what `pages` says of them."""
+        async for page in self.pages(sort=sort, order=order, search=search, filters=filters):
+            for item in page.items:
+                yield item
 
     async def get(self, id: str) -> R:
         """The record with all its fields. Raises `NotFound`."""

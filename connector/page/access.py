@@ -22,8 +22,7 @@ from time import monotonic
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
-from connector.errors import Misused, SettingsError, naming_file_errors
-from connector.page.words import N_, PageRefusal
+from connector.errors import ConnectorError, Misused, SettingsError, naming_file_errors
 from connector.system.atomic_files import replacing
 
 SESSION_HOURS = 12
@@ -35,18 +34,16 @@ _SESSIONS_MAX = 200
 _PASSWORDS_BYTES_MAX = 1_000_000
 
 
-class AccessDenied(PageRefusal):
+class AccessDenied(ConnectorError):
     """The request may not be answered."""
 
-    action = N_("Go back to the first page, and sign in again if it asks for that.")
-    status = 403
+    action = "Go back to the first page, and sign in again if it asks for that."
 
 
-class LoginsTooMany(PageRefusal):
+class LoginsTooMany(ConnectorError):
     """Too many logins have failed; the page waits."""
 
-    action = N_("Wait a minute, then try again.")
-    status = 429
+    action = "Wait a minute, then try again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +173,7 @@ class PageAccess:
         """
         scheme, _, host = self.rules.address.partition("://")
         if headers.get("host", "").lower() not in {host.lower(), *_also(host)}:
-            raise AccessDenied("this page is at %(address)s", address=self.rules.address)
+            raise AccessDenied(f"this page is at {self.rules.address}")
         if not changes:
             return
         origin = headers.get("origin", "").lower()

@@ -180,6 +180,7 @@ def test_a_field_is_one_line_and_a_resource_one_page(copy: Copy, tmp_path: Path)
 
     assert {
         *(f"{SHAPES}/errands.py", f"{SHAPES}/__init__.py", "connector/client/resources.py"),
+        "connector/client/sync_resources.py",
         *(f"dbt_like_sql/staging/{each}.yml" for each in ("sources", "schema")),
         "dbt_like_sql/staging/stg_errand_records.sql",
         "dbt_like_sql/marts/mirror_health.sql",

@@ -13,16 +13,16 @@ from collections.abc import Iterator, Mapping
 from tests.house.tree import Source, Tree, imports
 
 MOST: Mapping[str, int] = {
-    "files": 224,
-    "lines": 57_244,
+    "files": 226,
+    "lines": 57_316,
     "rooms": 20,
-    "modules with one importer": 26,
+    "modules with one importer": 28,
     "class names of more than one thing": 0,
     "file names of more than one file": 3,
     "modules under 60 lines": 0,
     "names with a private word": 0,
     "first lines of docstrings that are too long": 0,
-    "lines of tests": 53_820,
+    "lines of tests": 53_794,
 }
 """The figures when they were last lowered; the aim: 180 files, 36,000 lines, 34,000 of tests."""
 
@@ -95,7 +95,7 @@ def _classes(source: Source) -> Iterator[str]:
 
 
 def with_one_importer(sources: list[Source]) -> Iterator[str]:
-    """Modules that one other module alone imports; commands and declarations need no importer."""
+    """Modules that one other module alone imports; commands are imported by their names."""
     modules = {each.path.removesuffix(".py").replace("/", "."): each for each in sources}
     importers: dict[str, set[str]] = defaultdict(set)
     for each in sources:
@@ -103,8 +103,7 @@ def with_one_importer(sources: list[Source]) -> Iterator[str]:
             module = name if name in modules else name.rpartition(".")[0]
             importers[module].add(each.path)
     for module, each in modules.items():
-        is_exempt = each.room == "cli" or _is_face(each) or each.path.startswith(_DECLARATIONS)
-        if not is_exempt and len(importers[module]) == 1:
+        if each.room != "cli" and not _is_face(each) and len(importers[module]) == 1:
             yield module
 
 

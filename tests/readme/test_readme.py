@@ -25,7 +25,6 @@ from tests.cli.calling import call
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
-RECIPES = (ROOT / "docs" / "RECIPES.md").read_text()
 BIN = Path(sys.executable).parent
 
 _AWAITS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
@@ -168,22 +167,6 @@ def test_every_other_command_is_run_elsewhere() -> None:
     known = {*sessions[0], *sessions[1], *sessions[2], *sessions[3], *ELSEWHERE}
 
     assert set() == {command for each in sessions for command in each} - known
-
-
-def test_the_library_example_runs(tmp_path: Path) -> None:
-    """The Python example prints one line for each of the three jobs."""
-    (example,) = blocks("python", RECIPES)
-    (tmp_path / "example.py").write_text(example)
-    with Sandbox(counts={"jobs": 5}) as sandbox:
-        done = run(
-            ["python example.py"],
-            tmp_path,
-            CONNECTOR_BASE_URL=sandbox.base_url,
-            CONNECTOR_API_KEY=sandbox.key,
-        )
-
-    assert 0 == done.returncode, done.stdout
-    assert 3 == len(done.stdout.splitlines())
 
 
 def test_every_room_is_there_and_every_resource_is_named_in_the_document() -> None:

@@ -1,0 +1,201 @@
+"""Who copies, how each is called, and where its copy is: one entry for each form."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import yaml
+
+from connector.catalog import CATALOG
+from connector.catalog.value import Kind
+
+ENVIRONMENTS = Path(__file__).parents[2] / ".venv-peers"
+_HERE = Path(__file__).parent
+_ROOT = Path(__file__).parents[2]
+_KEY = "sandbox-key"
+_JSON_TYPES = {Kind.BOOL: "boolean", Kind.INTEGER: "integer", Kind.NUMBER: "number"}
+
+Commands = Callable[[Path, str], list[list[str]]]
+"""What is run in a folder against an address: programs, each reading what the one before wrote."""
+
+
+@dataclass(frozen=True)
+class Copier:
+    """One form of one peer; `query` tells the id and the notes of each row of its `file`."""
+
+    name: str
+    form: str
+    commands: Commands
+    file: str
+    query: str = "SELECT id, record->>'notes' FROM candidates"
+
+    @property
+    def title(self) -> str:
+        """Its name in a table."""
+        return f"{self.name}, {self.form}" if self.form else self.name
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one run cost, and whether all its programs succeeded."""
+
+    has_succeeded: bool
+    wall_seconds: float
+    processor_seconds: float
+    memory_mb: float
+
+
+def run(copier: Copier, folder: Path, base_url: str) -> Cost:
+    """Run a copier once; the figures are the sums over its programs, start included."""
+    environ = {
+        **os.environ,
+        "CONNECTOR_BASE_URL": base_url,
+        "CONNECTOR_API_KEY": _KEY,
+        "CONNECTOR_DATA_DIR": str(folder / "data"),
+        "CONNECTOR_MODELS": "off",
+        "PYTHONPATH": str(_ROOT),
+    }
+    start, piped = time.monotonic(), None
+    running: list[subprocess.Popen[bytes]] = []
+    commands = copier.commands(folder, base_url)
+    with (folder / "errors.txt").open("ab") as errors:
+        for command in commands:
+            is_last = len(running) == len(commands) - 1
+            running.append(
+                subprocess.Popen(  # noqa: S603  # our own
+                    command,
+                    env=environ,
+                    cwd=folder,
+                    stdin=piped or subprocess.DEVNULL,
+                    stdout=errors if is_last else subprocess.PIPE,
+                    stderr=errors,
+                )
+            )
+            piped = running[-1].stdout
+    seconds = memory = 0.0
+    has_succeeded = True
+    for process in running:
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        has_succeeded = has_succeeded and process.returncode == 0
+        seconds += used.ru_utime + used.ru_stime
+        memory += used.ru_maxrss / 1024
+    return Cost(has_succeeded, time.monotonic() - start, seconds, memory)
+
+
+def copied(copier: Copier, folder: Path) -> dict[str, str | None]:
+    """The notes of every row of a copy by its id."""
+    file = folder / copier.file
+    if not file.exists():
+        return {}
+    with duckdb.connect(str(file), read_only=True) as connection:
+        try:
+            return dict(connection.execute(copier.query).fetchall())
+        except duckdb.CatalogException:  # nothing was loaded, so there is no table
+            return {}
+
+
+def _naive(folder: Path, base_url: str) -> list[list[str]]:
+    return [[sys.executable, "-m", "benchmarks.naive", base_url, _KEY, str(folder / "naive.db")]]
+
+
+def _dlt(form: str) -> Commands:
+    def commands(folder: Path, base_url: str) -> list[list[str]]:
+        return [[_python("dlt"), str(_HERE / "dlt_peer.py"), form, base_url, _KEY, str(folder)]]
+
+    return commands
+
+
+def _singer(form: str) -> Commands:
+    def commands(folder: Path, base_url: str) -> list[list[str]]:
+        schema = _written(folder / "schema.json", _json_schema())
+        config = {"base_url": base_url, "api_key": _KEY, "form": form, "schema": schema}
+        tap = [_python("singer"), str(_HERE / "singer_peer.py")]
+        tap += ["--config", _written(folder / "config.json", config)]
+        return _piped(tap, folder, form)
+
+    return commands
+
+
+def _airbyte(form: str) -> Commands:
+    def commands(folder: Path, base_url: str) -> list[list[str]]:
+        config: dict[str, Any] = {"base_url": base_url, "api_key": _KEY}
+        if form == "exact":
+            manifest = yaml.safe_load((_HERE / "airbyte_exact.yaml").read_text(encoding="utf-8"))
+            config["__injected_declarative_manifest"] = manifest
+            source = [str(ENVIRONMENTS / "airbyte" / "bin" / "source-declarative-manifest")]
+        else:
+            source = [_python("airbyte"), str(_HERE / "airbyte_peer.py")]
+        is_exact = form == "exact"
+        mode = "full_refresh" if is_exact else "incremental"
+        stream = {
+            "stream": {
+                "name": "candidates",
+                "json_schema": _json_schema(),
+                "supported_sync_modes": [mode],
+            },
+            "sync_mode": mode,
+            "destination_sync_mode": "overwrite" if is_exact else "append_dedup",
+        }
+        source += ["read", "--config", _written(folder / "config.json", config)]
+        source += ["--catalog", _written(folder / "catalog.json", {"streams": [stream]})]
+        return _piped(source, folder, form)
+
+    return commands
+
+
+def _connector(_: Path, __: str) -> list[list[str]]:
+    start = "from connector.cli import main; main(prog_name='connector')"
+    return [[sys.executable, "-c", start, "pull", "candidates"]]
+
+
+def _piped(source: list[str], folder: Path, form: str) -> list[list[str]]:
+    """The source with its state, and the loader after it."""
+    state = folder / "state.json"
+    if state.exists() and form == "incremental":
+        source += ["--state", str(state)]
+    loader = [sys.executable, "-m", "benchmarks.peers.loader", str(folder / "loaded.db")]
+    return [source, [*loader, str(state), "replace" if form == "exact" else "merge"]]
+
+
+def _python(peer: str) -> str:
+    return str(ENVIRONMENTS / peer / "bin" / "python")
+
+
+def _written(file: Path, value: Any) -> str:
+    file.write_text(json.dumps(value), encoding="utf-8")
+    return str(file)
+
+
+def _json_schema() -> Mapping[str, Any]:
+    """The fields of a candidate as a source declares them."""
+    types = {
+        each.name: _JSON_TYPES.get(each.kind, "string")
+        for each in CATALOG["candidates"].fields.values()
+    }
+    properties = {name: {"type": [type, "null"]} for name, type in types.items()}
+    return {"type": "object", "properties": properties}
+
+
+_OURS = "SELECT id, notes FROM landing.candidates WHERE _deleted_at IS NULL"
+_DLT = "SELECT id, notes FROM landed.candidates"
+OURS = Copier("this connector", "", _connector, "data/work.duckdb", _OURS)
+COPIERS = (
+    OURS,
+    Copier("naive script", "", _naive, "naive.db"),
+    Copier("dlt", "exact", _dlt("exact"), "peers.duckdb", _DLT),
+    Copier("dlt", "incremental", _dlt("incremental"), "peers.duckdb", _DLT),
+    Copier("Singer SDK", "exact", _singer("exact"), "loaded.db"),
+    Copier("Singer SDK", "incremental", _singer("incremental"), "loaded.db"),
+    Copier("Airbyte CDK", "exact", _airbyte("exact"), "loaded.db"),
+    Copier("Airbyte CDK", "incremental", _airbyte("incremental"), "loaded.db"),
+)

@@ -1,0 +1,216 @@
+"""The tables and pictures of what was measured: this project beside other tools.
+
+`make peers` writes `docs/figures/peers.json`; everything that README and
+`docs/BENCHMARKS.md` say of it is written here, so that no figure is typed by hand.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from html import escape
+from typing import Any
+
+from connector.report.charts import PALETTE, Theme
+from generate.files import Texts, block_names, read, with_block
+
+MEASURED = "docs/figures/peers.json"
+OURS = "this connector"
+_PAGE, _README = "docs/BENCHMARKS.md", "README.md"
+_PICTURE = "docs/pictures/peers-{}.svg"
+_COSTLY = ("first load", "65 changes", "nothing changed")
+_QUIET = ("65 changes", "quiet after churn", "ties, after a bulk edit")
+_MEASURES: Mapping[str, tuple[str, str]] = {
+    "requests": ("requests", "{:,.0f}"),
+    "processor_seconds": ("processor time", "{:.1f} s"),
+    "memory_mb": ("memory", "{:,.0f} MB"),
+}
+_NOISE = 1.1
+"""Two costs that are nearer to each other than this are called equal."""
+
+Run = Mapping[str, Any]
+
+
+def peers() -> Texts:
+    """The tables of both pages and the picture in both themes."""
+    measured = json.loads(read(MEASURED))
+    runs: dict[str, dict[str, Run]] = {}
+    for each in measured["runs"]:
+        runs.setdefault(each["copier"], {})[each["run"]] = each
+    page, limit = read(_PAGE), f"limit of {measured['limit']} a minute"
+    page = with_block(page, "cost of copies", _costs(runs))
+    page = with_block(page, "truth of copies", _truths(runs))
+    page = with_block(page, "copies under a limit", _limited(runs, limit))
+    page = with_block(page, "where others win", _wins(runs, limit))
+    texts = {_PAGE: page}
+    if "why not" in block_names(read(_README)):
+        texts[_README] = with_block(read(_README), "why not", _why_not(runs, limit))
+    themes: tuple[Theme, ...] = ("light", "dark")
+    for theme in themes:
+        texts[_PICTURE.format(theme)] = _picture(runs, theme, measured["records"])
+    return texts
+
+
+def wrong(run: Run) -> int:
+    """The rows of a copy that are not as the API has them."""
+    return int(run["missing"] + run["ghosts"] + run["stale"])
+
+
+def _costs(runs: Mapping[str, Mapping[str, Run]]) -> str:
+    head = ["Copier"]
+    for name in _COSTLY:
+        head += [f"{name}: requests", "processor", "memory"]
+    rows = (
+        [copier, *(_shown(each[name], m) for name in _COSTLY for m in _MEASURES)]
+        for copier, each in runs.items()
+    )
+    return _table(head, rows)
+
+
+def _shown(run: Run, measure: str) -> str:
+    shown = _MEASURES[measure][1].format(run[measure])
+    return shown if run["has_succeeded"] else f"{shown}, failed"
+
+
+def _truths(runs: Mapping[str, Mapping[str, Run]]) -> str:
+    names = ("65 changes", "churn while reading", *_QUIET[1:])
+    head = ["Copier", *names, "requests, both runs with churn"]
+    rows = (
+        [
+            copier,
+            *(_truth(each[name]) for name in names),
+            f"{sum(each[name]['requests'] for name in names[1:3]):,}",
+        ]
+        for copier, each in runs.items()
+    )
+    return _table(head, rows)
+
+
+def _truth(run: Run) -> str:
+    if not run["has_succeeded"]:
+        return "failed"
+    if not wrong(run):
+        return "exact"
+    parts = ((run["missing"], "missing"), (run["ghosts"], "ghosts"), (run["stale"], "stale"))
+    return ", ".join(f"{count} {what}" for count, what in parts if count)
+
+
+def _limited(runs: Mapping[str, Mapping[str, Run]], limit: str) -> str:
+    rows = (
+        [
+            copier,
+            f"{each[limit]['requests']:,}",
+            str(each[limit]["refused"]),
+            f"{each[limit]['wall_seconds']:.0f} s",
+            _truth(each[limit]),
+        ]
+        for copier, each in runs.items()
+    )
+    return _table(["Copier", "Requests", "Answered 429", "Until it ended", "Copy"], rows)
+
+
+def _wins(runs: Mapping[str, Mapping[str, Run]], limit: str) -> str:
+    """Every cost in which another tool is below this one by more than the noise."""
+    lines = []
+    for name in (*_COSTLY, limit):
+        measures = [*_MEASURES] if name != limit else ["wall_seconds"]
+        for measure in measures:
+            ours = runs[OURS][name][measure]
+            better = [
+                f"{copier} ({_value(each[name], measure)})"
+                for copier, each in runs.items()
+                if each[name]["has_succeeded"] and each[name][measure] * _NOISE < ours
+            ]
+            if better:
+                what = _MEASURES.get(measure, ("time until it ended",))[0]
+                told = f"{name}, {what} ({_value(runs[OURS][name], measure)} here)"
+                lines.append(f"- {told}: {', '.join(better)}")
+    return "\n".join(lines or ["- Nowhere."]) + "\n"
+
+
+def _value(run: Run, measure: str) -> str:
+    return _MEASURES.get(measure, ("", "{:.0f} s"))[1].format(run[measure])
+
+
+def _why_not(runs: Mapping[str, Mapping[str, Run]], limit: str) -> str:
+    head = ["", "65 changes cost", "then wrong", "after churn", "ties, bulk edit", "429s"]
+    rows = (
+        [
+            f"**{copier}**" if copier == OURS else copier,
+            f"{each['65 changes']['requests']:,} requests",
+            *(_wrong_rows(each[name]) for name in _QUIET),
+            str(each[limit]["refused"]) if each[limit]["has_succeeded"] else "failed",
+        ]
+        for copier, each in runs.items()
+    )
+    return _table(head, rows)
+
+
+def _wrong_rows(run: Run) -> str:
+    if not run["has_succeeded"]:
+        return "failed"
+    count = wrong(run)
+    return "exact" if not count else f"{count:,} row{'s' if count > 1 else ''}"
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    names = [*head]
+    lines = [names, ["---"] * len(names), *rows]
+    return "".join(f"| {' | '.join(each)} |\n" for each in lines)
+
+
+# -- The picture -----------------------------------------------------------------------------------
+# Bars in three panels, drawn by hand: a picture of a page has no fonts and no scripts to load.
+
+_LABELS, _PANEL, _GAP, _ROW, _TOP = 196, 196, 20, 26, 64
+
+
+def _picture(runs: Mapping[str, Mapping[str, Run]], theme: Theme, records: int) -> str:
+    panels = {
+        "Requests for 65 changes": [
+            float(each["65 changes"]["requests"]) for each in runs.values()
+        ],
+        "Rows wrong, quiet again": [
+            float(sum(wrong(each[name]) for name in _QUIET)) for each in runs.values()
+        ],
+        "Processor seconds, first load": [
+            each["first load"]["processor_seconds"] for each in runs.values()
+        ],
+    }
+    colours = {name: getattr(shade, theme) for name, shade in PALETTE.items()}
+    width = _LABELS + 3 * _PANEL + 2 * _GAP + 12
+    height = _TOP + len(runs) * _ROW + 16
+    inside = [
+        f'<rect width="{width}" height="{height}" rx="8" fill="{colours["card"]}"/>',
+        _text(16, 26, f"One copy of {records:,} records, kept by:", colours["muted"]),
+        *_labels(runs, colours),
+    ]
+    for place, (title, values) in enumerate(panels.items()):
+        inside += _bars(_LABELS + place * (_PANEL + _GAP), title, values, colours)
+    head = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+    font = 'font-family="system-ui, sans-serif"'
+    svg = f'<svg xmlns="http://www.w3.org/2000/svg" {head} {font} role="img">'
+    return "\n".join((svg, "<title>Beside other tools</title>", *inside, "</svg>")) + "\n"
+
+
+def _labels(runs: Iterable[str], colours: Mapping[str, str]) -> Iterator[str]:
+    for row, copier in enumerate(runs):
+        weight = ' font-weight="700"' if copier == OURS else ""
+        yield _text(16, _TOP + row * _ROW + 17, copier, colours["ink"], weight)
+
+
+def _bars(left: int, title: str, values: list[float], colours: Mapping[str, str]) -> Iterator[str]:
+    yield _text(left, 50, title, colours["muted"])
+    most = max(values) or 1
+    for row, value in enumerate(values):
+        top = _TOP + row * _ROW
+        length = max(2.0, value / most * (_PANEL - 48)) if value else 0.0
+        colour = colours["first"] if row == 0 else colours["third"]
+        yield f'<rect x="{left}" y="{top + 4}" width="{length:.1f}" height="17" fill="{colour}"/>'
+        shown = f"{value:,.0f}" if value == int(value) else f"{value:.1f}"
+        yield _text(left + length + 5, top + 17, shown, colours["ink"])
+
+
+def _text(x: float, y: float, words: str, colour: str, more: str = "") -> str:
+    place = f'x="{x:.1f}" y="{y:.1f}" font-size="13" fill="{colour}"'
+    return f"<text {place}{more}>{escape(words)}</text>"

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from connector.client.client import Client as Client
     from connector.client.endpoint import Written as Written
     from connector.client.sync_client import SyncClient as SyncClient
+    from connector.engine.pull import PullOptions as PullOptions
     from connector.errors import *  # noqa: F403 # every error is public
     from connector.errors_api import *  # noqa: F403 # as above
     from connector.operations.alert_check import check_alerts as check_alerts
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
     from connector.pulls.outcome import Progress as Progress
     from connector.pulls.outcome import PullReport as PullReport
     from connector.pulls.outcome import Watch as Watch
-    from connector.pulls.run import PullManner as PullManner
     from connector.pulls.run import pull as pull
     from connector.pushes.batch import settle as settle
     from connector.pushes.dry_run import Asked as Asked

@@ -20,7 +20,7 @@ from connector import (
     ConnectorError,
     Declaration,
     Progress,
-    PullManner,
+    PullOptions,
     PullReport,
     ResourceRun,
     Settings,
@@ -78,10 +78,10 @@ class PullConfig(dg.Config):
         description="A person's word that deletions are meant, however many they are.",
     )
 
-    def manner(self, settings: Settings) -> PullManner:
-        """What was said, as a pull takes it."""
+    def options(self, settings: Settings) -> PullOptions:
+        """Options of the pull."""
         scrubs = settings.scrub_requests.value if self.deep else 0
-        return PullManner(
+        return PullOptions(
             sweeps=self.deep, accepts_deletes=self.accept_deletes, scrub_requests=scrubs
         )
 
@@ -156,7 +156,7 @@ def landing_of(accounts: Accounts) -> dg.AssetsDefinition:
         pulling = pull(
             settings,
             _selected(context),
-            manner=config.manner(settings),
+            options=config.options(settings),
             publishes=False,
             watch=account.watch or Narrator(context.log),
             command="dagster",

@@ -121,28 +121,28 @@ def pull(
     rereads: bool,
     budget: int | None,
     asks_anyway: bool,
-    **manner: Any,
+    **pull_options: Any,
 ) -> int:
     """Bring the landed copy up to date with the API, and publish it.
 
     Reads what is new or has changed since the last pull, finds what was deleted, and publishes
     recruitment.duckdb for analysts. Without a RESOURCE it pulls all of them. It may be stopped at
-    any moment: what has landed is kept, and the next pull goes on from there. One pull of an
-    account runs at a time; another one says who is at it, and sends nothing.
+    any moment: landed records are kept, and the next pull continues from there. One pull of an
+    account runs at a time; a second one says which process runs, and sends nothing.
     """
     if is_for_all:
-        if ids or rereads or manner["accepts_deletes"]:
+        if ids or rereads or pull_options["accepts_deletes"]:
             raise Misused(
                 "--all is given with what is meant for one account",
                 action="Name one --account for --ids, --reread-erased and --accept-deletes.",
             )
-        given = {"--budget": budget, "--scrub": manner["scrub_requests"]}
+        given = {"--budget": budget, "--scrub": pull_options["scrub_requests"]}
         words = [*resources, *(f"{name}={value}" for name, value in given.items() if value)]
-        words += ["--full"] * manner["is_full"] + ["--ask-anyway"] * asks_anyway
+        words += ["--full"] * pull_options["is_full"] + ["--ask-anyway"] * asks_anyway
         return _pull_all(session, words, at_once)
     wanted: Sequence[str] | Mapping[str, Sequence[str]] = ids
     if rereads:
-        if ids or any(manner.values()):
+        if ids or any(pull_options.values()):
             raise Misused(
                 "--reread-erased is given with something else to read",
                 action="Give it alone, or with the resources that are meant.",
@@ -156,7 +156,7 @@ def pull(
     return _pull(
         session,
         resources,
-        manner=PullOptions(**manner),
+        options=PullOptions(**pull_options),
         ids=wanted,
         budget=budget,
         asks_anyway=asks_anyway,
@@ -177,12 +177,12 @@ def sweep(
 ) -> int:
     """Pull, and compare every page of the lists with what is landed.
 
-    A pull looks for deletions where the counts differ; a sweep looks everywhere, for one request
-    per hundred records, and finds what cancels out in a count. What differs is read again; only
-    what the API itself says is gone is marked as deleted.
+    A pull searches for deletions only if the counts differ. A sweep looks everywhere, for one
+    request per hundred records, so it also finds differences that cancel out in a count. Records
+    that differ are read again; only those that the API itself calls gone are marked as deleted.
     """
-    manner = PullOptions(sweeps=True, accepts_deletes=accepts_deletes)
-    return _pull(session, resources, command="sweep", manner=manner, budget=budget)
+    pull_options = PullOptions(sweeps=True, accepts_deletes=accepts_deletes)
+    return _pull(session, resources, command="sweep", options=pull_options, budget=budget)
 
 
 def _pull(

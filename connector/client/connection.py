@@ -183,7 +183,7 @@ class _Bearer:
             return answer
         headers = {name: self.hide(value) for name, value in answer.headers.items()}
         try:
-            # Written anew, so that no escape can hide the key. What is not JSON is never told.
+            # Written again, so that no escape hides the key. Text that is not JSON is never shown.
             body = self.hide(json.dumps(parse(answer.body))).encode()
         except ValueError:
             body = answer.body

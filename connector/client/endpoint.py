@@ -1,7 +1,7 @@
 """Resource as the client offers it: list, get, create, update, delete, convert.
 
-What a record of the resource looks like, and what may be asked of it, is its declaration's
-business. This module knows no HTTP library; it asks a `Sender`.
+The declaration says what a record of the resource looks like and which operations it has. This
+module knows no HTTP library; it uses a `Sender`.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ U_contra = TypeVar("U_contra", contravariant=True)
 
 
 class Sender(Protocol):
-    """Whoever sends requests and returns the answers of those that succeeded."""
+    """Sender of requests, which returns the answers of those that succeeded."""
 
     async def send(self, request: Request) -> Answer:
-        """Send one request; every end but a success is raised."""
+        """Send one request; every failure is raised."""
 
 
 @dataclass(frozen=True, slots=True)

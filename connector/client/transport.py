@@ -37,9 +37,9 @@ class Departure:
 class Transport(httpx.AsyncBaseTransport):
     """Sends requests over at most `count` connections, to `https` through the proxy.
 
-    A request's extension `departure` is told when its first byte may leave. Errors are those of
-    httpx: `ProxyError` and `ConnectError` where nothing was sent, `LocalProtocolError` for what
-    cannot be, and `ReadError` or `RemoteProtocolError` where no whole answer came.
+    A request's extension `departure` is marked when its first byte may leave. Errors are those of
+    httpx: `ProxyError` and `ConnectError` if nothing was sent, `LocalProtocolError` for a request
+    that cannot be sent, and `ReadError` or `RemoteProtocolError` if no whole answer came.
     """
 
     def __init__(self, *, count: int, trust: ssl.SSLContext, proxy: str | None = None) -> None:
@@ -82,9 +82,9 @@ class Transport(httpx.AsyncBaseTransport):
             connector=aiohttp.TCPConnector(
                 limit=self._count, ssl=self._trust, keepalive_timeout=IDLE_SECONDS_MAX
             ),
-            # Whoever asks has a deadline of its own for all of an attempt.
+            # The caller has a deadline of its own for the whole attempt.
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS_MAX),
-            # Whoever asks judges how many headers an answer may have.
+            # The caller judges how many headers an answer may have.
             max_headers=_HEADERS_MAX,
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=False,

@@ -1,13 +1,13 @@
-"""Bookmark: what is known of one stream, and what answers teach of the clocks.
+"""Bookmark: up to when a stream is proven, and how the server's clock behaves.
 
     R   proven_at          server's time up to which everything is landed, or queued to be read
     L   lateness_seconds   a write that becomes visible at t is dated after t - L
-    W   floor_of, R - L    what is dated at or before it is landed as it is, or queued
+    W   floor_of, R - L    everything dated at or before it is landed as it is, or queued
     T0  opened_at          server's time before the first list of a pass under way; the next R
 
-R is the server's time before a list, and never a value taken from data: a record may be dated by
-a clock that is wrong, and two records may share a date. A bookmark is committed only together with
-the rows that it covers.
+R is the server's time before a list, and never a value taken from data: a wrong clock may have
+dated a record, and two records may share a date. A bookmark is committed only together with the
+rows that it covers.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from connector.catalog.page import Page
 from connector.catalog.resource import Declaration, Resource
 
 LATENESS_SECONDS = 120.0
-"""L, unless a stream has shown worse."""
+"""L, until a stream has shown a later write."""
 
 LATENESS_SECONDS_MAX = 3600.0
-"""The lateness never grows beyond an hour: what comes later is the scrub's to find."""
+"""The largest L: a scrub has to find writes that are later."""
 
 LATENESS_UNTIMED_SECONDS = 3600.0
-"""L while the server's clock is unknown, because its answers carry no `Date`."""
+"""L while the server's clock is unknown, because its answers have no `Date`."""
 
 CLOCK_SLACK_SECONDS = 5.0
-"""By how much two clocks may drift apart between two lists without one of them having been set."""
+"""Drift of two clocks between two lists; by more, one of them has been set."""
 
 SECOND = timedelta(seconds=1)
-"""What `Date` is cut to."""
+"""Precision of `Date`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,20 +49,21 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Bookmark:
-    """What is known of one stream as a whole.
+    """Bookmark of one stream.
 
-    Of a first load under way: `load_page` counts the pages that its sweep has landed, `verify_page`
-    is not None while the second look is due. Of the list: `is_sorted` turns false once the server
-    was seen not to sort, `alarms` counts the walks in a row that found it out of order, `listed` is
-    its total when that was last believed, and `total_offset` by how many its rows exceed that total
-    (None: not measured, so that the total proves nothing). `scrubbed_to` is the `created_at` that
-    the round of list scrubs has come to, None at its beginning.
+    A first load under way: `load_page` counts the pages that its sweep has landed; `verify_page`
+    is not None while the second look is due.
+    The list: `is_sorted` is false once the server was seen not to sort; `alarms` counts the walks
+    in a row that found it out of order; `listed` is its total when the guard last believed it;
+    `total_offset` is by how many rows it exceeds that total (None: not measured, so that the total
+    proves nothing). `scrubbed_to` is the `created_at` up to which the current round of list scrubs
+    has come, None at its beginning.
+    The last proven walk: `closed_by` is the clean record that ended it, and `closed_floor` the
+    floor of that walk, or of an earlier one that ended less than L before. A floor without a record
+    means that the walk is not trusted any more: the next one reaches down to that floor.
 
-    `closed_by` is the record whose clean detail ended the last proven walk, and `closed_floor` the
-    floor of that walk, or of an earlier one that ended less than L before. Without the former the
-    latter says that the walk is not trusted any more: the next one reaches down to that floor.
     `clock_ahead_seconds` is how far the server's clock was ahead of ours when R was set, or when it
-    was last set back; `late_seconds_seen` is the latest that a write was ever seen to be.
+    was last set back; `late_seconds_seen` is the greatest lateness that a write ever had.
     """
 
     proven_at: datetime | None = None
@@ -82,7 +83,7 @@ class Bookmark:
 
 
 def floor_of(bookmark: Bookmark) -> datetime:
-    """W: everything at or below it is landed, or queued."""
+    """W: everything dated at or before it is landed, or queued."""
     assert bookmark.proven_at is not None
     floor = bookmark.proven_at - timedelta(seconds=bookmark.lateness_seconds)
     if bookmark.closed_by is None and bookmark.closed_floor is not None:
@@ -91,21 +92,21 @@ def floor_of(bookmark: Bookmark) -> datetime:
 
 
 def future_of(now: datetime, bookmark: Bookmark) -> datetime:
-    """Moment after which a date is in the future, clocks a little ahead allowed."""
+    """Moment after which a date counts as in the future; clocks may be a little ahead."""
     return now + timedelta(seconds=bookmark.lateness_seconds + LATENESS_UNTIMED_SECONDS)
 
 
-# -- What an answer teaches ----------------------------------------------------------------------
+# -- Updates by answers --------------------------------------------------------------------------
 
 
 def opening(page: Page[Resource]) -> datetime:
-    """T0 by a pass's first list: the server's time before it, cut to the second."""
+    """T0 of a pass by its first list: the server's time before it, cut to the second."""
     before = page.dated_at - timedelta(seconds=page.round_trip_seconds) - SECOND
     return before.replace(microsecond=0)
 
 
 def opened(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
-    """Bookmark after a page of a pass: T0 by its first, L where none is dated."""
+    """Bookmark after a page of a pass: with T0, and with a larger L if it has no date."""
     if page.served_at is None:
         lateness = max(bookmark.lateness_seconds, LATENESS_UNTIMED_SECONDS)
         bookmark = replace(bookmark, lateness_seconds=lateness)
@@ -113,9 +114,9 @@ def opened(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
 
 
 def later(bookmark: Bookmark, seconds: float) -> Bookmark:
-    """Bookmark with room for a write `seconds` late, within the bound.
+    """Bookmark with a lateness that covers a write `seconds` late, within the bound.
 
-    The floor moves down with it, which claims less and so is never wrong.
+    The floor moves down with it: a lower floor claims less, and so it is never wrong.
     """
     lateness = max(bookmark.lateness_seconds, min(LATENESS_SECONDS_MAX, 2 * seconds))
     seen = max(bookmark.late_seconds_seen, seconds)
@@ -123,10 +124,10 @@ def later(bookmark: Bookmark, seconds: float) -> Bookmark:
 
 
 def clocked(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
-    """Bookmark with a lower floor where the server's clock was set back, by ours.
+    """Bookmark with a lower floor if the server's clock was set back, by our clock.
 
-    What was written since R was set may bear moments from before R, by as much as it was set back;
-    so the next walk reaches down there.
+    Records written since then may have dates before R, by as much as it was set back. So the next
+    walk reaches down that far.
     """
     before, ahead = bookmark.clock_ahead_seconds, page.ahead_seconds
     if ahead is None:
@@ -142,10 +143,10 @@ def clocked(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
 
 
 def measured(page: Page[Resource], bookmark: Bookmark) -> Bookmark:
-    """Bookmark after a page that may show the list's end beside its total.
+    """Bookmark after a page that may show both the list's end and its total.
 
-    That both agree is a measure. That they do not may as well be a total of another instant: then
-    the offset is unknown, until every page was compared.
+    If they agree, the offset is 0. If not, the total may be of another instant: the offset is
+    unknown until every page was compared.
     """
     bookmark = clocked(page, bookmark)
     if page.offset is None or page.offset == bookmark.total_offset:

@@ -1,15 +1,15 @@
-"""Commands: all that a pull asks of the world, as plain values.
+"""Commands: everything that a pull asks its driver to do, as plain values.
 
 A pull is a generator. It decides what is needed and yields a command; its driver performs the
-command, and sends back what came of it:
+command and sends the answer back:
 
     page = yield from ListPage(1, "updated_at", "desc")     # the engine
     command = steps.send(answer)                            # its driver
 
-An error that ends the pull is thrown into the engine, which may commit first.
+An error that ends the pull is thrown into the engine, which may commit before it ends.
 
-So one engine runs over HTTP and DuckDB (`pulls/driver.py`), and over a store, a clock and faults
-of its own (the simulator). What a command is answered with is the type that it is declared with.
+So the same engine runs over HTTP and DuckDB (`pulls/driver.py`), and in the simulator over a store,
+a clock and faults. The type of a command's answer is its type parameter.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ BATCH_SECONDS_MAX = 3.0
 """Largest batch of one commit, which bounds what a crash costs of paid requests."""
 
 UNREAD_MAX, UNREAD_AMONG = 5, 100
-"""Details that may fail among so many before a resource is given up for the run."""
+"""A resource is given up for the run when more than 5 of its last 100 details failed."""
 
 
 class EngineCommand(Generic[T_co]):
-    """Something to be performed by whoever drives an engine, and answered with a `T`."""
+    """Command that an engine's driver performs and answers with a `T`."""
 
     __slots__ = ()
 
@@ -47,13 +47,13 @@ class EngineCommand(Generic[T_co]):
 
 
 class Query(EngineCommand[T_co]):
-    """A question that the landed rows of the stream answer."""
+    """Query of the stream's landed rows."""
 
     __slots__ = ()
 
 
 Steps = Generator[EngineCommand[Any], Any, T]
-"""An engine at work: it yields commands, and ends with a `T`."""
+"""Generator that yields commands and ends with a `T`: an engine, or a part of one."""
 
 # -- The API -------------------------------------------------------------------------------------
 
@@ -68,7 +68,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """Evidence that a record is gone: the API's own error body says so."""
+    """Proof that a record is deleted: a 404 with the API's own error body."""
 
     served_at: datetime
 
@@ -94,14 +94,14 @@ class ListPage(EngineCommand[Page[Resource]]):
 
 @dataclass(frozen=True, slots=True)
 class ReadRecords(EngineCommand[dict[str, Outcome]]):
-    """Read details, concurrently: as many as there is time for, and one at least."""
+    """Read details concurrently, at least one; the driver may answer with fewer."""
 
     ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SpendFor(EngineCommand[None]):
-    """Count the requests from here on towards a purpose."""
+    """Count the requests from now on under a purpose."""
 
     purpose: Purpose
 
@@ -121,7 +121,7 @@ class LandedRow:
 
 @dataclass(frozen=True, slots=True)
 class Recall(Query[dict[str, LandedRow]]):
-    """What is landed under these ids; found sooner with when they were `created`."""
+    """Landed rows of these ids; `created`, where given, makes the search faster."""
 
     ids: tuple[str, ...]
     created: tuple[datetime | None, ...] = ()
@@ -129,7 +129,7 @@ class Recall(Query[dict[str, LandedRow]]):
 
 @dataclass(frozen=True, slots=True)
 class Differing(Query[dict[str, tuple[str, ...]]]):
-    """Names of fields in which answers differ from landed details, by id."""
+    """Names of the fields in which answers differ from landed details, by id."""
 
     answers: tuple[Resource, ...]
 
@@ -152,7 +152,7 @@ class BetweenUpdated(Query[frozenset[str]]):
 
 @dataclass(frozen=True, slots=True)
 class Undated(Query[tuple[str, ...]]):
-    """Ids of live, read rows without an `updated_at`, or with one after a moment."""
+    """Ids of live rows, read before, with no `updated_at` or one after a moment."""
 
     after: datetime
 
@@ -193,7 +193,7 @@ class CountQueued(Query[int]):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Event to be looked up later; `detail` holds no personal data."""
+    """Event for people to look up later; `detail` has no personal data."""
 
     kind: str
     detail: str
@@ -202,11 +202,11 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Commit(EngineCommand[None]):
-    """Everything here in one transaction, or nothing.
+    """Commit everything here in one transaction, or nothing.
 
-    `items` land as rows that were only listed, unless the row is there; `records` replace the
-    rows and leave the queue; `gone` become tombstones and leave the queue; `enqueue` maps ids to
-    reasons; `bookmark`, where given, replaces the stream's.
+    `items` land as rows that were only listed, and are queued, unless a row is there already;
+    `records` replace their rows and leave the queue; `gone` become tombstones and leave the queue;
+    `enqueue` maps ids to reasons; `bookmark`, where given, replaces the stream's.
     """
 
     items: tuple[Resource, ...] = ()

@@ -1,10 +1,10 @@
-"""The first load, the second look at a list, and the reading of whole lists.
+"""First load, the second look at a list, and the read of an unsorted list.
 
 A first load sweeps the list in order of creation and lands every list item at once, so that names
-and statuses are there after N/100 requests; each row so landed is queued, and the details follow
-newest first. R is the server's time before the sweep. A second look over the list, once the queue
-is empty, finds what deletions and unstable ties made the sweep miss. Every step is committed, so
-a load that is cut short goes on where it stopped.
+and statuses are there after N/100 requests. Each of these rows is queued, and the details follow,
+newest first. R is the server's time before the sweep. Once the queue is empty, a second look over
+the list finds records that the sweep missed because of deletions and unstable ties. Every step is
+committed, so a load that was cut short continues where it stopped.
 
 Lists that cannot be sorted (content types; a server that ignores `sort`) are read whole instead.
 """
@@ -30,16 +30,14 @@ from connector.engine.commands import (
 )
 from connector.engine.guard import Guard
 from connector.engine.listing import PageBatch, ids_of, is_ascending, list_all, recall
-from connector.engine.recheck import bury, bury_few, drain
-from connector.engine.scrub import Round, read_windows
+from connector.engine.recheck import commit_few_tombstones, commit_tombstones, read_queue
+from connector.engine.scrub import ScrubRound, read_windows
 
 SWEEPS_MAX = 24
-"""Sweeps of one first load: more than one only if fewer ids were seen than the list's total. Where
-all records are tied and each page draws its own, a sweep leaves out a third of what is left.
-"""
+"""Sweeps of one first load; a second one only if fewer ids were seen than the list's total."""
 
 VERIFICATIONS_MAX = 3
-"""Times that all pages are looked at again while fewer records are live than the total says."""
+"""Second looks in one pull, while fewer records are live than the total says."""
 
 DETAILS_REREAD_HOURS = 24
 """Age at which the details of an unsorted list are read again, as a scrub would."""
@@ -49,10 +47,10 @@ TOO_FEW = "fewer records could be found than the list has"
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """How a sweep over a whole list ended.
+    """End of a sweep over a whole list.
 
     `is_one_instant`: a single answer showed all of it. `is_short`: fewer ids were seen than the
-    total says, however often it was read.
+    total says, after every repetition.
     """
 
     bookmark: Bookmark
@@ -64,8 +62,8 @@ class Swept:
 def sweep(bookmark: Bookmark) -> Steps[Swept]:
     """Land every list item of a stream that was never loaded.
 
-    It repeats while fewer ids are landed than the total says, which unstable ties can cause. R is
-    set at once only if one answer showed everything; otherwise `verify` sets it.
+    It is repeated while fewer ids are landed than the total says, because of unstable ties. R is
+    set at once only if one answer showed everything; otherwise `second_look` sets it.
     """
     requests, is_short, batch = 0, True, PageBatch()
 
@@ -100,7 +98,7 @@ def sweep(bookmark: Bookmark) -> Steps[Swept]:
     if is_short:
         bookmark = replace(bookmark, load_page=1)
     elif is_one_instant:
-        # One answer is one instant: there is nothing that it can have missed.
+        # One answer is one instant, so that it missed nothing.
         bookmark = replace(bookmark, proven_at=bookmark.opened_at, opened_at=None, load_page=None)
     else:
         verify_page = 0 if bookmark.is_sorted else None
@@ -109,14 +107,14 @@ def sweep(bookmark: Bookmark) -> Steps[Swept]:
     return Swept(bookmark, page.total, is_one_instant, is_short)
 
 
-def verify(
+def second_look(
     bookmark: Bookmark, guard: Guard, *, reads_all: bool = False
 ) -> Steps[tuple[Bookmark, str | None]]:
-    """Look at every page once more, until as many records are live as the list has.
+    """Compare every page again, until as many records are live as the list has.
 
     After a first load it sets R. With `reads_all`, every record is read again as well. Returns the
-    bookmark, and why the landing is still in doubt, if it is: then R is not set, and the next pull
-    looks again, unless it is the guard that refused what a loaded stream shows.
+    bookmark, and the reason if the landing is still in doubt. Then R is not set, and the next pull
+    looks again, unless the guard has refused and the stream was loaded before.
     """
     doubt: str | None = None
     sweeps = SWEEPS_MAX
@@ -124,26 +122,26 @@ def verify(
         done = yield from read_windows(bookmark, guard, reads_all=reads_all)
         bookmark, reads_all = done.bookmark, False
         if guard.refused is None:
-            yield from bury(guard)
-        yield from drain(guard)
-        yield from bury_few(guard)
+            yield from commit_tombstones(guard)
+        yield from read_queue(guard)
+        yield from commit_few_tombstones(guard)
         if guard.refused is not None:
             if bookmark.proven_at is not None:
                 bookmark = replace(bookmark, verify_page=None)
             yield from Commit(bookmark=bookmark)
             return bookmark, guard.refused.message
         if not bookmark.is_sorted:
-            # What the windows did not compare is not vouched for.
+            # The windows after this one were not compared, so that nothing is proven.
             yield from Commit(bookmark=bookmark)
             return bookmark, "the list is not sorted by created_at"
         if (yield from CountLive()) < done.count:
             sweeps -= yield from _fill(done, sweeps)
             bookmark = done.bookmark
-            yield from drain(guard)
-            yield from bury_few(guard)
+            yield from read_queue(guard)
+            yield from commit_few_tombstones(guard)
         live = yield from CountLive()
-        # Ties may hide a record from every window while another is deleted, and the count agree;
-        # but then fewer were seen than were there at one time or another.
+        # A tie may hide a record from every window while another is deleted, so that the count
+        # agrees. But then fewer records were seen than existed at one time or another.
         seen = len(done.seen) + (yield from _alive(done))
         if live >= done.count and seen >= done.population:
             doubt = None
@@ -161,11 +159,11 @@ def verify(
     return bookmark, doubt
 
 
-def _fill(done: Round, sweeps_max: int) -> Steps[int]:
+def _fill(done: ScrubRound, sweeps_max: int) -> Steps[int]:
     """List all pages again until as many are live as listed; returns the sweeps.
 
-    The round has read again all that was landed, so that only what is missing is looked for, and
-    lists show that. Another round would read a third of tied records by their details once more.
+    The round has compared every landed record, so only missing records are looked for, and lists
+    show them. Another round would read the details of a third of tied records once more.
     """
 
     def land(page: Page[Resource]) -> Steps[int]:
@@ -181,8 +179,8 @@ def _fill(done: Round, sweeps_max: int) -> Steps[int]:
     return sweeps_max
 
 
-def _alive(done: Round) -> Steps[int]:
-    """How many that no window listed turned out to be alive."""
+def _alive(done: ScrubRound) -> Steps[int]:
+    """Number of records that no window listed and that are alive."""
     absent = tuple(
         id for id, why in done.suspects.items() if why == "absent" and hash(id) not in done.seen
     )
@@ -198,9 +196,9 @@ def read_whole(
 ) -> Steps[tuple[Bookmark, bool, int]]:
     """Read a list that cannot be sorted: every page, and the details that need it.
 
-    A detail is read when the record is new, when its list item shows other values, and when the
-    last reading proves nothing (`read_too_early`); with `reads_all`, always. Returns the
-    bookmark, whether the list was certainly seen whole, and its total.
+    A detail is read if the record is new, if its list item shows other values, and if the last
+    read proves nothing (`read_too_early`); with `reads_all`, always. Returns the bookmark, whether
+    the whole list was certainly seen, and its total.
     """
     sort = "created_at" if resource.sortable else None
     listed: set[str] = set()
@@ -221,26 +219,26 @@ def read_whole(
         if page.is_last:
             break
         number += 1
-    held = yield from Between(None, None)
+    landed = yield from Between(None, None)
     guard.check_total(total)
-    guard.check_absent(len(held - listed), len(held & listed))
+    guard.check_absent(len(landed - listed), len(landed & listed))
     is_whole = not has_shifted and len(listed) == page.count and guard.refused is None
     if is_whole and number > 1 and not resource.sortable:
         is_whole = yield from _are_all_alive(listed)
     if is_whole:
-        yield from Commit(enqueue=dict.fromkeys(held - listed, "absent"))
-    yield from drain(guard)
-    if guard.holds_many:
-        # Said to be gone and listed in the same breath is no evidence.
+        yield from Commit(enqueue=dict.fromkeys(landed - listed, "absent"))
+    yield from read_queue(guard)
+    if guard.withholds_many:
+        # A record that details call gone and that the list shows is not proven to be deleted.
         guard.still_listed(listed)
-    yield from bury(guard)
+    yield from commit_tombstones(guard)
     is_whole &= guard.refused is None
-    if guard.blindness is not None:
-        # An empty list is true once each record that it had was asked for, and is gone.
+    if guard.distrust is not None:
+        # An empty list is believed once each landed record was read and is gone.
         is_whole &= (yield from CountLive()) == 0
     proven_at = bookmark.proven_at
     if is_whole and not resource.sortable:
-        # Where lists ought to be sorted and are not, nothing tells what changed: R stays.
+        # A list that should be sorted and is not does not show what changed: there R stays.
         assert bookmark.opened_at is not None
         proven_at = max(proven_at or bookmark.opened_at, bookmark.opened_at)
     bookmark = replace(bookmark, proven_at=proven_at, opened_at=None, load_page=None)
@@ -251,11 +249,11 @@ def read_whole(
 
 
 def _are_all_alive(listed: set[str]) -> Steps[bool]:
-    """Whether a second look at the list shows all of them.
+    """Whether a second read of the list shows all of them.
 
-    One deleted between two pages pulls another onto the page before, where nobody looks any more,
-    and the count agrees if one was created as well. Those that are listed again lived at the last
-    page of the first look, which counted as many: then they are all that there were.
+    A deletion between two pages moves another record onto the page before, which was read already;
+    if one was created as well, the count agrees. Records that are listed again existed when the
+    last page of the first read was made. If that page counted as many, they are all there were.
     """
     again: set[str] = set()
 
@@ -271,11 +269,11 @@ def _are_all_alive(listed: set[str]) -> Steps[bool]:
 def read_too_early(
     page: Page[Resource], known: dict[str, LandedRow], bookmark: Bookmark
 ) -> list[str]:
-    """Listed ids whose details are to be read again though nothing listed differs.
+    """Listed ids whose details must be read again although nothing listed differs.
 
-    A detail proves an `updated_at` that the list shows once it was read later than the lateness
-    after it. Without one it proves nothing, and a list that ought to be sorted is not proven
-    anyhow. Every detail is read again after `DETAILS_REREAD_HOURS`.
+    If the list shows `updated_at`, a detail must have been read later than that moment and the
+    lateness. If not, a detail of an earlier pull proves nothing; in a list that should be sorted,
+    which is never proven, it is kept. Every detail is read again after `DETAILS_REREAD_HOURS`.
     """
     lateness = timedelta(seconds=bookmark.lateness_seconds)
     daily = page.dated_at - timedelta(hours=DETAILS_REREAD_HOURS)
@@ -292,15 +290,15 @@ def read_too_early(
 
 
 def total_events(bookmark: Bookmark, offset: int, live: int) -> tuple[Event, ...]:
-    """Events for a list's total that is wrong; none where that is known."""
+    """Events of a list's wrong total; none if it was wrong by as much before."""
     if offset in (0, bookmark.total_offset):
         return ()
-    told = f"the list shows {live} records, and its total says {live - offset}"
-    return (Event("total_off", told),)
+    message = f"the list shows {live} records, and its total says {live - offset}"
+    return (Event("total_off", message),)
 
 
 def unsorted_event(resource: Declaration) -> Event:
-    """Tells that the server does not sort, which forbids cheap pulls of the resource."""
+    """Event of a server that does not sort, so that every pull reads the whole list."""
     return Event(
         "unsorted",
         f"the list of {resource.name} is not in the order asked for: every pull reads it whole",

@@ -1,15 +1,15 @@
-"""Guard against mass deletion: what a key no longer sees may still exist.
+"""Guard against mass deletion: a record that a key no longer sees may still exist.
 
-A handful of deletions is daily work. Hundreds at once are more often a key that lost a scope, a
-wrong address or a server in trouble. What tells them apart is the list:
+A handful of deletions is daily work. Hundreds at once are more often due to a key that lost a
+scope, to a wrong address or to a server in trouble. The lists show the difference:
 
-- a list that is suddenly much shorter than it was is not believed, until a person says so;
-- neither is one that shows hardly any record that is landed, whatever its length;
-- where many records are said to be gone, lists must have stopped showing them as well: those that
-  still show them contradict it, and those that were not read yet have to be.
+- a list that is suddenly much shorter is not believed until a person confirms it;
+- neither is a list that shows hardly any landed record, whatever its length;
+- if details say that many records are gone, no list may show them either, and all lists must have
+  been read.
 
-While others create as much as they delete, any number may go, and all of it is found. A refusal
-keeps deletions back and nothing else: what is new or changed lands all the same.
+As long as as many records are created as deleted, any number of deletions is believed. A refusal
+keeps deletions back and nothing else: new and changed records land all the same.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from dataclasses import dataclass, replace
 from connector.engine.commands import Gone
 
 GONE_MIN = 20
-"""So many missing records are always believed, however few are landed."""
+"""So many missing records are always believed, even of a small stream."""
 
 GONE_SHARE = 0.02
-"""The share of the live records by which the list may be shorter than it last was."""
+"""Share of the live records by which the list may become shorter."""
 
 EMPTIED_MAX = 5
-"""A list of no more records may be empty: each of them is then asked for, and must be a 404."""
+"""A list of at most so many records may become empty; each of them must then be a 404."""
 
 RECOGNISED_SHARE = 0.05
-"""How many listed records must be landed for each that is absent: another agency has none."""
+"""Listed records that are landed, for each that is absent; another agency's list has none."""
 
 
 SAMPLES_MAX = 3
-"""So many of the records that are missing are named, for a person to look at."""
+"""Missing records that a message names, for a person to look at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +49,13 @@ class Refusal:
 
 
 class Guard:
-    """Guard of one pull: holds tombstones back until their number has evidence.
+    """Guard of one pull: it withholds tombstones until lists confirm so many of them.
 
     `live` is the number of live rows when the pull began, `listed` the list's total when it was
-    last believed (None: the live rows are taken for it); `accepts` is a person's word that all
-    deletions are meant. `refused` says why the guard refused, if it has: then it lets nothing
-    through any more. `held` are tombstones that wait for lists that do not show them,
-    `contradicted` the ids of those that a list showed, `absent` ids that lists lack.
+    last believed (None: `live` is used). With `accepts` a person has confirmed all deletions.
+    `refused` says why the guard refused, if it has: then it allows no tombstone any more.
+    `withheld` are tombstones that wait until lists were read, `contradicted` the ids of those that
+    a list showed, `absent` the ids of landed records that lists do not show.
     """
 
     def __init__(self, live: int, listed: int | None, *, accepts: bool = False) -> None:
@@ -67,17 +67,17 @@ class Guard:
         self._waiting: set[str] = set()
         self.absent: set[str] = set()
         self.refused: Refusal | None = None
-        self.held: dict[str, Gone] = {}
+        self.withheld: dict[str, Gone] = {}
         self.contradicted: set[str] = set()
 
     @property
-    def holds_many(self) -> bool:
-        """Whether so many are held that lists must be read before they are believed."""
-        return self._passed + len(self.held) > self._max and not self._accepts
+    def withholds_many(self) -> bool:
+        """Whether so many are withheld that lists must be read before they are believed."""
+        return self._passed + len(self.withheld) > self._max and not self._accepts
 
     @property
-    def blindness(self) -> str | None:
-        """Reason why lists prove no change either: refused, or suddenly empty."""
+    def distrust(self) -> str | None:
+        """Reason why lists prove nothing: refused, or suddenly empty; else None."""
         if self.refused is not None:
             return self.refused.message if self.refused.hides_changes else None
         message = f"the list is empty, and {self._live} records are landed"
@@ -88,59 +88,57 @@ class Guard:
         """Why deletions were kept back in this pull, if any were."""
         found = self.refused
         if found is None and self._waiting:
-            told = f"{len(self._waiting)} records are said to be gone, and no list was read since"
-            found = Refusal("deletions_waiting", told)
+            why = f"{len(self._waiting)} records are said to be gone, and no list was read since"
+            found = Refusal("deletions_waiting", why)
         samples = sorted(self._waiting | self.contradicted | self.absent)[:SAMPLES_MAX]
         if found is None or not samples:
             return found
         return replace(found, message=f"{found.message}; among them are {', '.join(samples)}")
 
     def check_total(self, total: int) -> None:
-        """Refuse a list much shorter than it was: so looks a key that sees nothing."""
+        """Refuse a list that is much shorter than it was: the key may see fewer records."""
         self._is_emptied = total == 0 < self._live
-        missing = self._listed - total
-        is_emptied = total == 0 and self._listed > EMPTIED_MAX
-        message = (
-            f"{missing} records are missing at once: {self._listed} were listed, and now {total}"
-        )
+        listed, missing = self._listed, self._listed - total
+        is_emptied = total == 0 and listed > EMPTIED_MAX
+        message = f"{missing} records are missing at once: {listed} were listed, and now {total}"
         refusal = Refusal("list_shrank", message, hides_changes=True)
         self._judge(missing <= self._max and not is_emptied, refusal)
 
     def check_absent(self, absent: int, recognised: int) -> None:
-        """Refuse lists that lack so many landed records and show so few of them."""
+        """Refuse lists that lack many landed records and show few of them."""
         is_familiar = recognised >= RECOGNISED_SHARE * absent
         message = f"{absent} records are missing, and the lists show {recognised} that are landed"
         refusal = Refusal("list_unfamiliar", message, hides_changes=True)
         self._judge(absent <= self._max or is_familiar, refusal)
 
     def still_listed(self, ids: set[str]) -> None:
-        """What is held and listed after all is not deleted, or not surely."""
-        shown = ids & self.held.keys()
+        """Drop withheld tombstones of records that a list shows: they may exist."""
+        shown = ids & self.withheld.keys()
         for id in shown:
-            del self.held[id]
+            del self.withheld[id]
         self.contradicted |= shown
         count = len(self.contradicted)
         message = f"{count} records are said to be gone, and the lists show them"
         self._judge(count <= self._max, Refusal("details_gone", message))
 
-    def let_through(self, gone: dict[str, Gone]) -> dict[str, Gone]:
-        """Tombstones allowed on the API's word alone; too many at once are held."""
-        self.held |= gone
-        if self.holds_many:
+    def allow(self, gone: dict[str, Gone]) -> dict[str, Gone]:
+        """Tombstones allowed on the API's word alone; too many at once are withheld."""
+        self.withheld |= gone
+        if self.withholds_many:
             return {}
-        self._passed += len(self.held)
+        self._passed += len(self.withheld)
         return self.release()
 
     def release(self) -> dict[str, Gone]:
-        """The tombstones that were held, since lists do not show them either."""
-        held, self.held = self.held, {}
-        self._waiting -= held.keys()
-        return {} if self.refused is not None else held
+        """The withheld tombstones, which lists do not show either; none after a refusal."""
+        released, self.withheld = self.withheld, {}
+        self._waiting -= released.keys()
+        return {} if self.refused is not None else released
 
-    def put_off(self) -> None:
-        """Leave what is held to the next pull, which reads all lists first."""
-        self._waiting |= self.held.keys()
-        self.held.clear()
+    def postpone(self) -> None:
+        """Leave the withheld tombstones to the next pull, which reads all lists first."""
+        self._waiting |= self.withheld.keys()
+        self.withheld.clear()
 
     def _judge(self, is_believed: bool, refusal: Refusal) -> None:
         if not (is_believed or self._accepts):

@@ -1,8 +1,8 @@
-"""Listings: a list's pages as a pass sees them, and the first clean record.
+"""Listings: a list's pages as a pass reads them, and the first clean record.
 
-A list that is read page by page is not one instant: between two requests records are created,
-changed and deleted, and all that follow them move by a place. What is known of such a listing is
-in which order and on which page its items were shown, and by which request.
+Pages that are read one after another are not of one instant: between two requests records are
+created, changed and deleted, and all records after them move by a place. So a listing knows only in
+which order, on which page and by which request its items were shown.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ def ids_of(items: Iterable[Resource]) -> tuple[str, ...]:
 
 
 def recall(items: Collection[Resource]) -> Steps[dict[str, LandedRow]]:
-    """What is landed of these list items."""
+    """Landed rows of these list items, by id."""
     return (yield from Recall(ids_of(items), tuple(item.created_at for item in items)))
 
 
 def is_ascending(page: Page[Resource]) -> bool:
-    """Whether the items are in order of creation, as far as they are dated."""
+    """Whether the items are in order of creation; those without a date do not count."""
     created = [item.created_at for item in page.items if item.created_at is not None]
     return all(earlier <= later for earlier, later in pairwise(created))
 
 
 class PageBatch:
-    """Pages that are committed together, at most as many as make a batch."""
+    """Pages that are committed together."""
 
     def __init__(self) -> None:
         self.pages: list[Page[Resource]] = []
 
     @property
     def items(self) -> tuple[Resource, ...]:
-        """The items of all pages, in the order in which they were listed."""
+        """The items of all pages, in listed order."""
         return tuple(item for page in self.pages for item in page.items)
 
     @property
     def is_full(self) -> bool:
-        """Whether it has as many records as one commit, or took as long to read."""
+        """Whether it has the most records for one commit, or took the longest time."""
         first, last = self.pages[0].heard_at, self.pages[-1].heard_at
         seconds = (last - first).total_seconds() if first and last else 0.0
         count = sum(len(page.items) for page in self.pages)
@@ -81,9 +81,9 @@ def list_all(
 ) -> Steps[Page[Resource]]:
     """List all pages from `first` on, ascending, and return the last.
 
-    `take` has each page, and says by how many the list's rows are known to exceed its total. After
-    a total that fell, the page before is read again: what stood there moved to the left. `commit`
-    lands what was taken and not landed yet, before an error is raised.
+    `take` gets each page, and returns by how many rows the list is known to exceed its total. If
+    the total fell, the page before is read again, since a deletion moved a record there. `commit`
+    lands what was taken and has not landed yet, before an error is raised.
     """
     number, total = first, 0
     while True:
@@ -99,10 +99,10 @@ def list_all(
 
 
 class Listing:
-    """One attempt's pages: the distinct items in listed order, each with its rank.
+    """Listing of one attempt: distinct items in listed order, each with its rank.
 
-    `step` has the request by which each was last shown. `boundary` is the index of the first clean
-    item, once it was found.
+    The rank is the number of items before it. `step` has the number of the request that showed it
+    last. `boundary` is the index in `order` of the first clean item, once it is found.
     """
 
     def __init__(self) -> None:
@@ -114,7 +114,7 @@ class Listing:
         self.has_shifted = False
 
     def add(self, page: Page[Resource], step: int) -> tuple[Resource, ...]:
-        """Take a page in; returns the items that this listing had not shown before."""
+        """Add a page; returns the items that this listing had not shown before."""
         if self.pages:
             last = self.pages[-1]
             self.has_shifted |= page.total < last.total or page.per_page != last.per_page
@@ -125,7 +125,7 @@ class Listing:
             if item.id not in self.rank:
                 fresh.append(item)
                 self.order.append(item)
-            # The last showing counts: a record that slid onto a later page stands at its new rank.
+            # The last page that shows it counts: a record that moved down has a new rank.
             self.rank[item.id] = (page.page - 1) * page.per_page + index
             self.step[item.id] = step
         return tuple(fresh)
@@ -141,21 +141,21 @@ class Listing:
         return self.order[self.boundary] if self.boundary < len(self.order) else None
 
     def length(self, offset: int) -> int:
-        """How many rows the list has, if they exceed its total by `offset`."""
+        """Number of rows of the list, if they exceed its total by `offset`."""
         return self.last.total + offset if self.last.is_full else self.last.count
 
 
 # -- Exponential search --------------------------------------------------------------------------
 
 Dirtiness = Literal["dirty", "clean", "odd", "end"]
-"""A rank's record: above the floor, at or below it, without a date, or beyond the list's end."""
+"""The record at a rank: dated after the floor, at or before it, undated; or past the end."""
 
 
 def predicted(rows: Sequence[LandedRow | None], floor: datetime, future: datetime) -> int:
-    """Smallest index from which on all rows look landed and in the list's order.
+    """Smallest index from which on all rows are landed and in the list's order.
 
-    None is a record that is not landed. A row without `updated_at`, or with one after `future`,
-    predicts nothing.
+    None is a record that is not landed. A row without `updated_at`, or with one after `future`, is
+    skipped.
     """
     start, newer = len(rows), None
     while start > 0:
@@ -174,9 +174,9 @@ def predicted(rows: Sequence[LandedRow | None], floor: datetime, future: datetim
 def first_clean(
     start: int, verdict: Callable[[int], Steps[Dirtiness]], end: Callable[[], int]
 ) -> Steps[int]:
-    """Index of the first clean record, or `end()`: 1, 2, 4, ... on, then halving.
+    """Index of the first clean record, or `end()`: steps 1, 2, 4, ..., then halving.
 
-    What is odd says nothing of those above it, so the search steps over it.
+    An odd record proves nothing about those above it, so the search steps over it.
     """
     low, probe, stride = start - 1, start, 1
     while (found := (yield from verdict(probe))) != "clean":

@@ -1,17 +1,17 @@
-"""Push of one row: what to write, what an answer means, what silence means.
+"""Push of one row: what to write, what an answer means, what a lost answer means.
 
-    create   intent, send; in doubt: look, wait until no late commit is to be expected, look again;
-             then hold the row for a person, or send it once more where that was chosen.
-    update   read the record first; send only what differs; refuse where somebody else changed it.
+    create   intent, send; in doubt: look, wait until no late commit can follow, look again; then
+             hold the row for a person or, if the push was told so, send it once more.
+    update   read the record first; send only what differs; refuse if somebody else changed it.
              In doubt: read it again, and send what is still missing.
-    convert  read the lead first; send once. In doubt: read it; never sent again by itself.
+    convert  read the lead first; send once. In doubt: read it; never send again.
 
-What create refuses and update accepts follows a create as an update of its own. Every transition
-is one of the table's (`push_states`) and is on the disk before anything follows from it; an attempt
-is on the disk before a byte of it leaves. A row that cannot be brought to an end now is left in a
-state from which a later push goes on.
+Fields that a create refuses and an update accepts are sent as an update after the create. Every
+transition is in the table of `push_states.py`. It is on the disk before the next step, and an
+attempt is on the disk before its first byte leaves. A row that cannot be finished now is left in a
+state from which a later push continues.
 
-Pure: moments, answers and the journal's memory come in as arguments.
+Pure: moments, answers and the journal's rows are arguments.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ from connector.engine.push_states import Operation, Task
 # -- Push create -----------------------------------------------------------------------------------
 # A create: sent once, looked for after silence, and adopted if it is found.
 #
-# Before the first attempt the newest records are compared with the row, and the create is claimed
-# where folders share a journal. A row of which an attempt is in doubt is past both.
+# Before the first attempt the newest records are compared with the row and, if data folders share a
+# journal, the create is claimed. A row with an attempt in doubt has both behind it.
 
 
 _NEVER = datetime.min.replace(tzinfo=UTC)

@@ -1,12 +1,12 @@
 """Quota: the month's requests, its billing cycle, and how many are left.
 
-The API limits the requests of a billing cycle and tells neither the figure nor the day (API 8.2,
-8.5), so that both are settings and the count is ours. A cycle begins at midnight UTC of the billing
-day; in a month that is too short, on its last day. Requests are written down before they leave,
-many at once: a *block* is taken from what is left, and what was not needed of it is returned.
+The API limits the requests of a billing cycle, but shows neither the number nor the day (API 8.2,
+8.5). So both are settings, and the connector counts. A cycle begins at midnight UTC of the billing
+day or, in a month that is too short, of its last day. Requests are counted before they leave, many
+at once: a *block* is taken from what is left, and the unused rest of it is returned.
 
-Pure: days and counts are arguments. The minute's window is `pace`'s affair, and the durable count
-is the ledger's.
+Pure: days and counts are arguments. The rate limiter counts the minute, and the ledger keeps the
+month's count.
 """
 
 from __future__ import annotations
@@ -18,29 +18,30 @@ from datetime import UTC, date, datetime, timedelta
 from statistics import median
 
 BLOCK_REQUESTS_MAX = 50
-"""Requests written down at once: as many may be counted in vain when a process is killed."""
+"""Requests counted at once; if a process is killed, so many may be counted and not sent."""
 
 SHARERS = 4
-"""A block is at most the fourth part of what is left, so that one process strands no other."""
+"""A block is at most a fourth of what is left, so that other processes find some too."""
 
 USUAL_DAYS = 14
-"""The days that say how many requests a usual day takes."""
+"""Days whose median is a usual day's number of requests."""
 
 EXHAUSTION_DAYS_MAX = 32
-"""A cycle is never longer: an end that the API tells beyond that is not believed."""
+"""Longest cycle; if the API names a later end, that is not believed."""
 
 UNSETTLED = "unsettled"
-"""The kind of requests that were written down for a run which has not ended, or never did."""
+"""Kind of requests that were counted for a run which has not ended."""
 
 RETRY_HOURS = 20
-"""After so long the API is asked again where it said that the month is spent and not until when:
-less than a day, so that a nightly run is not turned away twice.
+"""Wait before the next request if the API said that the month is spent, but not until when.
+
+It is less than a day, so that a nightly run is not refused twice.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A billing cycle: its first day, and the first day of the next one."""
+    """Billing cycle: its first day, and the first day of the next one."""
 
     begins: date
     ends: date
@@ -50,8 +51,8 @@ class Period:
 class Allowance:
     """Settings of the quota.
 
-    They are the plan's `monthly_requests` (None: not known), how many are left to people, and the
-    day on which a cycle begins, 1 to 31.
+    `monthly_requests` are the plan's (None: not known), `reserve` of them are left for people, and
+    `billing_day` is the day on which a cycle begins, 1 to 31.
     """
 
     monthly_requests: int | None
@@ -118,11 +119,11 @@ def block_size(room: int | None, budget_left: int | None) -> int:
 
 
 def blocked_until(now: datetime, told_end: datetime | None, period: Period) -> datetime:
-    """Until when nothing is asked of the API once it said that the month is spent.
+    """Moment before which no request leaves, after the API called the month spent.
 
-    Its own word counts where it gave one that a cycle can have. Otherwise the billing day may have
-    been set wrongly, or not at all, and another program may have used up the minute: then it is
-    asked again before a day is over.
+    If the API named an end that a cycle can have, that counts. Otherwise the billing day may be set
+    wrongly, or another program may have used up the minute: then the next request leaves before a
+    day is over.
     """
     if told_end is not None and now < told_end <= now + timedelta(days=EXHAUSTION_DAYS_MAX):
         return told_end

@@ -1,11 +1,11 @@
-"""Rechecks: records read one by one, being queued, in doubt, or long not read.
+"""Rechecks: records that are read one by one, because they are queued or suspect.
 
-Each detail is compared with its landed row. A difference that the bookmark says cannot be is an
-anomaly, and becomes an event: a write that became visible too late (`late`, which raises the
-lateness), or a change that the API did not date (`silent`).
+Each detail is compared with its landed row. A difference that the bookmark rules out is an anomaly
+and becomes an event: a write that became visible too late (`late`, which raises the lateness), or a
+change that the API did not date (`silent`).
 
-The first half reads what is named or queued. The second half, `DetailReads`, is what a walk has
-read: it remembers which request read what, so that a detail is known to be younger than a list.
+The first half reads records that are queued or named. The second half, `DetailReads`, remembers
+which request of a walk read which detail, so that a detail is known to be younger than a list.
 """
 
 from __future__ import annotations
@@ -34,46 +34,46 @@ from connector.engine.guard import Guard
 from connector.engine.listing import Listing
 
 
-def drain(guard: Guard) -> Steps[None]:
-    """Read everything queued, newest first, committing each batch.
+def read_queue(guard: Guard) -> Steps[None]:
+    """Read every queued record, newest first, and commit each batch.
 
-    What cannot be read stays queued, and what is gone is held by the guard, until `bury`. What was
-    said to be gone in this pull and is listed all the same waits for the next one.
+    A record that cannot be read stays queued. One that is gone is withheld by the guard until
+    `commit_tombstones`; one that is gone and still listed waits for the next pull.
     """
     unread: set[str] = set()
     while True:
-        skip = frozenset(unread | guard.held.keys() | guard.contradicted)
+        skip = frozenset(unread | guard.withheld.keys() | guard.contradicted)
         ids = yield from NextQueued(BATCH_RECORDS_MAX, skip)
         if not ids:
             break
         outcomes = yield from ReadRecords(ids)
         found, gone = _sorted_out(outcomes)
         unread |= outcomes.keys() - gone.keys() - {each.record.id for each in found}
-        guard.held |= gone
+        guard.withheld |= gone
         yield from Commit(records=found)
 
 
-def bury(guard: Guard) -> Steps[None]:
-    """Make the tombstones that the guard held, now that lists do not show them either."""
+def commit_tombstones(guard: Guard) -> Steps[None]:
+    """Commit the tombstones that the guard withheld: lists do not show them either."""
     if gone := guard.release():
         yield from Commit(gone=gone)
 
 
-def bury_few(guard: Guard) -> Steps[None]:
-    """Make the tombstones that the guard held if they are few; many stay queued."""
-    if guard.holds_many:
-        guard.put_off()
-    elif gone := guard.let_through({}):
+def commit_few_tombstones(guard: Guard) -> Steps[None]:
+    """Commit the tombstones that the guard withheld if they are few; many stay queued."""
+    if guard.withholds_many:
+        guard.postpone()
+    elif gone := guard.allow({}):
         yield from Commit(gone=gone)
 
 
 def recheck(
     ids: Iterable[str], bookmark: Bookmark, guard: Guard, *, is_absent: bool = False
 ) -> Steps[Bookmark]:
-    """Read these records, queued or not, and judge what differs from their rows.
+    """Read these records, queued or not, and judge where they differ from their rows.
 
-    `is_absent` says that no list shows those that may be gone. What the guard does not let through
-    at once is queued. Returns the bookmark, whose lateness may have grown.
+    `is_absent` says that no list shows those that may be gone. Tombstones that the guard does not
+    allow at once are queued. Returns the bookmark, whose lateness may have grown.
     """
     left = dict.fromkeys(ids)
     gone: dict[str, Gone] = {}
@@ -90,8 +90,8 @@ def recheck(
         bookmark, events = _judge(changed, known, bookmark)
         yield from Commit(records=found, bookmark=bookmark, events=events)
     if is_absent:
-        guard.held |= gone
-    allowed = guard.release() if is_absent else guard.let_through(gone)
+        guard.withheld |= gone
+    allowed = guard.release() if is_absent else guard.allow(gone)
     yield from Commit(gone=allowed, enqueue=dict.fromkeys(gone.keys() - allowed.keys(), "gone"))
     return bookmark
 
@@ -105,7 +105,7 @@ def _sorted_out(outcomes: dict[str, Outcome]) -> tuple[tuple[Found, ...], dict[s
 def _judge(
     changed: tuple[Found, ...], known: dict[str, LandedRow], bookmark: Bookmark
 ) -> tuple[Bookmark, tuple[Event, ...]]:
-    """The anomalies: changes at or below a floor that says that there are none."""
+    """The anomalies: changes dated at or before the floor, where there can be none."""
     if bookmark.proven_at is None:
         return bookmark, ()
     floor = bookmark.proven_at - timedelta(seconds=bookmark.lateness_seconds)
@@ -125,8 +125,8 @@ def _judge(
 def _with_room_for(bookmark: Bookmark, updated_at: datetime, read_at: datetime | None) -> Bookmark:
     """Bookmark with more lateness, after a change that it should have covered.
 
-    How late the change was is known only if the row was read after it was dated; otherwise it is
-    known only that it was later than allowed for, and the allowance is doubled.
+    How late the change was is known only if the row was read after its date. Otherwise it is only
+    known to be later than the lateness, which is then doubled.
     """
     assert bookmark.proven_at is not None
     seen_late = (read_at - updated_at).total_seconds() if read_at is not None else 0.0
@@ -139,7 +139,7 @@ def _with_room_for(bookmark: Bookmark, updated_at: datetime, read_at: datetime |
 
 @dataclass(frozen=True, slots=True)
 class DetailRead:
-    """A detail read in this pass: its `updated_at`, and the step at which it was read."""
+    """Detail read in this pass: its `updated_at`, and the step at which it was read."""
 
     updated_at: datetime | None
     step: int
@@ -149,7 +149,7 @@ class DetailReads:
     """Details that a pass has read; its `bookmark` is committed with every batch.
 
     `step` counts requests of the pass, so that a detail is known to be younger than a list.
-    `known` is what was landed of the items listed. `gone` are the records that the API says are
+    `known` are the landed rows of listed items. `gone` are the records that the API says are
     gone, `unread` those that could not be read, each with the reason.
     """
 
@@ -169,10 +169,10 @@ class DetailReads:
         self._unlanded = 0
 
     def remember(self, id: str, known: LandedRow) -> None:
-        """Remember a landed row; one read since T0 by a run cut short counts as read.
+        """Remember a landed row; in a resumed pass, one read since T0 counts as read.
 
-        Only in a pass that is resumed: T0 lies a little before the pass, so in a new one a row that
-        was read just before it would count as read since, and what came after would be missed.
+        Not in a new pass: T0 lies a little before it, so a row that was read just before the pass
+        would count as read in it, and a change in between would be missed.
         """
         self.known[id] = known
         opened_at = self.bookmark.opened_at if self._is_resumed else None
@@ -191,16 +191,16 @@ class DetailReads:
         return id in self.by_id and self.by_id[id].step > listing.step[id]
 
     def forget(self, ids: Iterable[str]) -> None:
-        """Take details to be unread, so that the records are read again."""
+        """Forget these details, so that the records are read again."""
         for id in ids:
             self.by_id.pop(id, None)
 
     def settled(self, id: str) -> bool:
-        """Whether the pass knows all that it can know of the record for now."""
+        """Whether the pass has read the record, or tried to."""
         return id in self.by_id or id in self.gone or id in self.unread
 
     def read(self, ids: tuple[str, ...]) -> Steps[None]:
-        """Read details, and land every full batch: a pass cut short loses at most one."""
+        """Read details and land each full batch: a pass cut short loses at most one."""
         left = dict.fromkeys(ids)
         while left:
             room = BATCH_RECORDS_MAX - self._unlanded
@@ -221,7 +221,7 @@ class DetailReads:
                 yield from self._land()
 
     def compare(self, listing: Listing) -> None:
-        """Note details that were older than the dated list item that led to them."""
+        """Note details that were older than the `updated_at` of their list item."""
         for item in listing.order:
             updated_at = self.updated_at(item.id)
             if not item.declaration.lists_cursor or updated_at is None:
@@ -231,16 +231,16 @@ class DetailReads:
                 self.bookmark = later(self.bookmark, late)
 
     def close(self, bookmark: Bookmark, event: Event | None) -> Steps[None]:
-        """Land what is left, the tombstones that the guard lets through, and the bookmark."""
+        """Land what is left, the tombstones that the guard allows, and the bookmark."""
         self.bookmark = bookmark
         if event is not None:
             self._events.append(event)
         if self._undated:
-            told = f"{self._undated} have no updated_at, or one in the future: read at every pull"
-            self._events.append(Event("undated", told))
-        allowed = self._guard.let_through(self.gone)
-        held = dict.fromkeys(self.gone.keys() - allowed.keys(), "gone")
-        yield from self._land(allowed, {**self.unread, **held})
+            why = f"{self._undated} have no updated_at, or one in the future: read at every pull"
+            self._events.append(Event("undated", why))
+        allowed = self._guard.allow(self.gone)
+        withheld = dict.fromkeys(self.gone.keys() - allowed.keys(), "gone")
+        yield from self._land(allowed, {**self.unread, **withheld})
 
     def _take(self, id: str, found: Found) -> None:
         updated_at = found.record.updated_at
@@ -255,10 +255,10 @@ class DetailReads:
     def _measure(
         self, id: str, updated_at: datetime, landed_at: datetime | None, read_at: datetime
     ) -> None:
-        """Note that the row was read after this version was dated, and did not show it.
+        """Note a late version: its date is before the last read, which did not show it.
 
-        The lateness grows to cover it. If it was this row that closed the last walk, then that
-        walk may have ended too high, and is not trusted any more.
+        The lateness grows to cover it. If this row closed the last walk, that walk may have ended
+        too high, and is not trusted any more.
         """
         if landed_at == updated_at:
             return

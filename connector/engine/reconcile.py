@@ -2,16 +2,16 @@
 
     surplus at a cut = rows landed that were created before it - rows listed before it
 
-The list in order of creation is cut where `created_at` strictly increases within one page, since
-only there is a rank certain. Where two cuts have the same surplus, nothing is looked for between
-them; where they differ, the page in the middle is read, by the landed rows one of several stamps.
-One deletion is found in at most 1 + log2 P pages, P being all of them; inside a run of pages of
-one stamp all of these are read.
+The list, in order of creation, is cut at places within a page where `created_at` strictly
+increases, since the rank is certain only there. If two cuts have the same surplus, nothing between
+them is searched. If not, the page in the middle is read; preferred is one that should have a cut,
+by the landed rows. Of P pages at most 1 + log2 P are read to find one deletion; pages that have the
+same `created_at` throughout have no cut, so that all of them are read.
 
-A page is one instant, so a landed id that belongs strictly inside of it and is not listed is
-absent, and an id listed and not landed was missing. Absence is a suspicion: only the API's own
-404 makes it a deletion. A ghost and a missing row between the same two cuts cancel out, which the
-list scrub finds and this cannot.
+All rows of a page are of one instant. So a landed id that belongs strictly inside the page and is
+not listed is absent, and an id that is listed and not landed was missing. Absence is a suspicion:
+only the API's own 404 makes it a deletion. A deleted and a missing record between the same two cuts
+cancel each other out; the list scrub finds them, and this search cannot.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _TICK = timedelta(microseconds=1)
 class Cut:
     """Cut of the list: `rank` items come before it, all created before `moment`.
 
-    `page` is the page that it lies in. The list begins with a cut at no moment on page 0, and
+    `page` is the number of its page. The list begins with a cut without a moment on page 0, and
     ends with one on the page after the last.
     """
 
@@ -55,9 +55,9 @@ class Cut:
 class Reconcile:
     """One search, for a list of `total` records in pages of `per_page`.
 
-    `totals` are those of the pages that it read, and `is_sorted` is false once one of them was not
-    in order of creation, which ends the search. `bookmark` has what the last page says of the
-    total, if it was among them.
+    `totals` are those of the pages that were read. `is_sorted` is false once one of them was not
+    in order of creation, which ends the search. `bookmark` has the total's offset, if the search
+    has read the last page.
     """
 
     def __init__(self, total: int, per_page: int, bookmark: Bookmark, guard: Guard) -> None:
@@ -71,12 +71,12 @@ class Reconcile:
         self._tied: frozenset[int] = frozenset()
 
     def run(self) -> Steps[list[str]]:
-        """Landed ids suspected to be deleted. Missing records land, and are queued.
+        """Find landed ids that may be deleted. Missing records land, and are queued.
 
-        Ends early, with nothing, once the guard has refused: then too many are absent.
+        Ends early and returns nothing once the guard has refused, since too many are absent.
         """
-        # What the search rests on is read from the rows anew, so a total a little off costs pages
-        # and does no harm.
+        # Surpluses come from the pages and the rows, so a total that is a little off only costs
+        # more pages.
         begin = Cut(0, 0, None)
         end = Cut(ceil(self._total / self._per_page) + 1, self._total, None)
         # Depth first, and the earlier half first; nothing is landed twice on the way.
@@ -95,7 +95,7 @@ class Reconcile:
     def _surplus(self, cut: Cut) -> Steps[int]:
         """How many more rows are landed before the cut than the list shows there.
 
-        Counted anew each time, since what was missing lands as the search goes on.
+        Counted each time, since missing records land during the search.
         """
         if cut.page == 0:
             return 0
@@ -104,19 +104,19 @@ class Reconcile:
     def _halve(self, low: Cut, high: Cut) -> Steps[list[tuple[Cut, Cut]]]:
         """Read the page in the middle that has a cut, and return both sides of it.
 
-        Where no page between is left to be read, the pages already read are held against the
-        landed rows together, and nothing is left to halve.
+        If every page in between was read, they are compared with the landed rows together, and
+        nothing is left to halve.
         """
         while self.is_sorted and (number := self._middle(low, high)) is not None:
             page = yield from self._read(number)
             cuts = list(_cuts(page, self._per_page))
             if cuts:
                 return [(low, cuts[0]), (cuts[-1], high)]
-        yield from self._hold_together(low, high)
+        yield from self._compare_together(low, high)
         return []
 
     def _middle(self, low: Cut, high: Cut) -> int | None:
-        """Unread page nearest to the middle of two cuts that should have a cut itself."""
+        """Unread page nearest to the middle of two cuts, if possible with a cut itself."""
         middle = (low.page + high.page) / 2
         unread = [n for n in range(low.page + 1, high.page) if n not in self._listed]
         return min(unread, key=lambda n: (n in self._tied, abs(n - middle), n), default=None)
@@ -138,11 +138,11 @@ class Reconcile:
             yield from self._suspect(self._listed[number], first, last)
         return page
 
-    def _hold_together(self, low: Cut, high: Cut) -> Steps[None]:
-        """Suspect what belongs between two cuts and is on none of the pages in between."""
+    def _compare_together(self, low: Cut, high: Cut) -> Steps[None]:
+        """Suspect landed ids that belong between two cuts and are on no page there."""
         numbers = [n for n in range(low.page, high.page + 1) if n in self._listed]
         listed = frozenset().union(*(self._listed[n] for n in numbers))
-        # A cut counts its own moment as after it.
+        # Records of a cut's own moment are after the cut.
         after = None if low.moment is None else low.moment - _TICK
         yield from self._suspect(listed, after, high.moment)
 
@@ -150,8 +150,8 @@ class Reconcile:
         self, listed: frozenset[str], after: datetime | None, before: datetime | None
     ) -> Steps[None]:
         """Suspect the landed ids created strictly between two moments that are not listed."""
-        held = yield from Between(after, before)
-        self._absent |= dict.fromkeys(held - listed)
+        landed = yield from Between(after, before)
+        self._absent |= dict.fromkeys(landed - listed)
         self._guard.check_absent(len(self._absent), self._recognised)
 
 

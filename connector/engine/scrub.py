@@ -1,9 +1,9 @@
-"""Scrub: looking again at what is proven, the least recently verified first.
+"""Scrub: comparing proven records with the API again, the oldest reads first.
 
-It is the only cure for what no list of changes can show: a change that the API did not date, a
-write that became visible later than anybody allowed for, and a ghost and a missing row that cancel
-out in every count. The list scrub compares windows of the list in order of creation, in rounds;
-the detail scrub reads the records whose details were read longest ago.
+Only a scrub finds what no list of changes shows: a change that the API did not date, a write that
+became visible later than the lateness, and a deleted and a missing record that cancel each other
+out in every count. The list scrub compares the list in order of creation, page by page (a window),
+in rounds; the detail scrub reads the records whose details were read longest ago.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ _TICK = timedelta(microseconds=1)
 
 
 @dataclass(slots=True)
-class Round:
-    """A round of windows under way, and what it found so far.
+class ScrubRound:
+    """Round of windows under way, and what it has found.
 
-    `suspects` are ids to be read, each with its reason; `absent` counts those that were not
-    listed, and `recognised` the listed ones that are landed. `total` and `count` are those of the
-    last window, and `is_steady` is whether all windows gave the same total. `is_over` says that
-    the last window of the list was read, and `ends_full` that it was full and that no newer record
-    was seen beyond it. `seen` are the ids listed, as hashes, which take less room; `born` are those
-    of them that may have become visible since the first window. `most` is the largest total, and
-    `opening` the first window.
+    `suspects` are ids to be read, each with its reason; `absent` counts those that were not listed,
+    and `recognised` the listed ones that are landed. `total` and `count` are those of the last
+    window; `is_steady` says that all windows had the same total. `is_over` says that the list's
+    last window was read; `ends_full`, that it was full and that no newer record was found after it.
+    `seen` are the listed ids, as hashes, which take less room; `born` are those of them that may
+    have become visible since the first window. `most` is the largest total, `opening` the first
+    window.
     """
 
     bookmark: Bookmark
@@ -69,7 +69,7 @@ class Round:
     batch: PageBatch = field(default_factory=PageBatch)
 
     def note(self, page: Page[Resource]) -> bool:
-        """Take in a page's words on the list; whether it has shrunk since the last."""
+        """Note a page's total and count. Says whether the list has shrunk since the last."""
         has_before = self.requests > 0
         has_shrunk = has_before and page.total < self.total
         self.is_steady &= not has_before or page.total == self.total
@@ -91,9 +91,9 @@ class Round:
 
     @property
     def population(self) -> int:
-        """Records that were in the list at one time or another, at least.
+        """Number of records, at least, that were in the list at one time or another.
 
-        Those that came since the first window hide in every later total as many that went.
+        A record that was created since the first window hides one that was deleted from the totals.
         """
         assert self.opening is not None
         most = max(self.most, self.opening.total + len(self.born))
@@ -122,18 +122,18 @@ def scrub(bookmark: Bookmark, requests: int, guard: Guard) -> Steps[Bookmark]:
 
 def read_windows(
     bookmark: Bookmark, guard: Guard, *, windows: int | None = None, reads_all: bool = False
-) -> Steps[Round]:
+) -> Steps[ScrubRound]:
     """Compare windows of the list with the rows, from where the last round stopped.
 
-    Reads so many windows, or all that are left of the round. What is unknown lands and is queued;
-    what differs, or is landed and not listed, is queued too, and everything is with `reads_all`.
-    Queues nothing that is absent once the guard has refused. Ends early where the list turns out
-    not to be sorted, which the bookmark then says.
+    Reads so many windows, or all that are left of the round. Unknown records land and are queued;
+    records that differ, and landed ones that are not listed, are queued too; with `reads_all`, all
+    are. Queues no absent record once the guard has refused. Ends early if the list turns out not to
+    be sorted, which the bookmark then says.
     """
-    done = Round(bookmark)
+    done = ScrubRound(bookmark)
     number, offset = yield from _place(bookmark, PER_PAGE_MAX)
-    # A whole round vouches for the list, so where it goes on must be shown to leave no gap; to a
-    # few windows of a scrub that would cost one of them.
+    # A whole round proves the list, so it must continue without a gap. To show that costs a window,
+    # which a scrub of a few windows does not spend.
     is_strict = windows is None and bookmark.scrubbed_to is not None
     compare = partial(_compare, done, guard, reads_all=reads_all)
     while not done.is_over:
@@ -151,7 +151,7 @@ def read_windows(
         if number > 1 and (
             has_shrunk or ((offset or is_strict) and _starts_after(page, done.bookmark))
         ):
-            # Something before it was deleted, so what stood here moved a page to the left.
+            # A record before this page was deleted, so the first one here moved to the page before.
             yield from compare()
             number, done.union = number - 1, []
             continue
@@ -168,11 +168,11 @@ def read_windows(
     return done
 
 
-def _look_from_the_end(last: Page[Resource], done: Round) -> Steps[None]:
-    """See whether records stand beyond a last page that is full.
+def _look_from_the_end(last: Page[Resource], done: ScrubRound) -> Steps[None]:
+    """See whether more records follow a last page that is full.
 
-    Only the total says that it is the last. The newest are listed, since a page past the last may
-    be refused.
+    Only the total says that it is the last. The newest records are listed instead of the next page,
+    since the API may refuse a page after the last.
     """
     page = yield from ListPage(1, "created_at", "desc")
     known = yield from recall(page.items)
@@ -182,7 +182,7 @@ def _look_from_the_end(last: Page[Resource], done: Round) -> Steps[None]:
     done.is_steady &= page.total == done.total
     done.ends_full = len(known) == len(page.items)
     if len(beyond) < len(page.items):
-        # It reaches down to what was listed, so that nothing is left between.
+        # It overlaps with the last page, so that there is no gap.
         done.count += len(beyond - done.seen)
         done.show(tuple(item for item in page.items if item.created_at > end), known)
     done.bookmark = clocked(page, done.bookmark)
@@ -190,7 +190,7 @@ def _look_from_the_end(last: Page[Resource], done: Round) -> Steps[None]:
 
 
 def _place(bookmark: Bookmark, per_page: int) -> Steps[tuple[int, int]]:
-    """Page on which the round goes on, and its items seen, by the landed rows."""
+    """Page where the round continues, and its items seen before, by the landed rows."""
     if bookmark.scrubbed_to is None:
         return 1, 0
     seen = yield from CountLive(bookmark.scrubbed_to + _TICK)
@@ -198,23 +198,23 @@ def _place(bookmark: Bookmark, per_page: int) -> Steps[tuple[int, int]]:
 
 
 def _starts_after(page: Page[Resource], bookmark: Bookmark) -> bool:
-    """Whether the page cannot be shown to follow what was seen without a gap."""
+    """Whether there may be a gap between the page and what was seen before."""
     if not page.items:
         return True
     first = page.items[0].created_at
     return bookmark.scrubbed_to is not None and first is not None and first > bookmark.scrubbed_to
 
 
-def _compare(done: Round, guard: Guard, *, reads_all: bool) -> Steps[None]:
+def _compare(done: ScrubRound, guard: Guard, *, reads_all: bool) -> Steps[None]:
     """Compare the windows read since the scrubbed moment with the rows; commit."""
     if not done.batch.pages:
         return
     page, items = done.batch.pages[-1], done.batch.items
     last = None if done.is_over else page.items[-1].created_at
-    held = yield from Between(done.bookmark.scrubbed_to, last)
+    landed = yield from Between(done.bookmark.scrubbed_to, last)
     listed = {id for each in done.union for id in ids_of(each.items)}
     guard.still_listed(listed)
-    absent = held - listed - done.suspects.keys()
+    absent = landed - listed - done.suspects.keys()
     known = yield from recall(items)
     done.show(items, known)
     done.recognised += sum(not each.is_deleted for each in known.values())
@@ -222,7 +222,7 @@ def _compare(done: Round, guard: Guard, *, reads_all: bool) -> Steps[None]:
     for each in done.batch.pages:
         guard.check_total(each.total)
     guard.check_absent(done.absent, done.recognised)
-    absent = absent - guard.held.keys() if guard.refused is None else frozenset()
+    absent = absent - guard.withheld.keys() if guard.refused is None else frozenset()
     differing = yield from Differing(items)
     suspects = dict.fromkeys(sorted(absent), "absent")
     suspects |= dict.fromkeys(sorted(differing), "differs")
@@ -235,11 +235,11 @@ def _compare(done: Round, guard: Guard, *, reads_all: bool) -> Steps[None]:
 
 
 def _advance(
-    page: Page[Resource], last: datetime | None, listed: set[str], done: Round
+    page: Page[Resource], last: datetime | None, listed: set[str], done: ScrubRound
 ) -> Steps[None]:
     """Move the scrubbed moment to the page's end, or before a tie that crosses it."""
     if last is None:
-        # The round is over, and the next one begins at the beginning.
+        # The round is over, and the next one starts at the first page.
         done.bookmark, done.union = replace(done.bookmark, scrubbed_to=None), []
         return
     tied = yield from Between(last - _TICK, last + _TICK)

@@ -1,23 +1,24 @@
 """Walk: newest `updated_at` first, down to the first record proven landed.
 
     floor W = R - L: everything that the API dates at or before W is landed, or queued.
+    clean, dirty: a record that the API dates at or before W, and one that it dates after W.
 
-1.  List `updated_at` descending until the landed order predicts where the floor is.
-2.  Find the boundary: the first record whose *remote* `updated_at` is at or below W, by exponential
-    search from the prediction and then halving. The landed order only predicts; the detail, read
-    after the list, decides. Everything below the boundary is older still, so it is landed (or
-    queued) already.
+1.  List `updated_at` descending until the landed rows predict where the clean records begin.
+2.  Find the boundary, the place of the first clean record, by exponential search from the
+    prediction and then halving. Most lists hide `updated_at`: the landed rows only predict, and a
+    detail that was read after the list decides. Everything below the boundary is older still, so
+    that it is landed or queued already.
 3.  Read every record above the boundary, after the lists that showed it.
-4.  Certify: one page is one instant and proves itself. Several pages may have shifted between
-    requests, so the distinct dirty records read must be as many as the boundary's rank says.
-    Otherwise list again.
+4.  Certify. One page is one instant and proves itself. Several pages may have shifted between
+    requests, so as many distinct dirty records must have been read as the boundary's rank says,
+    which is the number of records above it. Otherwise list again.
 5.  Commit the rows, and R := T0, the server's time before the first list. A walk that could not
     be certified keeps its R and says so.
 
-Why it is sound: below a record with remote `updated_at` <= W, read after the list, everything is
-at most as new as W, and everything so old was landed when R was proven. Edits in the meantime
-only move records up, which makes the walk longer and never wrong. Ties need no care, since no
-order within a tie is believed.
+Why this is enough: everything below a record that is clean, by a detail read after the list, is
+not newer than W, and everything so old was landed when R was proven. A change in the meantime only
+moves a record up, which makes the walk longer and never wrong. Records of one date need no care,
+since their order is not used.
 """
 
 from __future__ import annotations
@@ -44,21 +45,21 @@ from connector.engine.listing import Dirtiness, Listing, first_clean, ids_of, pr
 from connector.engine.recheck import DetailReads
 
 ATTEMPTS_MAX = 24
-"""Listings of one walk before it gives up: an API that changes faster than it is read."""
+"""Listings of one walk before it gives up, since the API changes faster than it is read."""
 
 OUT_OF_ORDER = "the list is not sorted by updated_at"
-"""Why a walk is not proven that found the list out of order."""
+"""Reason of a walk that found the list out of order."""
 
 NO_END = "nothing shows where the list ends"
 
 LISTINGS_OUT_OF_ORDER_MAX = 2
-"""Listings out of order before a walk gives up: the first may be a write that came late."""
+"""Listings out of order before a walk gives up: the first may be due to a late write."""
 
 ALARMS_MAX = 3
-"""Such walks in a row before the server is taken not to sort: replicas that lag look alike."""
+"""Such walks in a row that show that the server does not sort; a lagging replica looks alike."""
 
 WITNESSES_MAX = 5
-"""Records read to find out why they are not listed where the landed rows say that they belong."""
+"""Records read because the landed rows say that they belong above the boundary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class Walked:
     """End of a walk. `reason` says why it is not proven; `total` is the last list's.
 
     `gone` counts the records that were listed and then found to be deleted. `suspects` are landed
-    ids that the list gave reason to read, for what it shows or does not show of them.
+    ids that must be read because of what the list shows, or because it does not show them.
     """
 
     bookmark: Bookmark
@@ -78,7 +79,7 @@ class Walked:
 
     @property
     def is_proven(self) -> bool:
-        """Whether nothing speaks against the new R."""
+        """Whether the walk proved the landing up to the new R."""
         return self.reason is None
 
 
@@ -93,8 +94,8 @@ class Walk:
         self._details = DetailReads(bookmark, guard)
         self._guard = guard
         self._above: dict[str, None] = {}
-        # Whether the end of this pass needs no second look by the next one, and down to where that
-        # would have to reach: what this one was to prove, without what it reached back for.
+        # Whether the next pass can rely on this one. If not, it reaches down to `_own_floor`: the
+        # floor of this pass, without what this one reached back for itself.
         self._is_certain, self._clock_was_set, self._has_listed = True, False, False
         self._own_floor = bookmark.proven_at - self._lateness
 
@@ -110,7 +111,7 @@ class Walk:
             if not one_instant and attempt < ATTEMPTS_MAX and self._is_short(listing):
                 continue  # Only lists were spent; the ids already seen are kept.
             if not one_instant and attempt == 1 and self._may_be_stale():
-                continue  # What one page hid, since it was older than the page before, is seen now.
+                continue  # A page that was older than the one before may have hidden a record.
             details = self._details
             yield from details.read(tuple(id for id in self._above if not details.settled(id)))
             details.compare(listing)
@@ -133,11 +134,11 @@ class Walk:
         return (yield from self._close(listing, reason))
 
     def _close(self, listing: Listing, reason: str | None) -> Steps[Walked]:
-        """Commit the end of the pass: R := T0 if nothing speaks against it."""
+        """Commit the end of the pass: R := T0 if it is proven."""
         total = listing.last.total
         self._guard.check_total(total)
-        # What cannot be seen cannot be said to be unchanged, so R must not move either.
-        reason = (blindness := self._guard.blindness) or reason
+        # A list that hides records may hide changes as well, so R must not move.
+        reason = (distrust := self._guard.distrust) or reason
         bookmark = replace(self._details.bookmark, opened_at=None)
         if reason is None:
             bookmark = replace(self._proven(bookmark, listing), alarms=0, listed=total)
@@ -145,31 +146,31 @@ class Walk:
             alarms = bookmark.alarms + 1
             bookmark = replace(bookmark, alarms=alarms, is_sorted=alarms < ALARMS_MAX)
         suspects: dict[str, str] = {}
-        if reason in (None, blindness):
+        if reason in (None, distrust):
             suspects = yield from self._checks(listing).suspects()
-        if blindness is not None:
+        if distrust is not None:
             self._guard.absent |= {id for id, why in suspects.items() if why == "absent"}
             suspects = {id: suspects[id] for id in suspects.keys() - self._guard.absent}
-        event = Event("unproven", reason) if reason not in (None, blindness) else None
+        event = Event("unproven", reason) if reason not in (None, distrust) else None
         yield from self._details.close(bookmark, event)
         gone = len(self._details.gone)
         return Walked(bookmark, reason, total, listing.last.per_page, gone, suspects)
 
     def _proven(self, bookmark: Bookmark, listing: Listing) -> Bookmark:
-        """Bookmark with R := T0, and with what the next walk must know of this one."""
+        """Bookmark with R := T0, and with what the next walk must know about this one."""
         before, opened_at, closing = bookmark.proven_at, self._opened_at, listing.closing
         assert before is not None
-        # By a clock that is behind R, what was written since bears moments from before it.
+        # A clock that is behind R gives new writes dates from before it.
         is_certain = self._is_certain and not (self._clock_was_set or opened_at < before)
         floor = min(self._own_floor, opened_at - self._lateness)
         is_soon = opened_at - self._lateness < before
         if is_soon and bookmark.closed_by is not None and bookmark.closed_floor is not None:
-            # Within L of the last walk, the same old answer may have closed both.
+            # Two walks within L of each other may have ended at the same outdated answer.
             floor = min(floor, bookmark.closed_floor)
         closed_by = closing.id if closing is not None and is_certain else None
         return replace(
             bookmark,
-            # A server whose clock went back must not take the proven floor back with it.
+            # R never moves back, not even with the server's clock.
             proven_at=max(before, opened_at),
             closed_by=closed_by,
             closed_floor=floor if closed_by is not None or not is_certain else None,
@@ -195,17 +196,17 @@ class Walk:
             details.remember(id, known)
 
     def _note_clock(self, page: Page[Resource]) -> None:
-        """Reach lower where the server's clock was set back since R, or before it."""
+        """Lower the floor if the server's clock was set back."""
         before = self._details.bookmark
         self._details.bookmark = after = clocked(page, before)
         if (floor := floor_of(after)) < floor_of(before):
             self._own_floor = floor
-            # What was dated before this pass could see it is the next one's to read again.
+            # Within this pass it is too late: the next one reads again what was dated meanwhile.
             self._clock_was_set = self._clock_was_set or self._has_listed
             if not self._has_listed:
                 self._floor = floor
         if not self._has_listed and (ahead := page.ahead_seconds) is not None:
-            # R is going to be this answer's time, so it is this clock that must not be set back.
+            # This answer's time becomes R, so a later setback is measured from this clock.
             highest = max(ahead, after.clock_ahead_seconds or ahead)
             self._details.bookmark = replace(after, clock_ahead_seconds=highest)
         self._has_listed = True
@@ -243,7 +244,7 @@ class Walk:
         )
 
     def _verdict(self, listing: Listing, index: int) -> Steps[Dirtiness]:
-        """What the record of that index is, listing as far as it takes to see it."""
+        """Verdict on the record of that index; lists further pages to see it."""
         while index >= len(listing.order) and not self._is_complete(listing):
             yield from self._extend(listing)
         if index >= len(listing.order):
@@ -273,12 +274,12 @@ class Walk:
             return True
         if id in details.by_id:
             if not self._is_below_floor(details.updated_at(id)):
-                return True  # Once dirty, dirty until R moves: `updated_at` only grows.
+                return True  # A dirty record stays dirty until R moves: `updated_at` only grows.
             if details.is_younger(id, listing):
                 return False
         yield from details.read((id,))
-        # What could not be read is treated as dirty and queued: it proves nothing, and neither
-        # does what it showed before the list.
+        # A record that could not be read counts as dirty and is queued. A detail from before the
+        # list proves nothing.
         return not self._is_verified_clean(listing, item)
 
     def _is_undated(self, listing: Listing, item: Resource) -> Steps[bool]:
@@ -297,30 +298,30 @@ class Walk:
         return updated_at is None or updated_at > self._future
 
     def _may_be_stale(self) -> bool:
-        """Whether answers of this server were seen to be older than they said.
+        """Whether answers of this server were seen to be older than their `Date`.
 
-        Then a page may come from a replica behind that of the page before, and hide as many records
-        as it is behind. Several pages are listed twice then, and where fresh changes may stand in
-        for hidden ones in the count, the next walk reaches down to this one's floor again.
+        Then a page may come from a replica that lags behind that of the page before, and hide
+        records. So several pages are listed twice; and if fresh changes could replace hidden ones
+        in the count, the next walk reaches down to this one's floor again.
         """
         return self._details.bookmark.late_seconds_seen > SECOND.total_seconds()
 
     # -- the certificate -------------------------------------------------------------------------
 
     def _is_short(self, listing: Listing) -> bool:
-        """Whether fewer ids were seen above the boundary than its rank says there are."""
+        """Whether fewer ids were seen above the boundary than its rank."""
         need = listing.length(self._total_offset or 0)
         if listing.closing is not None:
             need = listing.rank[listing.closing.id]
         return listing.has_shifted or len(self._above.keys() - self._details.gone.keys()) < need
 
     def _certify(self, listing: Listing) -> Steps[bool]:
-        """Whether the dirty records read are all above the boundary at the last page.
+        """Whether all records above the boundary, as of the last page, were read.
 
-        Counted are only ids that were dirty then and lived after it: shown by this listing above
-        the first verified clean rank, or not shown and read since. They are a subset of the
-        records above that rank, so equal numbers mean equal sets. One that could not be read since
-        counts if its page, listed again, still shows it.
+        Only ids count that were dirty then and existed after it: ids that this listing shows above
+        the first verified clean rank, and ids that it does not show and that were read since. They
+        are a subset of the records above that rank, so if the numbers are equal, so are the sets.
+        An id that could not be read since counts if its page, listed again, still shows it.
         """
         need = listing.length(self._total_offset or 0)
         for item in listing.order:
@@ -348,7 +349,7 @@ class Walk:
         return True
 
     def _lost(self, listing: Listing, live: Collection[str]) -> Steps[set[str]]:
-        """Unread ids whose page, listed again, does not show them any more."""
+        """Unread ids whose page, listed again, no longer shows them."""
         rank = listing.rank
         lost = {
             id
@@ -361,7 +362,7 @@ class Walk:
         return lost
 
     def _is_settled(self, id: str, until: datetime) -> bool:
-        """Whether every replica shows the record at its place, however late it is."""
+        """Whether the record is so old that even a replica that lags shows it."""
         updated_at = self._details.updated_at(id)
         return updated_at is not None and updated_at <= until - self._lateness
 
@@ -385,11 +386,11 @@ class Walk:
 
 @dataclass(frozen=True, slots=True)
 class OrderChecks:
-    """What a listing shows beside its boundary: wrong order, and suspect rows.
+    """Checks of a listing beyond its boundary: its order, and rows that look wrong.
 
-    None of it costs a request, but for a few witnesses where something is wrong. `above` are the
-    ids seen above a boundary in this pass. `limit` is T0 - L: what is dated at or before it was not
-    written since the pass opened; what is dated after `future` is not dated at all.
+    They cost no request, except for a few witnesses if something is wrong. `above` are the ids
+    seen above a boundary in this pass. `limit` is T0 - L: a record dated at or before it was not
+    written since the pass began. A date after `future` counts as no date.
     """
 
     listing: Listing
@@ -400,10 +401,10 @@ class OrderChecks:
     lists_cursor: bool
 
     def out_of_order(self) -> Steps[frozenset[str]]:
-        """Who testifies that the list is not in order, if it is not.
+        """Ids of records that prove that the list is not in order; none if it is.
 
-        Out of order are two records that one answer shows the wrong way round, and one that is
-        newer than the boundary and not listed above it.
+        Two records of one page in the wrong order prove it, and so does a record that is newer
+        than the boundary and not listed above it.
         """
         for page in self.listing.pages:
             shown = {item.id: self._testimony(item) for item in page.items}
@@ -417,16 +418,16 @@ class OrderChecks:
         unseen = yield from self._unseen(last)
         witnesses = sorted(unseen - self.details.gone.keys())[:WITNESSES_MAX]
         yield from self.details.read(tuple(witnesses))
-        # A witness belongs above the boundary, and did so when the list was made.
+        # A witness is newer than the boundary, and was so when the list was made.
         dates = {id: self.details.updated_at(id) for id in witnesses}
         return frozenset(id for id, at in dates.items() if at and last < at <= self.limit)
 
     def suspects(self) -> Steps[dict[str, str]]:
-        """Landed ids to look at, with the reason, by the clean part of the list.
+        """Landed ids that must be read, with the reason, by the clean part of the list.
 
-        Below the boundary the landed rows are what the API has. A list item that differs from its
-        row, or that has none, says otherwise; and so does a row that is newer than the last of
-        them and not listed.
+        Below the boundary the landed rows should equal the list. A list item that differs from its
+        row, or has none, is suspect; so is a row that is newer than the last of them and not
+        listed.
         """
         suspects: dict[str, str] = {}
         dated: list[datetime] = []
@@ -446,15 +447,15 @@ class OrderChecks:
             dated = [datetime.min.replace(tzinfo=UTC)]
         if dated and dated == sorted(dated, reverse=True):
             suspects |= dict.fromkeys(sorted((yield from self._unseen(dated[-1]))), "absent")
-        # What has no date, or one in the future, is shown to have changed by nothing but reading.
+        # Only a read shows whether a record without a date, or with a future one, has changed.
         suspects |= dict.fromkeys((yield from Undated(self.future)), "undated")
         return {id: why for id, why in suspects.items() if not self.details.settled(id)}
 
     def _testimony(self, item: Resource) -> datetime | None:
         """`updated_at` that the record had when it was listed; None if unknown.
 
-        A list item says so itself where lists show it. A detail does if it was read after the list
-        and says that nothing was written since the pass opened.
+        A list item has it, if lists show it. A detail has it if it was read after the list and
+        shows no write since the pass began.
         """
         if self.lists_cursor:
             return item.updated_at
@@ -464,6 +465,6 @@ class OrderChecks:
         return updated_at if self.details.is_younger(item.id, self.listing) else None
 
     def _unseen(self, moment: datetime) -> Steps[frozenset[str]]:
-        """Landed ids that are newer than the moment, and that no list of this pass shows."""
-        held = yield from BetweenUpdated(moment, self.future)
-        return held - self.listing.rank.keys() - set(self.above)
+        """Landed ids newer than the moment that no list of this pass shows."""
+        landed = yield from BetweenUpdated(moment, self.future)
+        return landed - self.listing.rank.keys() - set(self.above)

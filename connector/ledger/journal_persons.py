@@ -1,6 +1,6 @@
 """Persons in the journal of pushes: where they are, and what remains without.
 
-Functions over an open connection; whoever calls them holds the transaction. A row stays, with its
+They use an open connection; the caller begins and ends the transaction. A row stays, with its
 outcome, its record's id and its request counts; what was sent, what was there before, and what was
 told of it lose the values that tell of the person. A mark stays where a value was: without it, a
 removed value could not be told from an empty one, and an undo would empty the field.

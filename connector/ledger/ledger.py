@@ -73,11 +73,11 @@ class ServerState:
 
 @dataclass(frozen=True, slots=True)
 class Spender:
-    """Spender of requests, and its terms; `asks_anyway` though the month is spent."""
+    """Spender of requests, and its allowance; `asks_anyway` though the month is spent."""
 
     run_id: str
     command: str
-    terms: Allowance
+    allowance: Allowance
     keeps_reserve: bool = True
     asks_anyway: bool = False
 
@@ -203,9 +203,9 @@ class Ledger:
         """
         with self.writing() as connection:
             if not spender.asks_anyway:
-                _respect(_exhaustion(connection), now, spender.terms, today)
+                _respect(_exhaustion(connection), now, spender.allowance, today)
             _settle(connection, spender, before)
-            month = _month(connection, spender.terms, today)
+            month = _month(connection, spender.allowance, today)
             room = month.room(keeps_reserve=spender.keeps_reserve)
             if room == 0:
                 raise _spent(month, keeps_reserve=spender.keeps_reserve)
@@ -219,10 +219,10 @@ class Ledger:
         with self.writing() as connection:
             _settle(connection, spender, what)
 
-    def month(self, terms: Allowance, today: date) -> Month:
+    def month(self, allowance: Allowance, today: date) -> Month:
         """The billing cycle of a day, and what was spent in it."""
         with self.reading() as connection:
-            return _month(connection, terms, today)
+            return _month(connection, allowance, today)
 
     def uses(self, since: date | None = None) -> tuple[Use, ...]:
         """The requests by day, command and kind, oldest first; from a day on, or all."""
@@ -244,12 +244,12 @@ class Ledger:
         with self.reading() as connection:
             return _server(connection)
 
-    def status(self, terms: Allowance, now: datetime) -> LedgerStatus:
+    def status(self, allowance: Allowance, now: datetime) -> LedgerStatus:
         """Everything that a person may want to know, at one moment."""
         with self.reading() as connection, transaction(connection):
             server = _server(connection)
             today = day_of(now + timedelta(seconds=server.offset_seconds))
-            month = _month(connection, terms, today)
+            month = _month(connection, allowance, today)
             by_day: Counter[date] = Counter()
             for use in _uses(connection, today - timedelta(days=USUAL_DAYS + 1)):
                 by_day[use.day] += use.requests
@@ -314,15 +314,15 @@ def _count(connection: sqlite3.Connection, uses: Iterable[Use]) -> None:
     )
 
 
-def _month(connection: sqlite3.Connection, terms: Allowance, today: date) -> Month:
+def _month(connection: sqlite3.Connection, allowance: Allowance, today: date) -> Month:
     """The cycle with its requests, blocks of runs under way included."""
-    period = period_of(today, terms.billing_day)
+    period = period_of(today, allowance.billing_day)
     ((used,),) = connection.execute(
         "SELECT (SELECT coalesce(sum(requests), 0) FROM spent WHERE day >= ?1 AND day < ?2)"
         " + (SELECT coalesce(sum(requests), 0) FROM blocks WHERE day >= ?1 AND day < ?2)",
         (period.begins.isoformat(), period.ends.isoformat()),
     ).fetchall()
-    return Month(period, of_kind(int)(used), terms.monthly_requests, terms.reserve)
+    return Month(period, of_kind(int)(used), allowance.monthly_requests, allowance.reserve)
 
 
 def _uses(connection: sqlite3.Connection, since: date | None) -> tuple[Use, ...]:
@@ -346,11 +346,11 @@ def _server(connection: sqlite3.Connection) -> ServerState:
     return next(iter(found), ServerState())
 
 
-def _respect(what: Exhaustion | None, now: datetime, terms: Allowance, today: date) -> None:
+def _respect(what: Exhaustion | None, now: datetime, allowance: Allowance, today: date) -> None:
     """Raise `QuotaSpent` while the API's own word still holds."""
     if what is None or now >= what.until:
         return
-    ends = period_of(today, terms.billing_day).ends
+    ends = period_of(today, allowance.billing_day).ends
     untold = "" if what.is_told else f", and not until when: by billing_day until {ends}"
     raise QuotaSpent(
         f"the API said at {shown(what.noted_at)} that the month's allowance is"

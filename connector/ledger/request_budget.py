@@ -83,7 +83,7 @@ class RequestBudget:
     def spent(self, request: Request, resets_at: float | None) -> QuotaSpent:
         """Take note that the API said the month is spent; the error that says so."""
         now, told_end = self._now(), _moment(resets_at)
-        period = period_of(self.today, self._spender.terms.billing_day)
+        period = period_of(self.today, self._spender.allowance.billing_day)
         until = blocked_until(now, told_end, period)
         is_told = until == told_end
         self._exhaustion = Exhaustion(now, until, is_told)

@@ -22,7 +22,8 @@ from time import monotonic
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
-from connector.errors import ConnectorError, Misused, SettingsError, naming_file_errors
+from connector.errors import Misused, SettingsError, naming_file_errors
+from connector.page.words import N_, PageRefusal
 from connector.system.atomic_files import replacing
 
 SESSION_HOURS = 12
@@ -34,16 +35,18 @@ _SESSIONS_MAX = 200
 _PASSWORDS_BYTES_MAX = 1_000_000
 
 
-class AccessDenied(ConnectorError):
+class AccessDenied(PageRefusal):
     """The request may not be answered."""
 
-    action = "Go back to the first page, and sign in again if it asks for that."
+    action = N_("Go back to the first page, and sign in again if it asks for that.")
+    status = 403
 
 
-class LoginsTooMany(ConnectorError):
+class LoginsTooMany(PageRefusal):
     """Too many logins have failed; the page waits."""
 
-    action = "Wait a minute, then try again."
+    action = N_("Wait a minute, then try again.")
+    status = 429
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +176,7 @@ class PageAccess:
         """
         scheme, _, host = self.rules.address.partition("://")
         if headers.get("host", "").lower() not in {host.lower(), *_also(host)}:
-            raise AccessDenied(f"this page is at {self.rules.address}")
+            raise AccessDenied("this page is at %(address)s", address=self.rules.address)
         if not changes:
             return
         origin = headers.get("origin", "").lower()

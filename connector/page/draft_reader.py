@@ -6,15 +6,16 @@ as good as the answers that it was made with: others make another one.
 
 from __future__ import annotations
 
-import logging
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from queue import SimpleQueue
-from threading import Event, Lock, Thread
-from typing import Generic, TypeVar
+from threading import Lock, Thread
+from typing import Any, Generic, TypeVar
 
 from connector.errors import ConnectorError
 from connector.ledger.journal import Journal
@@ -33,8 +34,6 @@ from connector.spreadsheet.table import Spreadsheet
 from connector.spreadsheet.target_columns import PushTarget, folded
 from connector.warehouse.lookups import WarehouseLookups
 from connector.warehouse.warehouse import Warehouse
-
-_LOGGER = logging.getLogger(__name__)
 
 SAMPLED_ROWS, SAMPLES_MAX = 200, 3
 """Rows from which each column's sample cells are taken, and how many."""
@@ -73,37 +72,23 @@ class CheckedFile:
 
 @dataclass(slots=True)
 class ReadingJob(Generic[T]):
-    """Work on a draft under way. `rows` counts those that were read so far."""
+    """Work on a draft under way. `rows` of `total` were read; `future` has what comes."""
 
     key: str
     rows: int = 0
     total: int | None = None
-    done: Event = field(default_factory=Event)
-    error: ConnectorError | None = None
-    _result: T | None = None
+    future: Future[T] = field(default_factory=Future)
 
     def tell(self, rows: int, total: int | None = None) -> None:
         """Note how far it is."""
         self.rows, self.total = rows, total
 
-    def run(self, work: Callable[[ReadingJob[T]], T]) -> None:
-        """Do the work; what goes wrong is kept for whoever asks."""
+    def run(self, work: Callable[[str, ReadingJob[T]], T], id: str) -> None:
+        """Do the work; what goes wrong is raised to whoever asks."""
         try:
-            self._result = work(self)
-        except ConnectorError as error:
-            self.error = error
+            self.future.set_result(work(id, self))
         except Exception as error:
-            _LOGGER.debug("a reading failed", exc_info=True)
-            self.error = ConnectorError(f"the file cannot be read: {type(error).__name__}")
-        finally:
-            self.done.set()
-
-    def result(self) -> T:
-        """What came of it, once it is done. Raises what went wrong."""
-        if self.error is not None:
-            raise self.error
-        assert self._result is not None, "it is not done"
-        return self._result
+            self.future.set_exception(error)
 
 
 class DraftReader:
@@ -135,9 +120,9 @@ class DraftReader:
     def last(self, draft: ImportDraft) -> CheckedFile | None:
         """The rows as they were before the edits; None where they are not known."""
         job = self._checked.get(draft.id)
-        if job is None or not job.done.is_set() or job.error is not None:
+        if job is None or not job.future.done() or job.future.exception() is not None:
             return None
-        found = job.result()
+        found = job.future.result()
         return found if found.preview.asked == self.push_file(draft) else None
 
     def forget(self, id: str) -> None:
@@ -184,6 +169,13 @@ class DraftReader:
             for row, result in zip(edited, again.results, strict=True):
                 rows.patched[row.number] = IndexedRow(row, result)
 
+    def meant(self, checked: CheckedFile, rows: list[IndexedRow]) -> dict[int, Mapping[str, Any]]:
+        """What each of these rows would send, by field."""
+        asked, table = checked.preview.asked, checked.preview.table
+        only = [each.row for each in rows]
+        again = preview(self._settings, asked, table=table, only=only, keeps_tasks=True)
+        return {each.number: {**each.fields, **each.afterwards} for each in again.rows.tasks}
+
     def _key(self, draft: ImportDraft) -> str:
         """What a draft's rows depend on: its answers, and what was pushed before them."""
         with Ledger(self._settings.folder) as ledger:
@@ -203,8 +195,7 @@ class DraftReader:
             job = kept.get(id)
             if job is None or job.key != key:
                 job = kept[id] = ReadingJob(key)
-                made = job
-                self._queue.put(lambda: made.run(lambda it: work(id, it)))
+                self._queue.put(partial(job.run, work, id))
             kept.move_to_end(id)
             while len(kept) > _KEPT_MAX:
                 kept.popitem(last=False)
@@ -292,12 +283,12 @@ class DraftReader:
             if now.file != now.original:
                 self._drafts.file(now).unlink(missing_ok=True)
             now.file, now.shift = path.name, now.shift + lost
-            now.options = {n: v for n, v in now.options.items() if n not in _READ_OPTIONS}
+            now.options = {n: v for n, v in now.options.items() if n not in READ_OPTIONS}
         return now
 
 
-_READ_OPTIONS = ("sheet", "encoding", "delimiter", "header_row")
-_PLACE_OPTIONS = (*_READ_OPTIONS, "match", "content_type", "clear")
+READ_OPTIONS = ("sheet", "encoding", "delimiter", "header_row")
+_PLACE_OPTIONS = (*READ_OPTIONS, "match", "content_type", "clear")
 
 
 def _ended_row(row: RowRecord, columns: ColumnMap) -> RowResult:

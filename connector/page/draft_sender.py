@@ -22,6 +22,7 @@ from connector.errors_api import LeaseHeld
 from connector.ledger.journal_reads import Deed
 from connector.page.draft_reader import DraftReader
 from connector.page.drafts import DraftFolder, ImportDraft
+from connector.page.words import PageRefusal, note_of
 from connector.pulls.outcome import Progress
 from connector.pushes.batch import resolve
 from connector.pushes.batch_report import Decision
@@ -128,7 +129,7 @@ class DraftSender:
             run.error = ConnectorError(f"an unexpected error: {type(error).__name__}")
         finally:
             if run.error is not None and run.what == "send":
-                self._end(id, error=f"{run.error}. {run.error.action}")
+                self._end(id, error=note_of(run.error))
             run.ended.set()
 
     async def _send(self, id: str, run: RunningWork) -> None:
@@ -149,15 +150,19 @@ class DraftSender:
                 # Somebody else's push, or this one's own before the server was killed.
                 await asyncio.sleep(LEASE_LOOK_SECONDS)
         error = report.error or (report.batch.error if report.batch is not None else None)
-        told = f"{error}. {error.action}" if error is not None else None
         if report.is_held_back:
-            codes = ", ".join(each.code for each in report.preview.stopping)
-            told = f"Nothing was sent, since a question is open: {codes}."
+            error = PageRefusal("nothing was sent, since a question is open")
+        told = note_of(error) if error is not None else None
         batch = report.batch.batch if report.batch is not None else None
         self._end(id, error=told, batch=batch, report=report.file)
 
     def _end(
-        self, id: str, *, error: str | None, batch: str | None = None, report: Path | None = None
+        self,
+        id: str,
+        *,
+        error: list[str] | None,
+        batch: str | None = None,
+        report: Path | None = None,
     ) -> None:
         with self._drafts.changing(id, self._drafts.load(id).changed_by) as draft:
             draft.batch = batch or draft.batch

@@ -20,7 +20,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, BinaryIO, Literal
 
-from connector.errors import ConnectorError, Misused, naming_file_errors
+from connector.errors import ConnectorError, naming_file_errors
+from connector.page.words import N_, PageRefusal
 from connector.pushes.options import PushOptions
 from connector.settings.layers import IMPORTS_FOLDER
 from connector.spreadsheet.mapping_file import SavedMap, load_map, save_map
@@ -40,16 +41,18 @@ _NOT_IN_NAMES = re.compile(r'[\x00-\x1f\x7f/\\:*?"<>|;`]')
 _PIECE_BYTES = 256 * 1024
 
 
-class DraftChanged(ConnectorError):
+class DraftChanged(PageRefusal):
     """Somebody else has changed the draft since this person saw it."""
 
-    action = "Look at it as it is now, and say it again."
+    action = N_("Look at it as it is now, and say it again.")
+    status = 409
 
 
-class DraftUnknown(ConnectorError):
+class DraftUnknown(PageRefusal):
     """There is no such draft; it may have been erased."""
 
-    action = "Begin the import again with the file."
+    action = N_("Begin the import again with the file.")
+    status = 404
 
 
 @dataclass(slots=True)
@@ -59,7 +62,8 @@ class ImportDraft:
     `file` is what would be pushed: as it was given, or the copy with other cells; `original` is as
     it was given. `options` are those of a push besides mode and map. `edits` are cells that the
     file has not yet; `shift` is how many rows the copy lost at its top. `confirmed` are the steps
-    that a person has passed. `batch` and `report` are known once it is sent, `error` if it failed.
+    that a person has passed. `batch` and `report` are known once it is sent, `error` if it failed:
+    the note of it.
     """
 
     id: str
@@ -82,7 +86,7 @@ class ImportDraft:
     sent_by: str | None = None
     batch: str | None = None
     report: str | None = None
-    error: str | None = None
+    error: list[str] | None = None
 
     def push_options(self, folder: Path) -> PushOptions:
         """What a person has said, as the command takes it."""
@@ -140,9 +144,8 @@ class DraftFolder:
         with self._lock:
             draft = self.load(id)
             if seen is not None and seen != draft.version:
-                at = datetime.fromisoformat(draft.changed_at)
                 raise DraftChanged(
-                    f"{draft.changed_by} has changed this import meanwhile, at {at:%H:%M} UTC"
+                    "%(person)s has changed this import meanwhile", person=draft.changed_by
                 )
             yield draft
             draft.version += 1
@@ -211,11 +214,12 @@ def _harmless(name: str) -> str:
     )
     stem, dot, suffix = plain.rpartition(".")
     if not dot or len(suffix) > 5:
-        raise Misused(f"{last[:40]!r} does not say what kind of file it is", action=KINDS)
+        raise PageRefusal(
+            "the name %(name)s does not say what kind of file it is",
+            action="Give a csv, xlsx, xls or ods.",
+            name=last[:40],
+        )
     return f"{stem[:_NAME_CHARACTERS_MAX] or 'file'}.{suffix}"
-
-
-KINDS = "Give a csv, xlsx, xls or ods."
 
 
 def edits_of(form: Mapping[str, str], edits: Edits, cells: Mapping[int, Mapping[int, str]]) -> None:

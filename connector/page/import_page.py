@@ -5,8 +5,10 @@ An import is looked at, sent, settled and taken back here; `preparing.py` has th
 
 from __future__ import annotations
 
+from concurrent.futures import wait
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from threading import Thread
 from time import sleep
@@ -19,21 +21,24 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from connector.errors import ConnectorError, Misused
+from connector.errors import ConnectorError
 from connector.ledger.journal import Journal
 from connector.ledger.ledger import Ledger
 from connector.page import screens
 from connector.page.access import AccessDenied, AccessRules, PageAccess
-from connector.page.draft_reader import TAKEN_BACK, CheckedFile
+from connector.page.draft_reader import READ_OPTIONS, TAKEN_BACK, CheckedFile
 from connector.page.draft_sender import DraftSender
+from connector.page.drafts import ImportDraft
 from connector.page.preparing import NotReady, PreparingScreens, ready
 from connector.page.row_index import RowIndex
 from connector.page.screens import pages, problem_kinds
 from connector.page.site import Guarded, PageCall, PageDoor, Screen, failure, redirect, render
-from connector.page.words import ABOUT, MODES, OUTCOMES, UNDONE, language_of
+from connector.page.words import ABOUT, MODES, OUTCOMES, QUESTIONS, UNDONE, PageRefusal, language_of
 from connector.pushes.batch_report import Decision, DeclaredRecord
 from connector.pushes.dry_run import OPERATIONS
 from connector.settings.model import Settings
+from connector.spreadsheet.mapping import ColumnMap
+from connector.spreadsheet.mapping_file import SavedMap
 
 ERASE_LOOK_SECONDS = 3_600
 
@@ -106,6 +111,7 @@ class ImportPage(PreparingScreens):
             f"{one}/again": self.send_again,
             f"{one}/undo": self.take_undo,
             f"{one}/resolve": self.resolve,
+            f"{one}/rest": self.begin_rest,
             f"{one}/remove": self.remove,
             "/logout": self.logout,
         }
@@ -144,7 +150,8 @@ class ImportPage(PreparingScreens):
             response = redirect("/")
             self.door.set_cookie(response, self.access.login(name, password))
         except AccessDenied as error:
-            shown = render("login.html", language, session=None, message=str(error))
+            told = " ".join(language.error(error))
+            shown = render("login.html", language, session=None, message=told)
             return HTMLResponse(shown, 403)
         except ConnectorError as error:
             return failure(error, language, None)
@@ -173,8 +180,9 @@ class ImportPage(PreparingScreens):
             "look.html",
             draft,
             preview=preview,
-            consents=[each for each in preview.stopping if each.code in _BY_CONSENT],
+            consents=[each.code for each in preview.stopping if each.code in _BY_CONSENT],
             stopping=stopping,
+            settled_by=QUESTIONS,
             warnings=problem_kinds(checked.rows, "warning"),
             path=self.drafts.file(draft),
             map_path=self.drafts.map_path(draft),
@@ -188,20 +196,20 @@ class ImportPage(PreparingScreens):
         draft = self.drafts.load(call.id)
         stopping = {each.code for each in checked.preview.stopping}
         if stopping - _BY_CONSENT or (stopping and call.form.get("accept") != "yes"):
-            raise Misused(
+            raise PageRefusal(
                 "questions are open", action="Go back, answer them, and tick what you looked at."
             )
         needs_two = self._settings.approvals.value == "on"
         with self.changing(call) as draft:
             if draft.stage in ("sending", "sent"):
-                raise Misused("it is sent already", action="Go back to the first page.")
+                raise PageRefusal("it is sent already", action="Go back to the first page.")
             if stopping:
                 draft.options["accept_warnings"] = True
             if needs_two and draft.stage == "open":
                 draft.stage, draft.ready_by = "ready", person
                 return redirect(f"/imports/{call.id}/look")
             if needs_two and draft.ready_by == person:
-                raise Misused(
+                raise PageRefusal(
                     "another person has to send what you have prepared",
                     action="Ask somebody else to open this page.",
                 )
@@ -213,7 +221,7 @@ class ImportPage(PreparingScreens):
         """Go on with what did not come to its end."""
         with self.changing(call) as draft:
             if draft.stage != "sent":
-                raise Misused("it was not sent yet", action="Go back to the first page.")
+                raise PageRefusal("it was not sent yet", action="Go back to the first page.")
             draft.stage, draft.error = "sending", None
         self.sender.send(draft)
         return redirect(f"/imports/{call.id}/progress")
@@ -237,10 +245,8 @@ class ImportPage(PreparingScreens):
         """How every row ended."""
         draft = self.drafts.load(call.id)
         if draft.batch is None:
-            return self.show(call, "unsent.html", draft)
-        ended = ready(draft, self.reader.ended(draft)).result()
-        opened = self.opened(draft)
-        columns, _ = self.reader.columns(draft, opened)
+            return redirect(f"/imports/{call.id}/look")
+        ended, columns = self._ended(draft)
         return self.show(
             call,
             "result.html",
@@ -250,6 +256,11 @@ class ImportPage(PreparingScreens):
                 call, ended, (*_ENDED, "duplicate", "invalid", "unchanged", "not_sent"), columns
             ),
         )
+
+    def _ended(self, draft: ImportDraft) -> tuple[RowIndex, ColumnMap]:
+        """The rows of a draft that was sent, and what its columns were taken for."""
+        ended = ready(draft, self.reader.ended(draft))
+        return ended, self.reader.columns(draft, self.opened(draft))[0]
 
     def _listed(
         self, call: PageCall, rows: RowIndex, order: tuple[str, ...], of: Any
@@ -261,7 +272,9 @@ class ImportPage(PreparingScreens):
         show = call.query("show")
         show = show if show in counts else next(iter(counts), "")
         found = rows.page(("outcome", show, None), call.page())
+        meant = self.reader.meant(of, found) if show == "create" else {}
         return {
+            "meant": meant,
             "counts": counts,
             "show": show,
             "rows": [(each, screens.who(each, columns)) for each in found],
@@ -272,6 +285,23 @@ class ImportPage(PreparingScreens):
             "about": ABOUT,
         }
 
+    def begin_rest(self, call: PageCall) -> Response:
+        """Begin another import with the report: what is in the system is not sent again."""
+        draft, person = self.drafts.load(call.id), call.session.person
+        if draft.report is None:
+            raise PageRefusal("there is no report")
+        said = {"resource": draft.resource, "mode": draft.mode, "made_by": person}
+        options = {n: v for n, v in draft.options.items() if n not in _OF_ONE_FILE}
+        path = self.drafts.path(draft.id) / draft.report
+        with path.open("rb") as content:
+            begun = self.drafts.begin(
+                path.name, content, options=options, shift=draft.shift, **said
+            )
+        with self.drafts.changing(begun.id, person) as begun:
+            self.drafts.save_map(begun, self.drafts.saved_map(draft) or SavedMap(draft.resource))
+            begun.confirmed = ["table", "columns"]
+        return redirect(f"/imports/{begun.id}")
+
     def resolve(self, call: PageCall) -> Response:
         """Settle a row in doubt."""
         words: dict[str, Decision] = {"look": "look", "resend": "resend", "drop": "drop"}
@@ -279,7 +309,7 @@ class ImportPage(PreparingScreens):
         id = call.form.get("record", "").strip()
         decision = DeclaredRecord(id) if said == "record" and id else words.get(said)
         if decision is None or not row.isdecimal():
-            raise Misused("say what is to become of the row", action="Go back, and choose.")
+            raise PageRefusal("say what is to become of the row", action="Go back, and choose.")
         self.sender.resolve(self.drafts.load(call.id), int(row), decision)
         with self.changing(call):
             pass
@@ -293,11 +323,11 @@ class ImportPage(PreparingScreens):
         if run is not None and run.error is not None:
             raise run.error
         report = run.undone if run is not None else None
-        rows = [] if report is None else report.rows[:UNDONE_MAX]
-        people: dict[int, str] = {}
+        told = [] if report is None else (each for each in report.rows if each.outcome != "nothing")
+        rows = [*islice(told, UNDONE_MAX)]
+        people: dict[int, tuple[str, str]] = {}
         if rows:
-            ended = ready(draft, self.reader.ended(draft)).result()
-            columns, _ = self.reader.columns(draft, self.opened(draft))
+            ended, columns = self._ended(draft)
             found = ((each.number, ended.row(each.number)) for each in rows)
             people = {number: screens.who(row, columns) for number, row in found if row}
         return self.show(
@@ -308,7 +338,7 @@ class ImportPage(PreparingScreens):
         """Look at what taking it back would do, or do it."""
         with self.changing(call) as draft:
             if draft.batch is None:
-                raise Misused("nothing was sent", action="Go back.")
+                raise PageRefusal("nothing was sent")
         if call.form.get("go") == "on":
             self.sender.undo(draft)
         else:
@@ -333,16 +363,19 @@ class ImportPage(PreparingScreens):
         )
 
 
-_BY_CONSENT = frozenset(("warnings", "second_table", "hidden_columns", "merged_cells", "headings"))
+_OF_ONE_FILE = (*READ_OPTIONS, "accept_warnings")
+_BY_CONSENT = frozenset(("warnings", "second_table", "hidden_columns"))
 
 
 async def _refused(request: Request, error: Exception) -> Response:
     """What no screen is for."""
     language = language_of(request.headers.get("accept-language", ""))
     status = error.status_code if isinstance(error, HTTPException) else 500
-    told = "The file is too large" if status == 413 else "There is no such page"
-    shown = render("message.html", language, session=None, message=told, action="")
-    return HTMLResponse(shown, status)
+    is_large = status == 413
+    told = (
+        PageRefusal("the file is too large") if is_large else PageRefusal("there is no such page")
+    )
+    return failure(told, language, None, status)
 
 
 def _waiting(show: Screen) -> Screen:
@@ -354,7 +387,7 @@ def _waiting(show: Screen) -> Screen:
         except NotReady as waits:
             if call.request.method == "POST":
                 # What was said is lost to nobody: the form is sent again once it is read.
-                waits.job.done.wait()
+                wait([waits.job.future])
                 return show(call)
             response = call.render("reading.html", draft=waits.draft, job=waits.job)
             response.headers["Refresh"] = "1"

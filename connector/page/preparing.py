@@ -5,8 +5,9 @@ Each reads a draft, and each form changes it and leads on. Nothing is decided he
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
+from concurrent.futures import wait
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict
 from datetime import timedelta
 from io import BytesIO
@@ -17,17 +18,18 @@ from starlette.responses import FileResponse, Response
 
 from connector.catalog import CATALOG
 from connector.catalog.field import Field
-from connector.errors import ConnectorError, Misused, SheetUnknown
+from connector.errors import ConnectorError, SheetUnknown
 from connector.page import screens
 from connector.page.draft_reader import CheckedFile, DraftReader, OpenedFile, ReadingJob
 from connector.page.drafts import DraftFolder, ImportDraft, edits_of
-from connector.page.screens import pages, problem_kinds
-from connector.page.site import PageCall, plain, redirect
-from connector.page.words import ACTIONS, MODES, resource_names
+from connector.page.screens import kind_of, pages, problem_kinds
+from connector.page.site import PageCall, redirect
+from connector.page.words import MODES, PageRefusal, resource_names
 from connector.pushes.inbox import Inbox
 from connector.pushes.options import NO_MAP
 from connector.settings.model import Settings
 from connector.spreadsheet.mapping_file import load_map
+from connector.warehouse.warehouse import Warehouse
 
 T = TypeVar("T")
 
@@ -64,6 +66,7 @@ class PreparingScreens:
         self._inbox_seen = found.seen
         return call.render(
             "home.html",
+            content_types=self._content_types(),
             drafts=self.drafts.all(),
             waiting=found.waiting,
             resources=resource_names(),
@@ -73,18 +76,29 @@ class PreparingScreens:
             zone=self._settings.time_zone.value,
         )
 
+    def _content_types(self) -> list[tuple[str, str]]:
+        """Content types by slug and name, those that are landed."""
+        told = "SELECT slug, name FROM landing.content_types WHERE _deleted_at IS NULL ORDER BY 2"
+        warehouse = Warehouse(self._settings.folder)
+        warehouse.prepare()
+        with suppress(ConnectorError), warehouse.reading() as connection:
+            return connection.execute(told).fetchall()
+        return []
+
     def begin(self, call: PageCall) -> Response:
         """Begin an import with a file, or with what was pasted."""
         resource, mode = call.form.get("resource", ""), call.form.get("mode", "")
         if resource not in resource_names() or mode not in MODES:
-            raise Misused("choose what the file is about", action="Go back, and choose.")
+            raise PageRefusal("choose what the file is about", action="Go back, and choose.")
+        if mode == "convert" and "convert" not in CATALOG[resource].operations:
+            raise PageRefusal("only leads can be converted", action="Go back, and choose.")
         pasted = call.form.get("pasted", "")
         if call.file is not None:
             name, content = call.file.filename or "", call.file.file
         elif pasted.strip():
             name, content = "pasted.txt", BytesIO(pasted.encode())
         else:
-            raise Misused("there is no file yet", action="Go back, and choose or paste one.")
+            raise PageRefusal("there is no file yet", action="Go back, and choose or paste one.")
         options: dict[str, Any] = {}
         if mode in ("update", "upsert"):
             options["match"] = list(CATALOG[resource].natural_keys[0])
@@ -100,7 +114,7 @@ class PreparingScreens:
         found = self._inbox.look(self._inbox_seen).waiting
         waiting = next((w for w in found if [w.resource, w.name, w.digest] == wanted), None)
         if waiting is None:
-            raise Misused("the file is not in the inbox any more", action="Go back.")
+            raise PageRefusal("the file is not in the inbox any more")
         taken, said = self._inbox.take(*wanted), waiting.orders.options
         options = {n: v for n, v in asdict(said).items() if n not in ("mode", "map_file")}
         with taken.path.open("rb") as content:
@@ -129,7 +143,11 @@ class PreparingScreens:
         return f"/imports/{draft.id}/{step}"
 
     def _open_step(self, draft: ImportDraft) -> str:
-        if ready(draft, self.reader.opened(draft)).error is not None:
+        try:
+            opened = self.opened(draft)
+        except ConnectorError:
+            return "table"
+        if opened.table.questions and not draft.confirmed:
             return "table"
         if "columns" not in draft.confirmed:
             return "columns"
@@ -143,7 +161,7 @@ class PreparingScreens:
         """Erase a draft at once."""
         draft = self.drafts.load(call.id)
         if draft.stage == "sending":
-            raise Misused("it is being sent just now", action="Wait for its end.")
+            raise PageRefusal("it is being sent just now", action="Wait for its end.")
         self.reader.forget(draft.id)
         self.drafts.remove(draft.id)
         return redirect("/")
@@ -155,7 +173,7 @@ class PreparingScreens:
         names["map"] = "map.toml" if draft.has_map else None
         name = names.get(call.request.path_params["what"])
         if name is None or not (folder / name).is_file():
-            raise Misused("there is no such file", action="Go back.")
+            raise PageRefusal("there is no such file")
         kept = f"attachment; filename*=utf-8''{quote(name)}"
         headers = {"Content-Disposition": kept, "Content-Type": "application/octet-stream"}
         return FileResponse(folder / name, headers=headers)
@@ -164,43 +182,43 @@ class PreparingScreens:
 
     def opened(self, draft: ImportDraft) -> OpenedFile:
         """The draft's file, opened. Raises `NotReady`."""
-        return ready(draft, self.reader.opened(draft)).result()
+        return ready(draft, self.reader.opened(draft))
 
     def checked(self, draft: ImportDraft) -> CheckedFile:
         """The draft's rows, checked. Raises `NotReady`."""
-        return ready(draft, self.reader.checked(draft)).result()
+        return ready(draft, self.reader.checked(draft))
 
     def table(self, call: PageCall) -> Response:
         """Where the table is: the row of its headings, its sheet, its encoding."""
         draft = self.drafts.load(call.id)
-        job = ready(draft, self.reader.opened(draft))
-        error, opened = job.error, None if job.error is not None else job.result()
-        action = ""
-        if error is not None:
-            action = call.language.gettext(ACTIONS.get(error.code, "")) or error.action
+        opened, error = None, None
+        try:
+            opened = self.opened(draft)
+        except ConnectorError as failed:
+            error = failed
         return self.show(
             call,
             "table.html",
             draft,
             opened=opened,
             error=error,
-            action=action,
+            told=call.language.error(error) if error else (),
+            encodings=[q for q in opened.table.questions if q.choices] if opened else (),
             sheets=error.names if isinstance(error, SheetUnknown) else (),
             samples=getattr(error, "samples", ()),
             offered=getattr(error, "offered", None),
-            said=plain(str(error or "")),
         )
 
     def take_table(self, call: PageCall) -> Response:
         """Take where the table is."""
-        with self.changing(call) as draft:
+        with self.preparing(call) as draft:
             for name in ("sheet", "encoding", "delimiter"):
                 if name in call.form:
                     draft.options[name] = call.form[name].strip() or None
             row = call.form.get("header_row", "")
             if row.isdecimal() and int(row):
                 draft.options["header_row"] = int(row)
-            draft.confirmed = []
+            draft.confirmed = ["table"]
         return redirect(f"/imports/{call.id}")
 
     # -- Columns ----------------------------------------------------------------------------------
@@ -242,20 +260,20 @@ class PreparingScreens:
         elif undecided:
             told = words.gettext("Say what these columns are, or leave them out: %s.")
             message = told % ", ".join(undecided)
-        with self.changing(call) as draft:
+        with self.preparing(call) as draft:
             self.drafts.save_map(draft, saved)
             if draft.mode in ("update", "upsert") and call.form.get("match"):
                 draft.options["match"] = [call.form["match"]]
                 if call.form["match"] == "id":
                     draft.options.pop("match")
-            draft.confirmed = [] if message else ["columns"]
+            draft.confirmed = ["table"] if message else ["table", "columns"]
         if message:
             return self._columns(call, draft, message)
         # A mistake in the map is told here, and not where nobody can mend it.
         try:
             self.reader.columns(draft, self.opened(draft))
         except ConnectorError as error:
-            return self._columns(call, draft, plain(str(error)))
+            return self._columns(call, draft, " ".join(call.language.error(error)))
         return redirect(f"/imports/{call.id}")
 
     # -- Values -----------------------------------------------------------------------------------
@@ -280,7 +298,7 @@ class PreparingScreens:
         checked = self.checked(draft)
         questions = screens.value_questions(checked)
         saved = screens.answered_map(call.form, questions, checked.preview.columns)
-        with self.changing(call) as draft:
+        with self.preparing(call) as draft:
             self.drafts.save_map(draft, saved)
             draft.confirmed = [*dict.fromkeys([*draft.confirmed, *(q.key for q in questions)])]
         return redirect(f"/imports/{call.id}")
@@ -292,8 +310,10 @@ class PreparingScreens:
         draft = self.drafts.load(call.id)
         checked = self.reader.last(draft) or self.checked(draft)
         kinds = [*problem_kinds(checked.rows), *problem_kinds(checked.rows, "warning")]
-        chosen = next((each for each in kinds if each.key == call.query("kind")), None)
-        chosen = chosen or next(iter(kinds), None)
+        left = (place for place, each in enumerate(kinds) if each.left)
+        wanted = (place for place, each in enumerate(kinds) if each.key == call.query("kind"))
+        place = next(wanted, next(left, 0))
+        chosen = kinds[place] if kinds else None
         found = checked.rows.page(chosen.kind, call.page()) if chosen else []
         return self.show(
             call,
@@ -301,7 +321,10 @@ class PreparingScreens:
             draft,
             kinds=kinds,
             chosen=chosen,
-            rows=[screens.shown_row(each, checked, draft.edits) for each in found],
+            later=next((each for each in kinds[place + 1 :] if each.left), None),
+            rows=[screens.shown_row(each, checked, draft.edits, chosen.kind) for each in found]
+            if chosen
+            else [],
             page=call.page(),
             pages=pages(chosen.count) if chosen else 1,
         )
@@ -312,7 +335,7 @@ class PreparingScreens:
         checked = self.reader.last(draft) or self.checked(draft)
         found = checked.rows.row(call.request.path_params["row"])
         if found is None:
-            raise Misused("there is no such row", action="Go back.")
+            raise PageRefusal("there is no such row")
         shown = screens.shown_row(found, checked, draft.edits, is_whole=True)
         return self.show(call, "row.html", draft, row=shown, back=call.query("kind"))
 
@@ -323,17 +346,21 @@ class PreparingScreens:
         checked = self.reader.last(draft) or self.checked(draft)
         found = {number: checked.rows.row(number) for number in numbers}
         cells = {n: dict(enumerate(row.cells)) for n, row in found.items() if row is not None}
-        with self.changing(call) as draft:
+        with self.preparing(call) as draft:
             edits_of(call.form, draft.edits, cells)
             if call.form.get("go") == "on":
                 draft.confirmed = [*dict.fromkeys([*draft.confirmed, "rows"])]
         self.reader.check_again(draft, numbers)
         if call.request.headers.get("x-part") == "row":
-            shown = [screens.shown_row(row, checked, draft.edits) for row in found.values() if row]
-            return call.render("row_part.html", rows=shown, draft=draft)
+            listed, some = kind_of(call.form.get("kind", "")), filter(None, found.values())
+            shown = [screens.shown_row(row, checked, draft.edits, listed) for row in some]
+            return call.render("row_part.html", rows=shown, draft=draft, kind=listed)
         if call.form.get("go") == "on":
             return redirect(f"/imports/{call.id}/look")
-        here = f"?kind={quote(call.form.get('kind', ''))}&page={quote(call.form.get('page', '1'))}"
+        kind, page = call.form.get("kind", ""), call.form.get("page", "1")
+        if later := call.form.get("later"):
+            kind, page = later, "1"
+        here = f"?kind={quote(kind)}&page={quote(page)}"
         return redirect(f"/imports/{call.id}/rows{here}")
 
     # -- Frame ------------------------------------------------------------------------------------
@@ -353,6 +380,15 @@ class PreparingScreens:
             **values,
         )
 
+    @contextmanager
+    def preparing(self, call: PageCall) -> Iterator[ImportDraft]:
+        """The draft, to be prepared: whoever has handed it on has to do that again."""
+        with self.changing(call) as draft:
+            if draft.stage in ("sending", "sent"):
+                raise PageRefusal("it is sent already", action="Go back to the first page.")
+            draft.stage, draft.ready_by = "open", None
+            yield draft
+
     def changing(self, call: PageCall) -> AbstractContextManager[ImportDraft]:
         """The draft, to be changed by a form that has seen it as it is."""
         return self.drafts.changing(call.id, call.session.person, call.seen)
@@ -369,8 +405,8 @@ def _row_numbers(form: Mapping[str, str]) -> list[int]:
     return sorted(int(each) for each in found if each.isdecimal())
 
 
-def ready(draft: ImportDraft, job: ReadingJob[T]) -> ReadingJob[T]:
-    """The job, once it is done; raises `NotReady` where that takes longer."""
-    if not job.done.wait(WAIT_SECONDS):
+def ready(draft: ImportDraft, job: ReadingJob[T]) -> T:
+    """Result of a reading. Raises what went wrong, and `NotReady` while it goes on."""
+    if not wait([job.future], WAIT_SECONDS).done:
         raise NotReady(draft, job)
-    return job
+    return job.future.result()

@@ -6,13 +6,13 @@ import json
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 from datetime import date, datetime, time
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from connector.engine.push_plan import Problem
+from connector.pushes.dry_run import packed_result, unpacked_result
 from connector.spreadsheet.problems import Amount, Cell, SheetRow, text_of
 from connector.spreadsheet.report import RowResult
 from connector.system.spill_file import SpillFile
@@ -126,41 +126,22 @@ class RowIndex:
         place = self._places.get(number)
         return None if place is None else self._rows.at(place)
 
-    def first(self, count: int) -> list[IndexedRow]:
-        """The first rows of the file."""
-        return list(islice(self._rows, count))
-
 
 def _packed(indexed: IndexedRow) -> str:
-    row, result = indexed.row, indexed.result
-    form = [list(map(_plain_cell, row.cells)), _as_lists(row.problems), dict(row.flaws)]
-    told = [result.outcome, result.code, result.record_id, result.changes]
-    found = [_as_lists(result.problems), _as_lists(result.warnings)]
-    return json.dumps([row.number, row.missing, row.is_hidden, *form, *told, *found])
+    row = indexed.row
+    form = [list(map(_plain_cell, row.cells)), list(map(astuple, row.problems)), dict(row.flaws)]
+    return json.dumps([packed_result(indexed.result), row.missing, row.is_hidden, *form])
 
 
 def _unpacked(text: str) -> IndexedRow:
-    number, missing, is_hidden, *told = json.loads(text)
-    cells, form, flaws, outcome, code, id, changes, problems, warnings = told
-    row = SheetRow(
-        number,
-        tuple(map(_cell, cells)),
-        _problems(form),
-        {int(index): (kind, what) for index, (kind, what) in flaws.items()},
-        missing,
-        is_hidden=is_hidden,
+    packed, missing, is_hidden, cells, problems, flaws = json.loads(text)
+    result = unpacked_result(packed)
+    told = tuple(Problem(*each) for each in problems)
+    known = {int(index): (kind, what) for index, (kind, what) in flaws.items()}
+    read = tuple(map(_cell, cells))
+    return IndexedRow(
+        SheetRow(result.number, read, told, known, missing, is_hidden=is_hidden), result
     )
-    changed = tuple((name, now, then) for name, now, then in changes)
-    result = RowResult(number, outcome, _problems(problems), code, id, changed)
-    return IndexedRow(row, replace(result, warnings=_problems(warnings)))
-
-
-def _as_lists(found: Iterable[Problem]) -> list[tuple[Any, ...]]:
-    return [astuple(each) for each in found]
-
-
-def _problems(found: Iterable[Sequence[Any]]) -> tuple[Problem, ...]:
-    return tuple(Problem(*each) for each in found)
 
 
 def _plain_cell(cell: Cell) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,10 +12,10 @@ from connector.catalog.value import Kind as FieldKind
 from connector.engine.push_plan import Problem
 from connector.page.draft_reader import CheckedFile, OpenedFile
 from connector.page.row_index import PAGE_ROWS, IndexedRow, Kind, RowIndex
-from connector.spreadsheet.cells import CellOptions
+from connector.spreadsheet.cells import CellOptions, reader
 from connector.spreadsheet.mapping import WHOLE_NAME, ColumnMap, MappedColumn, saved_from
 from connector.spreadsheet.mapping_file import SavedMap
-from connector.spreadsheet.problems import COLUMN_MISSING
+from connector.spreadsheet.problems import COLUMN_MISSING, Unreadable
 from connector.spreadsheet.target_columns import PushTarget
 
 LEFT_OUT = "-"
@@ -23,8 +24,9 @@ LEFT_OUT = "-"
 CENTURIES = (1930, 1950, 2000)
 ZONES = ("Europe/London", "Europe/Berlin", "Europe/Paris", "America/New_York", "UTC")
 
-_WHO = ("full_name", "first_name", "last_name", "name", "title", "email", "reference_code", "slug")
-_WHO_MAX = 3
+_NAMES = ("full_name", "first_name", "last_name")
+_WHO = (*_NAMES, "name", "title", "email", "reference_code", "slug")
+_WHO_CHARACTERS = 120
 
 # -- Columns ---------------------------------------------------------------------------------------
 
@@ -33,17 +35,16 @@ _WHO_MAX = 3
 class ColumnChoice:
     """One column of the file, and what it is taken for.
 
-    `chosen` is a field's name, `LEFT_OUT`, or empty where nobody knows yet; `how` says who chose.
+    `chosen` is a field's name, `LEFT_OUT`, or empty where nobody knows yet: then it is `perhaps`
+    one of these, by the heading or by the cells.
     """
 
     index: int
     heading: str
     samples: tuple[str, ...]
     chosen: str
-    how: str
     policy: str
-    suggestions: tuple[tuple[str, str], ...] = ()
-    reason: str = ""
+    perhaps: tuple[str, ...] = ()
 
 
 def column_choices(opened: OpenedFile, columns: ColumnMap) -> list[ColumnChoice]:
@@ -55,14 +56,28 @@ def column_choices(opened: OpenedFile, columns: ColumnMap) -> list[ColumnChoice]
         samples, place = opened.samples[index], mapped.get(index)
         if place is not None:
             chosen, policy = place.target.name, place.options.policy
-            choice = ColumnChoice(index, heading, samples, chosen, place.how, policy)
+            choice = ColumnChoice(index, heading, samples, chosen, policy)
         elif (left := unmapped.get(heading)) is not None:
-            told = (left.suggestions, left.reason)
-            choice = ColumnChoice(index, heading, samples, "", "", "overwrite", *told)
+            names = [name for name, _ in left.suggestions]
+            perhaps = tuple(dict.fromkeys([*names, *_fitting(samples, opened.target)]))
+            choice = ColumnChoice(index, heading, samples, "", "overwrite", perhaps)
         else:
-            choice = ColumnChoice(index, heading, samples, LEFT_OUT, "given", "overwrite")
+            choice = ColumnChoice(index, heading, samples, LEFT_OUT, "overwrite")
         found.append(choice)
     return found
+
+
+def _fitting(samples: Sequence[str], target: PushTarget) -> Iterator[str]:
+    """Dates and choices of which most of the samples can be values."""
+    for column in target.columns:
+        is_day = column.field.kind is FieldKind.DATE
+        if samples and (is_day or column.accepts(target.mode)):
+            read, fitting = reader(column, target.mode).read, 0
+            for text in samples:
+                with suppress(Unreadable):
+                    fitting += read(text) is not None
+            if fitting * 2 > len(samples):
+                yield column.name
 
 
 def field_names(target: PushTarget, columns: ColumnMap) -> list[str]:
@@ -96,7 +111,7 @@ def chosen_map(
     ignored, undecided, twins = [], [], []
     first: dict[str, str] = {}
     for index, heading in enumerate(opened.table.headings):
-        name = form.get(f"c:{index}", "")
+        name = form.get(f"c:{index}") or form.get("rest", "")
         if name == LEFT_OUT:
             ignored.append(heading)
         elif name:
@@ -281,7 +296,7 @@ def problem_kinds(rows: RowIndex, sort: str = "problem") -> list[ProblemKind]:
     """The kinds of problems or warnings that rows have, the most frequent first."""
     mended: Counter[Kind] = Counter()
     for number, row in rows.patched.items():
-        if not row.result.problems and (before := rows.row(number)) is not None:
+        if row.result.outcome != "invalid" and (before := rows.row(number)) is not None:
             mended.update({(sort, each.code, each.column) for each in before.result.problems})
     found = [
         ProblemKind(kind, problem, rows.count(kind), rows.count(kind) - mended[kind])
@@ -316,7 +331,7 @@ class ShownRow:
     """
 
     number: int
-    who: str
+    who: tuple[str, str]
     cells: tuple[ShownCell, ...]
     problems: tuple[Problem, ...]
     is_mended: bool
@@ -324,40 +339,53 @@ class ShownRow:
     is_changed: bool
 
 
-def who(row: IndexedRow, columns: ColumnMap, width: int = _WHO_MAX) -> str:
-    """Whom or what a row is about, by the cells that say so."""
+def who(row: IndexedRow, columns: ColumnMap) -> tuple[str, str]:
+    """Name of whom or what a row is about, and what else says so."""
     places = {each.target.key: each.index for each in columns.columns}
-    wanted = [places[key] for key in _WHO if key in places] or [0, 1]
+    wanted = [(key, places[key]) for key in _WHO if key in places] or [("", 0), ("", 1)]
     cells = row.cells
-    texts = [cells[index].strip() for index in wanted if index < len(cells)]
-    return " · ".join(text for text in texts if text)[:120] if texts else ""
+    texts = [(key in _NAMES, cells[at].strip()) for key, at in wanted if at < len(cells)]
+    texts = [(is_name, text) for is_name, text in texts if text] or [(False, "")]
+    named = [text for is_name, text in texts if is_name] or [texts.pop(0)[1]]
+    others = [text for is_name, text in texts if not is_name]
+    return " ".join(named)[:_WHO_CHARACTERS], " · ".join(others)[:_WHO_CHARACTERS]
 
 
 def shown_row(
-    row: IndexedRow, checked: CheckedFile, edits: Mapping[str, Any], *, is_whole: bool = False
+    row: IndexedRow,
+    checked: CheckedFile,
+    edits: Mapping[str, Any],
+    kind: Kind | None = None,
+    *,
+    is_whole: bool = False,
 ) -> ShownRow:
-    """A row to be mended, as it is with its edits."""
+    """Row to be mended, as it is with its edits.
+
+    It has the cell that the list of a kind is about, all that are wrong where it is about none, or
+    all of them.
+    """
     columns, headings = checked.preview.columns, checked.preview.table.headings
     now = checked.rows.patched.get(row.number, row)
     by_column: dict[str | None, list[Problem]] = {}
     for each in (*now.result.problems, *now.result.warnings):
+        if each.code in _QUIET and not is_whole:
+            continue
         by_column.setdefault(each.column, []).append(each)
     mapped = {each.heading: each for each in columns.columns}
     was_wrong = {each.column for each in (*row.result.problems, *row.result.warnings)}
+    listed = {kind[2]} if kind is not None and kind[2] else was_wrong
     cells = []
     for index, text in enumerate(now.cells):
         heading = headings[index] if index < len(headings) else ""
-        found = tuple(by_column.pop(heading, ())) if heading else ()
-        if is_whole or found or (heading in was_wrong and heading):
+        if is_whole or (heading and heading in listed):
+            found = tuple(by_column.pop(heading, ())) if heading else ()
             place = mapped.get(heading)
             allowed = place.target.accepts(checked.preview.asked.mode) if place else ()
             cells.append(ShownCell(index, heading, text, found, allowed))
     rest = tuple(problem for some in by_column.values() for problem in some)
     edit = edits.get(str(row.number), {})
-    is_well = not now.result.problems and now.result.outcome != "invalid"
-    return ShownRow(
-        row.number, who(now, columns), tuple(cells), rest, is_well, edit is None, bool(edit)
-    )
+    is_well, name = now.result.outcome != "invalid", who(now, columns)
+    return ShownRow(row.number, name, tuple(cells), rest, is_well, edit is None, bool(edit))
 
 
 def pages(count: int) -> int:

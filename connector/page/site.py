@@ -8,7 +8,6 @@ headers, which let a browser load nothing from elsewhere and run no script of a 
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -24,10 +23,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from connector.errors import ConnectorError
-from connector.page.access import AccessDenied, LoginsTooMany, PageAccess, PageSession
-from connector.page.drafts import DraftChanged, DraftUnknown
-from connector.page.words import PageLanguage, language_of
-from connector.settings.layers import IMPORTS_FOLDER
+from connector.page.access import AccessDenied, PageAccess, PageSession
+from connector.page.words import PageLanguage, PageRefusal, language_of
 
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self';"
@@ -46,12 +43,6 @@ _LOGGER = logging.getLogger(__name__)
 
 FIELDS_MAX = 6_000
 _HERE = Path(__file__).parent
-_STATUS: Mapping[type[ConnectorError], int] = {
-    AccessDenied: 403,
-    LoginsTooMany: 429,
-    DraftUnknown: 404,
-    DraftChanged: 409,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +150,7 @@ class PageDoor:
                 raise
             except Exception as error:  # a mistake of ours is told in a sentence as well
                 _LOGGER.debug("a screen failed", exc_info=True)
-                broken = ConnectorError(
-                    f"an unexpected error: {type(error).__name__}", action="Go back, and try again."
-                )
+                broken = ConnectorError(f"an unexpected error: {type(error).__name__}")
                 return failure(broken, language, session, 500)
 
         return answer
@@ -204,18 +193,10 @@ def failure(
     status: int | None = None,
 ) -> Response:
     """What went wrong, as a page."""
-    found = next((n for kind, n in _STATUS.items() if isinstance(error, kind)), 400)
-    told = {"message": plain(str(error)), "action": plain(error.action)}
-    shown = render("message.html", language, session=session, **told)
+    found = error.status if isinstance(error, PageRefusal) else 400
+    message, action = language.error(error)
+    shown = render("message.html", language, session=session, message=message, action=action)
     return HTMLResponse(shown, status or found)
-
-
-def plain(text: str) -> str:
-    """What an error says, without the folder that a draft's file is in."""
-    return _DRAFT_PATH.sub("", text)
-
-
-_DRAFT_PATH = re.compile(rf"\S*/{IMPORTS_FOLDER}/[0-9a-f]{{16}}/")
 
 
 class Guarded:

@@ -7,22 +7,26 @@ there. A text without a translation is shown in English.
 from __future__ import annotations
 
 import gettext
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from functools import cache
 from io import BytesIO
 from pathlib import Path
+from typing import Any, ClassVar
 from zoneinfo import ZoneInfo
 
 from babel import Locale, negotiate_locale
-from babel.dates import format_datetime
+from babel.dates import format_date, format_time
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from babel.numbers import format_decimal
 
 from connector.catalog import CATALOG
 from connector.engine.push_plan import Problem
+from connector.errors import ConnectorError
+from connector.settings.layers import IMPORTS_FOLDER
 from connector.spreadsheet.contacts import REGIONS
 from connector.spreadsheet.problems import PROBLEMS, WARNINGS
 
@@ -38,9 +42,9 @@ def N_(text: str) -> str:  # noqa: N802 # the mark of gettext
 
 
 MODES: Mapping[str, tuple[str, str]] = {
-    "create": (N_("Add new ones"), N_("What is there already is left as it is.")),
-    "update": (N_("Change what is there"), N_("Nothing new is added.")),
-    "upsert": (N_("Both"), N_("What is there is changed, and the rest is added.")),
+    "create": (N_("Add new ones"), N_("Those that are there already are left as they are.")),
+    "update": (N_("Change those that are there"), N_("Nothing new is added.")),
+    "upsert": (N_("Add and change"), N_("Those that are there are changed, the others are added.")),
     "convert": (N_("Convert leads"), N_("A lead that was converted cannot be put back.")),
 }
 """What can be done with a file, by mode."""
@@ -53,7 +57,7 @@ OUTCOMES: Mapping[str, str] = {
     "updated": N_("Changed"),
     "converted": N_("Converted"),
     "unchanged": N_("Nothing to do"),
-    "duplicate": N_("There already"),
+    "duplicate": N_("There already, or twice"),
     "invalid": N_("Left out"),
     "rejected": N_("Refused"),
     "not_applied": N_("Not as sent"),
@@ -95,25 +99,62 @@ UNDONE: Mapping[str, str] = {
 }
 """What becomes of a row that is taken back."""
 
+ERRORS: Mapping[str, str] = {
+    "failed": N_("something unexpected has happened"),
+    "spreadsheet": N_("the file cannot be read as a table"),
+    "unsafe_workbook": N_("the workbook would grow without measure, or needs other files"),
+    "encoding_unknown": N_("it is not certain how the file's letters are written"),
+    "delimiter_unknown": N_("it is not clear what parts the file's columns"),
+    "headings_refused": N_("the row with the headings was not found"),
+    "no_rows": N_("nothing stands below the headings"),
+    "sheet_unknown": N_("it is not clear which sheet is meant"),
+    "spreadsheet_changed": N_("the file was changed while it was read"),
+    "misused": N_("what was said makes no sense"),
+    "unknown_name": N_("a name is not known"),
+    "warehouse": N_("the folder with the connector's data cannot be used"),
+    "disk_full": N_("there is no room left on the disk"),
+    "denied": N_("the system does not let the connector do this"),
+    "refused": N_("the system has refused the request"),
+    "try_again": N_("the system cannot be reached, or is busy"),
+    "not_the_api": N_("the system answers in a way that is not understood"),
+    "stopped": N_("a limit of requests is reached"),
+    "lease_held": N_("somebody else is sending just now"),
+}
+"""What has happened, by the code of an error or of what it is a kind of. English has the error's
+own sentence, which says more.
+"""
+
 ACTIONS: Mapping[str, str] = {
+    "failed": N_("Try again. If it stays so, ask whoever looks after the connector."),
+    "spreadsheet": N_("Save it again as xlsx, or as csv in UTF-8, and give that file."),
     "sheet_unknown": N_("Choose a sheet below."),
     "encoding_unknown": N_("Choose below how its letters are written."),
     "delimiter_unknown": N_("Choose below what parts its columns."),
     "headings_refused": N_("Choose below the row that names the columns."),
+    "no_rows": N_("Choose below the row that names the columns."),
     "unsafe_workbook": N_("Save the sheet as a csv file, and give that."),
-    "lease_held": N_("Somebody else is sending just now. Wait a little, and try again."),
+    "warehouse": N_("Ask whoever looks after the connector."),
+    "denied": N_("Ask whoever looks after the connector."),
+    "try_again": N_("Wait a little, and try again."),
+    "stopped": N_("Go on later: what was sent is not sent twice."),
     "record_unknown": N_("Correct the cell, or add them instead."),
     "ambiguous_date": N_("Answer the question about this column, or write it as 2025-04-03."),
     "date_format": N_("Write it as 2025-04-03."),
     "two_digit_year": N_("Answer the question about this column, or write four digits."),
     "ambiguous_number": N_("Answer the question about this column, or write it plainly."),
     "unknown_value": N_("Choose one that is allowed."),
-    "duplicate_in_warehouse": N_("They are left out. To change them, choose “Both” instead."),
+    "duplicate_in_warehouse": N_("They are left out. To change them, begin with “Add and change”."),
     "duplicate_in_file": N_("The second one is left out, unless you take the first one out."),
     "no_time_zone": N_("Write it in UTC with a Z, as 2025-04-03T09:00Z."),
     "says_nothing": N_("It counts as empty."),
     "person_erased": N_("Take the row out."),
     "record_not_read": N_("Ask whoever looks after the connector to bring it up to date."),
+    "decimal_sign": N_("Write it as the others of the column are written."),
+    "currency_sign": N_("Write the digits alone."),
+    "clock_change": N_("Write it in UTC with a Z, as 2025-04-03T09:00Z."),
+    "reference_unknown": N_("Correct it, or import that record first."),
+    "reference_ambiguous": N_("Write it so that only one is meant."),
+    "record_ambiguous": N_("Write it so that only one is meant."),
 }
 """What to do about an error or a problem, where the command's own words name its options."""
 
@@ -129,6 +170,43 @@ WRONG: Mapping[str, str] = {
 """What is wrong, by code, where the command's own words name fields or ids."""
 
 
+QUESTIONS: Mapping[str, tuple[str, str]] = {
+    "columns_lost": (
+        N_("Some columns have cells further down, and nobody has said what they are."),
+        "columns",
+    ),
+    "encoding": (N_("Its letters can be read in more than one way."), "table"),
+    "second_table": (N_("Below the table another one seems to begin. It is left out."), "table"),
+    "hidden_columns": (N_("Columns would be sent that nobody sees in the file:"), "columns"),
+    "warnings": (N_("Some rows have hints."), "rows"),
+}
+"""What has to be settled before anything is sent, by code, and the screen on which that is done."""
+
+
+class PageRefusal(ConnectorError):
+    """A wish that the page cannot fulfil, told in the language of the person.
+
+    The message is a text of the catalogues, in which `values` fill the places.
+    """
+
+    action = N_("Go back.")
+    status: ClassVar[int] = 400
+
+    def __init__(self, message: str, *, action: str | None = None, **values: str) -> None:
+        super().__init__(message % values, action=action)
+        self.text, self.values = message, values
+
+
+def note_of(error: ConnectorError) -> list[str]:
+    """Note of an error: message, action, and the codes of what it is a kind of."""
+    kinds = [each for each in type(error).__mro__ if issubclass(each, ConnectorError)]
+    codes = [] if isinstance(error, PageRefusal) else [each.code for each in kinds]
+    return [_DRAFT_PATH.sub("", str(error)), error.action, *codes]
+
+
+_DRAFT_PATH = re.compile(rf"\S*/{IMPORTS_FOLDER}/[0-9a-f]{{16}}/")
+
+
 @dataclass(frozen=True, slots=True)
 class PageLanguage:
     """One language: its code, and how texts, numbers and moments are written in it."""
@@ -136,6 +214,11 @@ class PageLanguage:
     code: str
     gettext: Callable[[str], str]
     ngettext: Callable[[str, str, int], str]
+
+    @property
+    def _locale(self) -> str:
+        # Days are written as in Britain: the day comes first, as in the other languages.
+        return "en_GB" if self.code == "en" else self.code
 
     def number(self, value: float) -> str:
         """A number as people write it."""
@@ -147,12 +230,38 @@ class PageLanguage:
             return ""
         at = datetime.fromisoformat(text) if isinstance(text, str) else text
         zoned = at.astimezone(ZoneInfo(zone))
-        return format_datetime(zoned, "d MMM y, HH:mm", locale=self.code)
+        day = format_date(zoned, "medium", locale=self._locale)
+        return f"{day}, {format_time(zoned, 'short', locale=self._locale)}"
+
+    def shown(self, value: Any, resource: str = "", name: str = "") -> str:
+        """A value as people write it; one of a field's choices as they call it."""
+        field = CATALOG[resource].fields.get(name) if resource else None
+        shown = value if isinstance(value, str) else str(value)
+        if value in (None, "", "(empty)"):
+            shown = self.gettext("empty")
+        elif isinstance(value, bool):
+            shown = self.gettext(_YES if value else _NO)
+        elif isinstance(value, int | float):
+            shown = self.number(value)
+        elif isinstance(value, list | tuple):
+            shown = ", ".join(map(self.shown, value))
+        elif _DAY.match(shown):
+            shown = format_date(date.fromisoformat(shown), "long", locale=self._locale)
+        elif field is not None and shown in field.values:
+            shown = self.value(shown)
+        return shown
+
+    def changes(self, changes: Any, resource: str) -> list[list[str]]:
+        """Fields with their values from and to, of a preview or of an undo."""
+        found = changes.items() if isinstance(changes, Mapping) else ((n, p) for n, *p in changes)
+        return [
+            [name, *(self.shown(each, resource, name)[:_SHOWN_CHARACTERS] for each in pair)]
+            for name, pair in found
+        ]
 
     def field(self, name: str) -> str:
         """What people call a field: its name in words."""
-        plain = name.removeprefix("fields.").replace("_", " ")
-        return self.gettext(plain[:1].upper() + plain[1:])
+        return self.gettext(field_words(name))
 
     def value(self, value: str) -> str:
         """What people call a value of a choice, with the value itself where that differs."""
@@ -175,11 +284,44 @@ class PageLanguage:
         cure = known.partition(": ")[2] if known else problem.fix or ""
         return self.gettext(cure[:1].upper() + cure[1:])
 
+    def error(self, error: ConnectorError) -> tuple[str, str]:
+        """What went wrong, and what to do about it."""
+        if not isinstance(error, PageRefusal):
+            return self.note(note_of(error))
+        return _sentence(self.gettext(error.text) % error.values), self.gettext(error.action)
+
+    def note(self, note: Sequence[str]) -> tuple[str, str]:
+        """An error that a draft has kept, likewise."""
+        message, action, *codes = note
+        # English has the error's own words; what to do is said in ours, which name no option.
+        kinds = codes[:1] if self.code == LANGUAGES[0] else codes
+        action = next((ACTIONS[code] for code in kinds if code in ACTIONS), action)
+        if self.code == LANGUAGES[0] or not codes:
+            return _sentence(self.gettext(message)), self.gettext(action)
+        said = self.gettext(next(ERRORS[code] for code in codes if code in ERRORS))
+        return f"{_sentence(said)} ({message})", self.gettext(action)
+
     def regions(self) -> list[tuple[str, str]]:
         """The countries of telephone numbers, by name."""
         names = Locale(self.code).territories
         found = ((code, names.get(code, code)) for code in REGIONS if code in names)
         return sorted(found, key=lambda each: each[1])
+
+
+def field_words(name: str) -> str:
+    """A field's or a resource's name in English words."""
+    plain = _SHORT.sub(lambda m: m[0].upper(), name.removeprefix("fields.").replace("_", " "))
+    return f"{plain[:1].upper()}{plain[1:]}"
+
+
+_SHOWN_CHARACTERS = 80
+_YES, _NO = N_("yes"), N_("no")
+_SHORT = re.compile(r"\b(?:ai|cv|id|ir35|url)\b")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d\Z")
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def language_of(accepted: str) -> PageLanguage:

@@ -1,7 +1,7 @@
 """Driver of one stream: performs its engine's commands.
 
-Nothing is decided here about what to read. The warehouse is asked in a thread, so that requests
-under way are not held up by the disk.
+The engine alone decides what to read. The warehouse is queried in a thread, so that requests under
+way do not wait for the disk.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from connector.pulls.run_context import RunContext
 T = TypeVar("T")
 
 LOOK_SECONDS = 0.2
-"""How often a wait is interrupted to see if others want the work file."""
+"""How often a wait is interrupted to see if another process wants the work file."""
 
 
 class Driver:
-    """Drives the engine of one stream, and counts what it does in `tally`."""
+    """Driver of one stream's engine; it counts requests and rows in `tally`."""
 
     def __init__(
         self, context: RunContext, stream: Stream, tally: ResourceTally | None = None
@@ -56,12 +56,12 @@ class Driver:
         self._endpoint: Endpoint[Resource] = Endpoint(
             context.client, stream.resource.record, stream.parent
         )
-        # Whether each of the last details failed. It spans batches, since one ends by time: details
-        # that fail slowly would otherwise never be given up.
+        # Whether each of the last details failed, in this batch or before: a batch ends by time, so
+        # it could be too short to give up on details that fail slowly.
         self._failed: deque[bool] = deque(maxlen=UNREAD_AMONG)
 
     async def run(self, steps: Steps[T]) -> T:
-        """Perform command after command until the engine is done. Every error is raised."""
+        """Perform one command after another until the engine is done. Raises every error."""
         self._context.tally.purpose = "pull"
         try:
             command = next(steps)
@@ -81,9 +81,9 @@ class Driver:
     async def _perform(self, command: EngineCommand[Any]) -> Any:
         match command:
             case ListPage(page, sort, order):
-                return await self._lending(self._list(page, sort, order))
+                return await self._without_file(self._list(page, sort, order))
             case ReadRecords(ids):
-                return await self._lending(self._read(ids))
+                return await self._without_file(self._read(ids))
             case Commit():
                 return await self._commit(command)
             case SpendFor(purpose):
@@ -94,18 +94,18 @@ class Driver:
                 warehouse = self._context.warehouse
                 return await asyncio.to_thread(warehouse.look, self._stream, command)
 
-    async def _lending(self, asking: Coroutine[Any, Any, T]) -> T:
-        """Wait for the network, and let others have the file that want it meanwhile."""
-        warehouse, asked = self._context.warehouse, asyncio.ensure_future(asking)
+    async def _without_file(self, requests: Coroutine[Any, Any, T]) -> T:
+        """Wait for the network; meanwhile another process may have the work file."""
+        warehouse, waiting = self._context.warehouse, asyncio.ensure_future(requests)
         try:
-            while not asked.done():
-                await asyncio.wait((asked,), timeout=LOOK_SECONDS)
+            while not waiting.done():
+                await asyncio.wait((waiting,), timeout=LOOK_SECONDS)
                 await asyncio.to_thread(warehouse.yield_if_wanted)
-            return await asked
+            return await waiting
         finally:
-            if not asked.done():
-                asked.cancel()
-                await asyncio.gather(asked, return_exceptions=True)
+            if not waiting.done():
+                waiting.cancel()
+                await asyncio.gather(waiting, return_exceptions=True)
 
     async def _commit(self, what: Commit) -> None:
         context, name, tally = self._context, self._stream.resource.name, self._tally
@@ -119,12 +119,12 @@ class Driver:
         answer = await self._endpoint.list(page=page, sort=sort, order=order if sort else None)
         listed = replace(answer, heard_at=self._context.now())
         for item in listed.items:
-            # Where no clock dates the page, it is of now, and not of the moment of its commit.
+            # Without the server's clock the items are of now, and not of the commit's moment.
             item.served_at = listed.dated_at
         return listed
 
     async def _read(self, ids: tuple[str, ...]) -> dict[str, Outcome]:
-        """Read details, one worker for each connection, until a batch's time is over."""
+        """Read details, one worker for each connection, until the batch's time is over."""
         outcomes: dict[str, Outcome] = {}
         waiting = iter(ids)
         until = time.monotonic() + BATCH_SECONDS_MAX
@@ -142,9 +142,9 @@ class Driver:
             if not isinstance(ended, Stopped):
                 for each in workers:
                     each.cancel()
-            # At a limit nothing more leaves, and what is under way was paid for.
+            # At a limit no request leaves any more, but the answers under way are counted already.
             await asyncio.gather(*workers, return_exceptions=True)
-            # These answers were paid for, whatever ended the run.
+            # Their requests are counted, so the details land whatever ended the run.
             found = tuple(each for each in outcomes.values() if isinstance(each, Found))
             with suppress(WarehouseError):
                 await self._commit(Commit(records=found))
@@ -155,8 +155,8 @@ class Driver:
         try:
             record = await self._endpoint.get(id)
         except NotFound as error:
-            # Only the API's own words prove that a record is gone; a proxy's page proves nothing.
-            # Whether many at once are believed is for `engine/guard` to say.
+            # Only the API's own error body proves that a record is gone; a proxy's page proves
+            # nothing. `engine/guard.py` decides whether many at once are believed.
             if error.is_api_error:
                 return Gone(error.served_at or self._context.now())
             raise

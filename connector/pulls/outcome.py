@@ -1,6 +1,6 @@
-"""Outcome of a run: what is counted on the way, progress, and the report.
+"""Outcome of a run: its counts, its progress and its report.
 
-Nothing here acts; `run.py` and `driver.py` fill it in.
+These are values, which `run.py` and `driver.py` fill in.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from connector.warehouse.landing import Landed
 from connector.warehouse.runs import ResourceRun
 
 if TYPE_CHECKING:
-    # A report has one, and whoever only reads a report's form need not load what publishes.
+    # A report may have one, but who imports this module need not load all that publishes.
     from connector.publishing.publication import Published
 
 RunOutcome = Literal["done", "partial", "stopped", "failed"]
@@ -29,13 +29,12 @@ ResourceOutcome = Literal["done", "partial", "skipped", "stopped", "failed", "no
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run has come with a resource, or with a `batch` of rows of it.
+    """Progress of a run with a resource, or with a `batch` of its rows.
 
-    One event as it begins, one after each commit or row, and one as a resource's pull ends, for
-    better or worse. `read` are the details read or rows ended so far, `pending` those that wait,
-    `requests` all those sent for it. `until` is the moment before which nothing can be said of the
-    rows that wait: they are in doubt. `waits_until` is the moment before which no request leaves,
-    and such an event says nothing else.
+    There is an event when it begins, after each commit or row, and when a resource's pull ends or
+    fails. `read` are the details read or rows ended so far, `pending` those that wait, `requests`
+    all those sent for it. `until` is the moment before which rows in doubt cannot be settled.
+    `waits_until` is the moment before which no request leaves; such an event has nothing else.
     """
 
     resource: str
@@ -49,10 +48,10 @@ class Progress:
 
 
 WAIT_TOLD_SECONDS_MIN = 1.0
-"""Waiting for less than this is not worth a word."""
+"""A shorter wait is not reported."""
 
 Watch = Callable[[Progress], None]
-"""Told of a run's progress; called between requests, so it must not block."""
+"""Callback for a run's progress; called between requests, so it must not block."""
 
 
 @dataclass(slots=True)
@@ -86,7 +85,7 @@ class RequestTally(Observer):
             self.tell_wait(seconds)
 
     def waited(self, seconds: float, why: str) -> None:
-        """The rate limiter held requests back."""
+        """Note a wait for the rate limiter."""
         self.waited_seconds += seconds
 
     def of(self, resource: str) -> int:

@@ -1,7 +1,7 @@
 """One run: bring resources up to date, one after another, and publish what landed.
 
-It names how each resource ended and lets one resource's failure harm no other. What to read is
-the engine's decision (`engine/pull.py`), and doing it is `driver.py`'s.
+It names how each resource ended, and one resource's failure harms no other. The engine decides
+what to read (`engine/pull.py`), and `driver.py` performs it.
 """
 
 from __future__ import annotations
@@ -40,9 +40,6 @@ from connector.settings.model import Settings
 from connector.warehouse.runs import ResourceRun
 from connector.warehouse.state import StreamState
 
-PullManner = PullOptions
-"""The name of the options outside."""
-
 # Errors that every further request would meet as well.
 _FATAL = (Unauthorized, Stopped, Unreachable, WarehouseError, NotTheApi)
 
@@ -51,7 +48,7 @@ async def pull(
     settings: Settings,
     resources: Sequence[str] = (),
     *,
-    manner: PullOptions = FEWEST_REQUESTS,
+    options: PullOptions = FEWEST_REQUESTS,
     ids: Sequence[str] | Mapping[str, Sequence[str]] = (),
     budget: int | None = None,
     asks_anyway: bool = False,
@@ -64,17 +61,16 @@ async def pull(
 ) -> PullReport:
     """Bring the landing of the resources (default: all) up to date and publish it.
 
-    `manner` asks for more than the least; its `scrub_requests` are shared out among the resources
-    by their size. `ids` reads those records of one resource and nothing else, or by resource those
-    of several. At most `budget` requests are sent, retries among them. `asks_anyway` asks the API
-    even where it said that the month is spent. What landed is published in the end, with models
-    told to `building` as they are built, unless somebody else `publishes` it. `connect` makes the
-    client; another may have a clock, waits and limits of its own.
+    `options` ask for more than the fewest requests; their `scrub_requests` are divided among the
+    resources by size. With `ids` only those records are read, of the one resource, or by resource.
+    At most `budget` requests are sent, retries included. `asks_anyway` sends requests even if the
+    API said that the month is spent. `publishes` publishes in the end; `building` is called with
+    each model. `connect` makes the client; a test's may have a clock, waits and limits of its own.
 
     Raises `UnknownName` for a resource that does not exist, `Misused` for a budget of nothing and
-    for ids of no single resource, `SettingsError` for a missing address or key, `LeaseHeld` while
+    for ids without one resource, `SettingsError` for a missing address or key, `LeaseHeld` while
     another pull of the account is under way, and `WarehouseError` where nothing could be recorded;
-    every other end is in the report.
+    every other failure is in the report.
     """
     names = select(tuple(ids) if isinstance(ids, Mapping) else resources)
     if not isinstance(ids, Mapping):
@@ -94,11 +90,11 @@ async def pull(
     async with opening as context:
         run_id = context.run.run_id
         publishing = partial(publish, settings, run_id=run_id, watch=building, now=now)
-        return await _Pull(context, manner, wanted, publishing if publishes else None).run(names)
+        return await _Pull(context, options, wanted, publishing if publishes else None).run(names)
 
 
 class _Pull:
-    """One pull under way."""
+    """Pull of several resources, under way."""
 
     def __init__(
         self,
@@ -111,7 +107,7 @@ class _Pull:
         self._options, self._ids, self._publish = options, ids, publish
         self._scrubs: dict[str, int] = {}
         self._started = time.monotonic()
-        # What was counted before the resource that is being pulled.
+        # The counts before the current resource.
         self._before = replace(context.tally)
 
     async def run(self, names: tuple[str, ...]) -> PullReport:
@@ -128,7 +124,7 @@ class _Pull:
             self._before = replace(tally)
             if fatal is None:
                 done[name], error = await self._resource(name)
-                # What only some met is told with them; what all met is the run's.
+                # A missing scope is an error of its resource, and any other one rather the run's.
                 first = error if first is None or isinstance(first, Forbidden) else first
                 fatal = error if isinstance(error, _FATAL) else None
             else:
@@ -139,8 +135,8 @@ class _Pull:
         outcome, fatal = await self._end(outcome, fatal or (first if outcome == "failed" else None))
         published, unpublished = await self._published(outcome)
         if unpublished is not None:
-            # A run that was stopped stays so: the next one goes on, and publishes. Any other has
-            # failed, since analysts do not see what it brought.
+            # A run that was stopped stays so: the next one continues, and publishes. Any other has
+            # failed, since analysts do not see its rows.
             if outcome != "stopped":
                 outcome, fatal = "failed", unpublished
             outcome, fatal = await self._end(outcome, fatal, unpublished)
@@ -162,7 +158,7 @@ class _Pull:
     async def _published(
         self, outcome: RunOutcome
     ) -> tuple[Published | None, ConnectorError | None]:
-        """Publish what landed, unless the run failed; the error says why not."""
+        """Publish, unless the run failed. Returns the publication, or why there is none."""
         if outcome == "failed" or self._publish is None:
             return None, None
         await asyncio.to_thread(self._warehouse.release)
@@ -172,12 +168,12 @@ class _Pull:
             return None, error
 
     async def _settle(self) -> Month | None:
-        """Write down what was spent, and copy it for analysts; None where it failed."""
-        turn = self._context.turn
+        """Write down the spent requests, and copy them for analysts; None if that failed."""
+        lease = self._context.lease
         try:
             month = await self._context.month()
-            day = turn.spender.terms.billing_day
-            await asyncio.to_thread(self._warehouse.copy_quota, turn.ledger.uses, day)
+            day = lease.spender.allowance.billing_day
+            await asyncio.to_thread(self._warehouse.copy_quota, lease.ledger.uses, day)
         except WarehouseError:
             return None
         return month
@@ -188,7 +184,7 @@ class _Pull:
         fatal: ConnectorError | None,
         unpublished: ConnectorError | None = None,
     ) -> tuple[RunOutcome, ConnectorError | None]:
-        """Record how the run ended, and return it, even if that cannot be recorded."""
+        """Record how the run ended; returns it, as failed if it cannot be recorded."""
         messages = dict.fromkeys(str(e) for e in (fatal, unpublished) if e is not None)
         tally = self._context.tally
         ended = replace(
@@ -210,12 +206,12 @@ class _Pull:
         return outcome, fatal
 
     def _share(self, requests: int) -> float | None:
-        """The requests as a part of the month's, where the plan's figure is known."""
-        allowance = self._context.turn.spender.terms.monthly_requests
-        return None if allowance is None else requests / allowance
+        """Requests as a share of the month's allowance; None if that is not known."""
+        monthly = self._context.lease.spender.allowance.monthly_requests
+        return None if monthly is None else requests / monthly
 
     async def _resource(self, name: str) -> tuple[ResourceRun, ConnectorError | None]:
-        """Pull one resource; the error is what it failed of."""
+        """Pull one resource. Returns its record, and the error if it failed."""
         tally = ResourceTally()
         before: datetime | None = None
         error: ConnectorError | None = None
@@ -249,28 +245,28 @@ class _Pull:
         return await Driver(self._context, stream, tally).run(steps)
 
     async def _records(self, name: str, streams: tuple[Stream, ...], tally: ResourceTally) -> None:
-        """Read the ids alone; with parents, only those that are landed have an address."""
+        """Read these ids alone. With a parent, only landed ones have a known address."""
         wanted = self._ids[name]
-        unknown, told = set(wanted), list[str]()
+        unknown, reasons = set(wanted), list[str]()
         for stream in streams:
             ids = wanted
             if stream.parent is not None:
-                held = await asyncio.to_thread(self._warehouse.look, stream, Between(None, None))
-                ids = tuple(id for id in ids if id in held)
+                landed = await asyncio.to_thread(self._warehouse.look, stream, Between(None, None))
+                ids = tuple(id for id in ids if id in landed)
             unknown -= set(ids)
             if ids:
                 steps = engine.pull_ids(await self._context.bookmark(stream), ids)
                 pulled = await Driver(self._context, stream, tally).run(steps)
                 tally.add(pulled)
                 if pulled.reason is not None and pulled.reason != engine.ONLY_THESE:
-                    told.append(pulled.reason)
+                    reasons.append(pulled.reason)
         if unknown:
             named = ", ".join(sorted(unknown))
-            told.append(f"not landed, so that its parent is unknown: {named}")
-        tally.reason = "; ".join(told) or engine.ONLY_THESE
+            reasons.append(f"not landed, so that its parent is unknown: {named}")
+        tally.reason = "; ".join(reasons) or engine.ONLY_THESE
 
     async def _proven_at(self, streams: tuple[Stream, ...]) -> datetime | None:
-        """The least of the streams' bookmarks; None if one was never loaded."""
+        """The earliest of the streams' bookmarks; None if one was never loaded."""
         moments = [(await self._context.bookmark(stream)).proven_at for stream in streams]
         known = [each for each in moments if each is not None]
         return min(known) if known and len(known) == len(moments) else None
@@ -283,7 +279,7 @@ class _Pull:
         error: ConnectorError | None,
         tally: ResourceTally,
     ) -> ResourceRun:
-        """Record how the resource ended; what cannot be recorded is told all the same."""
+        """Record how the resource ended. Its own error counts more than one of recording."""
         fates, spent = tally.fates, self._context.tally
         done = ResourceRun(
             resource=name,
@@ -334,7 +330,7 @@ class _Pull:
 
 
 def _named(error: ConnectorError) -> ResourceOutcome:
-    """The name for a resource's end by an error."""
+    """Outcome of a resource that ended with this error."""
     if isinstance(error, Forbidden):
         return "skipped"
     return "stopped" if isinstance(error, Stopped) else "failed"
@@ -352,7 +348,7 @@ def _with_state(done: ResourceRun, state: StreamState) -> ResourceRun:
 
 
 def _judged(done: ResourceRun, is_proven: bool) -> ResourceRun:
-    """Done is what is proven and leaves nothing to be read; anything less is partial."""
+    """Outcome of a resource: done if it is proven and nothing is queued, else partial."""
     if is_proven and not done.pending:
         return replace(done, proven=True)
     message = done.message
@@ -366,7 +362,7 @@ def _most_in_need_first(
 ) -> tuple[str, ...]:
     """Names, those proven longest ago or never first; parents before children.
 
-    So a budget too small for all of them is not spent on the same ones each time.
+    So a budget that is too small for all is not spent on the same ones each time.
     """
 
     def need(name: str) -> datetime:

@@ -1,7 +1,7 @@
 """Run context: what a run opens before its first request and closes at its end.
 
-A lease so that two runs do not meet, the ledger that every request is paid from, the files, and a
-client of the account's address and key.
+It has a lease, so that two runs of an account do not meet; the ledger, which counts each request;
+the files; and a client of the account's address and key.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from connector.warehouse.runs import Run
 from connector.warehouse.warehouse import Warehouse
 
 PULL_LEASE = "pull"
-"""What there is one of at a time, for each account: whatever writes to the landing."""
+"""Lease of everything that writes to the landing: one at a time for each account."""
 
 PLAN_LEASE = "plan"
-"""Plans write nothing, so that they may be made while a pull runs."""
+"""Lease of a plan, which writes nothing, so that it may run beside a pull."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """Run of an account: what it acts on, its lease and budget, its record.
+    """Run of an account: its client and files, its lease and budget, its record.
 
-    `tally` counts its requests, `watch` is told how it goes. `notices` are sentences on files that
-    were lost and made again since the last pull.
+    `tally` counts its requests, and `watch` is called with its progress. `notices` are sentences
+    about files that were lost and made again since the last pull.
     """
 
     client: Client
     connections: int
     warehouse: Warehouse
-    turn: LeaseHolder
+    lease: LeaseHolder
     run: Run
     tally: RequestTally
     watch: Watch
@@ -61,7 +61,7 @@ class RunContext:
         bookmark = await asyncio.to_thread(self.warehouse.bookmark, stream)
         lateness = self.lateness_seconds
         if bookmark != Bookmark():
-            # What was once allowed for is not taken back: R was proven with it.
+            # The lateness never falls, since R was proven with it.
             lateness = max(bookmark.lateness_seconds, lateness)
         return replace(bookmark, lateness_seconds=lateness)
 
@@ -74,21 +74,21 @@ class RunContext:
         return tuple(Stream(resource, id) for id in ids)
 
     async def month(self) -> Month:
-        """What the month has come to, once this run's own requests are written down."""
-        ledger, meter, terms = self.turn.ledger, self.turn.budget, self.turn.spender.terms
-        meter.limit_per_minute = self.client.pace.limit
-        await meter.settle()
-        return await asyncio.to_thread(ledger.month, terms, meter.today)
+        """Requests of the month, after this run's own are written down."""
+        lease, budget = self.lease, self.lease.budget
+        budget.limit_per_minute = self.client.pace.limit
+        await budget.settle()
+        return await asyncio.to_thread(lease.ledger.month, lease.spender.allowance, budget.today)
 
 
 def select(resources: Sequence[str]) -> tuple[str, ...]:
-    """The resources asked for, each once, in the API's order. Raises `UnknownName`."""
+    """Names of the resources, each once, in the API's order. Raises `UnknownName`."""
     asked = {declaration(name).name for name in resources} or set(CATALOG)
     return tuple(name for name in CATALOG if name in asked)
 
 
 def unwatched(progress: Progress) -> None:
-    """Watches nothing."""
+    """Ignore the progress."""
 
 
 @asynccontextmanager
@@ -111,31 +111,31 @@ async def open_run(
     """
     if budget is not None and budget < 1:
         raise Misused(f"the budget is {budget} requests", action="Give it at least 1.")
-    # A missing address or key is told before anything is made.
+    # A missing address or key is an error before any file is made.
     connection, warehouse = settings.connection(), _warehouse_of(settings)
     await asyncio.to_thread(make_folder, settings.folder)
     started_at = now()
     run = Run(new_id(started_at), command, started_at, budget=budget)
     spender = Spender(run.run_id, command, allowance_of(settings), asks_anyway=asks_anyway)
     with Ledger(settings.folder) as ledger:
-        async with LeaseHolder(ledger, lease, spender, budget=budget, now=now) as turn:
-            tally, told = RequestTally(), watch or unwatched
-            tally.tell_wait = lambda seconds: told(
+        async with LeaseHolder(ledger, lease, spender, budget=budget, now=now) as holder:
+            tally, follow = RequestTally(), watch or unwatched
+            tally.tell_wait = lambda seconds: follow(
                 Progress("", waits_until=now() + timedelta(seconds=seconds))
             )
             connections, reserve = settings.connections.value, settings.reserve_requests.value
             options = {"connections": connections, "reserve": reserve, **connection.route()}
             client = connect(
-                connection.base_url, connection.api_key, observer=tally, meter=turn, **options
+                connection.base_url, connection.api_key, observer=tally, meter=holder, **options
             )
             context = RunContext(
                 client=client,
                 connections=connections,
                 warehouse=warehouse,
-                turn=turn,
+                lease=holder,
                 run=run,
                 tally=tally,
-                watch=told,
+                watch=follow,
                 now=now,
                 lateness_seconds=float(settings.lateness_seconds.value),
             )
@@ -146,12 +146,12 @@ async def open_run(
                         notices = await asyncio.to_thread(_notices, ledger, warehouse, run)
                         context = replace(context, notices=notices)
                     else:
-                        warehouse.release()  # Others may wait long before they come back to it.
+                        warehouse.release()  # A plan may wait long before it needs the file again.
                     yield context
 
 
 def _warehouse_of(settings: Settings) -> Warehouse:
-    """The account's files. Raises `SettingsError` where they may have another name's."""
+    """The account's files. Raises `SettingsError` if they may be under another name."""
     warehouse = Warehouse(settings.folder)
     if not warehouse.exists:
         refuse_renamed(settings)
@@ -159,7 +159,7 @@ def _warehouse_of(settings: Settings) -> Warehouse:
 
 
 def _notices(ledger: Ledger, warehouse: Warehouse, run: Run) -> tuple[str, ...]:
-    """What was lost and made again, by the files, and no pull has reported."""
+    """Sentences about files that were lost and made again, unless reported before."""
     relisted = []
     for at, hashes in Erasures(ledger).relisted():
         detail = (

@@ -279,7 +279,7 @@ class _Batch:
 
     async def begin(self, plan: Plan, terms: PushPolicy, people: Mapping[Deed, str]) -> BatchReport:
         """Write the plan down, and carry it out."""
-        ledger, warehouse = self._context.turn.ledger, self._context.warehouse
+        ledger, warehouse = self._context.lease.ledger, self._context.warehouse
         await asyncio.to_thread(check_pulled, ledger, warehouse, plan.resource)
         deadline = self._context.client.limits.deadline_seconds
         terms = replace(

@@ -207,7 +207,7 @@ class PreviewRows:
 
     def __init__(self, folder: Path, *, keeps_tasks: bool) -> None:
         self.summary = Summary()
-        self.results: SpillFile[RowResult] = SpillFile(folder, _packed_result, _unpacked_result)
+        self.results: SpillFile[RowResult] = SpillFile(folder, packed_result, unpacked_result)
         self.tasks: SpillFile[Task] = SpillFile(folder, packed, unpacked)
         self.changes: dict[int, Mapping[str, tuple[Any, Any]]] = {}
         self.changing = self.requests = self.pushed = 0
@@ -362,14 +362,16 @@ def _text(value: Any) -> str:
     return "(empty)" if value is None else str(value)
 
 
-def _packed_result(result: RowResult) -> str:
+def packed_result(result: RowResult) -> str:
+    """A result as one line."""
     problems = [astuple(each) for each in result.problems]
     warnings = [astuple(each) for each in result.warnings]
     told = (result.outcome, problems, result.code, result.record_id, result.changes, warnings)
     return json.dumps([result.number, *told])
 
 
-def _unpacked_result(text: str) -> RowResult:
+def unpacked_result(text: str) -> RowResult:
+    """The result of such a line."""
     number, outcome, problems, code, record_id, changes, warnings = json.loads(text)
     return RowResult(
         number,

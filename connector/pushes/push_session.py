@@ -70,7 +70,7 @@ class PushSession:
     @classmethod
     def of(cls, context: RunContext, claims: PushClaims | None = None) -> Self:
         """The session of a run that has the lease of pushes."""
-        ledger, run_id, now = context.turn.ledger, context.run.run_id, context.now
+        ledger, run_id, now = context.lease.ledger, context.run.run_id, context.now
         journal = Journal(ledger, run_id, now=now)
         landing = Landing(context.warehouse, run_id, now)
         ahead = timedelta(seconds=ledger.server().offset_seconds)

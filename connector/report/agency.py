@@ -267,7 +267,7 @@ def _sources(rows: list[Row]) -> Drawing | None:
         unit="candidates placed",
         text=lambda row: f"{count(row['candidates_placed'])} of {count(row['candidates'])}",
     )
-    told = "name a source that the seed source_groups does not know."
+    told = "name a source that is in no group."
     return Drawing(_best(shown), (chart,), lacking(unmapped, everybody, "candidates", told))
 
 
@@ -313,7 +313,7 @@ def _leads(rows: list[Row]) -> Drawing | None:
     )
     undated = whole["converted"] - whole["converted_with_date"]
     return Drawing(
-        f"At the least {of(whole['converted'], whole['leads'], 'lead')} are converted.",
+        f"At least {of(whole['converted'], whole['leads'], 'lead')} are converted.",
         (chart,) if groups else (),
         (f"{of(undated, whole['converted'])} conversions have no date.",) if undated else (),
     )
@@ -344,11 +344,11 @@ def _lead_statuses(rows: list[Row]) -> Drawing | None:
     known = [row for row in rows if row["member"] != _UNKNOWN]
     unknown = everything - int(total(known, "leads"))
     most = (known or rows)[0]
-    told = f"{of(unknown, everything, 'lead')} have a status that the seed lead_statuses does not"
+    told = f"{of(unknown, everything, 'lead')} have a status that nobody has named."
     return Drawing(
         f"{most['member']} is the status of {of(most['leads'], everything, 'lead')}.",
         (charts.bars(rows[:_DRAWN_MAX], "member", "leads", unit="leads"),),
-        (f"{told} know.",) if unknown else (),
+        (told,) if unknown else (),
     )
 
 
@@ -436,7 +436,7 @@ PEOPLE = Section(
     "people",
     "Sources and consultants",
     "Records count for the consultant to whom they are assigned now, and sources are what people "
-    "typed, put into groups by the seed source_groups.",
+    "typed, put into groups.",
     (_sources, _leads, _lead_statuses, _consultants, _by_month),
 )
 

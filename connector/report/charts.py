@@ -266,12 +266,14 @@ def ranges(rows: Rows, label: str, *, unit: str) -> Chart:
         f"{row[label]} median {_days(row[p50])}, those in it now {_days(row[waiting])}"
         for row in rows
     )
-    legend = (
-        (variable("third"), "all but the quickest and slowest tenth, as far as it is known"),
-        (variable("first"), "the middle half"),
-        (variable("second"), "the median"),
-        (variable("fourth"), "the median of those who are in it now, so far"),
-    )
+    words = {
+        "most": ("third", "all but the quickest and slowest tenth, as far as it is known"),
+        p75: ("first", "the middle half"),
+        p50: ("second", "the median"),
+        waiting: ("fourth", "the median of those who are in it now, so far"),
+    }
+    drawn = {name for each in values for name in each}
+    legend = tuple((variable(c), word) for name, (c, word) in words.items() if name in drawn)
     encoding = {"y": _category(rows, label)}
     body = {"height": {"step": _STEP}, "encoding": encoding, "layer": layers}
     return _chart(values, body, f"Ranges of {unit} in days: {told}", legend)
@@ -369,7 +371,12 @@ def _chart(
     alternative: str,
     legend: tuple[tuple[str, str], ...] = (),
 ) -> Chart:
-    text = {"labelFontSize": _TEXT, "titleFontSize": _TEXT, "titleFontWeight": "normal"}
+    text = {
+        "labelFontSize": _TEXT,
+        "titleFontSize": _TEXT,
+        "titleFontWeight": "normal",
+        "titlePadding": 10,
+    }
     # Under upright bars the last label is wider than its bar.
     beyond = _PADDING if body["encoding"]["y"]["type"] == "ordinal" else 18
     specification = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -57,9 +57,11 @@ def day(value: date) -> str:
 
 
 def moment(value: datetime) -> str:
-    """A moment in UTC, as in 7 May 2026, 14:03 UTC."""
-    shown = value.astimezone(UTC)
-    return f"{day(shown)}, {shown:%H:%M} UTC"
+    """A moment on the clock that it bears, as in 7 May 2026, 14:03 CEST."""
+    clock = f"{value:%Z}"
+    # A zone without letters of its own is named by its distance.
+    clock = f"UTC{clock}" if clock[:1] in "+-" else clock
+    return f"{day(value)}, {value:%H:%M} {clock}"
 
 
 def age(value: timedelta) -> str:

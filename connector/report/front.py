@@ -16,12 +16,13 @@ from connector.errors import count_noun
 from connector.report import charts
 from connector.report.figure import NOTHING, Chart, Needs, count, day, money, plain, share
 from connector.report.period import ReportPeriod, read_compared, read_period
+from connector.report.pipeline import JOBS_BY_AGE
 from connector.report.published import PublishedFile, Row, months, total
 
 _BASE_MIN = 20
 """A change in parts of a hundred says nothing of fewer than these."""
 
-_LISTED_MAX = 3
+_LISTED_MAX = 5
 _QUIET_DAYS_MIN = 30
 _LINE_ROOM = 230
 """Pixels for one line of a list, in the widest font."""
@@ -339,7 +340,7 @@ QUESTIONS = (
 
 # -- Charts ----------------------------------------------------------------------------------------
 
-_HEIGHT = 130
+_HEIGHT = 160
 """Pixels for a chart's bars: four charts have a third of a sheet."""
 
 
@@ -385,7 +386,9 @@ def _grouped(sql: str, unit: str) -> Callable[[PublishedFile, ReportPeriod], Cha
 
     def draw(published: PublishedFile, _: ReportPeriod) -> Chart | None:
         rows = [{**row, "name": plain(row["name"])} for row in published.rows(sql)]
-        return charts.bars(rows, "name", "number", unit=unit, height=_HEIGHT) if rows else None
+        if not total(rows, "number"):
+            return None
+        return charts.bars(rows, "name", "number", unit=unit, height=_HEIGHT)
 
     return draw
 
@@ -421,10 +424,10 @@ PICTURES_OF_TODAY = (
     Picture(
         "Open jobs, by their age",
         "ageing",
-        {"fct_job_ageing": "age_band age_days"},
+        {"fct_job_ageing": "job_id age_band"},
         _grouped(
-            "SELECT coalesce(age_band || ' days', 'not known') AS name, count(*) AS number "
-            "FROM marts.fct_job_ageing GROUP BY age_band ORDER BY min(age_days) NULLS LAST",
+            "SELECT coalesce(age_band || ' days', 'not known') AS name, count(job_id) AS number "
+            f"{JOBS_BY_AGE}",
             "open jobs by their age",
         ),
     ),
@@ -503,8 +506,9 @@ LISTS = (
         "offers",
         {"fct_pipeline_candidates": "stage consultant_id consultant_name days_in_stage"},
         "SELECT consultant_name AS name, "
-        "'one of them for ' || round(max(days_in_stage))::BIGINT || ' days' AS about, "
-        "count(*) || if(count(*) = 1, ' offer', ' offers') AS figure, count(*) OVER () AS all "
+        "if(count(*) = 1, '1 offer', 'the longest of ' || count(*) || ' offers') AS about, "
+        "format('{:,} days', round(max(days_in_stage))::BIGINT) AS figure, "
+        "count(*) OVER () AS all "
         "FROM marts.fct_pipeline_candidates WHERE stage = 'offer_made' "
         "GROUP BY consultant_id, consultant_name ORDER BY max(days_in_stage) DESC, consultant_name",
         "No offer waits for an answer.",

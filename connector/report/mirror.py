@@ -28,7 +28,7 @@ def file_summary(published: PublishedFile, written_at: datetime) -> list[tuple[s
     found: list[tuple[str, str]] = []
     if published.as_of is not None:
         old = age(written_at - published.as_of)
-        found.append(("As of", f"{moment(published.as_of)}, {old} ago"))
+        found.append(("As of", f"{moment(published.local(published.as_of))}, {old} ago"))
     if not published.has("sync.publications"):
         found.append(("Checks", "The file goes without the schema sync, which would tell."))
         return found
@@ -38,9 +38,10 @@ def file_summary(published: PublishedFile, written_at: datetime) -> list[tuple[s
     )
     for row in rows:
         true_of, began = from_microseconds(row["true_of"]), from_microseconds(row["began"])
-        found.append(("Everything is proven up to", moment(true_of) if true_of else "nothing yet"))
+        proven = moment(published.local(true_of)) if true_of else "nothing yet"
+        found.append(("Everything is proven up to", proven))
         if began is not None:
-            found.append(("Published", moment(began)))
+            found.append(("Published", moment(published.local(began))))
         failed = ", ".join(row["failed_checks"] or ())
         told = f"; these warn: {failed}" if failed else ", and all passed"
         ran = f"{row['checks'] or 0:,} tests and audits were run{told}."

@@ -70,9 +70,9 @@ def make_page(
         account=account,
         palette=PALETTE,
         style=Markup(_style()),  # noqa: S704 # our own, and it holds no value of anybody's
-        as_of=None if as_of is None else moment(as_of),
+        as_of=None if as_of is None else moment(published.local(as_of)),
         age=None if as_of is None else age(written_at - as_of),
-        written_at=moment(written_at),
+        written_at=moment(published.local(written_at)),
         facts=file_summary(published, written_at),
         front=front,
         today=day(today),

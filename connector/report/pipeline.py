@@ -171,6 +171,13 @@ CANDIDATES = Section(
 
 _ROWS_MAX = 10
 
+JOBS_BY_AGE = (
+    "FROM (VALUES (1, '0-14'), (2, '15-30'), (3, '31-60'), (4, '61-90'), (5, 'over 90')) "
+    "AS bands(place, age_band) FULL JOIN marts.fct_job_ageing USING (age_band) "
+    "GROUP BY place, age_band ORDER BY place NULLS LAST"
+)
+"""Open jobs by the band of their age, with the bands that have none."""
+
 
 @tabled_figure(
     "met",
@@ -220,12 +227,12 @@ def _met(rows: list[Row]) -> Drawing | None:
 )
 def _ageing(published: PublishedFile) -> Drawing | None:
     rows = published.rows(
-        "SELECT age_band, count(*) AS jobs, count(*) FILTER (job_status = 'published') AS listed, "
+        "SELECT age_band, count(job_id) AS jobs, "
+        "count(*) FILTER (job_status = 'published') AS listed, "
         "count(*) FILTER (job_status <> 'published') AS held, "
-        "count(*) FILTER (bookings = 0) AS without "
-        "FROM marts.fct_job_ageing GROUP BY age_band ORDER BY min(age_days)"
+        f"count(*) FILTER (bookings = 0) AS without {JOBS_BY_AGE}"
     )
-    if not rows:
+    if not total(rows, "jobs"):
         return None
     oldest = published.rows(
         f"FROM marts.fct_job_ageing ORDER BY age_days DESC NULLS LAST, job_id LIMIT {_ROWS_MAX}"
@@ -330,7 +337,7 @@ def _clients(published: PublishedFile) -> Drawing | None:
         "SELECT count(*) FILTER (difference <> 0) AS differing, count(difference) AS counters "
         "FROM marts.fct_company_counters"
     )
-    told = "differ from what landed; fct_company_counters has both."
+    told = "differ from what landed."
     return Drawing(
         f"{of(filled, decided, 'decided job')} are marked filled, over "
         f"{count_noun(len(rows), 'client')}.",
@@ -367,7 +374,7 @@ _QUANTILES = {
 }
 
 
-@tabled_figure(
+@figure(
     "time-in-stage",
     "Time in stage",
     {
@@ -375,21 +382,51 @@ _QUANTILES = {
         f"current_visits current_p50_days visits_that_may_hide_return {' '.join(_QUANTILES)}",
         "sum_stage_survival": "",
     },
-    "SELECT * REPLACE (replace(stage, '_', ' ') AS stage) FROM marts.sum_time_in_stage AS s "
-    "ORDER BY stage_order NULLS LAST, s.stage",
-    caption="Days in each stage",
-    headings={
-        "stage": "Stage",
-        "estimated_from": "Seen to leave",
-        **_QUANTILES,
-        "p50_at_risk": "Watched at the median",
-        "current_visits": "In it now",
-        "current_p50_days": "Median so far",
-    },
     empty="No candidate was seen in any stage yet.",
     is_wide=True,
 )
-def _in_stages(rows: list[Row]) -> Drawing:
+def _in_stages(published: PublishedFile) -> Drawing | None:
+    rows = published.rows(
+        "SELECT * REPLACE (replace(stage, '_', ' ') AS stage) FROM marts.sum_time_in_stage AS s "
+        "ORDER BY stage_order NULLS LAST, s.stage"
+    )
+    if not rows:
+        return None
+    whole = FigureTable(
+        "Days in each stage",
+        "sum_time_in_stage",
+        {"stage": "Stage", "estimated_from": "Seen to leave", **_QUANTILES},
+        rows,
+    )
+    # Nobody waits to leave the last stage, or one for the lost.
+    last = max((row["stage_order"] for row in rows if row["stage_order"]), default=None)
+    left = [
+        row
+        for row in rows
+        if row["stage_kind"] != "lost" and (last is None or row["stage_order"] != last)
+    ]
+    waiting = FigureTable(
+        "Who leaves, and who waits",
+        "sum_time_in_stage",
+        headed(
+            "stage Stage; p50_days Median days; p50_at_risk Watched so long; current_visits There "
+            "now; current_p50_days Their median so far"
+        ),
+        left,
+        is_open=True,
+    )
+    told = "were changed between two looks, and may hide that somebody left and came back."
+    hiding = total(rows, "visits_that_may_hide_return")
+    return Drawing(
+        _slowest(rows),
+        (charts.ranges(left, "stage", unit="stays in a stage"),),
+        lacking(hiding, total(rows, "visits"), "stays", told),
+        (waiting, whole),
+    )
+
+
+def _slowest(rows: Sequence[Row]) -> str:
+    """Sentence on the stages where people stay longest, and have waited longest."""
     under_way = [row for row in rows if row["stage_kind"] in ("open", "paused")]
     known = [row for row in under_way if (row["p50_at_risk"] or 0) >= _AT_RISK_MIN]
     finding = "Too few were seen to leave any stage to say how long half of them stay."
@@ -406,13 +443,7 @@ def _in_stages(rows: list[Row]) -> Drawing:
             f"{count(longest['current_visits'])} for {days(longest['current_p50_days'])} days or "
             "more."
         )
-    told = "were changed between two looks, and may hide that somebody left and came back."
-    hiding = total(rows, "visits_that_may_hide_return")
-    return Drawing(
-        finding,
-        (charts.ranges(rows, "stage", unit="stays in a stage"),),
-        lacking(hiding, total(rows, "visits"), "stays", told),
-    )
+    return finding
 
 
 @dataclass(frozen=True, slots=True)

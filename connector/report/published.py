@@ -13,6 +13,7 @@ from datetime import UTC, date, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from connector.errors import MartsMissing, NothingPublished
 from connector.report.figure import Needs
@@ -41,9 +42,17 @@ class PublishedFile:
         self._ask = ask
 
     def rows(self, sql: str) -> list[Row]:
-        """What a query returns, each row by its columns' names."""
+        """Rows of a query, by their columns' names; moments by the account's clock."""
         answer = self._ask(sql)
-        return [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
+        shown = (
+            [self.local(each) if isinstance(each, datetime) else each for each in row]
+            for row in answer.rows
+        )
+        return [dict(zip(answer.columns, row, strict=True)) for row in shown]
+
+    def local(self, at: datetime) -> datetime:
+        """The moment by the account's clock."""
+        return at.astimezone(ZoneInfo(self.zone))
 
     def row(self, sql: str) -> Row:
         """The one row of a query that always returns one."""

@@ -277,6 +277,10 @@ def _encoding_question(fitting: Mapping[str, list[str]]) -> FileQuestion:
         "encoding",
         f"the text is not UTF-8, and reads in {len(fitting)} ways: {shown}",
         "Choose the one that reads right with --encoding.",
+        choices=tuple(
+            (codec, ", ".join(words[n] for n in differing[:_SAMPLES_MAX]))
+            for codec, words in fitting.items()
+        ),
     )
 
 

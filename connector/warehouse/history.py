@@ -23,7 +23,7 @@ from connector.catalog.resource import Resource
 from connector.engine.bookmark import Stream
 from connector.engine.commands import Found, Gone
 from connector.warehouse.duckdb_file import from_microseconds, quoted
-from connector.warehouse.queries import Held, staged
+from connector.warehouse.queries import ExistingRow, staged
 from connector.warehouse.rows import RowBatch, ids_table, listed_differing, moments, places_table
 from connector.warehouse.schema import HISTORY_COLUMNS, columns
 from connector.warehouse.versions import Edits, Ending, RecordState, Version
@@ -43,53 +43,55 @@ class History:
     # -- what answers mean ------------------------------------------------------------------------
 
     def listed(
-        self, items: Mapping[str, Resource], held: Mapping[str, Held], at: datetime
+        self, items: Mapping[str, Resource], stored: Mapping[str, ExistingRow], at: datetime
     ) -> Edits:
         """What these list items show anew; `at` dates those without a moment."""
         edits = Edits(self._stream.resource)
         last = self._last(
             {
                 id: row
-                for id, row in held.items()
+                for id, row in stored.items()
                 if not row.is_deleted and (row.is_listed_since or self._differs(items[id], row))
             }
         )
         for id, item in items.items():
-            if id in last or id not in held:
-                edits.list(item, item.served_at or at, _state_of(last.get(id), held.get(id)))
+            if id in last or id not in stored:
+                edits.list(item, item.served_at or at, _state_of(last.get(id), stored.get(id)))
         return edits
 
-    def _differs(self, item: Resource, row: Held) -> bool:
+    def _differs(self, item: Resource, row: ExistingRow) -> bool:
         return bool(listed_differing(self._stream.resource, item.raw, json.loads(row.record)))
 
-    def read(self, found: Mapping[str, Found], held: Mapping[str, Held], same: Set[str]) -> Edits:
+    def read(
+        self, found: Mapping[str, Found], stored: Mapping[str, ExistingRow], same: Set[str]
+    ) -> Edits:
         """What these details show anew; those of `same` are for `confirm`."""
         edits = Edits(self._stream.resource)
         last = self._last(
-            {id: row for id, row in held.items() if id not in same or row.is_listed_since}
+            {id: row for id, row in stored.items() if id not in same or row.is_listed_since}
         )
         for id, each in found.items():
-            if id in last or id not in held:
-                before = _state_of(last.get(id), held.get(id))
+            if id in last or id not in stored:
+                before = _state_of(last.get(id), stored.get(id))
                 edits.read(each.record, each.served_at, before)
         return edits
 
-    def gone(self, gone: Mapping[str, Gone], held: Mapping[str, Held]) -> Edits:
+    def gone(self, gone: Mapping[str, Gone], stored: Mapping[str, ExistingRow]) -> Edits:
         """The end of these live records."""
         edits = Edits(self._stream.resource)
-        for id, last in self._last({id: held[id] for id in gone}).items():
+        for id, last in self._last({id: stored[id] for id in gone}).items():
             edits.gone(id, gone[id].served_at, last)
         return edits
 
     # -- rows -------------------------------------------------------------------------------------
 
-    def _last(self, held: Mapping[str, Held]) -> dict[str, Version]:
+    def _last(self, stored: Mapping[str, ExistingRow]) -> dict[str, Version]:
         """The last version of each of these landed records."""
         found: list[tuple[Any, ...]] = []
-        places = [row.open_place for row in held.values() if row.open_place is not None]
+        places = [row.open_place for row in stored.values() if row.open_place is not None]
         if places:
             found += self._versions(places_table(places), "SELECT place FROM stage")
-        ended = [id for id, row in held.items() if row.open_place is None]
+        ended = [id for id, row in stored.items() if row.open_place is None]
         if ended:
             # Found by their ids first: the records of all other rows are not read then.
             wanted = f"SELECT rowid FROM {self._name} WHERE id IN (SELECT id FROM stage)"
@@ -107,26 +109,26 @@ class History:
                 f"FROM {self._name} WHERE rowid IN ({places})"
             ).fetchall()
 
-    def confirm(self, read: Mapping[str, datetime], held: Mapping[str, Held]) -> None:
+    def confirm(self, read: Mapping[str, datetime], stored: Mapping[str, ExistingRow]) -> None:
         """Extend the open versions of records that were read as landed, at these moments.
 
         Those that lists have shown otherwise since are left alone.
         """
-        self._observe({id: at for id, at in read.items() if not held[id].is_listed_since}, held)
+        self._observe({id: at for id, at in read.items() if not stored[id].is_listed_since}, stored)
 
     def write(
-        self, edits: Edits, held: Mapping[str, Held], landed: pa.Table | None, run_id: str
+        self, edits: Edits, stored: Mapping[str, ExistingRow], landed: pa.Table | None, run_id: str
     ) -> None:
-        """Carry the edits out, on versions of rows that were `held` before.
+        """Carry the edits out, on versions of rows that were `stored` before.
 
         `landed` holds rows that were landed with the same batch, whose values are taken over rather
         than read again.
         """
-        self._end(edits.endings, held)
+        self._end(edits.endings, stored)
         self._move(edits.moved)
-        self._observe(edits.confirmed, held)
+        self._observe(edits.confirmed, stored)
         if edits.completed:
-            with staged(self._connection, places_table(_open(edits.completed, held))):
+            with staged(self._connection, places_table(_open(edits.completed, stored))):
                 self._connection.execute(
                     f"DELETE FROM {self._name} WHERE rowid IN (SELECT place FROM stage)"
                 )
@@ -161,12 +163,12 @@ class History:
         with staged(self._connection, stage):
             self._connection.execute(f"INSERT INTO {self._name} BY NAME SELECT * FROM stage")
 
-    def _end(self, endings: Mapping[str, Ending], held: Mapping[str, Held]) -> None:
+    def _end(self, endings: Mapping[str, Ending], stored: Mapping[str, ExistingRow]) -> None:
         if not endings:
             return
         ends = endings.values()
         stage = places_table(
-            _open(endings, held),
+            _open(endings, stored),
             valid_to=moments(each.valid_to for each in ends),
             before=moments(each.before for each in ends),
             how=pa.array([each.by for each in ends], pa.string()),
@@ -175,10 +177,10 @@ class History:
         # column of an update, DuckDB takes half a megabyte until the transaction ends.
         with staged(self._connection, stage):
             self._connection.execute(
-                f"INSERT INTO {self._name} SELECT held.* REPLACE (stage.valid_to AS _valid_to, "
-                "held._observed_to AS _ended_after, stage.before AS _ended_before, "
-                f"stage.how AS _ended_by) FROM {self._name} AS held "
-                "JOIN stage ON held.rowid = stage.place"
+                f"INSERT INTO {self._name} SELECT stored.* REPLACE (stage.valid_to AS _valid_to, "
+                "stored._observed_to AS _ended_after, stage.before AS _ended_before, "
+                f"stage.how AS _ended_by) FROM {self._name} AS stored "
+                "JOIN stage ON stored.rowid = stage.place"
             )
             self._connection.execute(
                 f"DELETE FROM {self._name} WHERE rowid IN (SELECT place FROM stage)"
@@ -194,26 +196,26 @@ class History:
         stage = ids_table(moved, number=before, at=at)
         with staged(self._connection, stage):
             self._connection.execute(
-                f"UPDATE {self._name} AS held SET _valid_to = stage.at FROM stage "
-                "WHERE held.id = stage.id AND held._version = stage.number"
+                f"UPDATE {self._name} AS stored SET _valid_to = stage.at FROM stage "
+                "WHERE stored.id = stage.id AND stored._version = stage.number"
             )
 
-    def _observe(self, seen: Mapping[str, datetime], held: Mapping[str, Held]) -> None:
+    def _observe(self, seen: Mapping[str, datetime], stored: Mapping[str, ExistingRow]) -> None:
         """Extend the open versions to these moments, at which they were seen once more."""
         if not seen:
             return
-        stage = places_table(_open(seen, held), at=moments(seen.values()))
+        stage = places_table(_open(seen, stored), at=moments(seen.values()))
         with staged(self._connection, stage):
             self._connection.execute(
-                f"UPDATE {self._name} AS held "
+                f"UPDATE {self._name} AS stored "
                 "SET _observed_to = greatest(_observed_to, stage.at) "
-                "FROM stage WHERE held.rowid = stage.place"
+                "FROM stage WHERE stored.rowid = stage.place"
             )
 
 
-def _open(ids: Iterable[str], held: Mapping[str, Held]) -> list[int]:
+def _open(ids: Iterable[str], stored: Mapping[str, ExistingRow]) -> list[int]:
     """Where the open versions of these records lie."""
-    places = [held[id].open_place for id in ids]
+    places = [stored[id].open_place for id in ids]
     assert None not in places, "an open version is not one"
     return [each for each in places if each is not None]
 
@@ -234,7 +236,7 @@ def _version(row: tuple[Any, ...]) -> Version:
     )
 
 
-def _state_of(last: Version | None, row: Held | None) -> RecordState | None:
+def _state_of(last: Version | None, row: ExistingRow | None) -> RecordState | None:
     if last is None or row is None:
         return None
     return RecordState(last, json.loads(row.record), row.is_hydrated, row.seen_at)

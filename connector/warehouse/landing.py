@@ -1,6 +1,6 @@
 """Landing: list items and records as rows, tombstones and the queue.
 
-Functions over an open connection and one stream; whoever calls them holds the transaction.
+They use an open connection, for one stream; the caller begins and ends the transaction.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from connector.engine.commands import Commit, Event, Found, Gone
 from connector.suppression.listed import Suppressed
 from connector.warehouse.duckdb_file import literal, quoted
 from connector.warehouse.history import History
-from connector.warehouse.queries import Held, held_rows, near, staged
+from connector.warehouse.queries import ExistingRow, near, staged, stored_rows
 from connector.warehouse.rows import RowBatch, as_json, ids_table, moments, places_table
 from connector.warehouse.schema import PARTS_TABLE, columns, part_columns
 
@@ -53,10 +53,10 @@ class LandingTable:
         self._parent = stream.parent or ""
         self._history = History(connection, stream)
 
-    # -- done -------------------------------------------------------------------------------------
+    # -- Commits ----------------------------------------------------------------------------------
 
     def land(self, what: Commit, run_id: str, at: datetime) -> tuple[Landed, tuple[Event, ...]]:
-        """Carry out the commit but for its bookmark; returns the rows' fates and events."""
+        """Carry out a commit except its bookmark; returns the rows' fates and events."""
         listed, events = self._land_items(what.items, run_id, at)
         records, more = self._land_records(what.records, run_id)
         deleted, tombstones = self._bury(what.gone, run_id)
@@ -67,20 +67,20 @@ class LandingTable:
     def _land_items(
         self, items: tuple[Resource, ...], run_id: str, at: datetime
     ) -> tuple[int, tuple[Event, ...]]:
-        """Insert and queue rows for ids that are not there.
+        """Insert and queue rows for ids that are new.
 
-        A row that was read is only seen, whatever a list shows; the history keeps what differs.
+        A list item never changes a row that a detail filled; the history keeps the difference.
         """
         if not items:
             return 0, ()
-        # A page can show an id twice when records slid while it was made; the last showing counts.
+        # A page can show an id twice if records moved while it was made; the last item counts.
         distinct: dict[str, Resource] = {item.id: item for item in items}
         created = [item.created_at for item in distinct.values()]
-        held = held_rows(self._connection, self._stream.resource, distinct, created)
-        edits = self._history.listed(distinct, held, at)
+        stored = stored_rows(self._connection, self._stream.resource, distinct, created)
+        edits = self._history.listed(distinct, stored, at)
         rows = RowBatch(self._columns)
-        # A newer list item takes the place of an older one; a detail stays what was last read.
-        unread = [id for id in edits.begun if id not in held or not held[id].is_hydrated]
+        # A newer list item replaces an older one, and never a detail.
+        unread = [id for id in edits.begun if id not in stored or not stored[id].is_hydrated]
         for id in unread:
             own = self._own(run_id, seen_at=distinct[id].served_at or at)
             rows.add(distinct[id], own)
@@ -88,19 +88,19 @@ class LandingTable:
             "_seen_at = stage.at",
             {
                 row.place: distinct[id].served_at or at
-                for id, row in held.items()
+                for id, row in stored.items()
                 if id not in edits.stale
             },
         )
-        self._delete([held[id].place for id in unread if id in held])
+        self._delete([stored[id].place for id in unread if id in stored])
         table = rows.table()
         self._insert(table)
-        self._history.write(edits, held, table, run_id)
-        # A row held for deleted that is listed again must be looked at before it is believed.
-        reappeared = {id: "reappeared" for id, row in held.items() if row.is_deleted}
-        listed = {id: "listed" for id in distinct if id not in held}
+        self._history.write(edits, stored, table, run_id)
+        # A list that shows a deleted record again is believed only after a detail read.
+        reappeared = {id: "reappeared" for id, row in stored.items() if row.is_deleted}
+        listed = {id: "listed" for id in distinct if id not in stored}
         self._enqueue(listed | reappeared, created)
-        return len(distinct) - len(held), _events(rows)
+        return len(distinct) - len(stored), _events(rows)
 
     def _mark(self, what: str, moments_at: Mapping[int, datetime]) -> None:
         """Set columns of the rows at these places, to the `stage.at` of each."""
@@ -109,36 +109,37 @@ class LandingTable:
         stage = places_table(moments_at, at=moments(moments_at.values()))
         with staged(self._connection, stage):
             self._execute(
-                f"UPDATE {self._name} AS held SET {what} FROM stage WHERE held.rowid = stage.place"
+                f"UPDATE {self._name} AS stored SET {what} FROM stage "
+                "WHERE stored.rowid = stage.place"
             )
 
     def _land_records(
         self, records: tuple[Found, ...], run_id: str
     ) -> tuple[Landed, tuple[Event, ...]]:
-        """Replace rows of records that were read; one that is as before is stamped."""
+        """Replace rows of records that were read; unchanged ones get new moments only."""
         if not records:
             return Landed(), ()
         distinct: dict[str, Found] = {each.record.id: each for each in records}
         created = [each.record.created_at for each in records]
-        held = held_rows(self._connection, self._stream.resource, distinct, created)
+        stored = stored_rows(self._connection, self._stream.resource, distinct, created)
         rows = RowBatch(self._columns)
         new, same = 0, dict[str, datetime]()
         for id, each in distinct.items():
-            before, text = held.get(id), as_json(each.record.raw)
+            before, text = stored.get(id), as_json(each.record.raw)
             if before is not None and before.shows(text):
                 same[id] = each.served_at
                 continue
             new += before is None or not before.is_hydrated
             own = self._own(run_id, seen_at=each.served_at, hydrated_at=each.served_at)
             rows.add(each.record, own | {"_record": text})
-        stamps = {held[id].place: at for id, at in same.items()}
+        stamps = {stored[id].place: at for id, at in same.items()}
         self._mark("_hydrated_at = stage.at, _seen_at = stage.at", stamps)
-        self._history.confirm(same, held)
-        self._delete([held[id].place for id in rows.values["id"] if id in held])
+        self._history.confirm(same, stored)
+        self._delete([stored[id].place for id in rows.values["id"] if id in stored])
         table = rows.table()
         self._insert(table)
-        edits = self._history.read(distinct, held, same.keys())
-        self._history.write(edits, held, table, run_id)
+        edits = self._history.read(distinct, stored, same.keys())
+        self._history.write(edits, stored, table, run_id)
         self._land_parts([distinct[id] for id in rows.values["id"]], run_id)
         self._dequeue(distinct, created)
         fates = Landed(new=new, changed=len(distinct) - len(same) - new, unchanged=len(same))
@@ -161,31 +162,31 @@ class LandingTable:
             self._insert(rows.table(), name)
 
     def _bury(self, gone: Mapping[str, Gone], run_id: str) -> tuple[int, tuple[Event, ...]]:
-        """Mark rows as deleted, with the evidence as an event, but for marked ones."""
+        """Mark rows as deleted, with an event for each; rows marked before stay."""
         if not gone:
             return 0, ()
-        held = held_rows(self._connection, self._stream.resource, gone)
-        live = [id for id, row in held.items() if not row.is_deleted]
-        edits = self._history.gone({id: gone[id] for id in live}, held)
-        self._history.write(edits, held, None, run_id)
+        stored = stored_rows(self._connection, self._stream.resource, gone)
+        live = [id for id, row in stored.items() if not row.is_deleted]
+        edits = self._history.gone({id: gone[id] for id in live}, stored)
+        self._history.write(edits, stored, None, run_id)
         self._mark(
             f"_deleted_at = stage.at, _run_id = {literal(run_id)}",
-            {held[id].place: gone[id].served_at for id in live},
+            {stored[id].place: gone[id].served_at for id in live},
         )
         self._dequeue(gone)
         return len(live), tuple(Event("deleted", "the API answered 404", id) for id in live)
 
     def _enqueue(self, reasons: Mapping[str, str], created: Sequence[datetime | None] = ()) -> None:
-        """Queue ids that are not queued yet, dated as their rows are."""
+        """Queue ids that are not queued yet, with the `created_at` of their rows."""
         if not reasons:
             return
         stage = ids_table(reasons, reason=pa.array(reasons.values(), pa.string()))
         with staged(self._connection, stage):
             self._execute(
                 "INSERT INTO sync.queue "
-                "SELECT $resource, $parent, stage.id, stage.reason, held.created_at "
+                "SELECT $resource, $parent, stage.id, stage.reason, stored.created_at "
                 f"FROM stage LEFT JOIN (SELECT id, created_at FROM {self._name} "
-                f"WHERE id IN (SELECT id FROM stage){near(created)}) AS held USING (id) "
+                f"WHERE id IN (SELECT id FROM stage){near(created)}) AS stored USING (id) "
                 "WHERE stage.id NOT IN (SELECT id FROM sync.queue WHERE resource = $resource "
                 "AND parent = $parent AND id IN (SELECT id FROM stage))",
                 self._mine(),
@@ -204,7 +205,7 @@ class LandingTable:
                     ).fetchall()
                     left -= removed[0][0]
 
-    # -- plumbing ---------------------------------------------------------------------------------
+    # -- Statements -------------------------------------------------------------------------------
 
     def _insert(self, table: pa.Table, name: str | None = None) -> None:
         if not len(table):
@@ -242,59 +243,61 @@ def _events(rows: RowBatch) -> tuple[Event, ...]:
     return tuple(Event(oddity.kind, oddity.detail) for oddity in rows.oddities)
 
 
-# -- Stripping -------------------------------------------------------------------------------------
-# Keeping those who were erased out of the landing: what is read of them lands without them.
+# -- Erased people ---------------------------------------------------------------------------------
+# Personal data of people who were erased is removed from an answer before it lands.
 #
-# Called where the warehouse is written to and where answers are compared with it, so that nobody
-# comes back by another door and an unchanged answer stays an unchanged row.
+# It is also removed before an answer is compared with its row: otherwise an unchanged answer would
+# look like a change.
 
 
 SUPPRESSED = "suppressed"
-"""The kind of the event that says so."""
+"""Kind of the event of such a removal."""
 
 
 def without_erased(
     connection: duckdb.DuckDBPyConnection, stream: Stream, what: Commit, folder: Path
 ) -> Commit:
-    """The commit as it may land, without what tells of people who were erased.
+    """Commit without the personal data of people who were erased.
 
-    An event says so of each record that is new or changed. Raises a `WarehouseError`.
+    It gets an event for each such record that is new or changed. Raises a `WarehouseError`.
     """
     if not what.items and not what.records:
         return what
-    list_ = Suppressed.of(folder)
-    if list_ is None:
+    suppressed = Suppressed.of(folder)
+    if suppressed is None:
         return what
     stripped: dict[str, Resource] = {}
 
-    def left(record: Resource) -> Resource:
-        made = list_.strip(record)
-        if made is not record:
-            stripped[made.id] = made
-        return made
+    def strip(record: Resource) -> Resource:
+        left = suppressed.strip(record)
+        if left is not record:
+            stripped[left.id] = left
+        return left
 
-    items = tuple(left(each) for each in what.items)
-    records = tuple(replace(each, record=left(each.record)) for each in what.records)
+    items = tuple(strip(each) for each in what.items)
+    records = tuple(replace(each, record=strip(each.record)) for each in what.records)
     if not stripped:
         return what
-    held = held_rows(connection, stream.resource, stripped)
-    events = (*what.events, *_told(stripped, held))
+    stored = stored_rows(connection, stream.resource, stripped)
+    events = (*what.events, *_suppressions(stripped, stored))
     return replace(what, items=items, records=records, events=events)
 
 
-def _told(stripped: Mapping[str, Resource], held: Mapping[str, Held]) -> Iterator[Event]:
+def _suppressions(
+    stripped: Mapping[str, Resource], stored: Mapping[str, ExistingRow]
+) -> Iterator[Event]:
     for id, record in stripped.items():
-        row = held.get(id)
+        row = stored.get(id)
         is_seen_before = row is not None and (record.is_item or row.shows(as_json(record.raw)))
         if not is_seen_before:
             yield Event(SUPPRESSED, "of a person who was erased: landed without what tells so", id)
 
 
 def query_without_erased(wanted: commands.Query[Any], folder: Path) -> commands.Query[Any]:
-    """The query with its answers as they would land. Raises a `WarehouseError`."""
+    """Query whose answers are as they would land. Raises a `WarehouseError`."""
     if not isinstance(wanted, commands.Differing):
         return wanted
-    list_ = Suppressed.of(folder)
-    if list_ is None:
+    suppressed = Suppressed.of(folder)
+    if suppressed is None:
         return wanted
-    return replace(wanted, answers=tuple(map(list_.strip, wanted.answers)))
+    return replace(wanted, answers=tuple(map(suppressed.strip, wanted.answers)))

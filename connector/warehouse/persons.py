@@ -1,6 +1,6 @@
 """Persons in the work file: rows that tell of them, and what remains of these.
 
-Functions over an open connection; whoever calls them holds the transaction. A row stays where it
+They use an open connection; the caller begins and ends the transaction. A row stays where it
 is, with its ids, states, dates and sources, so that counts stay as they were; fields that tell of
 the person become null, `_record` loses them, and `sync.erased` says that it was so.
 """

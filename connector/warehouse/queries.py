@@ -27,7 +27,7 @@ _QUEUED = "SELECT id FROM sync.queue WHERE resource = $resource AND parent = $pa
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ExistingRow:
     """A landed row, as a new answer needs it; lists may have shown it since.
 
     `place` is the row's `rowid`, and `open_place` that of its open version, if it has one.
@@ -74,19 +74,19 @@ def near(created: Iterable[datetime | None]) -> str:
     return f" AND created_at BETWEEN make_timestamptz({first}) AND make_timestamptz({last})"
 
 
-def held_rows(
+def stored_rows(
     connection: duckdb.DuckDBPyConnection,
     resource: Declaration,
     ids: Iterable[str],
     created: Iterable[datetime | None] = (),
-) -> dict[str, Held]:
+) -> dict[str, ExistingRow]:
     """The landed rows that are there under these ids.
 
     They are looked for near the moments in `created` first, which is quick in a large table; all
     that are not found there are looked for everywhere.
     """
     name, left = quoted(resource.name), dict.fromkeys(ids)
-    held: dict[str, Held] = {}
+    stored: dict[str, ExistingRow] = {}
     for where in dict.fromkeys((near(created), "")):
         if not left:
             break
@@ -95,21 +95,21 @@ def held_rows(
                 # Found by their ids first: the records of all other rows are not read then.
                 f"WITH found AS MATERIALIZED (SELECT id, rowid AS place FROM landing.{name} "
                 f"WHERE id IN (SELECT id FROM stage){where}) "
-                "SELECT id, held.rowid, open.place, _record::VARCHAR, "
-                "held._hydrated_at IS NOT NULL, _deleted_at IS NOT NULL, "
+                "SELECT id, stored.rowid, open.place, _record::VARCHAR, "
+                "stored._hydrated_at IS NOT NULL, _deleted_at IS NOT NULL, "
                 "coalesce(open.is_listed, FALSE), epoch_us(_seen_at) "
-                f"FROM landing.{name} AS held LEFT JOIN (SELECT id, rowid AS place, "
+                f"FROM landing.{name} AS stored LEFT JOIN (SELECT id, rowid AS place, "
                 f"_hydrated_at IS NULL AS is_listed FROM history.{name} "
                 f"WHERE _valid_to IS NULL AND id IN (SELECT id FROM found){where}) AS open "
-                "USING (id) WHERE held.rowid IN (SELECT place FROM found)"
+                "USING (id) WHERE stored.rowid IN (SELECT place FROM found)"
             ).fetchall()
         assert len({id for id, *_ in rows}) == len(rows), f"landing.{name} holds an id twice"
         for id, *values, seen_at in rows:
-            row = Held(from_microseconds(seen_at), *values)
+            row = ExistingRow(from_microseconds(seen_at), *values)
             if row.is_deleted or row.open_place is not None or not where:
-                held[id] = row
+                stored[id] = row
                 del left[id]
-    return held
+    return stored
 
 
 class StreamQueries:
@@ -192,11 +192,11 @@ class StreamQueries:
 
     def _differing(self, answers: tuple[Resource, ...]) -> dict[str, tuple[str, ...]]:
         ids, created = [each.id for each in answers], [each.created_at for each in answers]
-        held = held_rows(self._connection, self._stream.resource, ids, created)
+        stored = stored_rows(self._connection, self._stream.resource, ids, created)
         names = {
-            each.id: _differing(each, held[each.id].record)
+            each.id: _differing(each, stored[each.id].record)
             for each in answers
-            if each.id in held and held[each.id].is_hydrated
+            if each.id in stored and stored[each.id].is_hydrated
         }
         return {id: each for id, each in names.items() if each}
 

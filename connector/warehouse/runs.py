@@ -1,6 +1,6 @@
 """Records of runs and publications: what each did, and what it cost.
 
-Functions over an open connection; whoever calls them holds the transaction. Nothing is counted
+They use an open connection; the caller begins and ends the transaction. Nothing is counted
 here but events: the figures come from the run itself.
 """
 
@@ -185,7 +185,7 @@ def write_quota(
 # -- Publications ----------------------------------------------------------------------------------
 # The record of publications: which file analysts were given, and why not where they were not.
 #
-# Functions over an open connection; whoever calls them holds the transaction. A published file has
+# They use an open connection; the caller begins and ends the transaction. A published file has
 # its own row as well: what it is true of goes with it wherever it is copied.
 
 

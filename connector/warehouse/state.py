@@ -1,6 +1,6 @@
 """State beside the rows: bookmarks, events, and where each resource stands.
 
-Functions over an open connection; whoever calls them holds the transaction.
+They use an open connection; the caller begins and ends the transaction.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ def read_status(
 # -- Pushes ----------------------------------------------------------------------------------------
 # What was pushed, as analysts see it: a copy of the journal, brought up to date after each push.
 #
-# Functions over an open connection; whoever calls them holds the transaction. What has changed in
+# They use an open connection; the caller begins and ends the transaction. What has changed in
 # the journal comes whole, and takes the place of what was copied before.
 
 

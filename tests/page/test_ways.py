@@ -49,19 +49,26 @@ def looked_at(person: Person, *lines: str) -> str:
 
 
 def test_one_prepares_and_another_sends(sandbox: Sandbox, tmp_path: Path) -> None:
-    """With approvals on, whoever has prepared an import cannot send it and another person can; the
-    journal, the history and the tables of analysts name both.
+    """With approvals on, whoever has prepared an import cannot send it and another person can, if
+    they changed nothing; the journal, the history and the tables of analysts name both.
     """
     with served(sandbox, tmp_path, approvals="on") as (page, address):
-        with Person(address, page.access.new_link()) as ann:
+        with Person(address, page.access.new_link()) as ann, Person(address) as cy:
             path = looked_at(ann, "Bo,Li,bo@example.com,permanent")
             assert "Hand it to a second person" in ann.shown.text
             ann.post(f"{path}/send")
             assert "Ann has prepared this" in ann.shown.text
             assert 400 == ann.post(f"{path}/send").status_code
             assert [] == emails(sandbox)
-        with Person(address) as cy:
             cy.client.cookies.set("session", page.access.admit("Cy"))
+            cy.see(f"{path}/columns")
+            cy.post(f"{path}/columns", COLUMNS)
+            cy.post(f"{path}/send")
+            assert "Cy has prepared this" in cy.shown.text
+            assert 400 == cy.post(f"{path}/send").status_code
+            ann.see(f"{path}/columns")
+            ann.post(f"{path}/columns", COLUMNS)
+            ann.post(f"{path}/send")
             cy.see(f"{path}/look")
             cy.post(f"{path}/send")
             assert "Sent by Cy" in cy.see(f"{path}/progress").text
@@ -188,3 +195,68 @@ def test_a_sheet_is_chosen(sandbox: Sandbox, tmp_path: Path) -> None:
         ann.post(f"{path}/table", {"sheet": "new people"})
         assert ann.shown.url.path.endswith("/columns")
         assert "bo1@example.com" in ann.shown.text
+
+
+def test_what_was_left_out_is_mended_and_sent(sandbox: Sandbox, tmp_path: Path) -> None:
+    """The report of an import begins another one, in which the rows that were left out are mended
+    with what was decided before; whoever is there already is not created again.
+    """
+    with signed_in(sandbox, tmp_path) as (_, ann):
+        lines = "Bo,Li,bo@example.com,permanent", "Cy,Lo,cy,permanent"
+        path = looked_at(ann, *lines)
+        ann.post(f"{path}/send")
+        ann.see(f"{path}/progress")
+        assert ["bo@example.com"] == emails(sandbox)
+        ann.see(f"{path}/result")
+        ann.post(f"{path}/rest")
+        rest = ann.shown.url.path.removesuffix("/rows")
+        assert rest != path
+        ann.post(f"{rest}/rows", {"e:3:2": "cy@example.com", "seen:3": "on", "go": "on"})
+        assert "Add 1<" in ann.see(f"{rest}/look").text
+        ann.post(f"{rest}/send")
+        ann.see(f"{rest}/progress")
+        assert ["bo@example.com", "cy@example.com"] == emails(sandbox)
+
+
+def test_hidden_columns_are_sent_once_a_person_agrees(sandbox: Sandbox, tmp_path: Path) -> None:
+    """A column that nobody sees in the workbook is named, and nothing goes before it is ticked."""
+    book = openpyxl.Workbook()
+    sheet = book.active
+    assert sheet is not None
+    sheet.append(["First name", "Last name", "Email", "Employment type"])
+    sheet.append(["Bo", "Li", "bo@example.com", "permanent"])
+    sheet.column_dimensions["C"].hidden = True
+    book.save(tmp_path / "hidden.xlsx")
+    with signed_in(sandbox, tmp_path) as (_, ann):
+        path = ann.begin("hidden.xlsx", (tmp_path / "hidden.xlsx").read_bytes())
+        ann.post(f"{path}/columns", COLUMNS)
+        assert "nobody sees in the file: Email" in ann.see(f"{path}/look").text
+        assert 400 == ann.post(f"{path}/send").status_code
+        ann.see(f"{path}/look")
+        ann.post(f"{path}/send", {"accept": "yes"})
+        ann.see(f"{path}/progress")
+        assert ["bo@example.com"] == emails(sandbox)
+
+
+def test_letters_that_read_in_two_ways_are_shown_in_both(sandbox: Sandbox, tmp_path: Path) -> None:
+    """The first screen shows the words of each reading, and the choice leads on."""
+    content = csv_of("Bo,Dvořák,bo@example.com,permanent").decode().encode("cp1250")
+    with signed_in(sandbox, tmp_path) as (_, ann):
+        path = ann.begin("letters.csv", content)
+        assert ann.shown.url.path.endswith("/table")
+        assert "Dvořák" in ann.shown.text
+        ann.post(f"{path}/table", {"encoding": "cp1250", "header_row": "1"})
+        assert ann.shown.url.path.endswith("/columns")
+        assert "Dvořák" in ann.shown.text
+
+
+def test_columns_that_nobody_knows_are_left_out_at_once(sandbox: Sandbox, tmp_path: Path) -> None:
+    """One button leaves out all of them; the cells suggest what a column may be."""
+    content = b"First name,Last name,Email,Kind,A,B\nBo,Li,bo@example.com,permanent,1,2\n"
+    with signed_in(sandbox, tmp_path) as (_, ann):
+        path = ann.begin("odd.csv", content)
+        assert "Perhaps: Employment type" in " ".join(ann.shown.text.split())
+        chosen = {name: field for name, field in COLUMNS.items() if field != "employment_type"}
+        ann.post(f"{path}/columns", {**chosen, "c:3": "employment_type", "rest": "-"})
+        assert ann.shown.url.path.endswith("/look")
+        assert "<dt>Employment type</dt> <dd>permanent</dd>" in ann.shown.text

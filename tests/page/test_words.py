@@ -2,24 +2,56 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from babel.messages.extract import DEFAULT_KEYWORDS, extract_from_dir
+from babel.messages.pofile import read_po
 
 import connector.page
-from connector.page.words import ACTIONS, LANGUAGES, WRONG, language, language_of
+from connector.catalog import CATALOG
+from connector.errors import ConnectorError, DamagedSpreadsheet, UnsafeWorkbook
+from connector.errors_api import LeaseHeld, NoAnswer, QuotaSpent, Unauthorized
+from connector.page.access import AccessDenied, LoginsTooMany
+from connector.page.drafts import DraftChanged, DraftUnknown
+from connector.page.words import (
+    ACTIONS,
+    ERRORS,
+    LANGUAGES,
+    WRONG,
+    PageRefusal,
+    field_words,
+    language,
+    language_of,
+    resource_names,
+)
 from connector.sandbox.server import Sandbox
 from connector.spreadsheet.problems import COLUMN_MISSING, PROBLEMS, WARNINGS
+from connector.spreadsheet.target_columns import target_columns
 from tests.page.serving import csv_of, signed_in
 
 FOLDER = Path(connector.page.__file__).parent
 OTHERS = LANGUAGES[1:]
 PLACES = re.compile(r"%\(\w+\)s|%s")
+REFUSALS = (PageRefusal, AccessDenied, LoginsTooMany, DraftChanged, DraftUnknown)
 
 # Nobody meets these on the page, where no ids and no JSON are typed.
 _NOT_MET = {"json_format", "id_format", COLUMN_MISSING}
+
+
+def refusals() -> Iterator[str]:
+    """What the page says where it refuses something."""
+    names = {each.__name__ for each in REFUSALS}
+    for path in FOLDER.glob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", None) in names:
+                action = (each.value for each in call.keywords if each.arg == "action")
+                for said in (*call.args, *action):
+                    assert isinstance(said, ast.Constant), ast.unparse(call)
+                    yield str(said.value)
 
 
 def texts() -> list[str | tuple[str, ...]]:
@@ -27,36 +59,64 @@ def texts() -> list[str | tuple[str, ...]]:
     methods = [("**.html", "jinja2.ext.babel_extract"), ("**.py", "python")]
     keywords = {**DEFAULT_KEYWORDS, "N_": None}
     found = extract_from_dir(str(FOLDER), method_map=methods, keywords=keywords)
-    return [message for _, _, message, _, _ in found if message != "."]
+    return [*(message for _, _, message, _, _ in found if message != "."), *refusals()]
+
+
+def checks() -> Iterator[str]:
+    """What is said of a row that is wrong, and what to do about it."""
+    for code, text in {**PROBLEMS, **WARNINGS}.items():
+        wrong, _, cure = text.partition(": ")
+        if code not in _NOT_MET:
+            yield WRONG.get(code, f"{wrong}.")
+            yield ACTIONS.get(code, cure[:1].upper() + cure[1:])
+
+
+def names() -> Iterator[str]:
+    """What people call resources, the fields that a column can be, and their values."""
+    yield from ("Full name", "yes", "no")
+    for resource in resource_names():
+        yield field_words(resource)
+        for mode in ("create", "update", "upsert", "convert"):
+            for column in target_columns(CATALOG[resource], mode):
+                yield field_words(column.name)
+                yield from (e.replace("_", " ") for e in column.accepts(mode) if e[0].isalpha())
 
 
 @pytest.mark.parametrize("code", OTHERS)
 def test_catalogue_has_everything(code: str) -> None:
-    """Each text has a translation with the same places in it, in both numbers."""
-    known = language(code)
-    missing = []
-    for text in texts():
-        one, many = text if isinstance(text, tuple) else (text, text)
-        for count, said in ((1, one), (5, many)):
-            is_counted = isinstance(text, tuple)
-            told = known.ngettext(one, many, count) if is_counted else known.gettext(said)
-            is_same = told == said and len(said) > 12
-            if is_same or {*PLACES.findall(told)} - {*PLACES.findall(many)}:
-                missing.append(said)
-
-    assert [] == missing
+    """Each text of the page and of the checks, each field and each value has an entry of its own,
+    with the same places, in both numbers; and no entry is left of what nobody says any more.
+    """
+    with (FOLDER / "locale" / f"{code}.po").open("rb") as file:
+        entries = [each for each in read_po(file, locale=code) if each.id]
+    known = {each.id: each.string for each in entries}
+    assert {*texts(), *checks(), *names()} == {*known}
+    for text, told in known.items():
+        for one in told if isinstance(told, tuple) else (told,):
+            assert one, text
+            assert {*PLACES.findall(str(one))} <= {*PLACES.findall(str(text))}, text
 
 
 @pytest.mark.parametrize("code", OTHERS)
-def test_checks_are_told_in_the_language(code: str) -> None:
-    """What is wrong with a row, and nearly always what to do, is said in the language by code."""
-    known = language(code)
-    for each, text in {**PROBLEMS, **WARNINGS}.items():
-        wrong = WRONG.get(each, text.partition(": ")[0] + ".")
-        if each not in _NOT_MET:
-            assert wrong != known.gettext(wrong), each
-            if each in ACTIONS:
-                assert ACTIONS[each] != known.gettext(ACTIONS[each]), each
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [
+        ("failed", ConnectorError("x")),
+        ("spreadsheet", DamagedSpreadsheet("x")),
+        ("unsafe_workbook", UnsafeWorkbook("x")),
+        ("try_again", NoAnswer("x")),
+        ("stopped", QuotaSpent("x")),
+        ("lease_held", LeaseHeld("x")),
+        ("denied", Unauthorized("x", status=401)),
+    ],
+)
+def test_errors_are_told_in_the_language(code: str, kind: str, error: ConnectorError) -> None:
+    """By what an error is a kind of, with its own words behind, and what to do in the language."""
+    message, action = language(code).error(error)
+    assert str(error) in message
+    assert language(code).gettext(ERRORS[kind])[1:] in message
+    assert action in {language(code).gettext(each) for each in ACTIONS.values()}
+    assert action not in ACTIONS.values()
 
 
 def test_the_browser_chooses(tmp_path: Path) -> None:
@@ -70,3 +130,6 @@ def test_the_browser_chooses(tmp_path: Path) -> None:
         assert '<html lang="de">' in ann.shown.text
         assert "Was steht in jeder Spalte?" in ann.shown.text
         assert "Vorname" in ann.shown.text
+        assert "Für das, was in der Datei steht" not in ann.shown.text
+        ann.post("/imports", {"resource": "candidates", "mode": "convert", "pasted": "a,b"})
+        assert "Umwandeln lassen sich nur Leads." in ann.shown.text

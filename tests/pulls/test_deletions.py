@@ -117,6 +117,6 @@ def test_refusal_keeps_back_nothing_but_deletions(tmp_path: Path) -> None:
             assert 60 == len(differing)
             assert all("landed, and not in the store" in each for each in differing)
         accepted = PullOptions(accepts_deletes=True)
-        asyncio.run(pull(settings_of(sandbox, tmp_path), ("candidates",), manner=accepted))
+        asyncio.run(pull(settings_of(sandbox, tmp_path), ("candidates",), options=accepted))
 
         assert [] == differences(sandbox, published(tmp_path))

@@ -21,10 +21,10 @@ from tests.pulls.landed import differences, published, pulled, rows, settings_of
 COUNTS = {"candidates": 230, "content_types": 2, "content_items": 12}
 
 
-def asked(sandbox: Sandbox, folder: Path, manner: PullOptions, *names: str) -> PullReport:
-    """Pull the candidates, or the resources named, in that manner."""
+def asked(sandbox: Sandbox, folder: Path, options: PullOptions, *names: str) -> PullReport:
+    """Pull the candidates, or the resources named, with these options."""
     settings = settings_of(sandbox, folder)
-    return asyncio.run(pull(settings, names or ("candidates",), manner=manner))
+    return asyncio.run(pull(settings, names or ("candidates",), options=options))
 
 
 def verified(sandbox: Sandbox, folder: Path, *names: str) -> VerifyReport:

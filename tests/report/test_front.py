@@ -200,14 +200,41 @@ def test_lists_have_the_most_urgent_first(published: Path, page: ReportPage) -> 
     assert any(rows for _, rows, _ in page.front.lists)
 
 
+def test_moments_are_by_the_accounts_clock(changed: Callable[[Change], Path]) -> None:
+    """Where the account's day is not that of UTC, the page tells its own day and hour."""
+
+    def change(connection: duckdb.DuckDBPyConnection) -> None:
+        connection.execute("UPDATE sync.publications SET time_zone = 'America/New_York'")
+
+    document = Document.of(render(changed(change)).html)
+
+    assert "As of 5 March 2026, 19:00 EST" in document.root.text
+    assert "Written 8 March 2026, 08:00 EDT" in document.root.text
+    proven = {row[5] for row in document.table("The copy of each resource")}
+    assert "5 March 2026, 19:00 EST" in proven
+    assert " UTC" not in document.root.text
+
+
+def test_ages_that_no_job_has_are_shown(page: ReportPage) -> None:
+    """Every band of open jobs' ages is there, also one without jobs."""
+    bands = Document.of(page.html).table("Open jobs by age in days")
+
+    assert ["0-14", "15-30", "31-60", "61-90", "over 90"] == [row[0] for row in bands]
+    assert {"0"} < {row[3] for row in bands}
+
+
 def test_no_table_is_named_on_the_first_page(page: ReportPage) -> None:
     """The first page and the figures after it speak to people: no mart or column has its name in
     them; those are in the part for who works with the file.
     """
     document = Document.of(page.html)
     front = next(e for e in document.root.all() if e.attributes.get("class") == "front")
+    told = ("finding", "coverage", "about")
+    sentences = [e.text for e in document.root.all("p") if e.attributes.get("class") in told]
 
     assert "_" not in front.text
+    assert len(sentences) > 20
+    assert [] == [each for each in sentences if "_" in each or " seed " in each]
     assert not any(
         each.all("code") and [*each.all("code")] for each in document.root.all("article")
     )

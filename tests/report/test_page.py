@@ -76,7 +76,7 @@ def test_unnamed_status_of_leads_is_told(document: Document) -> None:
         row[0] for row in document.table("Leads by their status")
     ]
     assert "New is the status of 4 of 7 leads (57%)." in figure
-    assert "1 of 7 leads (14%) have a status that the seed lead_statuses does not know." in figure
+    assert "1 of 7 leads (14%) have a status that nobody has named." in figure
 
 
 def test_content_is_the_mart(document: Document) -> None:

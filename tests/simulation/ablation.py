@@ -174,14 +174,14 @@ def no_coverage_certificate(patch: pytest.MonkeyPatch) -> None:
 def no_verify_sweep(patch: pytest.MonkeyPatch) -> None:
     """A first load is believed without a second look."""
 
-    def verify(bookmark: Bookmark, *_: Any, **__: Any) -> Steps[tuple[Bookmark, str | None]]:
+    def second_look(bookmark: Bookmark, *_: Any, **__: Any) -> Steps[tuple[Bookmark, str | None]]:
         bookmark = replace(bookmark, verify_page=None)
         if bookmark.proven_at is None:
             bookmark = replace(bookmark, proven_at=bookmark.opened_at, opened_at=None)
         yield from Commit(bookmark=bookmark)
         return bookmark, None
 
-    patch.setattr(pulls, "verify", verify)
+    patch.setattr(pulls, "second_look", second_look)
 
 
 def certificate_off_by_one(patch: pytest.MonkeyPatch) -> None:

@@ -106,11 +106,11 @@ def test_many_that_are_gone_wait_until_lists_do_not_show_them() -> None:
     guard = Guard(100, 100)
     gone = {f"{number}": Gone(START) for number in range(30)}
 
-    assert {} == guard.let_through(gone)
-    guard.put_off()
+    assert {} == guard.allow(gone)
+    guard.postpone()
     assert guard.refusal is not None
     assert "deletions_waiting" == guard.refusal.code
-    guard.held |= gone
+    guard.withheld |= gone
     assert gone == guard.release()
     assert guard.refusal is None
 

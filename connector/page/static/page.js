@@ -1,6 +1,8 @@
 // Comfort for those who have scripts: every screen works without.
 "use strict";
 
+document.documentElement.classList.add("scripted");
+
 // A file that is dropped anywhere in the box is taken as if it had been chosen.
 for (const drop of document.querySelectorAll(".drop")) {
   const input = drop.querySelector("input");
@@ -21,7 +23,7 @@ for (const grid of document.querySelectorAll("form[data-grid]")) {
     const number = row.dataset.row;
     const data = new FormData();
     for (const [name, value] of new FormData(grid)) {
-      if (["form_key", "version"].includes(name) || name.split(":")[1] === number) data.append(name, value);
+      if (["form_key", "version", "kind"].includes(name) || name.split(":")[1] === number) data.append(name, value);
     }
     const answer = await fetch(grid.getAttribute("action") || location.pathname, {
       method: "POST", body: data, headers: { "X-Part": "row" },
@@ -49,7 +51,7 @@ for (const grid of document.querySelectorAll("form[data-grid]")) {
 
   grid.addEventListener("keydown", (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1, Enter: 1 }[event.key];
-    if (!step || !event.target.matches(".cell input") || (event.target.list && event.key !== "Enter")) return;
+    if (!step || !event.target.matches(".cell input")) return;
     event.preventDefault();
     const column = fields(event.target);
     const next = column[column.indexOf(event.target) + step];

@@ -364,7 +364,7 @@ class ImportPage(PreparingScreens):
 
 
 _OF_ONE_FILE = (*READ_OPTIONS, "accept_warnings")
-_BY_CONSENT = frozenset(("warnings", "second_table", "hidden_columns"))
+_BY_CONSENT = frozenset(("warnings", "second_table", "hidden_columns", "merged_cells", "headings"))
 
 
 async def _refused(request: Request, error: Exception) -> Response:

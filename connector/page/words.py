@@ -178,6 +178,11 @@ QUESTIONS: Mapping[str, tuple[str, str]] = {
     "encoding": (N_("Its letters can be read in more than one way."), "table"),
     "second_table": (N_("Below the table another one seems to begin. It is left out."), "table"),
     "hidden_columns": (N_("Columns would be sent that nobody sees in the file:"), "columns"),
+    "merged_cells": (
+        N_("Merged cells give several rows one value, and only the first row would get it."),
+        "table",
+    ),
+    "headings": (N_("The row of the headings looks like data. It is not sent."), "table"),
     "warnings": (N_("Some rows have hints."), "rows"),
 }
 """What has to be settled before anything is sent, by code, and the screen on which that is done."""

@@ -100,6 +100,10 @@ def reader(column: TargetColumn, mode: Mode, options: CellOptions = AS_WRITTEN) 
     return _mapped(made, seen, options.values) if options.values else seen
 
 
+_IS_AS_SEEN = re.compile(r"[ !#-%(-+\--<>@-~]{7,}").fullmatch
+"""Whether a text has no letter or sign that may be shown otherwise than it is meant."""
+
+
 def _as_seen(read: ReadText, *, takes_any: bool) -> ReadText:
     """The reader of a text as a person sees it, which may say that there is nothing."""
 
@@ -114,6 +118,9 @@ def _as_seen(read: ReadText, *, takes_any: bool) -> ReadText:
             raise
 
     def read_seen(text: str) -> Any:
+        if _IS_AS_SEEN(text):
+            # Nearly every cell is so.
+            return read_or_nothing(text)
         if says_ditto(text):
             raise Unreadable("ditto")
         tidy = tidied(text)

@@ -27,17 +27,14 @@ How = Literal["name", "alias", "given"]
 WHOLE_NAME = "full_name"
 """The place of a column with first and last name in one, which are split with a warning."""
 
-_WHOLE_NAMES = frozenset(
-    map(
-        plain,
-        (
-            *("Name", "Full name", "Candidate name", "Candidate", "Applicant", "Applicant name"),
-            *("Person", "Vollständiger Name", "Ganzer Name", "Bewerber", "Nom complet"),
-            *("Nom et prénom", "Candidat", "Nombre completo", "Nombre y apellidos", "Candidato"),
-            *("Naam", "Volledige naam", "Kandidaat", "Nome completo", "Nome e cognome"),
-        ),
-    )
+_NAMES = (
+    "name fullname candidatename candidate applicant applicantname person vollstandigername"
+    " ganzername bewerber nomcomplet nometprenom candidat nombrecompleto nombreyapellidos"
+    " candidato naam volledigenaam kandidaat nomecompleto nomeecognome"
 )
+_WHOLE_NAMES = frozenset(_NAMES.split())
+"""Plain headings of a whole name."""
+
 _LAST_NAMES = frozenset(("name", "nom", "naam"))
 """Headings of a last name where the first name has a column of its own."""
 

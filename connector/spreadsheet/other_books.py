@@ -20,11 +20,16 @@ from connector.spreadsheet.numbers import as_shown, number_meanings, unit_of
 from connector.spreadsheet.problems import Amount, Cell, Flaw, text_of
 from connector.spreadsheet.source_file import SourceFile, archive, measure, parse, parser
 from connector.spreadsheet.table_place import LOOKED_AT
-from connector.spreadsheet.workbook import Outline, ReadRow, alike, choose_sheet
+from connector.spreadsheet.workbook import (
+    AREA_MAX,
+    COLUMNS_MAX,
+    Outline,
+    ReadRow,
+    alike,
+    choose_sheet,
+)
 
-_AREA_MAX = 5_000_000
 _BYTES_MAX = 256 * 1024 * 1024
-_COLUMNS_MAX = 16_384
 _UNSEEN = ("collapse", "filter")
 _NO_FLAWS: Mapping[int, Flaw] = {}
 
@@ -193,7 +198,7 @@ class _OdsScan:
                 self._values, self._empty_rows = [], 0
                 self._outline, self._columns = Outline(), 0
             case "table:table-column":
-                times = min(_times(attributes.get("table:number-columns-repeated")), _COLUMNS_MAX)
+                times = min(_times(attributes.get("table:number-columns-repeated")), COLUMNS_MAX)
                 if attributes.get("table:visibility") in _UNSEEN:
                     unseen = range(self._columns, self._columns + times)
                     self._outline.hidden_columns |= {*unseen}
@@ -251,9 +256,9 @@ class _OdsScan:
 
     def _grow(self, cells: int) -> None:
         self._area += cells
-        if self._area > _AREA_MAX:
+        if self._area > AREA_MAX:
             raise UnsafeWorkbook(
-                f"{self._source.path}: the table has more than {_AREA_MAX:,} cells",
+                f"{self._source.path}: the table has more than {AREA_MAX:,} cells",
                 action="Delete the empty rows and columns around it, or save the sheet as csv.",
             )
 

@@ -31,33 +31,26 @@ _EMPTY = frozenset(
 _EMPTY_CHARACTERS_MAX = 30
 _IN_NO_EMPTY = re.compile("[0-9@#&]").search
 
+_CHOICE_WORDS = {
+    "permanent": "perm|permanently|permanent position|full time permanent|permanent full time|"
+    "festangestellt|festanstellung|unbefristet|fest|feste anstellung|cdi|"
+    "permanente|contrat a duree indeterminee|indefinido|contrato indefinido|fijo|"
+    "vast|vast dienstverband|vaste baan|onbepaalde tijd|tempo indeterminato|"
+    "indeterminato|a tempo indeterminato",
+    "contractor": "contract|contracting|contract role|day rate|outside ir35 contractor|"
+    "auftragnehmer|freiberuflich|freiberufler|prestataire|contratista|zzp|"
+    "zzper|collaboratore|libero professionista",
+    "interim": "interim management|interim manager|interimsmanager|ad interim",
+    "on_site": "office|in office|onsite|vor ort|sur site|presencial|op locatie",
+    "remote": "home|home office|homeoffice|teletravail|remoto|thuiswerken",
+    "hybrid": "hybride|hibrido|ibrido|partly remote",
+    "annual": "per year|yearly|pa|p a|jahrlich|annuel|anual|jaarlijks",
+    "monthly": "per month|monatlich|mensuel|mensual|maandelijks|mensile",
+    "hourly": "per hour|stundlich|horaire|por hora|per uur|orario",
+    "actively_looking": "aktiv suchend|en recherche active|busca activa",
+}
 CHOICES: Mapping[str, tuple[str, ...]] = {
-    "permanent": (
-        *(
-            "perm",
-            "permanently",
-            "permanent position",
-            "full time permanent",
-            "permanent full time",
-        ),
-        *("festangestellt", "festanstellung", "unbefristet", "fest", "feste anstellung"),
-        *("cdi", "permanente", "contrat a duree indeterminee", "indefinido", "contrato indefinido"),
-        *("fijo", "vast", "vast dienstverband", "vaste baan", "onbepaalde tijd"),
-        *("tempo indeterminato", "indeterminato", "a tempo indeterminato"),
-    ),
-    "contractor": (
-        *("contract", "contracting", "contract role", "day rate", "outside ir35 contractor"),
-        *("auftragnehmer", "freiberuflich", "freiberufler", "prestataire", "contratista"),
-        *("zzp", "zzper", "collaboratore", "libero professionista"),
-    ),
-    "interim": ("interim management", "interim manager", "interimsmanager", "ad interim"),
-    "on_site": ("office", "in office", "onsite", "vor ort", "sur site", "presencial", "op locatie"),
-    "remote": ("home", "home office", "homeoffice", "teletravail", "remoto", "thuiswerken"),
-    "hybrid": ("hybride", "hibrido", "ibrido", "partly remote"),
-    "annual": ("per year", "yearly", "pa", "p a", "jahrlich", "annuel", "anual", "jaarlijks"),
-    "monthly": ("per month", "monatlich", "mensuel", "mensual", "maandelijks", "mensile"),
-    "hourly": ("per hour", "stundlich", "horaire", "por hora", "per uur", "orario"),
-    "actively_looking": ("aktiv suchend", "en recherche active", "busca activa"),
+    value: tuple(words.split("|")) for value, words in _CHOICE_WORDS.items()
 }
 """By a value of the API, other words for it that are certain."""
 

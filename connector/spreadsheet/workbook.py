@@ -30,10 +30,10 @@ from connector.spreadsheet.table_place import LOOKED_AT, find_place
 # place. So the XML is scanned first, in pieces, without keeping it.
 
 
-_AREA_MAX = 5_000_000
+AREA_MAX = 5_000_000
 """Cells between the first and the last of a sheet. A csv may have any number."""
 
-_ROWS_MAX, _COLUMNS_MAX = 1_048_576, 16_384
+_ROWS_MAX, COLUMNS_MAX = 1_048_576, 16_384
 _TRUE = ("1", "true")
 
 _MERGED_MAX = 20
@@ -139,7 +139,7 @@ class _SheetScan:
     def _start_rare(self, name: str, attributes: Mapping[str, str]) -> None:
         if name == "col" and attributes.get("hidden") in _TRUE:
             first, last = (int(attributes.get(each, "0")) for each in ("min", "max"))
-            self.outline.hidden_columns |= {*range(first - 1, min(last, _COLUMNS_MAX))}
+            self.outline.hidden_columns |= {*range(first - 1, min(last, COLUMNS_MAX))}
         elif name == "dimension":
             self._check_claim(attributes.get("ref", ""))
         elif name == "mergeCell" and len(self.outline.merged) < _MERGED_MAX:
@@ -193,7 +193,7 @@ class _SheetScan:
         reach = self.outline
         reach.rows = self._row + 1
         reach.columns = max(reach.columns, self._column + 1)
-        if reach.rows * reach.columns > _AREA_MAX or self._row >= _ROWS_MAX:
+        if reach.rows * reach.columns > AREA_MAX or self._row >= _ROWS_MAX:
             place = f"{letter(self._column)}{self._row + 1}"
             raise _too_far(f"{self._where}: the table reaches to {place}")
 
@@ -202,7 +202,7 @@ class _SheetScan:
         _, _, corner = claim.rpartition(":")
         if corner and _REFERENCE.match(corner):
             row, column = self._place(corner)
-            if (row + 1) * (column + 1) > _AREA_MAX:
+            if (row + 1) * (column + 1) > AREA_MAX:
                 raise _too_far(f"{self._where}: the sheet says that it reaches to {corner}")
 
     def leave_cell(self) -> None:
@@ -225,7 +225,7 @@ class _SheetScan:
 
 def _too_far(what: str) -> UnsafeWorkbook:
     return UnsafeWorkbook(
-        f"{what}, which is more than {_AREA_MAX:,} cells",
+        f"{what}, which is more than {AREA_MAX:,} cells",
         action="Delete the empty rows and columns around the table, or save the sheet as csv.",
     )
 

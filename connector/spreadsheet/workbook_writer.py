@@ -198,16 +198,12 @@ class _ReportSheet:
                 own[index] = self._own(row, index, _WRONG)
                 self._comment(row.number, index, problem)
         number, outcome, *words = report_cells(result)
-        code, problems, fixes, identity = map(mark_text_cell, words)
         width = len(self._headings)
         cells = [
             *own[:width],
             _value("n", number),
             self._text(outcome, _COLOR_OF[result.outcome]),
-            self._text(code),
-            self._text(problems, wraps=True),
-            self._text(fixes, wraps=True),
-            self._text(identity),
+            *(self._text(mark_text_cell(each), wraps=True) if each else "" for each in words),
             *own[width:],
         ]
         return self._row(row.number, cells)
@@ -216,7 +212,7 @@ class _ReportSheet:
         while len(self._letters) < len(cells):
             self._letters.append(letter(len(self._letters)))
         placed = zip(self._letters, cells, strict=False)
-        joined = "".join([f'<c r="{letters}{number}"{cell}' for letters, cell in placed])
+        joined = "".join([f'<c r="{letters}{number}"{cell}' for letters, cell in placed if cell])
         return f'<row r="{number}">{joined}</row>'
 
     def _own_cells(self, row: SheetRow) -> list[str]:

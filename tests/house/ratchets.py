@@ -14,7 +14,7 @@ from tests.house.tree import Source, Tree, imports
 
 MOST: Mapping[str, int] = {
     "files": 226,
-    "lines": 57_584,
+    "lines": 57_582,
     "rooms": 20,
     "modules with one importer": 27,
     "class names of more than one thing": 0,

@@ -1,0 +1,232 @@
+"""A simulated month: each summary is what pandas makes of its facts, for every member of all its
+dimensions, and the facts belong to whom the truth says.
+
+The facts themselves are held against the truth by `test_month` and `test_month_stages`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from tests.publishing.marts.month import RATES
+from tests.publishing.marts.recomputed import TODAY, Frame, Recomputed, plain, rounded, same
+
+QUANTILES = {"p10_days": 0.1, "p25_days": 0.25, "p50_days": 0.5, "p75_days": 0.75, "p90_days": 0.9}
+Sum = Callable[[Frame], Any]
+
+NAMED = {
+    "all": (),
+    "consultant": ("consultant_id", "consultant_name"),
+    "company": ("company_id", "company_name"),
+    "lead_status": ("lead_status_id", "lead_status_name"),
+}
+"""The columns of a dimension whose members have an id; of any other, the one that it is called."""
+
+
+def summed(column: str) -> Sum:
+    """The column added up."""
+    return lambda rows: int(rows[column].sum())
+
+
+def share_of(part: str, whole: str) -> Sum:
+    """One column of another, of all rows; None of nothing."""
+    return lambda rows: rows[part].sum() / rows[whole].sum() if rows[whole].sum() else None
+
+
+def spread(column: str) -> dict[str, Sum]:
+    """The quantiles of the days that are known, and how many they are."""
+
+    def quantile(part: float) -> Sum:
+        def found(rows: Frame) -> Any:
+            known = rows[column].dropna().astype(float)
+            return known.quantile(part) if len(known) else None
+
+        return found
+
+    parts = {name: quantile(part) for name, part in QUANTILES.items()}
+    return {**parts, "measured": lambda rows: int(rows[column].count())}
+
+
+def expected(
+    facts: Frame, dimensions: tuple[str, ...], sums: Mapping[str, Sum]
+) -> Iterator[tuple[tuple[Any, ...], list[Any]]]:
+    """The values of each dimension and member."""
+    for dimension in dimensions:
+        columns = NAMED.get(dimension, (dimension,))
+        groups = facts.groupby([*columns], dropna=False) if columns else [((), facts)]
+        for names, rows in groups:
+            id, name = None, "all"
+            if columns:
+                *ids, name = map(plain, names)
+                id = ids[0] if ids else None
+            yield (dimension, id, name or "unknown"), [of(rows) for of in sums.values()]
+
+
+def holds(
+    month: Recomputed, mart: str, facts: Frame, dimensions: tuple[str, ...], sums: Mapping[str, Sum]
+) -> None:
+    """The mart has those values, to two places, and no other members."""
+    has_id = "member_id" in month.mart(mart).columns
+    shown = {
+        (row.dimension, plain(row.member_id) if has_id else None, row.member): [
+            plain(getattr(row, name)) for name in sums
+        ]
+        for row in month.mart(mart).itertuples()
+        if row.dimension in dimensions
+    }
+    truth = dict(expected(facts, dimensions, sums))
+    assert truth.keys() == shown.keys()
+    assert len(truth) >= len(dimensions)
+    for key, values in truth.items():
+        told = [None if each is None else float(each) for each in shown[key]]
+        assert values == pytest.approx(told, abs=0.0051), (mart, key)
+
+
+def by_month(facts: Frame, column: str) -> Frame:
+    """The facts with the month of that column as text."""
+    named = [f"{day:%Y-%m}" if isinstance(day, date) else "unknown" for day in facts[column]]
+    return facts.assign(month=named)
+
+
+def test_facts_belong_to_whom_the_truth_says(month: Recomputed) -> None:
+    """The consultant of a job, a candidate and a lead, and the client of a job."""
+    jobs = month.jobs.rename_axis("job_id").reset_index()
+    truth = jobs.rename(columns={"assigned_to": "consultant_id"})
+    for mart in ("fct_job_funnel", "dim_jobs"):
+        same(month.mart(mart), truth, "job_id", "consultant_id", "company_id", "employment_type")
+    people = month.candidates.rename_axis("candidate_id").reset_index()
+    people = people.rename(columns={"assigned_to": "consultant_id"})
+    same(month.mart("fct_pipeline_candidates"), people, "candidate_id", "consultant_id")
+    leads = month.leads.rename_axis("lead_id").reset_index()
+    leads = leads.rename(columns={"assigned_to": "consultant_id"})
+    columns = ("lead_id", "consultant_id", "lead_status_id")
+    same(month.mart("fct_lead_conversion", "NOT is_deleted"), leads, *columns)
+
+
+def test_funnels_add_up(month: Recomputed) -> None:
+    """Of jobs and of leads, by client, consultant, employment, source, status and month."""
+    holds(
+        month,
+        "sum_job_funnel",
+        month.mart("fct_job_funnel"),
+        ("all", "company", "consultant", "employment_type"),
+        {
+            "jobs": len,
+            "jobs_with_interview": lambda rows: int((rows.interviews > 0).sum()),
+            "interviews": summed("interviews"),
+            "interviewed": summed("candidates_interviewed"),
+            "placed": summed("candidates_placed"),
+            "placements": summed("placements"),
+            "interview_to_placement_rate": share_of(
+                "candidates_placed_after_interview", "candidates_interviewed"
+            ),
+        },
+    )
+    holds(
+        month,
+        "sum_lead_conversion",
+        by_month(month.mart("fct_lead_conversion"), "created_month"),
+        ("all", "source_group", "consultant", "lead_status", "month"),
+        {
+            "leads": len,
+            "converted": summed("is_converted"),
+            "lost": summed("is_lost"),
+            "conversion_rate": lambda rows: rows.is_converted.sum() / len(rows),
+        },
+    )
+
+
+def test_times_are_spread_as_their_facts(month: Recomputed) -> None:
+    """Days to fill and to hire by everything, and how long others have been open."""
+    fills = by_month(month.mart("fct_time_to_fill"), "filled_month")
+    fills = fills[fills.outcome.isin(("filled", "open"))]
+    waited = [
+        max((TODAY - row.opened_on).days, 0) if row.outcome == "open" else None
+        for row in fills.itertuples()
+    ]
+    fills["waited"] = pd.Series(waited, fills.index, dtype=object)
+    filled = fills.outcome == "filled"
+    sums = {"openings_filled": lambda rows: int((rows.outcome == "filled").sum())}
+    sums |= spread("days_to_fill")
+    holds(month, "sum_time_to_fill", fills[filled], ("month",), sums)
+    sums |= {"openings_open": lambda rows: int((rows.outcome == "open").sum())}
+    sums |= {"open_p50_days": spread("waited")["p50_days"]}
+    holds(month, "sum_time_to_fill", fills, ("all",), sums)
+    for dimension in ("employment_type", "consultant", "company"):
+        keys = [*NAMED.get(dimension, (dimension,))]
+        is_told = filled.groupby([fills[key] for key in keys], dropna=False).transform("any")
+        holds(month, "sum_time_to_fill", fills[is_told], (dimension,), sums)
+    hires = by_month(month.mart("fct_time_to_hire"), "hired_month")
+    dimensions = ("all", "booking_type", "source_group", "consultant", "company", "month")
+    sums = {"placements": len, **spread("days_to_hire")}
+    holds(month, "sum_time_to_hire", hires, dimensions, sums)
+
+
+def test_stages_add_up(month: Recomputed) -> None:
+    """Quantiles are where the product-limit estimate reaches them, and those who wait stand
+    beside; what is counted of offers and stages adds up to all in each dimension.
+    """
+    survival, visits = month.mart("sum_stage_survival"), month.mart("fct_time_in_stage")
+    for row in month.mart("sum_time_in_stage").itertuples():
+        curve = survival[survival.stage == row.stage].sort_values("days")
+        for name, part in QUANTILES.items():
+            reached = curve[curve.share_staying <= 1 - part + 1e-9]
+            first = reached.days.iloc[0] if len(reached) else None
+            assert plain(getattr(row, name)) == plain(first), (row.stage, name)
+            if name == "p50_days" and first is not None:
+                assert reached.at_risk.iloc[0] == row.p50_at_risk
+        here = visits[(visits.stage == row.stage) & visits.is_current.astype(bool)]
+        assert (len(here), int(curve.left_stage.sum())) == (row.current_visits, row.estimated_from)
+        if len(here):
+            half = rounded(float(here.days.astype(float).quantile(0.5)))
+            assert half == pytest.approx(row.current_p50_days, abs=0.011)
+    counts = {
+        "sum_offer_acceptance": "offers accepted declined pending dropped accepted_unseen",
+        "sum_stage_conversion": "entered advanced arrived lost in_progress deleted passed_unseen",
+    }
+    for mart, names in counts.items():
+        totals = month.mart(mart).groupby("dimension")[names.split()].sum()
+        assert len(totals) >= 3
+        assert [totals.loc["all"].to_list()] * len(totals) == totals.to_numpy().tolist()
+
+
+def test_open_jobs_and_what_is_covered(month: Recomputed) -> None:
+    """What open jobs may still earn, each in its currency, and how much of all is known."""
+    jobs = month.jobs[month.jobs.status.isin(("published", "on_hold"))]
+    ours = month.placements.groupby("job_id").size()
+    left = jobs.positions_available.fillna(1) - ours.reindex(jobs.index).fillna(0)
+    pay = (jobs.salary_min.fillna(jobs.salary_max) + jobs.salary_max.fillna(jobs.salary_min)) / 2
+    client = month.companies.reindex(jobs.company_id).set_index(jobs.index)
+    theirs = client.fee_percentage.where(client.fee_type == "percentage")
+    fee = jobs.placement_fee.fillna(pay * jobs.fee_percentage / 100).fillna(pay * theirs / 100)
+    truth = pd.DataFrame({"job_id": jobs.index, "positions_open": left.clip(lower=0).to_list()})
+    truth["expected_fee"] = fee.astype(float).to_list()
+    truth["pipeline_value"] = truth.expected_fee * truth.positions_open
+    shown = month.mart("fct_pipeline_jobs")
+    same(shown, truth, *truth.columns)
+    rates = shown.currency.map(RATES)
+    worth = (shown.pipeline_value.astype(float) * rates).dropna()
+    assert worth.sum() == pytest.approx(float(shown.reporting_value.dropna().sum()), abs=0.01)
+    assert shown.reporting_value[rates.isna()].isna().all()
+
+    placed = month.placements
+    covered = {
+        "placements_with_fee": (placed.fee.count(), len(placed)),
+        "placements_with_currency": (placed.currency.count(), len(placed)),
+        "fees_with_exchange_rate": (placed.reporting_fee.count(), placed.fee.count()),
+        "placements_with_offer_date": (placed.offer_accepted_date.count(), len(placed)),
+        "jobs_with_positions": (month.jobs.positions_available.count(), len(month.jobs)),
+        "candidates_with_source": (
+            month.candidates.source.fillna("").str.strip().astype(bool).sum(),
+            len(month.candidates),
+        ),
+        "candidates_with_consultant": (month.candidates.assigned_to.count(), len(month.candidates)),
+    }
+    told = month.mart("sum_coverage").set_index("question")
+    for question, (some, all_of_them) in covered.items():
+        assert (some, all_of_them) == (told.covered[question], told.total[question]), question

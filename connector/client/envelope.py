@@ -1,8 +1,8 @@
-"""Meaning of an answer: an error (API 7), a list, a record or a write (API 4).
+"""Envelope of an answer: an error (API 7), a list, a record or a write (API 4).
 
-Envelopes are read strictly: what is not the API's own shape raises by name. Whether to repeat a
-request is the caller's to decide; whether a write that failed can have been applied is decided
-here. Even an unreadable success of a write has happened, so it raises `InDoubt`.
+Envelopes are read strictly: an answer of another shape than the API's raises an error. This module
+decides whether a write that failed may have been applied; the caller decides whether to repeat a
+request. A success of a write that cannot be read has happened, so it raises `InDoubt`.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from connector.errors_api import (
 from connector.system.log import neutralise
 
 WORDS_CHARACTERS_MAX = 500
-"""As much is kept of one message of the API."""
+"""Characters that are kept of one message of the API."""
 
 TARGET_CHARACTERS_MAX = 200
-"""As much is shown of a redirect's target."""
+"""Characters that are shown of a redirect's target."""
 
 REFUSALS = (400, 401, 403, 404, 422)
 """Statuses with which the API says that it did nothing (API 7), as it does with 429."""
 
 OF_NO_FIELD = ""
-"""The name under which a 422's messages stand that name no field."""
+"""Key of those messages of a 422 that name no field."""
 
 # Errors are logged, and the API may well quote an address that it refuses.
 _EMAIL = re.compile(r"[^\s@<>()\"',;:]+@[^\s@<>()\"',;:]+")
@@ -53,10 +53,10 @@ _EMAIL = re.compile(r"[^\s@<>()\"',;:]+@[^\s@<>()\"',;:]+")
 def error_of(
     request: Request, answer: Answer, *, reset_in_seconds: float | None = None
 ) -> ConnectorError:
-    """The error that an answer other than a success stands for (API 7).
+    """Error of an answer that is not a success (API 7).
 
-    For a write, only a 429 and a documented refusal in the API's own words, which are JSON (API 7),
-    prove that nothing was applied. Any other answer leaves its fate unknown: `InDoubt`.
+    For a write, only a 429, or a documented refusal with the API's own JSON body (API 7), proves
+    that nothing was applied. After any other answer its fate is unknown: `InDoubt`.
     """
     if answer.status == 429:
         return RateLimited(request.where, reset_in_seconds=reset_in_seconds)
@@ -68,14 +68,14 @@ def error_of(
 
 
 def in_doubt(request: Request, error: ConnectorError) -> InDoubt:
-    """Doubt in which an error leaves a write; the error's words are the reason."""
+    """Error of a write whose fate is unknown after this error, which is the reason."""
     return InDoubt(request.where, str(error).removeprefix(f"{request.where} was "))
 
 
 def words(value: Any) -> str:
     """A message of the API as text, whatever its form; cut where it is very long.
 
-    It goes to terminals, logs, reports and Dagster: what any of them would obey is made visible.
+    Control characters are made visible, since it goes to terminals, logs, reports and Dagster.
     """
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return neutralise(text[:WORDS_CHARACTERS_MAX])
@@ -86,26 +86,26 @@ def _error_of(request: Request, answer: Answer, said: Mapping[str, Any]) -> Conn
     if 300 <= status < 400:
         return Redirected(where, status=status, target=_target(answer))
     code, message = (_text(said.get(name)) for name in ("error", "message"))
-    terms = {"api_code": code, "api_message": message or code}
+    texts = {"api_code": code, "api_message": message or code}
     errors: Mapping[int, Callable[[], Answered]] = {
-        400: lambda: InvalidRequest(where, status=status, **terms),
-        401: lambda: Unauthorized(where, status=status, **terms),
-        403: lambda: Forbidden(where, status=status, scope=request.scope, **terms),
+        400: lambda: InvalidRequest(where, status=status, **texts),
+        401: lambda: Unauthorized(where, status=status, **texts),
+        403: lambda: Forbidden(where, status=status, scope=request.scope, **texts),
         404: lambda: NotFound(
             where,
             status=status,
             is_api_error=bool(message or code),
             served_at=served_at(answer),
-            **terms,
+            **texts,
         ),
         422: lambda: ValidationFailed(
-            where, status=status, errors=_by_field(said.get("errors")), **terms
+            where, status=status, errors=_by_field(said.get("errors")), **texts
         ),
     }
     if status in errors:
         return errors[status]()
     kind = ServerFailed if status >= 500 else UnexpectedStatus
-    return kind(where, status=status, **terms)
+    return kind(where, status=status, **texts)
 
 
 def _said(answer: Answer) -> dict[str, Any] | None:

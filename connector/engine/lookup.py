@@ -1,14 +1,15 @@
-"""Looking for a record whose create was not answered.
+"""Lookup of a record whose create was not answered; comparison of values.
 
-    floor: before the first attempt, by the server's clock, less the lateness allowed for.
+    floor: the time before the first attempt, by the server's clock, less the lateness
 
-The list is read last created first, down to the first record that is older than the floor; no
-`search` is used, since what it matches is not shown (API 4.1). Items that can be the row's by what
-lists show are read, and every field sent is compared. Landed before, or another row's, is no match.
+The list is read last created first, down to the first record that is older than the floor. No
+`search` is used, since the API does not say what it matches (API 4.1). An item that may be the
+row's, by the fields that lists show, is read, and every field sent is compared. A record that had
+landed before, or that belongs to another row, is no match.
 
-What is not found may still come, or may be hidden: a page that shifted, a list that is not sorted.
-So a look also says whether it saw everything, and which records are alike without being equal, or
-may as well be those of another row in doubt: nothing is ever sent again beside them.
+A record that is not found may still come, or may be hidden: by a page that shifted, by a list that
+is not sorted. So a lookup also says whether it saw everything, and which records are similar or may
+belong to another row in doubt. While there are any, nothing is sent again.
 """
 
 from __future__ import annotations
@@ -36,16 +37,16 @@ from connector.engine.push_commands import (
 )
 from connector.engine.push_plan import Problem, folded
 
-# -- Sameness --------------------------------------------------------------------------------------
+# -- Comparison of values --------------------------------------------------------------------------
 # Whether the API shows what was sent: one value, one body, or a record that others may change too.
 #
-# The API writes values in forms of its own (API, conventions): `1.0` for `1`, an offset for `Z`, a
+# The API may write a value in another form (API, conventions): `1.0` for `1`, an offset for `Z`, a
 # moment cut to the second, no blanks around a text, null for an empty one. None of these is a
-# difference. What an answer does not show is not compared.
+# difference. Fields that an answer does not have are not compared.
 
 
 SHOWN_CHARACTERS_MAX = 200
-"""As much of a value is shown in a problem."""
+"""Characters of a value that a problem shows."""
 
 _UNITS = (1_000, 1_000_000)
 """Microseconds to which a server may cut its moments."""
@@ -71,9 +72,9 @@ def is_same(field: Field, sent: Any, shown: Any) -> bool:
 def differing(
     resource: Declaration, sent: Mapping[str, Any], shown: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    """The names of the fields sent that an answer shows with another value.
+    """Names of the sent fields that an answer shows with another value.
 
-    Fields that the answer leaves out are not among them: an echo may show fewer (API 4.7).
+    Fields that the answer leaves out are not among them: an echo may have fewer (API 4.7).
     """
     return tuple(
         name
@@ -85,8 +86,9 @@ def differing(
 def lacking(
     resource: Declaration, wanted: Mapping[str, Any], detail: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    """The names of the fields that a detail does not hold as wanted; a detail that
-    leaves a field out says that it is empty. Fields that are never shown are not among them.
+    """Names of the fields that a detail does not have as wanted.
+
+    A field that a detail leaves out is empty. Fields that are never shown are not among them.
     """
     return tuple(
         name
@@ -98,8 +100,9 @@ def lacking(
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What is left to be done of an update: the body to send, and the fields in which
-    somebody else came between. `is_shown` says whether the answers can show any of the body.
+    """Rest of an update: the body to send, and fields that somebody else changed.
+
+    `is_shown` says whether answers can show any field of the body.
     """
 
     body: Mapping[str, Any]
@@ -115,11 +118,11 @@ def compare(
     *,
     overwrite: bool,
 ) -> Compared:
-    """Hold what is wanted against the record as it is now, and as it was known before.
+    """Compare wanted values with the record as it is now, and as it was known.
 
-    A field that has the wanted value is left alone. One that has neither that nor its former one
-    is a conflict, unless `overwrite`. Values of content are compared key by key and sent whole,
-    since whether the API merges them is not shown (API 4.7).
+    A field that has the wanted value is not sent. A field with neither the wanted nor the former
+    value is a conflict, unless `overwrite`. Values of content are compared key by key and sent
+    whole, since the API does not say whether it merges them (API 4.7).
     """
     body: dict[str, Any] = {}
     conflicts: list[str] = []
@@ -150,7 +153,7 @@ def compare(
 def altered(
     resource: Declaration, sent: Mapping[str, Any], shown: Mapping[str, Any]
 ) -> tuple[Problem, ...]:
-    """A problem for every field that the API accepted and shows with another value."""
+    """Problems of fields that the API accepted and shows with another value."""
     return tuple(
         Problem(
             "values_differ",
@@ -216,9 +219,7 @@ DETAILS_MAX = 10
 
 @dataclass(frozen=True, slots=True)
 class SoughtRecord:
-    """What is looked for: the whole of what was sent, its identity, the mark in it
-    (empty: none), and the first attempt whose fate is unknown.
-    """
+    """Record sought: body, identity, mark (empty: none), first attempt in doubt."""
 
     resource: Declaration
     body: Mapping[str, Any]
@@ -230,9 +231,10 @@ class SoughtRecord:
 
 @dataclass(frozen=True, slots=True)
 class LookupResult:
-    """What a look found: records that are as sent, ids of those alike, and whether
-    everything that can be the row's was seen. `looked_at` is our own clock before the first
-    list was asked for.
+    """Result of a lookup: records as they were sent, and ids of similar ones.
+
+    `is_complete` says that every record that can be the row's was seen. `looked_at` is our own
+    clock before the first list was requested.
     """
 
     matches: tuple[Found, ...]
@@ -269,7 +271,7 @@ def look(sought: SoughtRecord) -> PushSteps[LookupResult | None]:
         if isinstance(outcome, Unread):
             return None
         if not isinstance(outcome, Found):
-            # It was there, and somebody has deleted it: nobody can say any more whose it was.
+            # It existed and was deleted meanwhile, so that its origin cannot be found out.
             alike.append(id)
         elif _is_match(sought, outcome.record.raw):
             matches.append(outcome)
@@ -284,9 +286,9 @@ def look(sought: SoughtRecord) -> PushSteps[LookupResult | None]:
 def already_there(
     resource: Declaration, identity: Mapping[str, Any]
 ) -> PushSteps[tuple[str, ...] | None]:
-    """The ids of the newest records that have this identity and that neither the
-    landing nor the journal knew. Empty where the list does not show all of the identity. None:
-    the list could not be read.
+    """Ids of the newest records with this identity, unknown to landing and journal.
+
+    Empty if the list does not show the whole identity; None if the list could not be read.
     """
     page: Page[Resource] | Unread = yield Newest()
     if isinstance(page, Unread):
@@ -297,7 +299,7 @@ def already_there(
 
 
 def _claimed(ids: tuple[str, ...]) -> PushSteps[frozenset[str]]:
-    """Which of the records are certainly not this row's."""
+    """Ids of the records that are certainly not this row's."""
     return (yield ClaimedRecords(ids)) if ids else frozenset()
 
 
@@ -317,16 +319,16 @@ def _identifies(resource: Declaration, identity: Mapping[str, Any], item: Resour
 def _uncontested(
     sought: SoughtRecord, matches: list[Found]
 ) -> PushSteps[tuple[list[Found], list[str]]]:
-    """The matches that can be nobody else's, and the ids of the others.
+    """Matches that can belong to no other row, and the ids of the others.
 
-    A record that has all that this row sent may have come from another row in doubt that sent the
-    same and more. A mark leaves no such question.
+    A record with everything that this row sent may come from another row in doubt that sent the
+    same and more. A mark excludes that.
     """
     if sought.marker or not matches:
         return matches, []
     rivals: Iterable[Mapping[str, Any]] = yield OpenCreates()
-    # Read once more, and after that: a rival that has its own record by now is none any more,
-    # and which record that is must not be missed.
+    # Read the claims again after that: a rival that has its record by now is no rival any more, and
+    # its record must not be taken.
     others = yield from _claimed(tuple(each.record.id for each in matches))
     matches = [each for each in matches if each.record.id not in others]
     sure = [
@@ -364,7 +366,7 @@ def _listed(sought: SoughtRecord) -> PushSteps[tuple[_Listed | None, bool]]:
 
 
 def _floor(sought: SoughtRecord, page: Page[Resource]) -> datetime:
-    """Time by the server's clock before which no attempt had begun."""
+    """Time before the first attempt, by the server's clock, less the lateness."""
     first, lateness = sought.first, timedelta(seconds=sought.lateness_seconds)
     if page.served_at is None or page.heard_at is None:
         untimed = timedelta(seconds=LATENESS_UNTIMED_SECONDS)
@@ -388,9 +390,7 @@ def _reaches_below(page: Page[Resource], floor: datetime) -> bool:
 
 
 def _can_be(sought: SoughtRecord, item: Resource) -> bool:
-    """Whether a list item can be the row's, by what it shows of the identity (or,
-    where the row has none, of all that was sent) and of the mark.
-    """
+    """Whether a list item shows the row's mark and its identity (or else its body)."""
     told = {**(sought.identity or sought.body), **sought.marker}
     return all(
         is_same(field, told[field.name], item.raw[field.name])
@@ -409,7 +409,7 @@ def _is_match(sought: SoughtRecord, detail: Mapping[str, Any]) -> bool:
 
 
 def _is_alike(sought: SoughtRecord, detail: Mapping[str, Any]) -> bool:
-    """Whether the record may be the row's after all, changed on the way or since."""
+    """Whether the record may be the row's, with values changed on the way or since."""
     told = sought.body if sought.marker else sought.identity
     unmarked = {name: value for name, value in told.items() if name not in sought.marker}
     return bool(unmarked) and not lacking(sought.resource, unmarked, detail)

@@ -1,30 +1,30 @@
 """Versions of a record and the moments between them: the rules of history.
 
-No one tells us when a record changed: it is looked at, and looks as it did or otherwise. So each
-version has the interval in which it began, the one in which it ended, and within them the best
-single moment. All moments are the server's, whose clock shows whole seconds: an answer of the
+The API does not say when a record changed: an answer shows it as before, or changed. So each
+version has the interval in which it began, the interval in which it ended, and the best single
+moment of both. All moments are the server's, whose clock shows whole seconds: an answer of the
 second s was made between s and s + 1.
 
 -   `observed_from` and `observed_to` are the seconds of the first and the last answer that showed
     the version: all of it, or what lists show for one that lists alone have shown.
--   A version *began* after `began_after`, the second in which the record was last seen otherwise,
-    and before `began_before`, the end of the second `observed_from`. A first version began no
-    earlier than the record's creation, and one that follows a deletion no earlier than that was
-    known. A list that shows what the version before shows counts as a sighting of it only where a
-    field changed that the list would have shown.
+-   A version *began* after `began_after`, the second in which the record was last seen with other
+    values, and before `began_before`, the end of the second `observed_from`. A first version began
+    no earlier than the record's creation, and one that follows a deletion no earlier than the
+    deletion was known. A list with the values of the version before counts as an observation of
+    that version only if a changed field is one that the list would have shown.
 -   It *ended* after `observed_to`, and before the end of the second in which the next version was
-    first seen, or the record known to be gone. What a list has shown since is no evidence that
-    fields that it does not show were the same still.
+    first seen, or the record was known to be gone. A later list does not prove that the fields
+    which it does not show were still the same.
 -   `valid_from` is the API's own `updated_at` where that lies within the interval, `began_after`
-    where it is earlier (the write became visible late), and else `observed_from`. If several edits
-    came between two looks, the field that changed may have changed earlier than `valid_from`,
-    though not before `began_after`.
--   `valid_to` is the next version's `valid_from`; a deletion, which nothing dates, is taken to
-    have happened when it was first known.
+    if it is earlier (the write became visible late), and else `observed_from`. If there were
+    several edits between two reads, a field may have changed earlier than `valid_from`, but not
+    before `began_after`.
+-   `valid_to` is the next version's `valid_from`. A deletion has no date, and counts as of the
+    moment when it was first known.
 -   Versions follow one another in the order in which answers were committed, which is the order
-    in which the landing showed them. An answer whose own moment lies before what is already
-    there (it was committed late, or the server's clock was set back) counts as of the last moment
-    there, so that versions never overlap and none is lost.
+    in which the landing showed them. An answer may be older than the last version (it was committed
+    late, or the server's clock was set back). Then it counts as of that version's last moment, so
+    that versions never overlap and none is lost.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ SECOND = timedelta(seconds=1)
 class Version:
     """A version: the last of its record, open unless `ended_at` says otherwise.
 
-    `shown` is the list item that it shows, only for one that was seen in lists alone: the last
-    whole one is in the landing table. `changed` is None for a first version.
+    `shown` is the list item, if only lists have shown the version; otherwise its values are in the
+    landing table. `changed` is None for a first version.
     """
 
     number: int
@@ -83,7 +83,7 @@ class Version:
     def is_before(self, sighting: Observation) -> bool:
         """Whether the observation's date lies after the last answer with this version.
 
-        A date in the observation's own future is wrong, and tells nothing.
+        A date in the observation's own future is wrong, and proves nothing.
         """
         at = sighting.updated_at
         return at is not None and self.observed_to + SECOND <= at < sighting.at + SECOND
@@ -100,8 +100,9 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a version ended: the best moment, the end of the interval that begins with
-    `observed_to`, and by a `change` or a `deletion`.
+    """End of a version: best moment, interval's end, by `change` or `deletion`.
+
+    The interval begins with `observed_to`.
     """
 
     valid_to: datetime
@@ -110,7 +111,7 @@ class Ending:
 
 
 def first(sighting: Observation, created_at: datetime | None) -> Version:
-    """The first version of a record; `created_at` is what it says itself."""
+    """The first version of a record; `created_at` is the record's own."""
     if created_at is not None and created_at >= sighting.at + SECOND:
         created_at = sighting.at
     return _begun(1, sighting, sighting.at, created_at, None)
@@ -131,12 +132,12 @@ def following(
 
 
 def again(before: Version, sighting: Observation, changed: Iterable[str]) -> Version:
-    """The version with which a deleted record is there again."""
-    assert before.ended_at is not None, "only what ended can be there again"
+    """The version with which a deleted record exists again."""
+    assert before.ended_at is not None, "only a record that was deleted can exist again"
     at = max(sighting.at, before.ended_at)
     version = _begun(before.number + 1, sighting, at, before.ended_at, (DELETED_FIELD, *changed))
     if version.valid_from == before.ended_at:
-        # It was seen to be missing then, so a date before that says nothing about its return.
+        # It was missing then, so a date before that is not the date of its return.
         version = replace(version, valid_from=at)
     return version
 
@@ -200,19 +201,18 @@ def _best(
 
 
 # -- Edits -----------------------------------------------------------------------------------------
-# What answers do to the versions of a stream's records: the rules, and nothing that acts.
+# Rules by which answers change the versions of a stream's records; `history.py` writes them.
 #
 # - For each id, versions are numbered from 1 without a gap, each begins where the one before ended
 #   (later, if the record was deleted in between), and the last one is open while the record lives.
 # - An unchanged answer makes no version: it moves `observed_to`.
-# - A list item that differs from the open version in what lists show begins a version that shows
-#   what the list showed, and nothing else: what lists do not show may have changed as well. The
-#   first detail that agrees with it completes it. One that shows other values there, or says that
-#   it was changed after that list, begins another version.
-# - A list item is believed only if it is newer by a second than the answer that it disagrees with,
-#   since the server's clock shows whole seconds and pages are committed after they were read. One
-#   that shows a deleted record is left to the detail.
-# - A deletion ends the last version. A record that is there again continues with the next one.
+# - A list item that differs from the open version begins a version with the fields of the list
+#   alone, since the others may have changed as well. The first detail that agrees with it completes
+#   it. A detail with other values there, or with a date after that list, begins another version.
+# - A list item is believed only if it is newer by a second than the answer that it contradicts,
+#   since the server's clock shows whole seconds and pages are committed after they were read. An
+#   item of a deleted record changes nothing: a detail decides.
+# - A deletion ends the last version. A record that exists again continues with the next one.
 
 _DATE = "updated_at"
 

@@ -270,7 +270,8 @@ class ImportPage(PreparingScreens):
         counts = {name: rows.count(("outcome", name, None)) for name in order}
         counts = {name: count for name, count in counts.items() if count}
         show = call.query("show")
-        show = show if show in counts else next(iter(counts), "")
+        urgent = (name for name in ("held", *counts) if name in counts)
+        show = show if show in counts else next(urgent, "")
         found = rows.page(("outcome", show, None), call.page())
         meant = self.reader.meant(of, found) if show == "create" else {}
         return {

@@ -203,7 +203,7 @@ class PreparingScreens:
             opened=opened,
             error=error,
             told=call.language.error(error) if error else (),
-            encodings=[q for q in opened.table.questions if q.choices] if opened else (),
+            readings=next((q.choices for q in opened.table.questions), ()) if opened else (),
             sheets=error.names if isinstance(error, SheetUnknown) else (),
             samples=getattr(error, "samples", ()),
             offered=getattr(error, "offered", None),

@@ -116,6 +116,8 @@ def mend(recruiter: Recruiter) -> int:
                 cell.press("Tab")
                 row = page.locator(".row", has=page.locator(f"#{id}"))
                 expect(row.get_by_text("right now")).to_be_visible()
+                # Whoever works by keyboard is where Tab has led, though the row is another one.
+                assert page.evaluate("document.activeElement.id").startswith("o")
                 mended += 1
         recruiter.fits()
     return mended

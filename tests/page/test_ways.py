@@ -9,19 +9,27 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import openpyxl
 import pytest
 
 from connector.ledger.journal import Journal
 from connector.ledger.ledger import Ledger
+from connector.page import draft_sender
 from connector.pulls.run import pull
+from connector.pushes import batch
+from connector.pushes.push import push
+from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox
+from connector.settings.model import Settings
 from connector.warehouse.warehouse import Warehouse
 from tests.page.serving import Person, csv_of, environ_of, served, signed_in
 from tests.pushes.pushing import settings_of
 
+SETTLE_SECONDS = 0.2
 COLUMNS = {
     f"c:{index}": name
     for index, name in enumerate(("first_name", "last_name", "email", "employment_type"))
@@ -58,14 +66,16 @@ def test_one_prepares_and_another_sends(sandbox: Sandbox, tmp_path: Path) -> Non
             assert "Hand it to a second person" in ann.shown.text
             ann.post(f"{path}/send")
             assert "Ann has prepared this" in ann.shown.text
-            assert 400 == ann.post(f"{path}/send").status_code
+            assert "Add 1<" not in ann.shown.text
+            seen = {"version": str(page.drafts.all()[0].version)}
+            assert 400 == ann.post(f"{path}/send", seen).status_code
             assert [] == emails(sandbox)
             cy.client.cookies.set("session", page.access.admit("Cy"))
             cy.see(f"{path}/columns")
             cy.post(f"{path}/columns", COLUMNS)
             cy.post(f"{path}/send")
             assert "Cy has prepared this" in cy.shown.text
-            assert 400 == cy.post(f"{path}/send").status_code
+            assert "Add 1<" not in cy.shown.text
             ann.see(f"{path}/columns")
             ann.post(f"{path}/columns", COLUMNS)
             ann.post(f"{path}/send")
@@ -126,6 +136,41 @@ def test_begun_on_the_page_and_ended_by_the_command(sandbox: Sandbox, tmp_path: 
         ann.see(f"{path}/look")
         assert "Nothing would be sent" in ann.shown.text
         assert 2 == len(emails(sandbox))
+
+
+def test_rows_in_doubt_are_settled_by_a_person(
+    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows whose answers were lost come first in the result; one is named by its id, one is sent
+    again and one given up, and each is in the system as often as that says.
+    """
+
+    async def hurried(settings: Settings, files: Any, manner: Any, **more: Any) -> Any:
+        terms = replace(manner.terms, settle_seconds=SETTLE_SECONDS)
+        return await push(settings, files, replace(manner, terms=terms), **more)
+
+    monkeypatch.setattr(draft_sender, "push", hurried)
+    monkeypatch.setattr(batch, "settle_seconds", lambda _: SETTLE_SECONDS)
+    with signed_in(sandbox, tmp_path, connections=1) as (_, ann):
+        lines = [f"{name},Li,{name.lower()}@example.com,permanent" for name in ("Al", "Bo", "Cy")]
+        path = looked_at(ann, *lines)
+        for _ in lines:
+            sandbox.faults.add(Drop("later"), method="POST", path="/api/v1/candidates")
+        ann.post(f"{path}/send")
+        ann.see(f"{path}/progress")
+        assert "some rows are in doubt" in ann.see(f"{path}/result").text
+        assert [] == emails(sandbox)
+        body = {"first_name": "Al", "last_name": "Li", "email": "al@example.com"}
+        made = sandbox.store.create("candidates", {**body, "employment_type": "permanent"})
+        assert 400 == ann.post(f"{path}/resolve", {"row": "2", "decision": "record"}).status_code
+        ann.see(f"{path}/result")
+        named = {"row": "2", "decision": "record", "record": str(made.record["id"])}
+        others = {"row": "3", "decision": "resend"}, {"row": "4", "decision": "drop"}
+        for decided in (named, *others):
+            ann.post(f"{path}/resolve", decided)
+            assert 200 == ann.shown.status_code
+        assert "in doubt" not in ann.shown.text
+        assert ["al@example.com", "bo@example.com"] == emails(sandbox)
 
 
 def test_changes_are_shown_from_and_to_and_taken_back(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -41,6 +41,9 @@ COMMANDS: Mapping[str, str] = {
     "status": "Show what is landed, how far it is proven, and the last runs.",
     "health": "End with 0 if the files are in order and were proven lately.",
     "alerts": "Show the alerts that are due or stand, send them, or send a test.",
+    "metrics": "Print every account's figures for Prometheus, or send them with traces.",
+    "completion": "Print what makes a shell complete commands and options.",
+    "manual": "Write a manual page for each command.",
 }
 """Every command with its one line of help, in the order in which a newcomer needs them."""
 
@@ -61,6 +64,8 @@ _HOMES: Mapping[str, str] = {
     "whereis": "privacy",
     "retention": "privacy",
     "health": "status",
+    "metrics": "alerts",
+    "completion": "manual",
 }
 """The modules of the commands that share one; any other has one of its own name."""
 

@@ -285,7 +285,8 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(each.strip() for each in text.split(",") if each.strip())
 
 
-def _age(text: str) -> Age:
+def age(text: str) -> Age:
+    """A length of time, such as 26h: the type of an option."""
     try:
         return read_age(text)
     except ValueError as error:
@@ -327,7 +328,7 @@ ask_anyway = click.option(
 
 def max_age(about: str) -> Callable[[F], F]:
     """`--max-age AGE`: how old the last proof may be."""
-    return click.option("--max-age", type=_age, metavar="AGE", help=about)
+    return click.option("--max-age", type=age, metavar="AGE", help=about)
 
 
 def applies(about: str) -> Callable[[F], F]:

@@ -66,6 +66,8 @@ HOMES: Mapping[str, tuple[str, ...]] = {
     "babel": ("connector/page/words",),
     "click": ("connector/cli",),
     "rich": ("connector/cli",),
+    "opentelemetry": ("connector/operations/metrics",),
+    "prometheus_client": ("connector/operations/metrics",),
 }
 """The only place that imports a library, so that it can be replaced there."""
 

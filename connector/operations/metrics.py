@@ -294,7 +294,8 @@ def _spans(runs: Sequence[RunTrace]) -> Sequence[ReadableSpan]:
         if run["outcome"] == "failed":
             span.set_status(StatusCode.ERROR, run["error_code"])
         span.end(ended)
-    return memory.get_finished_spans()
+    finished: Sequence[ReadableSpan] = memory.get_finished_spans()
+    return finished
 
 
 def _named(about: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,41 +12,49 @@ bounds as (
     cross join {{ ref('as_of') }} as as_of
 ),
 
+-- By quarters of an hour, of which each is on one day in any zone: a zone is dear to ask for.
 counted as (
     select
-        (stages.entered_at at time zone as_of.time_zone)::date as day,
+        epoch_us(stages.entered_at) // 900000000 as quarter,
         stages.stage,
         count(*) filter (where stages.is_entry_observed) as came_in,
         count(*) filter (where not stages.is_entry_observed) as found,
         0 as went_out,
         0 as deleted
     from {{ ref('fct_candidate_stages') }} as stages
-    cross join {{ ref('as_of') }} as as_of
     group by all
     union all
     select
-        (stages.left_at at time zone as_of.time_zone)::date as day,
+        epoch_us(stages.left_at) // 900000000 as quarter,
         stages.stage,
         0,
         0,
         count(*) filter (where stages.left_by = 'change'),
         count(*) filter (where stages.left_by = 'deletion')
     from {{ ref('fct_candidate_stages') }} as stages
-    cross join {{ ref('as_of') }} as as_of
     where not stages.is_current
     group by all
+),
+
+dated as (
+    select
+        quarters.quarter,
+        (to_timestamp(quarters.quarter * 900) at time zone as_of.time_zone)::date as day
+    from (select distinct quarter from counted) as quarters
+    cross join {{ ref('as_of') }} as as_of
 ),
 
 -- What began before the first look is found on its day; details may be read after now.
 daily as (
     select
-        least(greatest(counted.day, bounds.first_day), bounds.last_day) as day,
+        least(greatest(dated.day, bounds.first_day), bounds.last_day) as day,
         counted.stage,
         sum(counted.came_in) as came_in,
         sum(counted.found) as found,
         sum(counted.went_out) as went_out,
         sum(counted.deleted) as deleted
     from counted
+    join dated on dated.quarter = counted.quarter
     cross join bounds
     group by all
 ),

@@ -4,15 +4,27 @@
 
 with
 
+-- By quarters of an hour, of which each is in one month in any zone: a zone is dear to ask for.
+months as (
+    select
+        quarters.quarter,
+        date_trunc(
+            'month', to_timestamp(quarters.quarter * 900) at time zone as_of.time_zone
+        )::date as month
+    from (
+        select distinct epoch_us(entered_at) // 900000000 as quarter
+        from {{ ref('fct_candidate_stages') }}
+    ) as quarters
+    cross join {{ ref('as_of') }} as as_of
+),
+
 visits as (
     select
         stages.candidate_id, stages.stage, stages.stage_order, stages.visit_number,
         stages.entered_at, stages.is_entry_observed, stages.furthest_stage_order,
-        case when stages.is_entry_observed
-            then date_trunc('month', stages.entered_at at time zone as_of.time_zone)::date
-        end as entered_month
+        case when stages.is_entry_observed then months.month end as entered_month
     from {{ ref('fct_candidate_stages') }} as stages
-    cross join {{ ref('as_of') }} as as_of
+    left join months on months.quarter = epoch_us(stages.entered_at) // 900000000
     where stages.stage_order is not null
 ),
 

@@ -4,20 +4,30 @@
 
 with
 
+-- A quarter of an hour is on one day in any zone, and a zone is dear to ask for.
 done as (
-    select assigned_to as consultant_id, created_at as happened_at, 'candidate' as kind
+    select assigned_to as consultant_id, epoch_us(created_at) // 900000000 as quarter,
+        'candidate' as kind
     from {{ ref('stg_candidates') }}
     union all
-    select assigned_to, created_at, 'lead' from {{ ref('stg_leads') }}
+    select assigned_to, epoch_us(created_at) // 900000000, 'lead' from {{ ref('stg_leads') }}
     union all
-    select assigned_to, created_at, 'job' from {{ ref('stg_jobs') }}
+    select assigned_to, epoch_us(created_at) // 900000000, 'job' from {{ ref('stg_jobs') }}
+),
+
+days as (
+    select
+        quarters.quarter,
+        (to_timestamp(quarters.quarter * 900) at time zone as_of.time_zone)::date as day
+    from (select distinct quarter from done) as quarters
+    cross join {{ ref('as_of') }} as as_of
 ),
 
 dated as (
-    select consultant_id, (happened_at at time zone as_of.time_zone)::date as day, kind,
+    select done.consultant_id, days.day, done.kind,
         null::decimal(18, 2) as reporting_fee, null as reporting_currency
     from done
-    cross join {{ ref('as_of') }} as as_of
+    join days on days.quarter = done.quarter
     union all
     select assigned_to, created_date, 'interview_booked', null, null
     from {{ ref('stg_interviews') }}

@@ -63,8 +63,8 @@ _LANGUAGES: Mapping[str, str] = {
     "|Entreprise actuelle|Empresa|Empresa actual|Werkgever|Huidige werkgever|Datore di lavoro"
     "|Azienda",
     "current_job_title": "Position|Aktuelle Position|Beruf|Berufsbezeichnung|Poste|Poste actuel"
-    "|Intitulé du poste|Puesto|Puesto actual|Cargo|Functie|Huidige functie|Posizione|Ruolo|Title"
-    "|Headline|Occupation",
+    "|Intitulé du poste|Puesto|Puesto actual|Cargo|Functie|Huidige functie|Posizione|Ruolo|Headline"
+    "|Occupation",
     "expected_salary": "Gehaltsvorstellung|Gehaltswunsch|Wunschgehalt|Prétentions salariales"
     "|Salaire souhaité|Salario deseado|Expectativa salarial|Gewenst salaris|Salariswens"
     "|RAL desiderata|Retribuzione desiderata|Salary expected|Expected",

@@ -53,7 +53,7 @@ class Candidate(
     aliases={
         "address_line1": ("Address", "Street", "Street address", "Address 1", "Addr 1"),
         "address_line2": ("Address 2", "Addr 2"),
-        "state_province": ("State", "Province", "County", "Region", "State or province"),
+        "state_province": ("Province", "County", "Region", "State or province"),
         "postal_code": ("Postcode", "Post code", "Zip", "Zip code", "ZIP/postal code"),
         "code_host_url": ("Code profile", "Code hosting profile"),
         "portfolio_url": ("Portfolio", "Portfolio site", "Portfolio link"),

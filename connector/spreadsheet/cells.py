@@ -27,7 +27,15 @@ from connector.spreadsheet.numbers import (
 )
 from connector.spreadsheet.problems import Cell, NotedValue, ReadText, ReadTyped, Unreadable, noted
 from connector.spreadsheet.target_columns import TargetColumn
-from connector.spreadsheet.texts import FORMATS, read_digits, read_id, read_text, tidied, typed_text
+from connector.spreadsheet.texts import (
+    FORMATS,
+    read_code,
+    read_digits,
+    read_id,
+    read_text,
+    tidied,
+    typed_text,
+)
 from connector.spreadsheet.word_lists import TRUTHS, choice_of, says_ditto, says_nothing, spelt
 
 ColumnPolicy = Literal["overwrite", "fill", "never"]
@@ -164,7 +172,7 @@ def _reader_of_text(column: TargetColumn, options: CellOptions) -> Reader:
     if column.is_phone:
         return _text_reader(_phone_text(options.region), True, options)
     typed = typed_text(column.keeps_digits, options.whole_numbers)
-    return Reader(read_digits if column.keeps_digits else read_text, typed)
+    return Reader(read_code if column.keeps_digits else read_text, typed)
 
 
 def _phone_text(region: str | None) -> ReadText:

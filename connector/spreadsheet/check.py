@@ -7,6 +7,7 @@ digest for each row. Blank rows are left out.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -15,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from connector.catalog.field import AcceptedWhen, AtLeastOneOf, Input, RequiredWhen
+from connector.catalog.value import Kind
 from connector.engine.push_plan import Problem
 from connector.engine.push_states import LandedRecord, RowOutcome, Task
 from connector.spreadsheet.mapping import ColumnMap
@@ -103,7 +105,7 @@ class _Checking:
         self._target, self._columns, self._lookups = target, columns, lookups
         self._suppressed = suppressed
         self._reader = RowReader(target, columns, meanings)
-        self._ranges = _ranges(columns)
+        self._ranges, self._amounts = _ranges(columns), _amounts(columns)
         self._has_birth = "date_of_birth" in columns.targets
         self._references = References(columns, lookups)
         self._finder = Finder(target, columns, lookups)
@@ -180,8 +182,14 @@ class _Checking:
 
     def _doubt(self, draft: RowDraft, values: Mapping[str, Any]) -> None:
         """Note values that are well each, and odd together."""
-        if not (self._ranges or self._has_birth):
+        if not (self._ranges or self._has_birth or self._amounts):
             return
+        for key, least, most in self._amounts:
+            amount = values.get(key)
+            # A salary can be for an hour, where the row says so.
+            is_known = least and values.get("salary_type") not in (None, "annual")
+            if amount and not least <= amount <= most and not is_known:
+                draft.warn("odd_amount", None, self._columns.column_of(key), str(amount))
         for code, low, high in self._ranges:
             first, last = values.get(low), values.get(high)
             if first is not None and last is not None and first > last:
@@ -304,6 +312,13 @@ def _ranges(columns: ColumnMap) -> tuple[tuple[str, str, str], ...]:
         for key in keys
         if low in key.split("_") and (partner := key.replace(low, high, 1)) in keys
     )
+
+
+def _amounts(columns: ColumnMap) -> tuple[tuple[str, float, float], ...]:
+    """Fields for pay, with the least and the most that is usual."""
+    pay = (("salary", 1_000, math.inf), ("day_rate", 0, 10_000))
+    numbers = [k for k, each in columns.targets.items() if each.field.kind is Kind.NUMBER]
+    return tuple((k, low, high) for k in numbers for word, low, high in pay if word in k)
 
 
 def _ended(draft: RowDraft, outcome: RowOutcome) -> CheckedRow:

@@ -178,6 +178,7 @@ HINTS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "role": (("current_job_title", "title"), _OFTEN),
     **dict.fromkeys(("owner", "recruiter", "consultant"), (_OWNERS, _AN_ID)),
     "state": (("status", "county", "state_province"), "it can be a place or a status"),
+    "title": (("current_job_title",), "it can be a job or a form of address"),
     "url": (("network_url", "website", "portfolio_url"), _ANY),
     "cv": ((), _NO_FILES),
     "resume": ((), _NO_FILES),

@@ -201,6 +201,7 @@ WARNINGS: Mapping[str, str] = MappingProxyType(
         "small_percentage": "A percentage below 1 is rare: write 17.5 for 17.5 %.",
         "large_percentage": "A percentage above 100 is rare: write 17.5 for 17.5 %.",
         "range_reversed": "The lower end of a range is above the upper one: exchange them.",
+        "odd_amount": "So low a salary, or so high a day rate, is rare: compare it.",
         "born_later": "The date of birth is in the future, or a century ago: correct the year.",
         "ends_before_start": "The end comes before the start: correct one of the dates.",
         "hidden_row": "The row is hidden, by a filter perhaps: delete it, or show it and look.",

@@ -71,6 +71,12 @@ def read_digits(text: str) -> str:
     return unquoted(text)
 
 
+def read_code(text: str) -> str | NotedValue:
+    """A code, which may have been cut as any text may."""
+    code = read_digits(text)
+    return noted(code, "maybe_cut") if may_be_cut(code) else code
+
+
 def _refuse_damage(text: str) -> None:
     if _SCIENTIFIC(text) is not None:
         raise Unreadable(

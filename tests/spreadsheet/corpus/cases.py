@@ -268,6 +268,7 @@ def _text() -> Iterator[File]:
     yield column("mojibake", town, "city", *zip(broken, repaired, strict=True))
     yield column("invisible", town, "city", ("Le\u200beds", "Leeds"), ("New\u00a0York", "New York"))
     yield column("turned", "Notes", "notes", ("paid \u202e0001", None))
+    yield column("cut code", "Post code", "postal_code", ("x" * 255, None))
     yield column("cut", "Notes", "notes", ("x" * 255, None), ("Speaks Welsh and…", None))
     yield same("semicolon", town, "city", "Leeds, UK", "York", delimiter=";")
     yield same("pipe", town, "city", "Leeds; UK", "York, UK", delimiter="|")
@@ -454,6 +455,10 @@ def _shown() -> Iterator[File]:
     yield column("a year", "Desired salary", "expected_salary", *pairs)
     days = (("30 days", 30), ("30 Tage", 30), ("4 weeks", None), ("1 month", None), ("30", 30))
     yield column("days", "Notice period (days)", "notice_period_days", *days)
+    odd = (("45", None), ("45000", 45000), ("0", 0))
+    yield column("odd salary", "Desired salary", "expected_salary", *odd)
+    yield column("odd rate", "Desired day rate", "expected_day_rate", ("45000", None), ("450", 450))
+    yield File("titles.csv", text([(*HEAD, "Title"), (*person(0), "Mr")]), [record(0)], lost=True)
     fees = [("Name", "Email", "Fee %"), ("Wren", "wren@firms.example", "1750")]
     yield File("fee large.csv", text(fees), [None], "companies")
 

@@ -20,6 +20,9 @@ FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--
 WIDTHS = (375, 1440)
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
+# A machine that is busy is slow, and not wrong.
+expect.set_options(timeout=60_000)
+
 pytestmark = pytest.mark.skipif(
     not os.access(CHROMIUM, os.X_OK), reason="chromium is not installed on this machine"
 )

@@ -109,7 +109,8 @@ def test_what_is_required_is_asked_for(name: str) -> None:
             del typed[place : place + 2]
         else:
             named = each.make_metavar(click.Context(found))
-            typed = name.split()
+            before = found.params[: found.params.index(each)]
+            typed = name.split() + ["x" for e in before if isinstance(e, click.Argument)]
         called = call(typed, {})
 
         assert (2, "") == (called.status, called.out)

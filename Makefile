@@ -25,7 +25,7 @@ AUDIT_TOOL := pip-audit>=2.10,<3
 
 .DEFAULT_GOAL := help
 .PHONY: help install referee readers demo test simulate check lock bom audit generate
-.PHONY: bench peers site clean
+.PHONY: bench peers pictures site clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -75,12 +75,14 @@ test: install  ## run the tests, on every core; WORKERS=3 by so many processes
 
 # RUNS=10000 SCENARIO=A-F plays so many; SCENARIO=F SEED=87 TRACE=1 replays one and tells it.
 # WAREHOUSE=1 keeps the history of each in a real warehouse as well, ten times as slow.
+# RECORD=1 writes down what it printed, and how soon planted faults are seen: docs/CORRECTNESS.md.
 # TINY=all DEPTH=3 PULLS=2 plays every run of every tiny world; a shape and TAPE=0.3.1, one run.
 simulate: install  ## play the pull in simulated worlds; RUNS, SCENARIO, SEED, TRACE
 	$(BIN)/python -m tests.simulation $(if $(RUNS),--runs $(RUNS)) \
 	  $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(SEED),--seed $(SEED)) $(if $(TRACE),--trace) \
 	  $(if $(TINY),--tiny $(TINY)) $(if $(DEPTH),--depth $(DEPTH)) $(if $(PULLS),--pulls $(PULLS)) \
-	  $(if $(TAPE),--tape $(TAPE)) $(if $(WAREHOUSE),--warehouse)
+	  $(if $(TAPE),--tape $(TAPE)) $(if $(WAREHOUSE),--warehouse) \
+	  $(if $(RECORD),--record && $(BIN)/python -m generate)
 
 check: install  ## format, lint and types, as they must be before a commit
 	$(BIN)/ruff format --check .
@@ -147,8 +149,13 @@ $(PEERS)/%/installed: benchmarks/peers/requirements-%.txt
 	  --require-hashes --no-deps --requirement $<
 	@touch $@
 
+pictures: install  ## take the pictures of the documents anew, from the running program
+	$(BIN)/python -m generate.pictures
+
 # Its environment has the pyright too that reads the recipes of the client.
-site: $(SITE)/installed  ## make .venv-site, which reads the documents
+site: install $(SITE)/installed  ## build the site of the documents, dist/site/index.html
+	$(BIN)/python -m generate.site
+	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --quiet
 
 $(SITE)/installed: requirements-site.txt
 	$(PYTHON) -m venv $(SITE)

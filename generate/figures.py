@@ -1,4 +1,4 @@
-"""The tables and pictures of what was measured: this project beside other tools.
+"""The tables and pictures of what was measured: beside other tools, and in simulated worlds.
 
 `make peers` writes `docs/figures/peers.json`; everything that README and
 `docs/BENCHMARKS.md` say of it is written here, so that no figure is typed by hand.
@@ -25,6 +25,8 @@ _MEASURES: Mapping[str, tuple[str, str]] = {
     "processor_seconds": ("processor time", "{:.1f} s"),
     "memory_mb": ("memory", "{:,.0f} MB"),
 }
+_PROOF, _SIMULATED = "docs/CORRECTNESS.md", "docs/figures/simulation.json"
+_WORLD_PARTS = ("runs", "wrong", "unproven", "requests")
 _NOISE = 1.1
 """Two costs that are nearer to each other than this are called equal."""
 
@@ -214,3 +216,36 @@ def _bars(left: int, title: str, values: list[float], colours: Mapping[str, str]
 def _text(x: float, y: float, words: str, colour: str, more: str = "") -> str:
     place = f'x="{x:.1f}" y="{y:.1f}" font-size="13" fill="{colour}"'
     return f"<text {place}{more}>{escape(words)}</text>"
+
+
+# -- The simulator ---------------------------------------------------------------------------------
+
+
+def simulation() -> Texts:
+    """The tables of `docs/CORRECTNESS.md`, from what `make simulate RECORD=1` wrote down."""
+    told = json.loads(read(_SIMULATED))
+    page, worlds, planted = read(_PROOF), told["worlds"], told["planted"]
+    rows = [
+        [f"`{each['scenario']}`", each["about"], *(f"{each[part]:,}" for part in _WORLD_PARTS)]
+        for each in worlds
+    ]
+    totals = (f"**{sum(each[part] for each in worlds):,}**" for part in _WORLD_PARTS)
+    rows.append(["**all**", f"{len(worlds)} kinds of worlds", *totals])
+    page = with_block(
+        page, "worlds", _table(["Scenario", "What happens in it", *_WORLD_PARTS], rows)
+    )
+    faults = (
+        [each["engine"], each["about"], f"`{each['scenario']}`", *_seen(each, told["planted_runs"])]
+        for each in planted
+    )
+    head = ["Engine", "Fault planted", "Scenario", "Seen after", "By"]
+    return {_PROOF: with_block(page, "planted faults", _table(head, faults))}
+
+
+def _seen(fault: Mapping[str, Any], runs: int) -> tuple[str, str]:
+    if fault["is_harmless"]:
+        return f"not in {runs:,} runs", "[it is none](RELIABILITY.md#faults-that-are-none)"
+    after = fault["seen_after"]
+    if after is None:
+        return f"not in {runs:,} runs", "nothing"
+    return f"{after:,} run{'s' if after > 1 else ''}", fault["promise"]

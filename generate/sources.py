@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from connector.cli import documents as json_documents
 from connector.publishing import dictionary
-from generate import documents, figures, models, shapes
+from generate import commands, documents, figures, models, shapes
 from generate.files import Texts
 
 
@@ -32,5 +32,6 @@ SOURCES: tuple[Callable[[], Texts], ...] = (
     documents.personal_data,
     _dictionary,
     _schemas,
+    commands.commands,
     figures.peers,
 )

@@ -184,7 +184,7 @@ def test_a_field_is_one_line_and_a_resource_one_page(copy: Copy, tmp_path: Path)
         *(f"dbt_like_sql/staging/{each}.yml" for each in ("sources", "schema")),
         "dbt_like_sql/staging/stg_errand_records.sql",
         "dbt_like_sql/marts/mirror_health.sql",
-        *("docs/API.md", "docs/DATA.md", "docs/PERSONAL_DATA.md"),
+        *("docs/API.md", "docs/COMMANDS.md", "docs/DATA.md", "docs/PERSONAL_DATA.md"),
     } == {path for path in changed if Path(path).name not in audits}
     assert 5 == len([path for path in changed if Path(path).name in audits])
     assert set() == copy.generated()

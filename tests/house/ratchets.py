@@ -22,7 +22,7 @@ MOST: Mapping[str, int] = {
     "modules under 60 lines": 0,
     "names with a private word": 2,
     "first lines of docstrings that are too long": 3,
-    "lines of tests": 54_588,
+    "lines of tests": 54_647,
 }
 """The figures when they were last lowered; the aim: 180 files, 36,000 lines, 34,000 of tests."""
 

@@ -21,12 +21,14 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.sandbox.server import Sandbox
+from generate.files import block
 from tests.cli.calling import call
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 BIN = Path(sys.executable).parent
 
+PICTURE_BYTES_MAX = 150_000
 _AWAITS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 """What a notebook's cells may do."""
 
@@ -159,6 +161,24 @@ def test_the_session_of_an_analyst_runs(tmp_path: Path) -> None:
     assert (tmp_path / "data" / "seeds" / "people.csv").is_file()
     assert (tmp_path / "export" / "marts" / "fct_placements.parquet").is_file()
     assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
+
+
+def test_the_comparison_is_what_was_measured() -> None:
+    """README has the table of the comparison, written by the command that checks it."""
+    assert "| **this connector** |" in block(README, "why not")
+
+
+def test_pictures_are_small_and_load_nothing() -> None:
+    """Every picture that a page shows is there, small, and names no other host."""
+    pages = [README, *(each.read_text() for each in (ROOT / "docs").glob("*.md"))]
+    shown = {Path(name).name for page in pages for name in re.findall(r"pictures/[\w.-]+", page)}
+    taken = {each.name: each for each in (ROOT / "docs" / "pictures").iterdir()}
+
+    assert shown == set(taken)
+    for each in taken.values():
+        assert each.stat().st_size < PICTURE_BYTES_MAX, each
+        hosts = re.findall(r"https?://[^\s\"']+", each.read_text()) if each.suffix == ".svg" else []
+        assert set() == {host for host in hosts if "www.w3.org" not in host}, each
 
 
 def test_every_other_command_is_run_elsewhere() -> None:

@@ -2,12 +2,14 @@
 
 One run is replayed with SCENARIO and SEED, and told ask by ask with TRACE. Exit status 1 if any
 run was wrong. With --planted, faults are planted in the engines instead, and each is shown with the
-runs that it took to be seen; exit status 1 if one was not seen.
+runs that it took to be seen; exit status 1 if one was not seen. With --record, both are done and
+written to `docs/figures/simulation.json`, of which `docs/CORRECTNESS.md` is made.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import time
@@ -16,13 +18,15 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TextIO
 
-from tests.simulation.planted import PLANTED, RUNS_MAX
+from tests.simulation.planted import PLANTED, RUNS_MAX, Planted
 from tests.simulation.run import ACCOUNT, Verdict, run
 from tests.simulation.scenario import SCENARIOS, SMALL, scenario_of
 from tests.simulation.tiny import Chooser, Shape, explore, play, shapes
 
+FIGURES = Path(__file__).parents[2] / "docs" / "figures" / "simulation.json"
 BLOCK = 20
 """Seeds that one worker runs before it reports."""
 
@@ -87,8 +91,38 @@ def main() -> int:
                 sums[verdict.scenario].add(verdict)
             done += len(verdicts)
             _progress(done, total, sums, began)
-    _table(sums, time.monotonic() - began)
+    seconds = time.monotonic() - began
+    _table(sums, seconds)
+    if asked.record:
+        _record(sums, seconds, asked.workers)
     return int(any(each.wrong for each in sums.values()))
+
+
+def _record(sums: dict[str, Sum], seconds: float, workers: int) -> None:
+    """Write down the table, and how soon planted faults are seen, for docs/CORRECTNESS.md."""
+    worlds = [
+        {
+            "scenario": name,
+            "about": "a whole account" if name == ACCOUNT else scenario_of(name).about,
+            **{part: getattr(each, part) for part in ("runs", "wrong", "unproven", "requests")},
+        }
+        for name, each in sums.items()
+    ]
+    planted = [
+        {
+            "engine": each.engine,
+            "name": each.name,
+            "about": (each.plant.__doc__ or "").strip().split("\n\n")[0],
+            "scenario": each.scenario,
+            "is_harmless": each.is_harmless,
+            "seen_after": seen[0] if seen else None,
+            "promise": seen[1].split(":")[0] if seen else None,
+        }
+        for each, seen in _seen(RUNS_MAX, workers)
+    ]
+    figures = {"worlds": worlds, "planted": planted}
+    written = {"seconds": round(seconds), "planted_runs": RUNS_MAX, **figures}
+    FIGURES.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
 
 
 def _asked() -> argparse.Namespace:
@@ -102,6 +136,7 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--depth", type=int, default=3, help="mutations of a tiny world")
     parser.add_argument("--pulls", type=int, default=1, help="pulls of a tiny world")
     parser.add_argument("--planted", action="store_true", help="how soon planted faults are seen")
+    parser.add_argument("--record", action="store_true", help="write it down, with the faults")
     parser.add_argument("--tape", help="the one run of a tiny world that this replays")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     return parser.parse_args()
@@ -173,14 +208,18 @@ def _planted(runs: int, workers: int) -> int:
     """Every planted fault, and after how many runs of its scenario it was seen."""
     is_as_it_should_be = True
     _say(f"{'engine':<7} {'planted fault':<37} {'scenario':<22} seen after")
+    for each, seen in _seen(runs, workers):
+        is_as_it_should_be &= (seen is None) == each.is_harmless
+        told = f"{seen[0]} runs: {seen[1]}" if seen else f"not in {runs} runs"
+        told += " (harmless: docs/RELIABILITY.md)" if each.is_harmless else ""
+        _say(f"{each.engine:<7} {each.name:<37} {each.scenario:<22} {told}"[:160])
+    return int(not is_as_it_should_be)
+
+
+def _seen(runs: int, workers: int) -> Iterator[tuple[Planted, tuple[int, str] | None]]:
     with ProcessPoolExecutor(workers) as pool:
         found = pool.map(partial(_first_seen, runs=runs), range(len(PLANTED)))
-        for each, seen in zip(PLANTED, found, strict=True):
-            is_as_it_should_be &= (seen is None) == each.is_harmless
-            told = f"{seen[0]} runs: {seen[1]}" if seen else f"not in {runs} runs"
-            told += " (harmless: docs/RELIABILITY.md)" if each.is_harmless else ""
-            _say(f"{each.engine:<7} {each.name:<37} {each.scenario:<22} {told}"[:160])
-    return int(not is_as_it_should_be)
+        yield from zip(PLANTED, found, strict=True)
 
 
 def _first_seen(number: int, runs: int) -> tuple[int, str] | None:

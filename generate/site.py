@@ -1,0 +1,73 @@
+"""The documents put together as the pages of a site: `make site`, which MkDocs builds then.
+
+The front page is README, a notebook becomes a page, links that lead out of the documents become
+words, and whatever a table stands right under gets an empty line, as this Markdown wants it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+
+from generate.files import ROOT
+
+PAGES = ROOT / "dist" / "pages"
+DOCUMENTS = ROOT / "docs"
+_LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
+_COPIED = ("pictures", "samples", "service")
+
+
+def main() -> int:
+    """Write every page and picture of the site anew."""
+    shutil.rmtree(PAGES, ignore_errors=True)
+    PAGES.mkdir(parents=True)
+    for folder in _COPIED:
+        shutil.copytree(DOCUMENTS / folder, PAGES / folder)
+    front = (ROOT / "README.md").read_text(encoding="utf-8")
+    _write("index.md", front.replace("docs/", ""))
+    for document in DOCUMENTS.glob("*.md"):
+        name = "WHERE.md" if document.name == "README.md" else document.name
+        _write(name, document.read_text(encoding="utf-8"))
+    for notebook in DOCUMENTS.glob("*.ipynb"):
+        _write(f"{notebook.stem}.md", as_page(notebook.read_text(encoding="utf-8")))
+    return 0
+
+
+def as_page(notebook: str) -> str:
+    """A notebook as Markdown: its words as they are, its code in blocks."""
+    cells = []
+    for cell in json.loads(notebook)["cells"]:
+        text = "".join(cell["source"])
+        cells.append(f"```python\n{text}\n```" if cell["cell_type"] == "code" else text)
+    return "\n\n".join(cells) + "\n"
+
+
+def _write(name: str, text: str) -> None:
+    text = re.sub(r"^( *<!--.*-->)\n(?=\S)", r"\1\n\n", text, flags=re.MULTILINE)
+    text = re.sub(
+        r"^(?![|\-*]|\d+\.|\s|$)(.*[^\s>])\n(?=[-*] |\d+\. |\|)",
+        r"\1\n\n",
+        text,
+        flags=re.MULTILINE,
+    )
+    (PAGES / name).write_text(_LINK.sub(_led, text), encoding="utf-8")
+
+
+def _led(link: re.Match[str]) -> str:
+    """The link as the site has it; its words alone where it leads out of the documents."""
+    mark, words, target = link.groups()
+    path, hash, anchor = target.partition("#")
+    if re.match(r"[a-z]+:", target) or not path:
+        return link[0]
+    if path in ("README.md", "../README.md"):
+        path = "index.md" if path.startswith("..") else "WHERE.md"
+    path = re.sub(r"\.ipynb$", ".md", path)
+    is_here = path in ("index.md", "WHERE.md") or (DOCUMENTS / path).is_file()
+    is_here = is_here or (DOCUMENTS / path).with_suffix(".ipynb").is_file()
+    return f"{mark}[{words}]({path}{hash}{anchor})" if is_here else words
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -211,8 +211,12 @@ def check(account: Account, instance: dg.DagsterInstance, log: logging.Logger) -
         jobs = list(_jobs(instance, each.name, is_untagged=is_untagged))
         seconds = max(0.0, until - time.monotonic())
         name = each.name or "the unnamed account"
+        if each.error is not None:
+            failures.append(f"{name}: {explain(each.error)}")
+        if (settings := each.settings or each.for_alerts) is None:
+            continue
         try:
-            done = check_alerts(each.required(), jobs=jobs, seconds=seconds)
+            done = check_alerts(settings, jobs=jobs, met=each.error, seconds=seconds)
         except ConnectorError as error:
             failures.append(f"{name}: {explain(error)}")
             continue

@@ -59,6 +59,8 @@ def alerts(session: Session, *, sends: bool, tests: bool, is_for_all: bool) -> i
         if isinstance(done, ConnectorError):
             terminal.warn(f"{account.title}: {explain(done)}")
             status = max(status, done.exit_status)
+            if sends and account.for_alerts is not None:
+                checks.append(check_alerts(account.for_alerts, met=account.error, forces=True))
         elif isinstance(done, list):
             trials += done
         elif isinstance(done, AlertCheck):

@@ -23,7 +23,7 @@ from connector.cli import INTERRUPTED
 from connector.cli.terminal import Meter, Terminal
 from connector.errors import ConnectorError, Misused, count_noun
 from connector.settings.accounts import Configured, configured_accounts, require_account
-from connector.settings.model import Settings, load_settings
+from connector.settings.model import Settings, load_for_alerts, load_settings
 from connector.settings.values import Age, read_age
 from connector.system.atomic_files import wide
 from connector.system.log import Masked
@@ -125,8 +125,11 @@ class Command(click.Command):
         assert self.callback is not None
         call = partial(self.callback, session, **ctx.params)
         status = _perform(terminal, call, self.if_interrupted)
-        if self.checks_alerts and loaded and status != INTERRUPTED:
-            _check_alerts(terminal, loaded[-1])
+        if self.checks_alerts and status != INTERRUPTED:
+            flags = {"account": account}
+            settings = loaded[-1] if loaded else load_for_alerts(flags, os.environ, Path.cwd())
+            if settings is not None:
+                _check_alerts(terminal, settings)
         raise SystemExit(status)
 
 
@@ -175,7 +178,7 @@ def _check_alerts(terminal: Terminal, settings: Settings) -> None:
     from connector.operations.alert_check import check_alerts  # noqa: PLC0415
 
     try:
-        for failure in check_alerts(settings).failures:
+        for failure in check_alerts(settings, met=terminal.failure).failures:
             terminal.warn(f"{failure}. 'connector alerts' shows them; they are sent again.")
     except ConnectorError as error:
         terminal.warn(f"alerts could not be checked: {error}. {error.action}")

@@ -82,6 +82,8 @@ class Terminal:
         self.form: Form = "json" if environ.get(LOG_VARIABLE) == "json" else "text"
         # What the settings, once they are read, make of an action that names one of them.
         self.name_places: Callable[[str], str] = str
+        # What ended the command, for whoever is told of it elsewhere as well.
+        self.failure: ConnectorError | None = None
         self._environ = environ
         self._out, self._err = out, err
         self.has_watcher = _is_watched(err, environ)
@@ -188,6 +190,7 @@ class Terminal:
         With `is_json` standard output gets an object with the same facts, so that a program
         always finds one.
         """
+        self.failure = error
         action = self.name_places(error.action)
         told = {**error.as_json(), "action": action, "exit_status": error.exit_status}
         self.print_object({"error": told})
@@ -210,6 +213,7 @@ class Terminal:
 
         With `is_json` the report's object has the error already, and there must be no second one.
         """
+        self.failure = error
         if isinstance(error, Stopped):
             self.warn(_explained(error))
         elif error is not None and not self.is_json:

@@ -202,7 +202,7 @@ def read_whole(
     """
     sort = "created_at" if resource.sortable else None
     listed: set[str] = set()
-    number, total, has_shifted = 1, 0, False
+    number, total, has_shifted, recognised = 1, 0, False, 0
     while True:
         page = yield from ListPage(number, sort, "asc")
         has_shifted |= number > 1 and page.total != total
@@ -210,6 +210,7 @@ def read_whole(
         bookmark = opened(page, bookmark)
         assert bookmark.opened_at is not None
         known = yield from recall(page.items)
+        recognised += guard.count_recognised(ids_of(page.items), known)
         differing = yield from Differing(page.items)
         early = ids_of(page.items) if reads_all else read_too_early(page, known, bookmark)
         queued = {id: "stale" for id in early if id in known and known[id].read_at is not None}
@@ -221,7 +222,7 @@ def read_whole(
         number += 1
     landed = yield from Between(None, None)
     guard.check_total(total)
-    guard.check_absent(len(landed - listed), len(landed & listed))
+    guard.check_absent(len(landed - listed), recognised)
     is_whole = not has_shifted and len(listed) == page.count and guard.refused is None
     if is_whole and number > 1 and not resource.sortable:
         is_whole = yield from _are_all_alive(listed)

@@ -14,9 +14,10 @@ keeps deletions back and nothing else: new and changed records land all the same
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from connector.engine.commands import Gone
+from connector.engine.commands import Gone, LandedRow
 
 GONE_MIN = 20
 """So many missing records are always believed, even of a small stream."""
@@ -64,6 +65,7 @@ class Guard:
         self._is_emptied = False
         self._max = max(GONE_MIN, GONE_SHARE * live)
         self._passed = 0
+        self._new: set[str] = set()
         self._waiting: set[str] = set()
         self.absent: set[str] = set()
         self.refused: Refusal | None = None
@@ -103,6 +105,14 @@ class Guard:
         message = f"{missing} records are missing at once: {listed} were listed, and now {total}"
         refusal = Refusal("list_shrank", message, hides_changes=True)
         self._judge(missing <= self._max and not is_emptied, refusal)
+
+    def count_recognised(self, listed: Iterable[str], known: Mapping[str, LandedRow]) -> int:
+        """How many records of a page were landed before this pull, of those that are `known`.
+
+        A pull lands what it lists: of another agency's records, too, all would soon be known.
+        """
+        self._new.update(id for id in listed if id not in known)
+        return sum(not row.is_deleted and id not in self._new for id, row in known.items())
 
     def check_absent(self, absent: int, recognised: int) -> None:
         """Refuse lists that lack many landed records and show few of them."""

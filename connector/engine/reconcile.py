@@ -130,7 +130,7 @@ class Reconcile:
         self._listed[number] = frozenset(ids_of(page.items))
         differing = yield from Differing(page.items)
         known = yield from recall(page.items)
-        self._recognised += sum(not each.is_deleted for each in known.values())
+        self._recognised += self._guard.count_recognised(self._listed[number], known)
         queued = dict.fromkeys(differing, "differs")
         yield from Commit(items=page.items, enqueue=queued, bookmark=self.bookmark)
         if page.items:

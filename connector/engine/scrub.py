@@ -217,7 +217,7 @@ def _compare(done: ScrubRound, guard: Guard, *, reads_all: bool) -> Steps[None]:
     absent = landed - listed - done.suspects.keys()
     known = yield from recall(items)
     done.show(items, known)
-    done.recognised += sum(not each.is_deleted for each in known.values())
+    done.recognised += guard.count_recognised(ids_of(items), known)
     done.absent += len(absent)
     for each in done.batch.pages:
         guard.check_total(each.total)

@@ -192,7 +192,9 @@ class Walk:
         details.bookmark = opened(page, details.bookmark)
         self._note_clock(page)
         fresh = listing.add(page, details.step)
-        for id, known in (yield from recall(fresh)).items():
+        landed = yield from recall(fresh)
+        self._guard.count_recognised(ids_of(fresh), landed)
+        for id, known in landed.items():
             details.remember(id, known)
 
     def _note_clock(self, page: Page[Resource]) -> None:

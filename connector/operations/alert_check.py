@@ -7,24 +7,26 @@ waits for it is kept. Messages about the same thing arrive in the order in which
 
 from __future__ import annotations
 
+import os
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from connector.errors import NotDelivered, count_noun
+from connector.errors import ConnectorError, NotDelivered, WarehouseError, count_noun
 from connector.errors_api import LeaseHeld
 from connector.ledger.alert_states import AlertRecord, AlertStates, DeliveryRecord, MessageRecord
 from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
-from connector.operations.alerts import ABOUT_SEPARATOR, Decision, Subject, decide
+from connector.operations.alerts import ABOUT_SEPARATOR, ALERTS, Decision, Subject, decide
 from connector.operations.delivery import Sink, sinks_of
-from connector.operations.findings import JobRun, look, sight_of
+from connector.operations.findings import JobRun, look, of_files, sight_of
 from connector.pulls.outcome import plain
 from connector.settings.model import Settings
+from connector.system.atomic_files import FILE_MODE
 
 ALERT_LEASE = "alerts"
 """What there is one of at a time, for each account: whoever decides and delivers."""
@@ -35,6 +37,9 @@ DELIVER_SECONDS = 30.0
 RETRY_MIN = timedelta(minutes=1)
 RETRY_MAX = timedelta(minutes=15)
 """The wait after the first attempt in vain, and the longest that doubling it leads to."""
+
+UNUSABLE = "files_unusable"
+"""The alert of a work file or a ledger, which may be told without one."""
 
 KEPT = timedelta(days=90)
 """For how long messages are kept that have arrived."""
@@ -103,6 +108,7 @@ def check_alerts(
     settings: Settings,
     *,
     jobs: Sequence[JobRun] = (),
+    met: ConnectorError | None = None,
     forces: bool = False,
     sinks: Sequence[Sink] | None = None,
     seconds: float = DELIVER_SECONDS,
@@ -112,8 +118,9 @@ def check_alerts(
 
     Nothing is done where no sink is set.
 
-    `jobs` are the last runs of whatever runs the connector. It `forces` attempts that are not due
-    yet. A delivery that fails is part of the result. Raises a `WarehouseError` of the ledger.
+    `jobs` are the last runs of whatever runs the connector, and `met` is what ended the command
+    that checks. It `forces` attempts that are not due yet. A delivery that fails is part of the
+    result. Raises a `WarehouseError` of the ledger, once the sinks were told of it.
     """
     found = sinks_of(settings) if sinks is None else tuple(sinks)
     if not found:
@@ -126,26 +133,69 @@ def check_alerts(
             with _alone(ledger, moment):
                 book = AlertStates(ledger)
                 standing = book.alerts()
-                decision = due(settings, standing, moment, jobs)
+                told = (*standing, *_told_without_ledger(settings, standing))
+                decision = due(settings, told, moment, jobs, met)
                 if decision.messages or decision.standing != standing:
                     names = [each.name for each in found]
                     book.record(decision.standing, decision.messages, names)
                     book.forget(moment - KEPT)
+                for each in settings.folder.glob(f"{_TOLD}*"):
+                    each.unlink()
                 delivered = _deliver(book, found, now, seconds=seconds, forces=forces)
                 left = book.undelivered(each.name for each in found)
         except LeaseHeld:
             return AlertCheck(account, is_skipped=True)
+        except WarehouseError as error:
+            _tell_without_ledger(settings, error, found, moment)
+            raise
     return AlertCheck(account, decision.messages, decision.standing, delivered, left)
 
 
+_TOLD = "told-without-ledger."
+"""Beginning of the name of an empty file, which is all that a full disk has room for. The code of
+the error that was told follows.
+"""
+
+
+def _told_without_ledger(
+    settings: Settings, standing: Iterable[AlertRecord]
+) -> Iterator[AlertRecord]:
+    """The alert that was told while no ledger could keep it, unless one stands there."""
+    is_there = any(each.code == UNUSABLE for each in standing)
+    for each in [] if is_there else [*settings.folder.glob(f"{_TOLD}*")][:1]:
+        at, code = datetime.fromtimestamp(each.stat().st_mtime, UTC), each.suffix.removeprefix(".")
+        yield AlertRecord(UNUSABLE, "", at, at, ALERTS[UNUSABLE].meaning, "", (code,))
+
+
+def _tell_without_ledger(
+    settings: Settings, error: WarehouseError, sinks: Sequence[Sink], moment: datetime
+) -> None:
+    """Tell that no alert can be written down, once for each error. Raises `NotDelivered`."""
+    mark = settings.folder / f"{_TOLD}{error.code}"
+    if mark.exists():
+        return
+    sight = {Subject(UNUSABLE): of_files(error)}
+    kinds, account = settings.alert_kinds.value, settings.account.value
+    for message in decide((), sight, moment, kinds, account).messages:
+        for sink in sinks:
+            sink.send(message)
+    with suppress(OSError):
+        mark.touch(FILE_MODE)
+        os.utime(mark, (moment.timestamp(), moment.timestamp()))
+
+
 def due(
-    settings: Settings, standing: Iterable[AlertRecord], now: datetime, jobs: Sequence[JobRun] = ()
+    settings: Settings,
+    standing: Iterable[AlertRecord],
+    now: datetime,
+    jobs: Sequence[JobRun] = (),
+    met: ConnectorError | None = None,
 ) -> Decision:
     """Decision that a check would come to now; nothing is written or sent."""
     standing = tuple(standing)
     sight = {
         subject: found and replace(found, action=settings.name_places(found.action))
-        for subject, found in sight_of(look(settings, now, standing), jobs).items()
+        for subject, found in sight_of(look(settings, now, standing), jobs, met).items()
     }
     kinds = settings.alert_kinds.value
     return decide(standing, sight, now, kinds, settings.account.value)

@@ -57,8 +57,14 @@ _ALL = (
     AlertType(
         "files_unusable",
         "failed",
-        "The work file cannot be opened or read.",
-        "The work file can be read again.",
+        "The work file or the ledger cannot be opened, read or written to.",
+        "The account's files are in use again.",
+    ),
+    AlertType(
+        "settings_wrong",
+        "failed",
+        "The account's settings cannot be used, so that nothing is done.",
+        "The account's settings are in use again.",
     ),
     AlertType(
         "account_renamed",

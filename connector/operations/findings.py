@@ -14,7 +14,16 @@ from statistics import median
 
 from connector.engine.commands import Event
 from connector.engine.quota import midnight, shown
-from connector.errors import SettingsError, WarehouseError, count_noun
+from connector.errors import (
+    ConnectorError,
+    MartsMissing,
+    NothingPublished,
+    SettingsError,
+    UnknownName,
+    WarehouseBusy,
+    WarehouseError,
+    count_noun,
+)
 from connector.ledger.alert_states import AlertRecord
 from connector.ledger.journal import PUSH_LEASE
 from connector.ledger.journal_reads import PushHealth, PushRun, read_push_health
@@ -43,6 +52,12 @@ ANOMALIES_TOLD_MAX = 5
 """So many anomalies of one resource are named in its alert."""
 
 _OF_FIELDS = frozenset(("unknown_field", "unknown_value", "unreadable_value"))
+
+_PASSING = WarehouseBusy | MartsMissing | NothingPublished
+"""Errors of files that say nothing of their state."""
+
+UNRECORDED = ("files_unusable", "settings_wrong")
+"""Alerts of what no run could write down."""
 
 _REFUSED = frozenset(("refused", "failed"))
 
@@ -390,19 +405,89 @@ def look(settings: Settings, now: datetime, alerts: Iterable[AlertRecord] = ()) 
     return FileSnapshot(now, age, health, unusable, standing, pushes, tuple(alerts), renamed)
 
 
-def sight_of(snapshot: FileSnapshot, jobs: Sequence[JobRun] = ()) -> Sight:
-    """Troubles in the snapshot, and on the jobs of whoever runs them."""
-    return dict(_seen(snapshot, jobs))
+def sight_of(
+    snapshot: FileSnapshot, jobs: Sequence[JobRun] = (), met: ConnectorError | None = None
+) -> Sight:
+    """Troubles in the snapshot, and on the jobs of whoever runs them.
+
+    `met` ended the command that looks. What it could not write down is nowhere in the files.
+    """
+    sight = dict(_seen(snapshot, jobs, met))
+    if sight.get(Subject("silent")) and _is_explained(snapshot, sight):
+        # An alert that stands stays, and none is opened: why nothing is proven is told already.
+        del sight[Subject("silent")]
+    return sight
 
 
-def _seen(snapshot: FileSnapshot, jobs: Sequence[JobRun]) -> Seen:
+_SILENCING = ("pull_failed", "quota_spent", "job_failed", *UNRECORDED)
+"""Alerts that say why nothing of the account is proven."""
+
+
+def _is_explained(snapshot: FileSnapshot, sight: Sight) -> bool:
+    """Whether something was tried lately, and another alert says why it proved nothing.
+
+    Where nothing was tried, the schedule is dead, whatever else is not well.
+    """
+    health = snapshot.health
+    tried = [] if health is None else [run.started_at for run in health.runs[:1]]
+    trackless = (*UNRECORDED, "job_failed")
+    open_since = {each.code: each.opened_at for each in snapshot.alerts if each.code in trackless}
+    tried += open_since.values()
+    if not tried or snapshot.now - max(tried) > snapshot.max_age.length:
+        return False
+    known = {subject for subject, found in sight.items() if found} | {
+        Subject(code) for code in open_since
+    }
+    if any(subject.code in _SILENCING for subject in known):
+        return True
+    behind = proof_of({} if health is None else health.proven_at, snapshot.now, snapshot.max_age)
+    return bool(behind.behind) and all(
+        Subject("not_proven", each) in known or Subject("deletions_refused", each) in known
+        for each in behind.behind
+    )
+
+
+def of_files(error: WarehouseError) -> Trouble:
+    """Trouble of a work file or a ledger."""
+    said = because("The account's files cannot be used", str(error), error.code)
+    return Trouble(None, said, error.action, (error.code,))
+
+
+def _is_told(snapshot: FileSnapshot, met: ConnectorError) -> bool:
+    """Whether a run or a publication was recorded with the error, and is told of by that."""
+    health = snapshot.health
+    if health is None:
+        return False
+    last = [each.error_code for each in health.runs[:1]]
+    return met.code in (*last, *(each.error_code for each in health.publications[:1]))
+
+
+def _of_the_met(snapshot: FileSnapshot, met: ConnectorError | None) -> Seen:
+    """What keeps the connector from its work; over only once it has done some again."""
+    files, wrong = snapshot.unusable, None
+    if isinstance(met, WarehouseError) and not isinstance(met, _PASSING):
+        files = files or (None if _is_told(snapshot, met) else met)
+    if isinstance(met, SettingsError | UnknownName) and snapshot.renamed is None:
+        said = because("The settings cannot be used", str(met), met.code)
+        wrong = Trouble(None, said, met.action, (str(met),))
+    recorded = max(_recorded(snapshot), default=None)
+    for subject, found in (
+        (Subject("files_unusable"), None if files is None else of_files(files)),
+        (Subject("settings_wrong"), wrong),
+    ):
+        opened = [each.opened_at for each in snapshot.alerts if each.code == subject.code]
+        if found or not opened or (recorded is not None and recorded >= opened[0]):
+            yield subject, found
+
+
+def _seen(
+    snapshot: FileSnapshot, jobs: Sequence[JobRun], met: ConnectorError | None = None
+) -> Seen:
     leases = snapshot.standing.leases if snapshot.standing is not None else ()
     under_way = [each for each in leases if not each.is_over(snapshot.now)]
-    unusable = None
-    if (error := snapshot.unusable) is not None:
-        said = because("The work file cannot be read", str(error), error.code)
-        unusable = Trouble(None, said, error.action or action_of(error.code), (error.code,))
-    yield Subject("files_unusable"), unusable
+    yield from _of_the_met(snapshot, met)
+    if isinstance(met, SettingsError | UnknownName) and snapshot.renamed is None:
+        return  # One cause is told once, and what is read of the settings may not be all.
     if snapshot.unusable is None:
         renamed = None
         if (lost := snapshot.renamed) is not None:

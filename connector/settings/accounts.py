@@ -11,7 +11,13 @@ from pathlib import Path
 
 from connector.errors import ConnectorError, Misused, SettingsError
 from connector.settings.layers import CONFIG_NAME, read_account
-from connector.settings.model import ENVIRONMENT, Settings, account_names, load_settings
+from connector.settings.model import (
+    ENVIRONMENT,
+    Settings,
+    account_names,
+    load_for_alerts,
+    load_settings,
+)
 
 UNNAMED = "(unnamed)"
 """How the account without a name is written where each stands by its name."""
@@ -23,11 +29,15 @@ _OF_ONE_ACCOUNT = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """An account by its name (None: the unnamed one), and its settings or their error."""
+    """An account by its name (None: the unnamed one), and its settings or their error.
+
+    `for_alerts` is what can be read of settings that cannot be used.
+    """
 
     name: str | None
     settings: Settings | None
     error: ConnectorError | None = None
+    for_alerts: Settings | None = None
 
     @property
     def title(self) -> str:
@@ -125,11 +135,11 @@ def refuse_renamed(settings: Settings) -> Settings:
 
 
 def _read(name: str | None, environ: Mapping[str, str], cwd: Path) -> Configured:
+    given = {"account": name}
     try:
-        given = {"account": name}
         return Configured(name, load_settings(given, environ, cwd, heeds_all=False))
     except Misused as error:
-        return Configured(name, None, error)
+        return Configured(name, None, error, load_for_alerts(given, environ, cwd))
 
 
 def _has_files(settings: Settings) -> bool:

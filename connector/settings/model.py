@@ -27,7 +27,7 @@ from typing import Annotated, Any, Literal, NoReturn, get_type_hints
 
 from pydantic import SecretStr
 
-from connector.errors import SettingsError, UnknownName
+from connector.errors import Misused, SettingsError, UnknownName
 from connector.settings import values
 from connector.settings.credentials import (
     HASH_KEY_CHARACTERS_MIN,
@@ -315,6 +315,39 @@ def load_settings(
     # A pull that cannot publish in the end had better not begin.
     settings.hash_key()
     return settings
+
+
+def load_for_alerts(
+    flags: Mapping[str, object], environ: Mapping[str, str], cwd: Path = Path()
+) -> Settings | None:
+    """What can be read of settings that cannot be used, so that somebody is told of them.
+
+    None where it is not known which account is meant, or where its files are.
+    """
+    layers = Layers(RULES, flags, environ, cwd.absolute())
+    try:
+        read_project_file(layers)
+    except Misused:
+        if variable_of("data_dir") not in environ:
+            return None
+    found: dict[str, Any] = {}
+    try:
+        name = layers.account = layers.pick("account").value
+    except Misused:
+        return None
+    if layers.tables and name not in layers.tables:
+        return None
+    if name in layers.broken:
+        table = layers.tables[name] if isinstance(layers.tables[name], dict) else {}
+        known = {each: value for each, value in table.items() if each in RULES}
+        layers.tables = {**layers.tables, name: known}
+    for each, rule in RULES.items():
+        if not rule.place_of:
+            try:
+                found[each] = find_secret(layers, each, []) if rule.is_secret else layers.pick(each)
+            except Misused:
+                found[each] = Setting(rule.default, "default")
+    return Settings(**found, accounts=tuple(layers.tables))
 
 
 def account_names(environ: Mapping[str, str], cwd: Path) -> tuple[str, ...]:

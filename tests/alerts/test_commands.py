@@ -282,7 +282,9 @@ def test_alerts_of_all_accounts_are_sent_once(three: Path, receiver: Receiver) -
     assert ["globex", "silent", "silent", "-", "due"] == shown.row("globex")[:5]
     assert ["globex", "silent", "silent", "-", "opened"] == sent[0].row("globex")[:5]
     assert ["globex", "silent", "silent", "-", "stands"] == sent[1].row("globex")[:5]
-    assert [("globex", "silent")] == [(e["account"], e["code"]) for e in receiver.received]
+    assert [("globex", "silent"), ("initech", "settings_wrong")] == [
+        (each["account"], each["code"]) for each in receiver.received
+    ]
     assert [2, 2, 2] == [each.status for each in (shown, *sent)]
     assert all("initech: api_key_file (from " in each.err for each in (shown, *sent))
 

@@ -80,11 +80,14 @@ def failed_run(instance: dg.DagsterInstance, **tags: str) -> dg.DagsterRun:
 def test_sensor_checks_every_account(
     account: Account, instance: dg.DagsterInstance, receiver: Receiver
 ) -> None:
-    """One whose settings are wrong is told, and keeps no other from being checked."""
-    said = look(account, instance)
+    """One whose settings are wrong is told of, once, and keeps no other from being checked."""
+    said = [look(account, instance) for _ in range(2)]
 
-    assert "Messages sent: 0; alerts that stand: 0. globex: billing_day is 99" in said
-    assert [] == receiver.bodies
+    assert "Messages sent: 1; alerts that stand: 1. globex: billing_day is 99" in said[0]
+    assert "Messages sent: 0; alerts that stand: 1." in said[1]
+    (got,) = receiver.received
+    assert ("globex", "settings_wrong") == (got["account"], got["code"])
+    assert "it must be a whole number from 1 to 31" in got["happened"]
 
 
 def test_a_run_that_left_no_trace_is_told_once(
@@ -95,15 +98,16 @@ def test_a_run_that_left_no_trace_is_told_once(
     """
     failed_run(instance, **{PARTITION_TAG: "globex"})
     failed_run(instance)
-    assert "Messages sent: 0" in look(account, instance)
+    # Of the settings of the other account.
+    assert "Messages sent: 1" in look(account, instance)
     failed_run(instance, **{PARTITION_TAG: "acme"})
     said = [look(account, instance) for _ in range(2)]
 
     assert [
-        "Messages sent: 1; alerts that stand: 1.",
-        "Messages sent: 0; alerts that stand: 1.",
+        "Messages sent: 1; alerts that stand: 2.",
+        "Messages sent: 0; alerts that stand: 2.",
     ] == [each[:39] for each in said]
-    (got,) = receiver.received
+    _, got = receiver.received
     assert ("acme", "job_failed", "pull") == (got["account"], got["code"], got["about"])
 
 
@@ -127,7 +131,7 @@ def test_failure_sensor_checks_at_once(
     ).for_run_failure() as context:
         failure_alerts_sensor(context)
 
-    assert ["job_failed"] == [each["code"] for each in receiver.received]
+    assert ["job_failed", "settings_wrong"] == [each["code"] for each in receiver.received]
 
 
 def test_sensors_are_off_until_they_are_switched_on() -> None:

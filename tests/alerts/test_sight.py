@@ -303,7 +303,8 @@ def test_a_file_that_cannot_be_read_is_told_and_the_rest_stays_unknown(tmp_path:
 
     sight = sight_of(look(settings, START))
 
-    assert {Subject("files_unusable")} == set(sight)
+    assert {Subject("files_unusable"), Subject("settings_wrong")} == set(sight)
+    assert None is sight[Subject("settings_wrong")]
     found = sight[Subject("files_unusable")]
     assert found is not None
     assert NotAWarehouse.action == found.action

@@ -107,7 +107,7 @@ class Guard:
         self._judge(missing <= self._max and not is_emptied, refusal)
 
     def count_recognised(self, listed: Iterable[str], known: Mapping[str, LandedRow]) -> int:
-        """How many records of a page were landed before this pull, of those that are `known`.
+        """Number of `known` records that were landed before this pull.
 
         A pull lands what it lists: of another agency's records, too, all would soon be known.
         """

@@ -170,7 +170,7 @@ def _told_without_ledger(
 def _tell_without_ledger(
     settings: Settings, error: WarehouseError, sinks: Sequence[Sink], moment: datetime
 ) -> None:
-    """Tell that no alert can be written down, once for each error. Raises `NotDelivered`."""
+    """Tell once that no alert can be written down. Raises `NotDelivered`."""
     mark = settings.folder / f"{_TOLD}{error.code}"
     if mark.exists():
         return

@@ -424,7 +424,7 @@ _SILENCING = ("pull_failed", "quota_spent", "job_failed", *UNRECORDED)
 
 
 def _is_explained(snapshot: FileSnapshot, sight: Sight) -> bool:
-    """Whether something was tried lately, and another alert says why it proved nothing.
+    """Whether a try lately proved nothing, and another alert says why.
 
     Where nothing was tried, the schedule is dead, whatever else is not well.
     """
@@ -454,7 +454,7 @@ def of_files(error: WarehouseError) -> Trouble:
 
 
 def _is_told(snapshot: FileSnapshot, met: ConnectorError) -> bool:
-    """Whether a run or a publication was recorded with the error, and is told of by that."""
+    """Whether a run or a publication recorded the error, and tells of it."""
     health = snapshot.health
     if health is None:
         return False

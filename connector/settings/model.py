@@ -320,7 +320,7 @@ def load_settings(
 def load_for_alerts(
     flags: Mapping[str, object], environ: Mapping[str, str], cwd: Path = Path()
 ) -> Settings | None:
-    """What can be read of settings that cannot be used, so that somebody is told of them.
+    """What can be read of settings that cannot be used, to tell of them.
 
     None where it is not known which account is meant, or where its files are.
     """

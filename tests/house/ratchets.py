@@ -21,7 +21,7 @@ MOST: Mapping[str, int] = {
     "file names of more than one file": 3,
     "modules under 60 lines": 0,
     "names with a private word": 2,
-    "first lines of docstrings that are too long": 8,
+    "first lines of docstrings that are too long": 3,
     "lines of tests": 55_596,
 }
 """The figures when they were last lowered; the aim: 180 files, 36,000 lines, 34,000 of tests."""

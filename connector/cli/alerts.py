@@ -215,7 +215,7 @@ def judge(terminal: Terminal, proof: Proof | None, what: AlertCheck) -> int:
     help="With --otlp: the runs that ended in this time (default: 1h).",
 )
 def metrics(session: Session, *, is_for_all: bool, otlp: bool, since: Age | None) -> int:
-    """Print an account's figures as Prometheus reads them, or send them to a collector.
+    """Print an account's figures for Prometheus, or send them to a collector.
 
     They are read from the account's files, so that no pull does anything for them. It needs the
     extra 'telemetry'. The collector is named by OpenTelemetry's own variables, such as

@@ -89,7 +89,7 @@ class HealthDocument(TypedDict):
 
 
 class DoctorDocument(TypedDict):
-    """Document of `doctor`: every check with its state, what was found, and what to do."""
+    """Document of `doctor`: every check, its state, and what to do."""
 
     settings: list[Entry]
     checks: list[Entry]

@@ -1,4 +1,4 @@
-"""`connector completion` and `connector manual`: what a shell and `man` know of the commands.
+"""Completion and manual pages, made from the commands.
 
 Both are made from the commands themselves, so that neither can say anything else than `--help`.
 """

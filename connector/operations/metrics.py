@@ -118,12 +118,12 @@ def _of_warehouse(
         yield "proof.age", age, about
         yield "records.live", each.live, about
         yield "records.pending", each.pending, about
-    for row in _asked(warehouse, _TOTALS):
+    for row in _rows_of(warehouse, _TOTALS):
         about = {"command": row.pop("command"), "outcome": row.pop("outcome")}
         yield from ((name, value, about) for name, value in row.items())
-    for row in _asked(warehouse, _ROWS):
+    for row in _rows_of(warehouse, _ROWS):
         yield "rows", row["rows"], {"resource": row["resource"], "change": row["change"]}
-    for row in _asked(warehouse, _PUSHES):
+    for row in _rows_of(warehouse, _PUSHES):
         yield "push.rows", row["rows"], {"outcome": row["outcome"]}
 
 
@@ -141,7 +141,7 @@ def _of_ledger(
     yield "month.requests.left", month.room(keeps_reserve=True), {}
 
 
-def _asked(warehouse: Warehouse, sql: str, *values: object) -> list[dict[str, Any]]:
+def _rows_of(warehouse: Warehouse, sql: str, *values: object) -> list[dict[str, Any]]:
     with warehouse.reading() as connection:
         answer = connection.execute(sql, values)
         names = [column[0] for column in answer.description or ()]
@@ -212,13 +212,13 @@ def _recorded(points: Sequence[Point], reader: MetricReader) -> Iterator[None]:
     for name, instrument in INSTRUMENTS.items():
         seen = [Observation(value, about) for each, value, about in points if each == name]
 
-        def asked(_: CallbackOptions, seen: list[Observation] = seen) -> list[Observation]:
+        def observe(_: CallbackOptions, seen: list[Observation] = seen) -> list[Observation]:
             return seen
 
         create = (
             meter.create_observable_counter if instrument.grows else meter.create_observable_gauge
         )
-        create(f"{_PREFIX}.{name}", [asked], instrument.unit, instrument.about)
+        create(f"{_PREFIX}.{name}", [observe], instrument.unit, instrument.about)
     try:
         yield
     finally:
@@ -243,8 +243,8 @@ def runs_since(settings: Settings, since: datetime) -> list[RunTrace]:
     if not warehouse.exists:
         return []
     return [
-        RunTrace(settings.account.value or "", run, _asked(warehouse, _PARTS, run["run_id"]))
-        for run in _asked(warehouse, _RUNS, since)
+        RunTrace(settings.account.value or "", run, _rows_of(warehouse, _PARTS, run["run_id"]))
+        for run in _rows_of(warehouse, _RUNS, since)
     ]
 
 

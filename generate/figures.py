@@ -248,4 +248,4 @@ def _seen(fault: Mapping[str, Any], runs: int) -> tuple[str, str]:
     after = fault["seen_after"]
     if after is None:
         return f"not in {runs:,} runs", "nothing"
-    return f"{after:,} run{'s' if after > 1 else ''}", fault["promise"]
+    return f"{after:,} run{'s' if after > 1 else ''}", fault["promise"].removeprefix("Broken ")

@@ -34,4 +34,5 @@ SOURCES: tuple[Callable[[], Texts], ...] = (
     _schemas,
     commands.commands,
     figures.peers,
+    figures.simulation,
 )

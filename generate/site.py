@@ -1,7 +1,8 @@
 """The documents put together as the pages of a site: `make site`, which MkDocs builds then.
 
 The front page is README, a notebook becomes a page, links that lead out of the documents become
-words, and whatever a table stands right under gets an empty line, as this Markdown wants it.
+words, and whatever a table stands right under gets an empty line, as this Markdown wants it. A
+made-up agency is pulled, and its report is a sample that works as a reader's own would.
 """
 
 from __future__ import annotations
@@ -10,13 +11,24 @@ import json
 import re
 import shutil
 import sys
+import tempfile
+from pathlib import Path
 
 from generate.files import ROOT
+from generate.pictures import agency, told
 
 PAGES = ROOT / "dist" / "pages"
 DOCUMENTS = ROOT / "docs"
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 _COPIED = ("pictures", "samples", "service")
+_SAMPLE = """# A report to try
+
+[The report of a made-up agency](samples/report.html), as `connector report` writes it: one file
+that opens from disk, prints with its first page for a director, and loads nothing. Its figures are
+explained in [what the marts mean by their words](MARTS.md).
+
+[The import page](PAGE.md) needs its server. It starts with `connector page`, beside a sandbox too.
+"""
 
 
 def main() -> int:
@@ -32,6 +44,10 @@ def main() -> int:
         _write(name, document.read_text(encoding="utf-8"))
     for notebook in DOCUMENTS.glob("*.ipynb"):
         _write(f"{notebook.stem}.md", as_page(notebook.read_text(encoding="utf-8")))
+    (PAGES / "SAMPLE.md").write_text(_SAMPLE, encoding="utf-8")
+    with tempfile.TemporaryDirectory() as name, agency(Path(name)) as environ:
+        for command in ("pull", f"report --out {PAGES / 'samples' / 'report.html'}"):
+            told(f"connector {command}", Path(name), environ)
     return 0
 
 

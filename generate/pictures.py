@@ -183,11 +183,7 @@ _BOXES = (
     (
         300,
         "The connector",
-        (
-            "walks down to what is proven",
-            "counts, looks for the rest",
-            "knows what became of each row",
-        ),
+        ("walks down to what is proven", "counts, looks for the rest", "one outcome for each row"),
     ),
     (
         584,

@@ -11,6 +11,7 @@ import duckdb
 from click.testing import CliRunner
 
 from connector.cli import main
+from connector.cli.documents import validate
 from connector.lakehouse.lake_status import GRACE, maintain, read_status, snapshots
 from connector.lakehouse.publish import publish_to_lakehouse
 from tests.lakehouse.group import Group
@@ -104,19 +105,20 @@ def test_files_stay_while_somebody_may_be_reading_them(group: Group) -> None:
 
 
 def test_commands_tell_how_the_lake_stands(group: Group) -> None:
-    """`lakehouse publish`, `status` and `maintain` print one object each, with what the lake has,
-    and never the password.
+    """Each command prints one object as its schema says, with what the lake has, and never the
+    password.
     """
     group.land("acme", "jobs", {"id": "j1"}, {"id": "j2"})
     group.publish("acme")
 
-    def call(*arguments: str) -> dict[str, object]:
+    def call(*arguments: str, document: str = "") -> dict[str, object]:
         result = CliRunner().invoke(
             main, ["lakehouse", *arguments, "--json"], env=group.environ("acme")
         )
         assert 0 == result.exit_code, result.output
         assert group.server.password not in result.output
         found: dict[str, object] = json.loads(result.stdout)
+        validate(f"lakehouse-{document or arguments[0]}", found)
         return found
 
     sent = call("publish")["accounts"]
@@ -128,7 +130,8 @@ def test_commands_tell_how_the_lake_stands(group: Group) -> None:
     assert {"applied": False, "expired": 0} == {
         name: value for name, value in call("maintain").items() if name in ("applied", "expired")
     }
-    rows = call("remove")["rows"]
+    assert call("maintain", "--apply")["applied"]
+    rows = call("remove", document="remove-preview")["rows"]
     assert isinstance(rows, dict)
     assert 2 == rows["landing.jobs"]
     assert 2 == call("remove", "--apply")["removed"]

@@ -135,10 +135,11 @@ def _value(run: Run, measure: str) -> str:
 
 
 def _why_not(runs: Mapping[str, Mapping[str, Run]], limit: str) -> str:
-    head = ["", "65 changes cost", "then wrong", "after churn", "ties, bulk edit", "429s"]
+    head = ["", "65 changes", "then wrong", "wrong after changes meanwhile"]
+    head += ["wrong after a bulk edit", "refused (429)"]
     rows = (
         [
-            f"**{copier}**" if copier == OURS else copier,
+            f"**{copier}**" if copier == OURS else copier.replace(", exact", ", full"),
             f"{each['65 changes']['requests']:,} requests",
             *(_wrong_rows(each[name]) for name in _QUIET),
             str(each[limit]["refused"]) if each[limit]["has_succeeded"] else "failed",
@@ -152,7 +153,7 @@ def _wrong_rows(run: Run) -> str:
     if not run["has_succeeded"]:
         return "failed"
     count = wrong(run)
-    return "exact" if not count else f"{count:,} row{'s' if count > 1 else ''}"
+    return "none" if not count else f"{count:,} row{'s' if count > 1 else ''}"
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:

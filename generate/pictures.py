@@ -183,12 +183,12 @@ _BOXES = (
     (
         300,
         "The connector",
-        ("walks down to what is proven", "counts, looks for the rest", "one outcome for each row"),
+        ("reads the newest first", "counts, and finds the rest", "one outcome for each row"),
     ),
     (
         584,
         "recruitment.duckdb",
-        ("records, history, marts", "replaced whole, never half", "open it at any time"),
+        ("records, history, marts", "never seen half written", "open it at any time"),
     ),
 )
 _ARROWS = ((236, 300, 78, "pull"), (520, 584, 78, "publish"), (300, 236, 128, "push"))
@@ -216,8 +216,8 @@ def _how(theme: Theme) -> str:
         )
         parts.append(_words((start + end) / 2, height - 9, name, colour["ink"]))
     under = (
-        (126, "spreadsheet rows, at most once each"),
-        (410, "a ledger: every request, every intent"),
+        (126, "each row sent at most once"),
+        (410, "a log of every request and write"),
         (694, "SQL, pandas, plots, a report"),
     )
     parts += [_words(x, 188, words, colour["muted"]) for x, words in under]
@@ -225,7 +225,7 @@ def _how(theme: Theme) -> str:
         _words(
             410,
             216,
-            "2 requests prove that nothing changed; k changes cost about k more",
+            "2 requests prove that nothing changed; each change costs about one more",
             colour["ink"],
         )
     )

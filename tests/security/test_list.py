@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.house.tree import ROOT, Tree
+from tests.repository import ROOT, Repository
 
 LIST = {
     33: "a planted key is nowhere",
@@ -30,9 +30,9 @@ LIST = {
 def test_each_point_of_the_list_has_a_test(number: int) -> None:
     """At least one test's name begins with the number, and is collected with the others."""
     named = [
-        source.path
-        for source in Tree(ROOT).select(".py", inside="tests/")
-        if re.search(rf"^(?:async )?def test_{number}_\w+", source.text, re.MULTILINE)
+        file.path
+        for file in Repository(ROOT).select(".py", inside="tests/")
+        if re.search(rf"^(?:async )?def test_{number}_\w+", file.text, re.MULTILINE)
     ]
 
     assert [] != named, LIST[number]

@@ -18,7 +18,7 @@ from connector.catalog.page import Page
 from connector.catalog.resource import Resource
 from connector.engine.commands import Outcome, Unread
 from tests.faults.amount import IS_ALL
-from tests.house.tree import ROOT
+from tests.repository import ROOT
 from tests.simulation.checkers import differences, judge
 from tests.simulation.mirror import Mirror
 from tests.simulation.run import run

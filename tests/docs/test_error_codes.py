@@ -1,4 +1,4 @@
-"""The errors: each has its own code, stands in the drawn tree, and is documented as it is."""
+"""Errors: codes are distinct, and the tree and the documents describe each error as it is."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from connector import errors, errors_api
+from connector.cli import INTERRUPTED
 from connector.errors import (
     ConnectorError,
     EncodingUnknown,
@@ -29,10 +30,11 @@ from connector.errors_api import (
     Redirected,
     ValidationFailed,
 )
-from tests.catalog.document import API_DOCUMENT, read_tables, table_of
-from tests.house.tree import ROOT
+from tests.catalog.document import API_DOCUMENT, quoted, read_tables, table_of
+from tests.repository import ROOT
 
 PAGE = (ROOT / "docs" / "ERRORS.md").read_text(encoding="utf-8")
+OPERATIONS = (ROOT / "docs" / "OPERATIONS.md").read_text(encoding="utf-8")
 
 WHERE = "GET /jobs"
 EXAMPLES: dict[type[ConnectorError], ConnectorError] = {
@@ -161,3 +163,24 @@ def test_exit_statuses_are_explained(status: int) -> None:
 
     assert 1 == explained.count(status)
     assert {each.exit_status for each in classes()} <= set(explained)
+
+
+def test_operations_recover_from_every_exit_status() -> None:
+    """docs/OPERATIONS.md says what to do after every exit status that a command may have."""
+    table = next(t for t in read_tables(OPERATIONS) if t.header[0] == "Exit status")
+    told = [int(row["Exit status"]) for row in table.records()]
+    declared = {each.exit_status for each in classes()} | {0, 3, INTERRUPTED}
+
+    assert sorted(declared) == told
+    assert all(row["What to do"] for row in table.records())
+
+
+def test_operations_recover_from_every_error() -> None:
+    """Every error's code stands once in the page's table of what to do beyond the error's own
+    sentence, or under the sentence that says that this is enough.
+    """
+    table = next(t for t in read_tables(OPERATIONS) if t.header[0] == "Codes")
+    told = [code for row in table.records() for code in quoted(row["Codes"])]
+    codes = [each.code for each in classes() if each is not ConnectorError]
+
+    assert sorted(codes) == sorted(told)

@@ -112,7 +112,7 @@ class Harmed:
 
 
 @pytest.fixture
-def populated_agency(tmp_path: Path) -> Iterator[Harmed]:
+def agency(tmp_path: Path) -> Iterator[Harmed]:
     """The agency with the harm in it."""
     passed = [timedelta(days=-3)]
     with Sandbox(counts=COUNTS, clock=lambda: datetime.now(UTC) + passed[0]) as sandbox:

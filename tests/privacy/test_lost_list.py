@@ -89,7 +89,7 @@ def pattern(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def populated_agency(tmp_path: Path, pattern: Path) -> Iterator[PopulatedAgency]:
+def agency(tmp_path: Path, pattern: Path) -> Iterator[PopulatedAgency]:
     """The agency."""
     shutil.copytree(pattern, tmp_path, dirs_exist_ok=True)
     with Sandbox(data=tmp_path / "platform") as sandbox:

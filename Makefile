@@ -84,10 +84,11 @@ simulate: install  ## play the pull in simulated worlds; RUNS, SCENARIO, SEED, T
 	  $(if $(TAPE),--tape $(TAPE)) $(if $(WAREHOUSE),--warehouse) \
 	  $(if $(RECORD),--record && $(BIN)/python -m generate)
 
-check: install  ## format, lint and types, as they must be before a commit
+check: install  ## check format, style, types and layers, as they must be before a commit
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo --no-cache
 
 # The compiler of the lock has an environment of its own: it must not be locked by its own output.
 # UPGRADE= keeps what is locked, and adds what is new.
@@ -165,4 +166,4 @@ $(SITE)/installed: requirements-site.txt
 
 clean:  ## take away what these commands made, but no data
 	rm -rf $(VENV) $(VENV)-lock $(VENV)-bom $(VENV)-audit $(REFEREE) $(READERS) $(PEERS) $(SITE) dist \
-	  .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	  .mypy_cache .ruff_cache .import_linter_cache .pytest_cache .hypothesis

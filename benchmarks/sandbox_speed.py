@@ -1,4 +1,4 @@
-"""How fast the sandbox answers, against its two targets. One command:
+"""Measures how fast the sandbox answers, and compares it with two targets.
 
     .venv/bin/python benchmarks/sandbox_speed.py
 

@@ -15,7 +15,7 @@ from connector.operations.findings import (
 )
 from connector.settings.values import KINDS
 from tests.catalog.document import quoted, read_tables
-from tests.house.tree import ROOT
+from tests.repository import ROOT
 
 PAGE = (ROOT / "docs" / "ALERTS.md").read_text(encoding="utf-8")
 

@@ -14,7 +14,7 @@ from connector.client import shapes
 from connector.client.client import Client
 from connector.client.shapes.item import ListItem
 from connector.sandbox.server import Sandbox
-from tests.house.tree import ROOT
+from tests.repository import ROOT
 from tests.sandbox.world import COUNTS
 
 

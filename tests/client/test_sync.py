@@ -17,7 +17,7 @@ from connector import Misused, NotFound, SettingsError, SyncClient, ValidationFa
 from connector.client.shapes import CandidateCreate
 from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox
-from tests.house.tree import ROOT
+from tests.repository import ROOT
 
 PAGE = (ROOT / "docs" / "CLIENT.md").read_text(encoding="utf-8")
 RECIPES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)

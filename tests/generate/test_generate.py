@@ -18,7 +18,7 @@ from connector.publishing.lineage import describe
 from connector.warehouse.schema import columns
 from generate.files import ROOT, NotGenerated, block, stale, with_block
 from generate.sources import SOURCES
-from tests.house.tree import Tree
+from tests.repository import Repository
 
 SHAPES = "connector/client/shapes"
 # Names that the API will hardly ever serve: a real one would collide with what is planted here.
@@ -138,7 +138,7 @@ class Copy:
 
     def texts(self) -> Mapping[str, str]:
         """Every file by its path."""
-        return {each.path: each.text for each in Tree(self.root).sources}
+        return {each.path: each.text for each in Repository(self.root).files}
 
     def generated(self) -> set[str]:
         """What the command changes."""

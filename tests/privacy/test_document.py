@@ -7,7 +7,7 @@ from pathlib import Path
 
 from connector.privacy.retention import read_rules
 from connector.settings.model import load_settings
-from tests.house.tree import ROOT
+from tests.repository import ROOT
 
 PAGE = ROOT / "docs" / "PERSONAL_DATA.md"
 

@@ -33,9 +33,9 @@ from connector.spreadsheet import source_file as source
 from connector.system import spill_file as kept
 from connector.system.spill_file import SpillFile
 from connector.warehouse.warehouse import Warehouse
-from tests.house.tree import ROOT
 from tests.pulls.landed import rows
 from tests.pushes.pushing import settings_at, settings_of
+from tests.repository import ROOT
 
 FEW, MANY = 3_000, 6_000
 """Rows of two files, of which the smaller fills every portion."""

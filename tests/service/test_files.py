@@ -19,7 +19,7 @@ import yaml
 from connector.cli import main
 from connector.settings.layers import CONFIG_VARIABLE
 from connector.settings.model import ENVIRONMENT
-from tests.house.tree import ROOT
+from tests.repository import ROOT
 
 FOLDER = ROOT / "docs" / "service"
 FILES = sorted(path for path in FOLDER.iterdir() if path.is_file())

@@ -12,7 +12,7 @@ from connector.operations.backup import FOLDERS
 from connector.settings.accounts import Configured, configured_accounts
 from connector.settings.layers import OWN_FOLDERS, OWN_PREFIXES
 from connector.settings.model import load_settings
-from tests.house.tree import ROOT
+from tests.repository import ROOT
 
 WELL = "[accounts.acme]\nbase_url = 'https://acme.example'\napi_key_file = 'acme.key'\n"
 

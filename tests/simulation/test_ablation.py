@@ -7,7 +7,7 @@ import re
 import pytest
 
 from connector.engine.listing import Listing
-from tests.house.tree import ROOT
+from tests.repository import ROOT
 from tests.simulation import ablation
 from tests.simulation.planted import PLANTED, Planted
 from tests.simulation.push import ablation as push_ablation

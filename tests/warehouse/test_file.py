@@ -25,8 +25,8 @@ from connector.warehouse.runs import Run
 from connector.warehouse.state import write_notice
 from connector.warehouse.warehouse import Warehouse
 from tests.alerts.agency import DONE
-from tests.house.tree import ROOT
 from tests.pulls.landed import rows
+from tests.repository import ROOT
 
 JOBS = Stream(CATALOG["jobs"])
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)

@@ -69,18 +69,7 @@ def _chain_offences(chain: list[dict[str, Any]]) -> list[str]:
     if chain[0]["_changed"] is not None or any(not row["_changed"] for row in chain[1:]):
         told.append("all but the first version name what changed")
     for row in chain:
-        began = [row["_began_after"], row["_valid_from"], row["_began_before"]]
-        ended = [row["_ended_after"], row["_valid_to"], row["_ended_before"]]
-        seen = [row["_observed_from"], row["_observed_to"]]
-        if row["_valid_to"] is None:
-            ended = []
-        elif row["_ended_after"] != row["_observed_to"]:
-            told.append("an end's interval does not begin where the version was last seen")
-        for moments in (began, seen, ended):
-            if moments != sorted(moments):
-                told.append(f"the moments of version {row['_version']} are out of order: {moments}")
-        if row["_began_before"] != row["_observed_from"] + timedelta(seconds=1):
-            told.append("a beginning's interval does not end with the second of the first answer")
+        told += _interval_offences(row)
     for row, after in pairwise(chain):
         is_deletion = row["_ended_by"] == "deletion"
         if is_deletion != (after["_changed"][0] == "_deleted_at"):
@@ -89,6 +78,23 @@ def _chain_offences(chain: list[dict[str, Any]]) -> list[str]:
             told.append("versions overlap")
         elif not is_deletion and row["_valid_to"] != after["_valid_from"]:
             told.append("there is a gap between versions")
+    return told
+
+
+def _interval_offences(row: dict[str, Any]) -> list[str]:
+    told = []
+    began = [row["_began_after"], row["_valid_from"], row["_began_before"]]
+    ended = [row["_ended_after"], row["_valid_to"], row["_ended_before"]]
+    seen = [row["_observed_from"], row["_observed_to"]]
+    if row["_valid_to"] is None:
+        ended = []
+    elif row["_ended_after"] != row["_observed_to"]:
+        told.append("an end's interval does not begin where the version was last seen")
+    for moments in (began, seen, ended):
+        if moments != sorted(moments):
+            told.append(f"the moments of version {row['_version']} are out of order: {moments}")
+    if row["_began_before"] != row["_observed_from"] + timedelta(seconds=1):
+        told.append("a beginning's interval does not end with the second of the first answer")
     return told
 
 

@@ -1,4 +1,4 @@
-"""The errors: each has its own code, stands in the drawn tree, and is documented as it is."""
+"""Errors: codes are distinct, and the tree and the documents describe each error as it is."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from connector import errors, errors_api
+from connector.cli import INTERRUPTED
 from connector.errors import (
     ConnectorError,
     EncodingUnknown,
@@ -29,10 +30,11 @@ from connector.errors_api import (
     Redirected,
     ValidationFailed,
 )
-from tests.catalog.document import API_DOCUMENT, read_tables, table_of
-from tests.house.tree import ROOT
+from tests.catalog.document import API_DOCUMENT, quoted, read_tables, table_of
+from tests.repository import ROOT
 
 PAGE = (ROOT / "docs" / "ERRORS.md").read_text(encoding="utf-8")
+OPERATIONS = (ROOT / "docs" / "OPERATIONS.md").read_text(encoding="utf-8")
 
 WHERE = "GET /jobs"
 EXAMPLES: dict[type[ConnectorError], ConnectorError] = {
@@ -84,7 +86,6 @@ def test_codes_are_distinct() -> None:
 
 
 def test_tree_is_drawn_as_it_is() -> None:
-    """The docstring's tree has every error once, under one that it descends from."""
     tree = dict(drawn())
     by_name = {each.__name__: each for each in classes()}
 
@@ -99,7 +100,6 @@ def test_tree_is_drawn_as_it_is() -> None:
 
 
 def test_page_lists_every_error_as_it_is() -> None:
-    """docs/ERRORS.md has a row for each code, with its exit status and its action."""
     table = next(t for t in read_tables(PAGE) if t.header[0] == "Code")
     stated = [
         (row["Code"].strip("`"), row["Error"].strip("`"), int(row["Exit"]), row["What to do"])
@@ -116,14 +116,12 @@ def test_page_lists_every_error_as_it_is() -> None:
 
 @pytest.mark.parametrize("error", EXAMPLES.values(), ids=lambda error: error.code)
 def test_error_says_what_happened_and_what_to_do(error: ConnectorError) -> None:
-    """Both texts are there, on one line each, and the action is a sentence."""
     assert "" != str(error)
     assert "\n" not in f"{error}{error.action}"
     assert error.action.endswith(".")
 
 
 def test_composed_actions_are_shown_by_an_example() -> None:
-    """Every error that composes its action in its own way has an example here."""
     composed = [
         each
         for each in classes()
@@ -134,7 +132,6 @@ def test_composed_actions_are_shown_by_an_example() -> None:
 
 
 def test_every_error_status_of_the_api_has_an_error() -> None:
-    """Each status of API 7 that is an error is named by the docstring of one error."""
     rows = table_of(read_tables(API_DOCUMENT.read_text(encoding="utf-8")), "7", "Status").records()
     statuses = [row["Status"] for row in rows if row["Status"] >= "400"]
 
@@ -155,9 +152,25 @@ def test_every_error_status_of_the_api_has_an_error() -> None:
 
 @pytest.mark.parametrize("status", [0, 1, 2, 3, 4])
 def test_exit_statuses_are_explained(status: int) -> None:
-    """The page explains every exit status, those of errors among them."""
     table = next(t for t in read_tables(PAGE) if t.header[0] == "Exit status")
     explained = [int(row["Exit status"]) for row in table.records()]
 
     assert 1 == explained.count(status)
     assert {each.exit_status for each in classes()} <= set(explained)
+
+
+def test_operations_recover_from_every_exit_status() -> None:
+    table = next(t for t in read_tables(OPERATIONS) if t.header[0] == "Exit status")
+    told = [int(row["Exit status"]) for row in table.records()]
+    declared = {each.exit_status for each in classes()} | {0, 3, INTERRUPTED}
+
+    assert sorted(declared) == told
+    assert all(row["What to do"] for row in table.records())
+
+
+def test_operations_recover_from_every_error() -> None:
+    table = next(t for t in read_tables(OPERATIONS) if t.header[0] == "Codes")
+    told = [code for row in table.records() for code in quoted(row["Codes"])]
+    codes = [each.code for each in classes() if each is not ConnectorError]
+
+    assert sorted(codes) == sorted(told)

@@ -1,0 +1,45 @@
+"""The engines decide from their arguments alone. Import-linter forbids the modules of the clock,
+chance, files and network; this test forbids the calls that need no such import.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.repository import ROOT, Repository, TextFile
+
+PURE = ("connector/engine/", "connector/client/rate_limiter", "connector/client/other_clients")
+CLOCK = re.compile(r"(?:^|\.)(?:datetime|date)\.(?:now|utcnow|today)$")
+BUILTINS = frozenset(("open", "print", "input"))
+
+
+def impure_calls(file: TextFile) -> Iterator[str]:
+    """Each call that reads a clock, a file or a terminal, with its line."""
+    for node in ast.walk(file.syntax):
+        if isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            if called in BUILTINS or CLOCK.search(called):
+                yield f"{file.path}:{node.lineno}: take the result of {called}() as an argument"
+
+
+def test_engines_call_no_clock_file_or_terminal() -> None:
+    repository = Repository(ROOT)
+    files = [file for place in PURE for file in repository.select(".py", inside=place)]
+
+    assert {"connector/engine/pull.py", "connector/client/rate_limiter.py"} <= {
+        file.path for file in files
+    }
+    assert [] == [call for file in files for call in impure_calls(file)]
+
+
+@pytest.mark.parametrize(
+    "call", ["datetime.now(UTC)", "datetime.datetime.now()", "date.today()", "open('x')"]
+)
+def test_impure_call_is_found(call: str) -> None:
+    assert [f"a.py:2: take the result of {call.split('(', maxsplit=1)[0]}() as an argument"] == [
+        *impure_calls(TextFile("a.py", f"\nx = {call}\ny = datetime.fromisoformat('2026-01-01')"))
+    ]

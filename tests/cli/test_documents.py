@@ -35,7 +35,6 @@ def with_json(group: click.Group, above: str = "") -> Iterator[str]:
 
 
 def test_every_command_that_prints_an_object_has_a_schema() -> None:
-    """A command with --json is refused here until its document is declared."""
     commands = [*with_json(main)]
 
     assert {"push", "lakehouse-status", "account-rename"} <= {*commands}
@@ -43,12 +42,10 @@ def test_every_command_that_prints_an_object_has_a_schema() -> None:
 
 
 def test_outcomes_of_rows_are_fields_of_documents() -> None:
-    """Whatever becomes of a row is counted under a name that the documents have."""
     assert {*get_args(RowOutcome), *get_args(Operation)} == {*RowCounts.__annotations__}
 
 
 def test_every_document_is_as_its_schema_says(tmp_path: Path) -> None:
-    """Of an account before its first pull, after it, after one that failed, and of all accounts."""
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path / "data")
         for name, words, more in (
@@ -78,9 +75,6 @@ def test_every_document_is_as_its_schema_says(tmp_path: Path) -> None:
 
 
 def test_every_document_of_writing_is_as_its_schema_says(tmp_path: Path) -> None:
-    """Of pushes, undone, lost and settled, of a person erased, of a backup that is restored, of
-    models and what is made of them, and of what needs no account.
-    """
     people, held, firms = (tmp_path / f"{name}.csv" for name in ("people", "held", "firms"))
     head = "first_name,last_name,email,employment_type\n"
     people.write_text(f"{head}Eve,Orr,eve@people.example,permanent\n", encoding="utf-8")
@@ -131,7 +125,6 @@ def test_every_document_of_writing_is_as_its_schema_says(tmp_path: Path) -> None
 
 
 def test_the_page_says_where_it_is_as_its_schema_says(tmp_path: Path) -> None:
-    """Before it serves, the import page prints its address and the link into it."""
     environ = variables("http://127.0.0.1:9", tmp_path / "data")
     with start(["page", "--port", "0", "--json"], environ) as page:
         assert page.stdout is not None
@@ -141,7 +134,6 @@ def test_the_page_says_where_it_is_as_its_schema_says(tmp_path: Path) -> None:
 
 
 def test_a_document_that_differs_is_refused() -> None:
-    """A field that is missing, that has another type or that no schema names is an offence."""
     good = {"error": {"code": "failed", "message": "No."}}
     validate("error", good)
 
@@ -151,7 +143,6 @@ def test_a_document_that_differs_is_refused() -> None:
 
 
 def test_each_schema_has_its_number() -> None:
-    """The number of a schema is in its name, and readers may meet fields that it does not name."""
     for name in DOCUMENTS:
         made = schema(name)
         assert made["$id"] == f"connector-{name}-{VERSION}"

@@ -16,7 +16,6 @@ from tests.cli.calling import RUN, call
 
 
 def test_each_command_has_a_page_with_all_its_options(tmp_path: Path) -> None:
-    """A page for each command, and for each below it, names every option of it."""
     called = call(["manual", "--out", str(tmp_path / "man"), "--json"], {})
     pages = {each.stem: each.read_text() for each in (tmp_path / "man").iterdir()}
 
@@ -34,7 +33,6 @@ def test_each_command_has_a_page_with_all_its_options(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("groff") is None, reason="there is no groff here")
 def test_man_takes_the_pages(tmp_path: Path) -> None:
-    """The program that shows manuals has nothing to say against any of them."""
     assert 0 == call(["manual", "--out", str(tmp_path)], {}).status
     pages = sorted(map(str, tmp_path.iterdir()))
     shown = subprocess.run(
@@ -50,7 +48,6 @@ def test_man_takes_the_pages(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_shell_completes_commands(shell: str) -> None:
-    """The script calls the program, which then answers with what a word can become."""
     called = call(["completion", shell], {})
     words = {"_CONNECTOR_COMPLETE": f"{shell}_complete", "COMP_WORDS": "connector pu"}
     words |= {"COMP_CWORD": "1" if shell != "fish" else "pu"}

@@ -49,10 +49,6 @@ def title_at(lake: duckdb.DuckDBPyConnection, at: str) -> str:
 
 
 def test_earlier_states_can_be_asked_for_until_they_expire(group: Group) -> None:
-    """By number and by moment each state has what was so then. A preview expires nothing; with
-    `applies` those before the last days go, but for the one that was so when they began; files are
-    written anew, joined and removed, and what is kept reads as before.
-    """
     numbers = publish_three(group)
     settings = group.settings("acme")
     with group.lake() as lake:
@@ -91,7 +87,6 @@ def test_earlier_states_can_be_asked_for_until_they_expire(group: Group) -> None
 
 
 def test_files_stay_while_somebody_may_be_reading_them(group: Group) -> None:
-    """What nothing needs any more is removed no sooner than the grace is over."""
     publish_three(group)
     settings = group.settings("acme")
     files = group.files()
@@ -105,9 +100,6 @@ def test_files_stay_while_somebody_may_be_reading_them(group: Group) -> None:
 
 
 def test_commands_tell_how_the_lake_stands(group: Group) -> None:
-    """Each command prints one object as its schema says, with what the lake has, and never the
-    password.
-    """
     group.land("acme", "jobs", {"id": "j1"}, {"id": "j2"})
     group.publish("acme")
 

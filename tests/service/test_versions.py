@@ -22,7 +22,6 @@ def test_the_changelog_starts_with_the_version_of_the_package() -> None:
 
 
 def test_the_files_have_the_numbers_that_the_page_says() -> None:
-    """Work file, ledger and backups are of the versions that the table names."""
     text = (DOCS / "VERSIONS.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `?([\w.]+|backups)\b[^|]*\| (.+?) \|", text, re.MULTILINE))
 

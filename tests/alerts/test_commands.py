@@ -12,14 +12,13 @@ import click
 import pytest
 
 from connector.cli import COMMANDS, main
-from connector.cli.documents import validate
 from connector.client import client
 from connector.operations.alert_check import check_alerts
 from connector.sandbox.faults import Status
 from connector.sandbox.server import Sandbox
 from tests.alerts.agency import Agency, Clock, settings_of
 from tests.alerts.receivers import Receiver
-from tests.cli.calling import COUNTS, KEY, call, variables
+from tests.cli.calling import COUNTS, KEY, call, check_fields, variables
 
 
 @pytest.fixture
@@ -280,7 +279,7 @@ def test_a_test_reaches_every_sink(three: Path, receiver: Receiver) -> None:
     )
 
     assert 0 == called.status
-    validate("alerts-test", called.object)
+    check_fields("alerts", "--test", called.object)
     assert {"tests": [{"account": "acme", "to": "webhook", "failure": None}]} == called.object
     assert [("acme", "test")] == [(e["account"], e["change"]) for e in receiver.received]
 

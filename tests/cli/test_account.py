@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from connector.cli.documents import validate
 from connector.sandbox.server import Sandbox
 from tests.alerts.receivers import Receiver
-from tests.cli.calling import COUNTS, KEY, call
+from tests.cli.calling import COUNTS, KEY, call, check_fields
 
 PROJECT = """
 data_dir = "data"
@@ -99,7 +98,7 @@ def test_what_was_pulled_under_the_new_name_is_counted_on(tmp_path: Path, sandbo
     assert "Add --replace" in refused.err
     assert "nothing is to be renamed" in again.err
     assert "'globex' is still an account of connector.toml" in named.err
-    validate("account-rename", done.object)
+    check_fields("account rename", "", done.object)
     assert before + young == used("acme-london", environ)
     assert (Path(done.object["aside"]) / "work.duckdb").is_file()
     assert not (tmp_path / "data" / "acme").exists()

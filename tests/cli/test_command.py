@@ -77,7 +77,7 @@ def test_every_command_speaks_json_and_debugs(name: str) -> None:
     options = {option for each in command(name).params for option in each.opts}
 
     assert {"--json", "--debug"} <= options
-    has_none = ("demo", "completion", "manual", "account rename")
+    has_none = ("demo", "account rename")
     assert (name not in has_none) == ("--account" in options)
 
 

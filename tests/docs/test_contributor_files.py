@@ -38,7 +38,9 @@ def test_hooks_are_the_commands_of_make_check() -> None:
 def test_workflow_runs_targets_that_exist_on_every_python() -> None:
     jobs = read_yaml(WORKFLOW)["jobs"]
     commands = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
-    named = [word for command in commands for word in command.split() if command.startswith("make ")]
+    named = [
+        word for command in commands for word in command.split() if command.startswith("make ")
+    ]
     targets = {"make", *re.findall(r"^([\w.$()/-]+):", MAKEFILE, re.MULTILINE)}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     first, end = re.findall(r"3\.(\d+)", project["requires-python"])

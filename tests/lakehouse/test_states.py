@@ -11,9 +11,9 @@ import duckdb
 from click.testing import CliRunner
 
 from connector.cli import main
-from connector.cli.documents import validate
 from connector.lakehouse.lake_status import GRACE, maintain, read_status, snapshots
 from connector.lakehouse.publish import publish_to_lakehouse
+from tests.cli.calling import check_fields
 from tests.lakehouse.group import Group
 
 TITLES = "SELECT id, title FROM lake.landing.jobs {at} WHERE account = 'acme' ORDER BY id"
@@ -103,14 +103,14 @@ def test_commands_tell_how_the_lake_stands(group: Group) -> None:
     group.land("acme", "jobs", {"id": "j1"}, {"id": "j2"})
     group.publish("acme")
 
-    def call(*arguments: str, document: str = "") -> dict[str, object]:
+    def call(*arguments: str, option: str = "") -> dict[str, object]:
         result = CliRunner().invoke(
             main, ["lakehouse", *arguments, "--json"], env=group.environ("acme")
         )
         assert 0 == result.exit_code, result.output
         assert group.server.password not in result.output
         found: dict[str, object] = json.loads(result.stdout)
-        validate(f"lakehouse-{document or arguments[0]}", found)
+        check_fields(f"lakehouse {arguments[0]}", option, found)
         return found
 
     sent = call("publish")["accounts"]
@@ -123,9 +123,9 @@ def test_commands_tell_how_the_lake_stands(group: Group) -> None:
         name: value for name, value in call("maintain").items() if name in ("applied", "expired")
     }
     assert call("maintain", "--apply")["applied"]
-    rows = call("remove", document="remove-preview")["rows"]
+    rows = call("remove")["rows"]
     assert isinstance(rows, dict)
     assert 2 == rows["landing.jobs"]
-    assert 2 == call("remove", "--apply")["removed"]
+    assert 2 == call("remove", "--apply", option="--apply")["removed"]
     assert [] == call("status")["accounts"]
     assert set() == {each for each in group.files() if "account=acme" in each}

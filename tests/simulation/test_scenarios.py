@@ -83,28 +83,28 @@ def test_a_pull_killed_anywhere_loses_nothing(name: str, block: int) -> None:
 
 
 @pytest.mark.parametrize(("name", "block"), _blocks(["flaky"]))
-def test_13_lost_answers_and_errors_lose_nothing(name: str, block: int) -> None:
+def test_lost_answers_and_errors_lose_nothing(name: str, block: int) -> None:
     assert [] == _play(name, block)
 
 
 @pytest.mark.parametrize(("name", "block"), _blocks(["clock", "no-date", "no-date-behind"]))
-def test_18_wrong_clocks_lose_nothing(name: str, block: int) -> None:
+def test_wrong_clocks_lose_nothing(name: str, block: int) -> None:
     assert [] == _play(name, block)
 
 
 @pytest.mark.parametrize(("name", "block"), _blocks(["blind-empty", "blind-half", "blind-details"]))
-def test_22_a_key_that_loses_sight_makes_no_tombstones(name: str, block: int) -> None:
+def test_a_key_that_loses_sight_makes_no_tombstones(name: str, block: int) -> None:
     assert [] == _play(name, block)
 
 
 @pytest.mark.parametrize(
     ("name", "block"), _blocks(["lag", "lag-ties", "content-lag", "lag-details"])
 )
-def test_24_replicas_that_lag_lose_nothing(name: str, block: int) -> None:
+def test_replicas_that_lag_lose_nothing(name: str, block: int) -> None:
     assert [] == _play(name, block)
 
 
-def test_24_an_old_detail_that_closes_two_walks_hides_nothing() -> None:
+def test_an_old_detail_that_closes_two_walks_hides_nothing() -> None:
     world = World(0, replace(scenario_of("lag-details"), records=10, lag_seconds_max=7.0))
     mirror = Mirror(world, judge=judge)
     mirror.adopt()
@@ -125,7 +125,7 @@ def test_24_an_old_detail_that_closes_two_walks_hides_nothing() -> None:
     assert {} == differences(mirror)
 
 
-def test_24_a_reading_older_than_the_list_closes_no_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reading_older_than_the_list_closes_no_walk(monkeypatch: pytest.MonkeyPatch) -> None:
     quiet = Scenario("nothing happens by itself", {"create": 1}, records=12, per_page_max=5)
     world = World(0, quiet)
     mirror = Mirror(world, judge=judge)
@@ -166,12 +166,12 @@ def test_24_a_reading_older_than_the_list_closes_no_walk(monkeypatch: pytest.Mon
     ("name", "block"),
     _blocks(["unsorted", "unsorted-updated", "capped", "total-high", "total-low"]),
 )
-def test_25_a_list_that_is_not_as_asked_makes_no_wrong_bookmark(name: str, block: int) -> None:
+def test_a_list_that_is_not_as_asked_makes_no_wrong_bookmark(name: str, block: int) -> None:
     assert [] == _play(name, block)
 
 
 @pytest.mark.parametrize(("name", "block"), _blocks(["null-dates", "future-dates"]))
-def test_26_records_with_odd_dates_are_read_each_time(name: str, block: int) -> None:
+def test_records_with_odd_dates_are_read_each_time(name: str, block: int) -> None:
     assert [] == _play(name, block)
 
 

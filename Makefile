@@ -153,7 +153,6 @@ $(PEERS)/%/installed: benchmarks/peers/requirements-%.txt
 pictures: install  ## take the pictures of the documents anew, from the running program
 	$(BIN)/python -m generate.pictures
 
-# Its environment has the pyright too that reads the recipes of the client.
 site: install $(SITE)/installed  ## build the site of the documents, dist/site/index.html
 	$(BIN)/python -m generate.site
 	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --quiet

@@ -41,11 +41,11 @@ def test_workflow_runs_targets_that_exist_on_every_python() -> None:
     named = [
         word for command in commands for word in command.split() if command.startswith("make ")
     ]
-    targets = {"make", *re.findall(r"^([\w.$()/-]+):", MAKEFILE, re.MULTILINE)}
+    targets = {"make", *re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE)}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     first, end = re.findall(r"3\.(\d+)", project["requires-python"])
 
-    assert [] == [name for name in named if name.replace(".venv-site", "$(SITE)") not in targets]
+    assert [] == [name for name in named if name not in targets]
     assert {"check", "test", "test-all"} <= {*named}
     assert [f"3.{minor}" for minor in range(int(first), int(end))] == jobs["fast"]["strategy"][
         "matrix"

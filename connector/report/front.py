@@ -323,12 +323,15 @@ QUESTIONS = (
         "active_candidates",
         "Active candidates",
         "stages",
-        {"fct_pipeline_days": "day stage standing", "sum_time_in_stage": "stage stage_kind"},
+        {
+            "fct_pipeline_days": "day stage end_of_day_count",
+            "sum_time_in_stage": "stage stage_kind",
+        },
         "SELECT min(day) FROM marts.fct_pipeline_days",
         True,
         _query_reader(
-            "SELECT coalesce(sum(standing), 0)::BIGINT AS value, "
-            "coalesce(sum(standing) FILTER (stage_kind = 'paused'), 0)::BIGINT AS paused "
+            "SELECT coalesce(sum(end_of_day_count), 0)::BIGINT AS value, "
+            "coalesce(sum(end_of_day_count) FILTER (stage_kind = 'paused'), 0)::BIGINT AS paused "
             "FROM marts.fct_pipeline_days JOIN marts.sum_time_in_stage USING (stage) "
             "WHERE day = {last} AND stage_kind IN ('open', 'paused')",
             lambda row: f"{row['paused']:,} on hold, on the last evening",
@@ -493,12 +496,13 @@ LISTS = (
         "ageing",
         {
             "fct_job_ageing": "job_id job_title job_status company_name consultant_name "
-            "days_without_booking"
+            "days_since_last_booking"
         },
         "SELECT coalesce(job_title, 'job without a title') AS name, "
-        f"{_ABOUT}, format('{{:,}} days', days_without_booking) AS figure, "
+        f"{_ABOUT}, format('{{:,}} days', days_since_last_booking) AS figure, "
         "count(*) OVER () AS all FROM marts.fct_job_ageing WHERE job_status = 'published' "
-        f"AND days_without_booking >= {_QUIET_DAYS_MIN} ORDER BY days_without_booking DESC, job_id",
+        f"AND days_since_last_booking >= {_QUIET_DAYS_MIN} "
+        "ORDER BY days_since_last_booking DESC, job_id",
         "No such job.",
     ),
     ActionList(

@@ -37,7 +37,7 @@ visits as (
         max(ended_before) as left_before,
         bool_or(ended_by = 'deletion') as is_deletion,
         count(*) > 1 or bool_or(not is_hydrated and observed_to > observed_from)
-            as may_hide_return,
+            as may_contain_gap,
         min(created_at) as created_at
     from numbered
     group by job_id, visit_number
@@ -65,7 +65,7 @@ select
     case when visits.is_current then null when visits.is_deletion then 'deletion' else 'change' end
         as left_by,
     visits.is_current,
-    visits.may_hide_return,
+    visits.may_contain_gap,
     visits.visit_number > 1 or visits.created_at >= begun.mirror_began_at as is_entry_observed
 from visits
 cross join begun

@@ -25,7 +25,7 @@ from connector.pushes.batch_report import BatchReport, Decision, DeclaredRecord
 from connector.pushes.dry_run import ADD_COLUMNS, Preview
 from connector.pushes.dry_run import template as write_template
 from connector.pushes.options import DECIMALS, POLICIES, PUSH_OPTIONS, PushOptions
-from connector.pushes.push import PushReport, PushRunOptions
+from connector.pushes.push import PushReport, PushRunOptions, ReportRows
 from connector.pushes.push import push as run_push
 from connector.pushes.undo_report import GOOD, UndoneRow, UndoReport
 from connector.settings.model import Settings
@@ -127,7 +127,14 @@ def push_options(*names: str, **more: Any) -> Callable[[F], F]:
 @push_options("overwrite", "again", "in_doubt", "marker_field")
 @click.option("--no-pull", is_flag=True, help="Compare with what is landed, however old.")
 @click.option("--no-wait", is_flag=True, help="Leave rows in doubt whose answers were lost.")
-@options.file_option("--report", about="Where the report goes (default: beside the file).")
+@click.option(
+    "--report",
+    type=click.Choice(get_args(ReportRows)),
+    default="problems",
+    show_default=True,
+    help="Rows in the report of a preview.",
+)
+@options.file_option("--output", about="File of the report. [default: beside the file]")
 @options.budget
 @options.ask_anyway
 def push(session: Session, *, files: tuple[str, ...], save_map: Path | None, **given: Any) -> int:
@@ -145,6 +152,7 @@ def push(session: Session, *, files: tuple[str, ...], save_map: Path | None, **g
         applies=given["applies"],
         pulls=not given["no_pull"],
         settles=not given["no_wait"],
+        output=given["output"],
         report=given["report"],
         terms=said.policy(),
         asks_anyway=given["asks_anyway"],

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+import gc
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -25,6 +26,12 @@ from connector.spreadsheet.mapping import ColumnMap, map_headings
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.matching import ClaimedKeys, comparable
 from connector.spreadsheet.meanings import ColumnMeanings
+from connector.spreadsheet.packed_rows import (
+    packed_pair,
+    packed_result,
+    unpacked_pair,
+    unpacked_result,
+)
 from connector.spreadsheet.problems import COLUMN_MISSING, FileQuestion, SheetRow
 from connector.spreadsheet.report import REMEMBERED_MAX, RowResult, Summary
 from connector.spreadsheet.table import Spreadsheet, open_table
@@ -201,13 +208,17 @@ class PreviewRows:
     The rows are on the disk, and what they come to is counted as they are added.
 
     `changes` are old and new values by field, of the first rows that would update; `changing`
-    counts all of them. `tasks` are the writes of the rows that would be sent, kept only if
+    counts all of them. `reported` are the rows with problems, warnings or changes, each with its
+    result: the report is made of them. `tasks` are the writes of the rows that would be sent, kept only if
     `keeps_tasks`.
     """
 
     def __init__(self, folder: Path, *, keeps_tasks: bool) -> None:
         self.summary = Summary()
         self.results: SpillFile[RowResult] = SpillFile(folder, packed_result, unpacked_result)
+        self.reported: SpillFile[tuple[SheetRow, RowResult]] = SpillFile(
+            folder, packed_pair, unpacked_pair
+        )
         self.tasks: SpillFile[Task] = SpillFile(folder, packed, unpacked)
         self.changes: dict[int, Mapping[str, tuple[Any, Any]]] = {}
         self.changing = self.requests = self.pushed = 0
@@ -220,18 +231,20 @@ class PreviewRows:
         number = checked.row.number
         if is_pushed:
             self.pushed += 1
-            self._take(RowResult(number, "unchanged", (), PUSHED, pushed_as))
+            self._take(checked.row, RowResult(number, "unchanged", (), PUSHED, pushed_as))
             return
         id = checked.record_id
         shown = None if id is None or is_planned(id) else id
         if checked.outcome is not None:
             code = checked.problems[0].code if checked.problems else None
-            self._take(RowResult(number, checked.outcome, checked.problems, code, shown))
+            ended = RowResult(number, checked.outcome, checked.problems, code, shown)
+            self._take(checked.row, ended)
             return
         assert checked.task is not None
         changes = tuple((n, _text(now), _text(then)) for n, (now, then) in checked.changes.items())
-        told = checked.warnings
-        self._take(RowResult(number, checked.task.operation, (), None, shown, changes, told))
+        operation, warnings = checked.task.operation, checked.warnings
+        sent = RowResult(number, operation, (), None, shown, changes, warnings)
+        self._take(checked.row, sent)
         self.requests += requests_of(checked.task)
         if not self._looks and checked.task.operation == "create" and checked.task.identity:
             self.requests, self._looks = self.requests + 1, True
@@ -242,9 +255,11 @@ class PreviewRows:
             if len(self.changes) < REMEMBERED_MAX:
                 self.changes[number] = checked.changes
 
-    def _take(self, result: RowResult) -> None:
+    def _take(self, row: SheetRow, result: RowResult) -> None:
         self.summary.add(result)
         self.results.add(result)
+        if result.problems or result.warnings or result.changes:
+            self.reported.add((row, result))
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,28 +377,6 @@ def _text(value: Any) -> str:
     return "(empty)" if value is None else str(value)
 
 
-def packed_result(result: RowResult) -> str:
-    """A result as one line."""
-    problems = [astuple(each) for each in result.problems]
-    warnings = [astuple(each) for each in result.warnings]
-    told = (result.outcome, problems, result.code, result.record_id, result.changes, warnings)
-    return json.dumps([result.number, *told])
-
-
-def unpacked_result(text: str) -> RowResult:
-    """The result of such a line."""
-    number, outcome, problems, code, record_id, changes, warnings = json.loads(text)
-    return RowResult(
-        number,
-        outcome,
-        tuple(Problem(*each) for each in problems),
-        code,
-        record_id,
-        tuple((name, now, then) for name, now, then in changes),
-        tuple(Problem(*each) for each in warnings),
-    )
-
-
 # -- Foresee ---------------------------------------------------------------------------------------
 # Foreseeing a file: read, mapped, checked, and held against what earlier pushes have applied.
 
@@ -441,7 +434,8 @@ def preview(
             known = Suppressed.of(settings.folder)
             read = lost.through() if only is None else only
             checked = check(read, columns, target, lookups, known, meanings=meanings)
-            _add_rows(rows, checked, journal if looks_back else None)
+            with _few_collections():
+                _add_rows(rows, checked, journal if looks_back else None)
         elif columns.unmapped:
             lost.look()
         month = ledger.month(allowance_of(settings), datetime.now(UTC).date())
@@ -476,6 +470,26 @@ def target_of(asked: PushFile, lookups: Lookups) -> PushTarget:
         clear=asked.clear,
         parent=asked.parent,
     )
+
+
+_OBJECTS_MAX = 100_000
+
+
+@contextmanager
+def _few_collections() -> Iterator[None]:
+    """Collect garbage less often: a batch is many objects without cycles.
+
+    With Python's own threshold, a fifth of the time would go into searching them for cycles.
+    """
+    before = gc.get_threshold()
+    if before[0] >= _OBJECTS_MAX:
+        yield
+        return
+    gc.set_threshold(_OBJECTS_MAX, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _add_rows(

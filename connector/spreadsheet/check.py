@@ -107,6 +107,8 @@ class _Checking:
         self._reader = RowReader(target, columns, meanings)
         self._ranges, self._amounts = _ranges(columns), _amounts(columns)
         self._has_birth = "date_of_birth" in columns.targets
+        self._today = date.today().isoformat()
+        self._century_ago = f"{int(self._today[:4]) - 100}{self._today[4:]}"
         self._references = References(columns, lookups)
         self._finder = Finder(target, columns, lookups)
         self._comparison = LandedComparison(target, columns, self._finder.by)
@@ -197,9 +199,7 @@ class _Checking:
                 draft.warn(code, message, self._columns.column_of(low), str(first))
         born = values.get("date_of_birth")
         if born is not None:
-            today = date.today()
-            earliest = today.replace(year=today.year - 100, day=1)
-            if not earliest.isoformat() < born <= today.isoformat():
+            if not self._century_ago < born <= self._today:
                 draft.warn("born_later", None, self._columns.column_of("date_of_birth"), born)
 
     def _converted(self, draft: RowDraft) -> CheckedRow:
@@ -391,7 +391,14 @@ class OperationRules:
             each.key for each in target.columns if each.create.required and each.key in filled
         )
         self._required_set = frozenset(self._required)
-        self._rules = target.resource.rules
+        rules = target.resource.rules
+        self._conditions = [each for each in rules if isinstance(each, AcceptedWhen)]
+        self._needs = [each for each in rules if isinstance(each, RequiredWhen)]
+        self._groups = [
+            each.fields
+            for each in rules
+            if isinstance(each, AtLeastOneOf) and not self._filled.isdisjoint(each.fields)
+        ]
 
     def apply(
         self, draft: RowDraft, landed: Mapping[str, Any]
@@ -417,9 +424,8 @@ class OperationRules:
                 for key in self._required:
                     self._require(draft, "required", key, values, f"Creating needs {key}.")
             self._check_needs(draft, values)
-        for rule in self._rules:
-            if isinstance(rule, AcceptedWhen):
-                self._check_condition(rule, draft, {**values, **afterwards}, landed)
+        for rule in self._conditions:
+            self._check_condition(rule, draft, {**values, **afterwards}, landed)
         return values, afterwards
 
     def _input(self, column: TargetColumn) -> Input:
@@ -474,17 +480,16 @@ class OperationRules:
 
     def _check_needs(self, draft: RowDraft, values: Mapping[str, Any]) -> None:
         """Check what a create needs because of other fields."""
-        for rule in self._rules:
-            match rule:
-                case RequiredWhen(fields, on, states) if values.get(on) in states:
-                    for key in fields:
-                        message = f"Creating needs {key} when {on} is {values[on]}."
-                        self._require(draft, "required_when", key, values, message)
-                case AtLeastOneOf(fields) if not self._filled.isdisjoint(fields):
-                    if not any(key in values or key in draft.failed for key in fields):
-                        allowed = ", ".join(fields)
-                        message = f"Creating needs at least one of {allowed}."
-                        draft.add(problem_of("one_of_required", message, allowed=allowed))
+        for rule in self._needs:
+            if values.get(rule.on) in rule.values:
+                for key in rule.fields:
+                    message = f"Creating needs {key} when {rule.on} is {values[rule.on]}."
+                    self._require(draft, "required_when", key, values, message)
+        for fields in self._groups:
+            if not any(key in values or key in draft.failed for key in fields):
+                allowed = ", ".join(fields)
+                message = f"Creating needs at least one of {allowed}."
+                draft.add(problem_of("one_of_required", message, allowed=allowed))
 
     def _check_condition(
         self,

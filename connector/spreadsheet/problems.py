@@ -72,7 +72,10 @@ class SheetRow:
 
 def is_blank(cells: Sequence[Cell]) -> bool:
     """Whether no cell holds anything but blanks."""
-    return all(isinstance(cell, str) and not cell.strip() for cell in cells)
+    for cell in cells:
+        if not isinstance(cell, str) or (cell and not cell.isspace()):
+            return False
+    return True
 
 
 # -- Catalogue -------------------------------------------------------------------------------------

@@ -165,7 +165,7 @@ def stand_in(row: SheetRow, index: int, width: int) -> str | None:
     return EMPTY if index >= width and row.cells[index] == "" else None
 
 
-Pairs = Iterator[tuple[SheetRow, RowResult | None]]
+Pairs = Iterator[tuple[SheetRow, RowResult]] | Iterator[tuple[SheetRow, RowResult | None]]
 """Each row with its result, None for a blank one."""
 
 # -- Writing ---------------------------------------------------------------------------------------
@@ -222,26 +222,48 @@ def report_path(table: Spreadsheet) -> Path:
 
 
 def write_report(path: Path, table: Spreadsheet, results: Iterable[RowResult]) -> None:
-    """Write the report, csv or xlsx by its name.
+    """Write the report with every row of the table, csv or xlsx by its name.
 
     `results` come in the order of the rows, one for each that is not blank. A csv has the
     input's delimiter. The file is there whole or not at all, and only its owner may read it.
     Raises `ReportRefused` where results and rows do not match, `SpreadsheetChanged`, and as
     `new_table` does.
     """
+    _write(path, table, _pairs(table, results), None)
+
+
+def write_some_rows(
+    path: Path, table: Spreadsheet, rows: Iterable[tuple[SheetRow, RowResult]], summary: Summary
+) -> None:
+    """Write a report with these rows of the table alone, without reading the table.
+
+    Args:
+        path: The new file, csv or xlsx by its name.
+        table: The table that the rows are of.
+        rows: Each row with its result.
+        summary: Counts of all rows of the table, for the first sheet of a workbook.
+
+    Raises:
+        ReportRefused: The path is the input itself.
+        DiskFull: There is no room left on the disk.
+    """
+    _write(path, table, iter(rows), summary)
+
+
+def _write(path: Path, table: Spreadsheet, pairs: Pairs, summary: Summary | None) -> None:
     if path.exists() and path.samefile(table.path):
         raise ReportRefused(
             f"{path} is the input itself, which is never written over",
             action="Give the report another name.",
         )
-    suffix, pairs = path.suffix.lower(), _pairs(table, results)
+    suffix = path.suffix.lower()
     try:
         with new_table(path, "a report") as file:
             if suffix == WORKBOOK_SUFFIX:
                 # The library for it takes a while to be imported, and a csv needs none.
                 from connector.spreadsheet.workbook_writer import write_sheet  # noqa: PLC0415
 
-                write_sheet(file, path, table, pairs)
+                write_sheet(file, path, table, pairs, summary)
             else:
                 delimiter = "\t" if suffix == ".tsv" else table.delimiter or ","
                 write_rows(file, delimiter, _text_rows(table.headings, pairs))

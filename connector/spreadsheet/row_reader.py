@@ -112,7 +112,7 @@ class RowReader:
             draft.warn("hidden_row", None, None)
         cells, skipped = row.cells, draft.failed
         for index, key, read, column in self._columns:
-            if key in skipped:
+            if skipped and key in skipped:
                 continue
             try:
                 value = read(cells[index])
@@ -120,6 +120,9 @@ class RowReader:
                 if error.code in UNSETTLED and self._meanings is not None:
                     return self._read_settled(row)
                 draft.fail(key, error.problem(column.heading, cells[index]))
+                continue
+            if value.__class__ in _PLAIN:
+                values[key] = value
                 continue
             if isinstance(value, _WITH_MORE):
                 value = self._taken(draft, column, value)
@@ -232,6 +235,9 @@ def _cell_reader(column: MappedColumn, target: PushTarget) -> Callable[[Cell], A
 
     return read
 
+
+_PLAIN = frozenset((str, int, float, bool))
+"""Types of nearly all values."""
 
 _WITH_MORE = (NotedValue, Amount)
 _DOLLARS = frozenset(("USD", "CAD", "AUD", "NZD", "SGD", "HKD"))

@@ -269,7 +269,8 @@ class RowForm:
         if len(cells) == count and not flaws and not self.columns.is_report:
             # The plain case comes first: there may be a million of them.
             kept = tuple(cells)
-            problems = self._too_long(kept) if _size(kept) > CELL_CHARACTERS_MAX else ()
+            is_long = _length(kept) > CELL_CHARACTERS_MAX
+            problems = self._too_long(kept) if is_long else ()
             return SheetRow(number, kept, problems, _NO_FLAWS)
         if is_blank(cells):
             return SheetRow(number, ("",) * own, (), _NO_FLAWS)
@@ -341,6 +342,9 @@ class RowForm:
         return headings[index] if index < len(headings) else None
 
 
-def _size(cells: Sequence[Cell]) -> int:
-    """The characters of all cells together."""
-    return len("".join(map(str, cells)))
+def _length(cells: Sequence[Cell]) -> int:
+    """Number of characters of the longest text."""
+    try:
+        return max(map(len, cells))  # type: ignore[arg-type] # most rows have texts alone
+    except TypeError:
+        return max((len(cell) for cell in cells if isinstance(cell, str)), default=0)

@@ -23,21 +23,69 @@ import subprocess
 import sys
 import tempfile
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 from openpyxl import Workbook
 
 from benchmarks.scale import peak_bytes
-from benchmarks.spreadsheet_checking import MEGABYTES_MAX, land, write
+from connector.catalog import CATALOG
+from connector.catalog.candidate import Candidate
+from connector.catalog.page import PER_PAGE_MAX
+from connector.engine.bookmark import Stream
+from connector.engine.commands import Commit, Found
 from connector.pushes.dry_run import PushFile
 from connector.pushes.push import PushRunOptions, push
 from connector.settings.model import load_settings
+from connector.warehouse.warehouse import Warehouse
 
 ROWS = 100_000
 WORKBOOK_ROWS = 50_000
 PANDAS_TIMES_MAX = 5.5
+LANDED = 20_000
+MEGABYTES_MAX = 220
+HEADINGS = ("Forename", "Surname", "E-mail", "Mobile No.", "Current Employer", "employment_type")
 _ROOT = Path(__file__).parents[1]
+_AT = datetime(2026, 1, 1, tzinfo=UTC)
 _PANDAS = "import pandas, sys; pandas.read_excel(sys.argv[1], engine='calamine')"
+
+
+def write(path: Path, count: int, first: int) -> None:
+    """A file of so many candidates, beginning with this number."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        made = csv.writer(file)
+        made.writerow(HEADINGS)
+        for n in range(first, first + count):
+            kind = "Sometimes" if n % 100 == 0 else "Permanent"
+            phone = f"+44 7700 {n % 1_000_000:06d}"
+            made.writerow(("Zoë", f"N{n}", f"p{n}@people.example", phone, "Wren & Co", kind))
+
+
+def land(folder: Path) -> Warehouse:
+    """A warehouse with candidates of the first numbers."""
+    warehouse = Warehouse(folder)
+    warehouse.prepare()
+    stream = Stream(CATALOG["candidates"])
+    with warehouse.keeping():
+        for begin in range(0, LANDED, PER_PAGE_MAX):
+            records = (Candidate(_raw(n)) for n in range(begin, begin + PER_PAGE_MAX))
+            found = Commit(records=tuple(Found(record, _AT) for record in records))
+            warehouse.commit(stream, found, "run", _AT)
+    return warehouse
+
+
+def _raw(number: int) -> dict[str, object]:
+    return {
+        **dict.fromkeys(CATALOG["candidates"].fields),
+        "id": f"00000000-0000-4000-8000-{number:012d}",
+        "created_at": _AT.isoformat(),
+        "updated_at": _AT.isoformat(),
+        "first_name": "Zoë",
+        "last_name": f"N{number}",
+        "email": f"p{number}@people.example",
+        "employment_type": "permanent",
+        "skills": "SQL, Python, negotiation, a driving licence",
+    }
 
 
 def measure_here(count: int, path: Path) -> dict[str, float]:

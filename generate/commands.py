@@ -10,6 +10,7 @@ import click
 
 from connector.cli import main
 from generate.files import COMMAND, Texts
+from generate.json_fields import JSON_FIELDS
 
 _HEAD = f"""# Commands
 
@@ -59,6 +60,12 @@ def _told(name: str, command: click.Command) -> Iterator[str]:
             for option, help in told
         ]
         yield "\n".join(("| Option | Meaning |", "|---|---|", *lines)) + "\n"
+    for option, fields in JSON_FIELDS.get(name.removeprefix("connector "), {}).items():
+        listed = ", ".join(
+            f"`{field.removesuffix('?')}`{' (if any)' if field.endswith('?') else ''}"
+            for field in fields.split()
+        )
+        yield f"Fields of `--json`{f' with {option}' if option else ''}: {listed}.\n"
 
 
 def _escaped(words: str) -> str:

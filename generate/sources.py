@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
-from connector.cli import documents as json_documents
 from connector.publishing import dictionary
 from generate import commands, documents, figures, models, shapes
 from generate.files import Texts
@@ -13,13 +11,6 @@ from generate.files import Texts
 
 def _dictionary() -> Texts:
     return {"docs/DATA.md": dictionary.text()}
-
-
-def _schemas() -> Texts:
-    return {
-        f"docs/schemas/{name}.json": json.dumps(json_documents.schema(name), indent=2) + "\n"
-        for name in json_documents.DOCUMENTS
-    }
 
 
 SOURCES: tuple[Callable[[], Texts], ...] = (
@@ -31,7 +22,6 @@ SOURCES: tuple[Callable[[], Texts], ...] = (
     documents.api,
     documents.personal_data,
     _dictionary,
-    _schemas,
     commands.commands,
     figures.peers,
     figures.simulation,

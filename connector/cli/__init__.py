@@ -42,8 +42,6 @@ COMMANDS: Mapping[str, str] = {
     "health": "End with 0 if the files are in order and were proven lately.",
     "alerts": "Show the alerts that are due or stand, send them, or send a test.",
     "metrics": "Print every account's figures for Prometheus, or send them with traces.",
-    "completion": "Print what makes a shell complete commands and options.",
-    "manual": "Write a manual page for each command.",
 }
 """Every command with its one line of help, in the order in which a newcomer needs them."""
 
@@ -65,7 +63,6 @@ _HOMES: Mapping[str, str] = {
     "retention": "privacy",
     "health": "status",
     "metrics": "alerts",
-    "completion": "manual",
 }
 """The modules of the commands that share one; any other has one of its own name."""
 

@@ -12,14 +12,13 @@ import click
 import pytest
 
 from connector.cli import COMMANDS, main
-from connector.cli.documents import validate
 from connector.client import client
 from connector.operations.alert_check import check_alerts
 from connector.sandbox.faults import Status
 from connector.sandbox.server import Sandbox
 from tests.alerts.agency import Agency, Clock, settings_of
 from tests.alerts.receivers import Receiver
-from tests.cli.calling import COUNTS, KEY, call, variables
+from tests.cli.calling import COUNTS, KEY, call, check_fields, variables
 
 
 @pytest.fixture
@@ -40,9 +39,6 @@ def told(receiver: Receiver) -> list[tuple[str, str, str]]:
 
 
 def test_a_pull_tells_when_it_fails_and_when_it_is_well(tmp_path: Path, receiver: Receiver) -> None:
-    """A pull whose key is refused sends its alert when it ends, a second one sends nothing more,
-    and the first that is well again says so. Neither the key nor the address is shown or sent.
-    """
     with Sandbox(counts=COUNTS, keys={"another": ("*",)}) as sandbox:
         wrong = variables(sandbox.base_url, tmp_path) | {
             "CONNECTOR_ALERT_WEBHOOK": receiver.address
@@ -68,10 +64,6 @@ def test_a_pull_tells_when_it_fails_and_when_it_is_well(tmp_path: Path, receiver
 def test_an_api_that_is_away_is_told_once_and_a_revoked_key_beside_it(
     tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An API that answers every list with 503 is one message, with that and what to do; a key that
-    is revoked meanwhile is told as well, with the file that it came from, and what is well again
-    is one message.
-    """
     monkeypatch.setattr(client, "BACKOFF_SECONDS_MIN", 0.0)
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         sandbox.faults.add(Status(503), times=None)
@@ -102,9 +94,6 @@ def test_an_api_that_is_away_is_told_once_and_a_revoked_key_beside_it(
 
 
 def test_an_anomaly_is_named_and_stands_until_gone(tmp_path: Path, receiver: Receiver) -> None:
-    """A field that the API does not document is told with the resource, one record and the field.
-    It stands through a pull that brings nothing, and ends once no record has it.
-    """
     told_to = {"CONNECTOR_ALERT_WEBHOOK": receiver.address}
     behaviours = {"extra_fields": "shown"}
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}, behaviours=behaviours) as sandbox:
@@ -125,9 +114,6 @@ HEADINGS = "first_name,last_name,email,employment_type"
 
 
 def test_a_push_tells_of_rows_until_they_are_corrected(tmp_path: Path, receiver: Receiver) -> None:
-    """A row that is not applied is told when the push ends, without anything of the row or of the
-    file's name; the corrected file ends it.
-    """
     file = tmp_path / "annabel quist.csv"
     with Sandbox(counts={}, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path / "data") | {
@@ -150,7 +136,6 @@ def test_a_push_tells_of_rows_until_they_are_corrected(tmp_path: Path, receiver:
 
 
 def test_commands_that_may_be_a_reason_check_alerts() -> None:
-    """Whatever pulls, pushes or publishes checks alerts when it ends, and nothing else does."""
     checking = []
     for name in COMMANDS:
         command = main.get_command(click.Context(main), name)
@@ -160,9 +145,6 @@ def test_commands_that_may_be_a_reason_check_alerts() -> None:
 
 
 def test_a_webhook_that_is_down_fails_no_pull(tmp_path: Path) -> None:
-    """The pull ends as it would, with a warning; `status` and `alerts` show what waits, the latter
-    and the watchdog with exit status 1; and nothing of it is in the way of the pull's own JSON.
-    """
     with Receiver(503) as down, Sandbox(counts=COUNTS, keys={KEY: ("leads.read",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path) | {"CONNECTOR_ALERT_WEBHOOK": down.address}
         pulled = call(["pull", "jobs", "leads", "--json"], environ)
@@ -206,7 +188,6 @@ def test_watchdog_asks_the_files_when_something_was_proven(
 
 
 def test_watchdog_of_what_never_ran(tmp_path: Path) -> None:
-    """An account without any file is as silent as one can be, and no file is made."""
     called = call(["status", "--max-age", "26h"], variables(None, tmp_path / "data", None))
 
     assert 1 == called.status
@@ -216,7 +197,6 @@ def test_watchdog_of_what_never_ran(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", ["26", "h", "0h", "-1h", "400d", "1.5h", "26 hours"])
 def test_an_age_that_is_none_is_wrong_usage(tmp_path: Path, wrong: str) -> None:
-    """What is no length of time ends with 2 and says what is one."""
     called = call(["status", "--max-age", wrong], variables(None, tmp_path, None))
 
     assert 2 == called.status
@@ -251,9 +231,6 @@ def three(tmp_path: Path, receiver: Receiver) -> Path:
 
 
 def test_status_over_all_accounts(three: Path, receiver: Receiver) -> None:
-    """One line for each account, with the reason below it where one is not well, and the greatest
-    exit status: an account whose settings are wrong keeps no other from being looked at.
-    """
     environ = {"CONNECTOR_CONFIG": str(three)}
     shown = call(["status", "--all"], environ)
     watched = call(["status", "--all", "--max-age", "26h", "--json"], environ)
@@ -272,9 +249,6 @@ def test_status_over_all_accounts(three: Path, receiver: Receiver) -> None:
 
 
 def test_alerts_of_all_accounts_are_sent_once(three: Path, receiver: Receiver) -> None:
-    """`alerts` shows what is due and sends nothing; with --send it arrives, and once. The account
-    whose settings are wrong is named, and the exit status is its.
-    """
     environ = {"CONNECTOR_CONFIG": str(three)}
     shown = call(["alerts", "--all"], environ)
     assert [] == receiver.bodies
@@ -291,9 +265,6 @@ def test_alerts_of_all_accounts_are_sent_once(three: Path, receiver: Receiver) -
 
 
 def test_a_test_of_all_accounts_skips_none(three: Path, receiver: Receiver) -> None:
-    """`alerts --test --all` tries each account that can be looked at, names the one that cannot,
-    and ends with its exit status.
-    """
     called = call(["alerts", "--test", "--all", "--json"], {"CONNECTOR_CONFIG": str(three)})
 
     assert 2 == called.status
@@ -303,20 +274,18 @@ def test_a_test_of_all_accounts_skips_none(three: Path, receiver: Receiver) -> N
 
 
 def test_a_test_reaches_every_sink(three: Path, receiver: Receiver) -> None:
-    """`alerts --test` sends a test for the account, which changes nothing, and says how it went."""
     called = call(
         ["alerts", "--test", "--account", "acme", "--json"], {"CONNECTOR_CONFIG": str(three)}
     )
 
     assert 0 == called.status
-    validate("alerts-test", called.object)
+    check_fields("alerts", "--test", called.object)
     assert {"tests": [{"account": "acme", "to": "webhook", "failure": None}]} == called.object
     assert [("acme", "test")] == [(e["account"], e["change"]) for e in receiver.received]
 
 
 @pytest.mark.parametrize("option", ["--send", "--test"])
 def test_alerts_that_go_nowhere_are_wrong_settings(tmp_path: Path, option: str) -> None:
-    """Who asks for alerts to be sent and has set nowhere to send them to is told what to set."""
     called = call(["alerts", option], variables(None, tmp_path, None))
 
     assert 2 == called.status
@@ -324,7 +293,6 @@ def test_alerts_that_go_nowhere_are_wrong_settings(tmp_path: Path, option: str) 
 
 
 def test_kinds_that_are_not_wanted_are_not_sent(tmp_path: Path, receiver: Receiver) -> None:
-    """With `alert_kinds` only those alerts are sent, and others show nowhere."""
     settings = settings_of(tmp_path, alert_webhook=receiver.address, alert_kinds="failed")
     assert () == check_alerts(settings).standing
 

@@ -99,10 +99,6 @@ def hour_of(agencies: dict[str, Agency], hour: int) -> None:
 
 @pytest.mark.usefixtures("open_files")
 def test_alerts_of_a_day_are_exactly_these(tmp_path: Path) -> None:
-    """Twenty-four pulls and a night of three accounts: one is broken, one has spent its month by
-    noon, and the webhook is down from nine to ten. Each alert arrives, each once, in order, those
-    of the hour without a webhook as soon as it is tried again; and none says whom it concerns.
-    """
     clock = Clock(MIDNIGHT - timedelta(hours=4))
     with Receiver() as webhook:
         agencies = {

@@ -67,9 +67,6 @@ def check(settings: Settings, clock: Clock, sink: Recorder, **options: bool) -> 
 
 
 def test_waits_grow_and_what_waits_arrives_once(settings: Settings, clock: Clock) -> None:
-    """A sink that fails is tried again after a minute, then two, four, eight, and every quarter of
-    an hour; checks in between leave it alone. Once the message has arrived it is never sent again.
-    """
     sink, tried = Recorder(), []
     sink.fails = 6
     for minute in range(48):
@@ -86,7 +83,6 @@ def test_waits_grow_and_what_waits_arrives_once(settings: Settings, clock: Clock
 
 
 def test_a_person_need_not_wait(settings: Settings, clock: Clock) -> None:
-    """Who asks for it has what waits sent at once."""
     sink = Recorder()
     sink.fails = 1
     check(settings, clock, sink)
@@ -111,7 +107,6 @@ def test_failure_says_since_when_and_why(settings: Settings, clock: Clock) -> No
 def test_killed_between_sending_and_writing_it_down_sends_it_once_more(
     settings: Settings, clock: Clock
 ) -> None:
-    """It arrives at least once, and a second time under the same id; after that no more."""
     sink = Recorder()
     sink.is_cut_off = True
     with pytest.raises(KeyboardInterrupt):
@@ -125,7 +120,6 @@ def test_killed_between_sending_and_writing_it_down_sends_it_once_more(
 
 
 def test_one_check_at_a_time(settings: Settings, clock: Clock) -> None:
-    """While another process checks the account, nothing is decided or sent here."""
     sink = Recorder()
     settings.make_folder()
     with Ledger(settings.folder) as ledger:
@@ -137,15 +131,11 @@ def test_one_check_at_a_time(settings: Settings, clock: Clock) -> None:
 
 
 def test_without_a_sink_nothing_is_made(settings: Settings, clock: Clock) -> None:
-    """Who has no alerts set has no file made, and no state that a later sink would miss."""
     assert 0 == check_alerts(settings, now=clock).delivered
     assert not settings.folder.exists()
 
 
 def test_messages_about_one_thing_arrive_in_their_order(settings: Settings, clock: Clock) -> None:
-    """Where the first message about something waits, the second one waits behind it, however often
-    others are tried meanwhile.
-    """
     settings.make_folder()
     changes: list[tuple[Change, str]] = [
         *(("opened", "a"), ("opened", "b"), ("ended", "a"), ("ended", "b"))
@@ -167,7 +157,6 @@ def test_messages_about_one_thing_arrive_in_their_order(settings: Settings, cloc
 
 
 def test_what_has_arrived_is_forgotten_in_the_end(settings: Settings, clock: Clock) -> None:
-    """Messages are kept for a while after they have arrived, and those that wait for ever."""
     sink = Recorder()
     check(settings, clock, sink)
     settings.make_folder()
@@ -195,7 +184,6 @@ def receiver() -> Iterator[Receiver]:
 def test_generic_webhook_gets_the_whole_message(
     tmp_path: Path, clock: Clock, receiver: Receiver
 ) -> None:
-    """Everything that a program may want to sort alerts by is in the object, and a text as well."""
     check_alerts(settings_of(tmp_path, alert_webhook=receiver.address), now=clock)
 
     (got,) = receiver.received
@@ -215,7 +203,6 @@ def test_generic_webhook_gets_the_whole_message(
 
 
 def test_slack_gets_a_text_without_markup(tmp_path: Path, clock: Clock, receiver: Receiver) -> None:
-    """The Slack-shaped object has one text, in which nothing can call a channel or hide a link."""
     settings = settings_of(tmp_path, alert_webhook=receiver.address, alert_webhook_style="slack")
     (sink,) = sinks_of(settings)
     message = MessageRecord(
@@ -230,9 +217,6 @@ def test_slack_gets_a_text_without_markup(tmp_path: Path, clock: Clock, receiver
 
 @pytest.mark.parametrize("status", [301, 307, 400, 404, 429, 500])
 def test_only_success_is_an_arrival(tmp_path: Path, status: int) -> None:
-    """Any answer but 2xx leaves the message waiting; a redirect is not followed, and nothing of the
-    address is in what is said.
-    """
     with Receiver() as other, Receiver(status) as receiver:
         receiver.location = other.address
         (sink,) = sinks_of(settings_of(tmp_path, alert_webhook=receiver.address))
@@ -246,7 +230,6 @@ def test_only_success_is_an_arrival(tmp_path: Path, status: int) -> None:
 def test_a_webhook_that_is_not_there_is_told_without_its_address(
     tmp_path: Path, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """No connection is a failure in a sentence; neither it nor any log holds the address."""
     caplog.set_level("DEBUG")
     (sink,) = sinks_of(settings_of(tmp_path, alert_webhook=receiver.address))
     sink.send(trial_message(START))
@@ -261,7 +244,6 @@ def test_a_webhook_that_is_not_there_is_told_without_its_address(
 
 
 def test_a_webhook_that_never_answers_costs_no_more_than_its_time() -> None:
-    """A peer that takes the connection and says nothing is given up when its time is over."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = SecretStr(f"http://127.0.0.1:{silent.getsockname()[1]}/")
         with pytest.raises(NotDelivered) as caught:

@@ -58,9 +58,6 @@ def email(office: PostOffice, security: Security) -> Email:
 
 @pytest.mark.parametrize("security", ["starttls", "ssl"])
 def test_a_letter_arrives_over_a_proven_connection(security: Security) -> None:
-    """With STARTTLS or TLS from the first byte: the name and the password are given only once the
-    connection is protected, and the letter has its headline, its text and an id of its own.
-    """
     with PostOffice(tls=tls(), is_wrapped=security == "ssl", password=PASSWORD) as office:
         email(office, security).send(trial_message(START))
 
@@ -77,7 +74,6 @@ def test_a_letter_arrives_over_a_proven_connection(security: Security) -> None:
 
 @pytest.mark.parametrize("security", ["starttls", "ssl"])
 def test_a_server_that_nobody_vouches_for_gets_nothing(security: Security) -> None:
-    """A certificate that is not trusted ends the talk before a password or a letter."""
     with PostOffice(tls=tls(), is_wrapped=security == "ssl", password=PASSWORD) as office:
         distrusting = replace(email(office, security), trust=ssl.create_default_context)
         with pytest.raises(NotDelivered, match="was not reached"):
@@ -90,7 +86,6 @@ def test_a_server_that_nobody_vouches_for_gets_nothing(security: Security) -> No
 
 
 def test_a_server_that_never_ends_its_answer_is_given_up() -> None:
-    """One byte after another comes soon enough each time, and the whole does not."""
     given_up = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
@@ -112,7 +107,6 @@ def test_a_server_that_never_ends_its_answer_is_given_up() -> None:
 
 
 def test_a_server_without_starttls_gets_nothing() -> None:
-    """Protection that was asked for is not done without."""
     with PostOffice(password=PASSWORD) as office, pytest.raises(NotDelivered):
         email(office, "starttls").send(trial_message(START))
 
@@ -128,7 +122,6 @@ def test_a_server_without_starttls_gets_nothing() -> None:
     ],
 )
 def test_refusals_are_told_without_the_servers_words(unlike: dict[str, object], said: str) -> None:
-    """What the server says may name people, and is not repeated."""
     refusing = PostOffice(**unlike)  # type: ignore[arg-type] # of a test
     with refusing as office, pytest.raises(NotDelivered) as caught:
         email(office, "none").send(trial_message(START))
@@ -137,7 +130,6 @@ def test_refusals_are_told_without_the_servers_words(unlike: dict[str, object], 
 
 
 def test_a_wrong_password_is_told_and_not_shown() -> None:
-    """The refusal says what was refused, and holds neither the password nor the server's words."""
     with PostOffice(tls=tls(), password="another") as office, pytest.raises(NotDelivered) as caught:
         email(office, "starttls").send(trial_message(START))
 
@@ -145,7 +137,6 @@ def test_a_wrong_password_is_told_and_not_shown() -> None:
 
 
 def test_one_recipient_that_is_refused_keeps_no_other_from_the_letter() -> None:
-    """What the server took for anybody has arrived: sent again, it would come twice to them."""
     with PostOffice(refused=TO[:1]) as office:
         email(office, "none").send(trial_message(START))
 
@@ -153,7 +144,6 @@ def test_one_recipient_that_is_refused_keeps_no_other_from_the_letter() -> None:
 
 
 def test_settings_lead_to_the_mail_server(tmp_path: Path) -> None:
-    """What is set is used: a check hands the alert in, and no recipient stands in the ledger."""
     with PostOffice() as office:
         settings = settings_of(
             tmp_path,

@@ -74,7 +74,6 @@ def lines_of(called: Called) -> dict[str, float]:
 
 
 def test_prometheus_is_told_what_the_files_say(environ: dict[str, str]) -> None:
-    """Requests, rows, pushes and the month are those that `status` has."""
     found = lines_of(call(["metrics"], environ))
     status = call(["status", "--json"], environ).object
     month, runs = status["month"], status["runs"]
@@ -92,9 +91,6 @@ def test_prometheus_is_told_what_the_files_say(environ: dict[str, str]) -> None:
 def test_a_collector_is_sent_metrics_and_each_run_as_one_trace(
     environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run is a span with an event for each resource, and has the same ids when sent again; no
-    key, address or person is in what is sent.
-    """
     ids = []
     with collector() as (address, got):
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
@@ -121,7 +117,6 @@ def test_a_collector_is_sent_metrics_and_each_run_as_one_trace(
 def test_a_collector_that_takes_nothing_is_an_error(
     status: int, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is told in a sentence with what to do, and no address is shown."""
     monkeypatch.setattr("connector.operations.metrics.SECONDS", 1)
     with collector(status) as (address, _):
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
@@ -133,7 +128,6 @@ def test_a_collector_that_takes_nothing_is_an_error(
 
 
 def test_the_dashboard_and_the_rules_name_what_there_is() -> None:
-    """Every metric in the files for Grafana and Prometheus is one that is printed."""
     every = [(name, 1.0, {"connector.account": ""}) for name in INSTRUMENTS]
     printed = set(re.findall(r"^(connector_\w+)\{", prometheus_text(every), re.MULTILINE))
     dashboard = json.loads((SERVICE / "grafana-dashboard.json").read_text())
@@ -148,7 +142,6 @@ def test_the_dashboard_and_the_rules_name_what_there_is() -> None:
 
 
 def test_nothing_of_it_is_loaded_by_other_commands(environ: dict[str, str]) -> None:
-    """A pull and the alerts import no OpenTelemetry: it costs nothing where nobody asks."""
     code = "import sys; import connector.cli.pull, connector.cli.alerts; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

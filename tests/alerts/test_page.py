@@ -21,7 +21,6 @@ PAGE = (ROOT / "docs" / "ALERTS.md").read_text(encoding="utf-8")
 
 
 def test_page_lists_every_alert_as_it_is_declared() -> None:
-    """Each alert has a row, in order, with its kind, what it is about, meaning and action."""
     table = next(t for t in read_tables(PAGE) if t.header[0] == "Alert")
     rows = [
         (quoted(row["Alert"])[0], row["Kind"], row["About"], row["Meaning"], row["Next action"])
@@ -34,7 +33,6 @@ def test_page_lists_every_alert_as_it_is_declared() -> None:
 
 
 def test_page_states_the_rules_as_they_are() -> None:
-    """The figures of the page are those of the code."""
     told = " ".join(PAGE.split())
 
     assert f"{COST_FACTOR} times the median" in told
@@ -47,7 +45,6 @@ def test_page_states_the_rules_as_they_are() -> None:
 
 
 def test_every_alert_can_be_decided_and_says_something() -> None:
-    """Each declared alert is decided somewhere, and nothing else is; none has an empty text."""
     text = inspect.getsource(findings)
 
     assert [] == [code for code in ALERTS if f'Subject("{code}"' not in text]

@@ -80,7 +80,6 @@ def failed_run(instance: dg.DagsterInstance, **tags: str) -> dg.DagsterRun:
 def test_sensor_checks_every_account(
     account: Account, instance: dg.DagsterInstance, receiver: Receiver
 ) -> None:
-    """One whose settings are wrong is told of, once, and keeps no other from being checked."""
     said = [look(account, instance) for _ in range(2)]
 
     assert "Messages sent: 1; alerts that stand: 1. globex: billing_day is 99" in said[0]
@@ -93,9 +92,6 @@ def test_sensor_checks_every_account(
 def test_a_run_that_left_no_trace_is_told_once(
     account: Account, instance: dg.DagsterInstance, receiver: Receiver
 ) -> None:
-    """A failed run of the account's partition, of which no file knows, opens an alert, once; runs
-    of other partitions, or of none where there are several accounts, are nobody's.
-    """
     failed_run(instance, **{PARTITION_TAG: "globex"})
     failed_run(instance)
     # Of the settings of the other account.
@@ -114,7 +110,6 @@ def test_a_run_that_left_no_trace_is_told_once(
 def test_failure_sensor_checks_at_once(
     account: Account, instance: dg.DagsterInstance, receiver: Receiver
 ) -> None:
-    """As soon as Dagster sees a failed run the accounts are checked."""
     run = failed_run(instance, **{PARTITION_TAG: "acme"})
     (event,) = [
         each.dagster_event
@@ -135,7 +130,6 @@ def test_failure_sensor_checks_at_once(
 
 
 def test_sensors_are_off_until_they_are_switched_on() -> None:
-    """Neither sensor does anything by itself."""
     sensors = {each.name: each for each in definitions.sensors or ()}
 
     for each in (alerts_sensor, failure_alerts_sensor):

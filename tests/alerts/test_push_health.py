@@ -14,15 +14,11 @@ from tests.alerts.agency import START
 
 
 def test_an_empty_journal_says_nothing(tmp_path: Path) -> None:
-    """Where nothing was ever pushed there is nothing to tell."""
     with Ledger(tmp_path) as ledger:
         assert PushHealth() == read_push_health(ledger)
 
 
 def test_the_last_run_of_each_resource_comes_first_and_rows_are_counted(tmp_path: Path) -> None:
-    """Runs are in the order in which they were last at work; refused rows are counted for each,
-    but for those that were undone; rows in doubt are parted by whether they wait for a person.
-    """
     with Ledger(tmp_path) as ledger:
         now = START
         for n, resource in enumerate(("jobs", "leads", "jobs")):

@@ -14,9 +14,6 @@ INCIDENTS = 40
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.name)
 def test_each_incident_is_told_once_and_mended_by_its_action(plan: Plan, tmp_path: Path) -> None:
-    """In ninety nights of the real commands each incident is one message within its night, whose
-    action mends it; its end is told, and there is no other message. The page says the same.
-    """
     rows = rows_of(plan, spend_quarter(plan, tmp_path))
     page = PAGE.read_text(encoding="utf-8").partition(BEGINS)[2].partition(ENDS)[0]
     shown = [line for line in page.splitlines() if f"| {plan.name} |" in line]
@@ -25,7 +22,6 @@ def test_each_incident_is_told_once_and_mended_by_its_action(plan: Plan, tmp_pat
 
 
 def test_the_script_is_as_long_as_the_page_says() -> None:
-    """There are forty incidents of five accounts in ninety nights, at most one a night for each."""
     incidents = [
         (plan.name, each.night)
         for plan in PLANS

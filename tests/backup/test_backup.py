@@ -75,8 +75,7 @@ def state(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_34_a_backup_is_closed_to_others_whatever_the_umask(settings: Settings) -> None:
-    """The file is 0600 in a folder of 0700, and so is everything that a restore makes of it."""
+def test_a_backup_is_closed_to_others_whatever_the_umask(settings: Settings) -> None:
     former = os.umask(0)
     try:
         made = made_of(settings)
@@ -93,10 +92,7 @@ def test_34_a_backup_is_closed_to_others_whatever_the_umask(settings: Settings) 
     assert {} == wide
 
 
-def test_33_a_backup_holds_what_belongs_to_it_and_no_key(settings: Settings) -> None:
-    """Databases, published file, seeds, receipts and inbox, from a list of what is allowed: no key
-    of the API wherever it lies, no other account's files, nothing beyond a link.
-    """
+def test_a_backup_holds_what_belongs_to_it_and_no_key(settings: Settings) -> None:
     made = made_of(settings)
     with tarfile.open(made.file) as tar:
         names = set(tar.getnames())
@@ -116,7 +112,6 @@ def test_33_a_backup_holds_what_belongs_to_it_and_no_key(settings: Settings) -> 
 
 
 def test_so_many_backups_are_kept_and_no_other_file(settings: Settings) -> None:
-    """Older backups of the same account go, those of another account and other files stay."""
     to = settings.data_dir.value.parent / "backups"
     first, second = made_of(settings), made_of(settings, 1)
     others = [to / "connector-acme-20200101T000000Z.tar", to / "connector-unnamed-mine.tar"]
@@ -145,7 +140,6 @@ def damaged(content: bytes) -> dict[str, bytes]:
 
 
 def test_a_damaged_backup_changes_nothing(settings: Settings, tmp_path: Path) -> None:
-    """Whatever was done to a backup is noticed before anything of the folder is touched."""
     content = made_of(settings).file.read_bytes()
     before = state(settings.folder)
     path = tmp_path / "damaged.tar"
@@ -207,7 +201,6 @@ def hostile(path: Path, name: str, kind: bytes = tarfile.REGTYPE) -> None:
 def test_a_backup_leads_nowhere_else(
     name: str, kind: bytes, settings: Settings, tmp_path: Path
 ) -> None:
-    """No name in a backup leads out of the folder, and no link, pipe or device is made."""
     path = tmp_path / "hostile.tar"
     hostile(path, name, kind)
     before = state(tmp_path)
@@ -219,9 +212,6 @@ def test_a_backup_leads_nowhere_else(
 
 
 def test_a_restore_is_refused_where_it_would_do_harm(settings: Settings, tmp_path: Path) -> None:
-    """Over files that are here, while a run is under way, of another account, of a later version,
-    over a ledger of another history: refused by name, and nothing is touched.
-    """
     made = made_of(settings)
     replaces = RestoreOptions(replaces=True)
     with pytest.raises(Misused, match="holds an account's files already"):
@@ -245,7 +235,6 @@ def test_a_restore_is_refused_where_it_would_do_harm(settings: Settings, tmp_pat
 
 
 def test_a_backup_of_a_later_version_is_refused(settings: Settings) -> None:
-    """A backup that this version could not read is refused before anything is moved."""
     work = Warehouse(settings.folder).work
     with duckdb.connect(str(work)) as connection:
         connection.execute("INSERT INTO sync.migrations (number, name) VALUES (99, 'later')")
@@ -260,7 +249,6 @@ def test_a_backup_of_a_later_version_is_refused(settings: Settings) -> None:
 
 @pytest.mark.parametrize("to", [".", "backups", "seeds/x"])
 def test_a_backup_is_not_kept_in_what_it_is_of(settings: Settings, to: str) -> None:
-    """A folder in the data folder is no place for its backup; an empty account has none."""
     with pytest.raises(Misused, match="would be lost with it"):
         make_backup(settings, settings.folder / to)
     empty = load_settings({}, variables(ADDRESS, settings.folder / "none"), settings.folder)
@@ -287,7 +275,6 @@ def test_what_waited_in_the_inbox_is_not_pushed_by_itself(settings: Settings) ->
 
 
 def test_the_commands_say_what_was_done(tmp_path: Path, settings: Settings) -> None:
-    """`backup`, `restore --check` and `restore --replace` end with 0, name files, and have JSON."""
     environ = variables(ADDRESS, settings.folder)
     to = tmp_path / "kept"
     made = call(["backup", str(to), "--keep", "3", "--json"], environ)
@@ -314,9 +301,6 @@ def test_the_commands_say_what_was_done(tmp_path: Path, settings: Settings) -> N
 def test_a_restore_that_was_cut_off_is_run_again(
     step: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Cut off at any step, what was here is here or aside, byte for byte, no lease stays held, and
-    the next restore brings everything.
-    """
     made = made_of(settings)
     work = Warehouse(settings.folder).work
     before = work.read_bytes()

@@ -15,8 +15,8 @@ from connector.operations.restore import RestoreOptions, restore
 from connector.privacy.erase import erase
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
-from tests.backup.yesterday import COUNTS, Agency
-from tests.privacy.office import traces
+from tests.backup.aged_backup import COUNTS, Agency
+from tests.privacy.populated_agency import traces
 from tests.pulls.landed import differences, published, rows
 
 EMAIL, NAME = "Olwen.Zz@mail.example", "Zzyzxworth"
@@ -68,10 +68,6 @@ def test_yesterdays_backup_and_a_pull_are_an_exact_copy(agency: Agency) -> None:
 
 
 def test_after_a_lost_disk_nothing_is_created_twice(agency: Agency) -> None:
-    """Everything lost: the restored journal does not know of the last push, and the restore says
-    so. Pushed again without a pull nothing is sent; with one the rows are duplicates of their own
-    records.
-    """
     made = agency.back_up()
     agency.churn()
     late = agency.file("late.csv", "b@new.example", "c@new.example")
@@ -100,9 +96,6 @@ def test_after_a_lost_disk_nothing_is_created_twice(agency: Agency) -> None:
 
 @pytest.mark.parametrize("lost", ["work file", "disk"])
 def test_whoever_was_erased_after_the_backup_is_erased_again(agency: Agency, lost: str) -> None:
-    """A backup brings nobody back: known by the ledger that is here, or by the receipts where the
-    ledger is lost. Nothing in the folder names the person, and neither does a pull.
-    """
     made = agency.back_up()
     erase(agency.settings, EMAIL, applies=True)
     receipts = agency.folder / "elsewhere"
@@ -124,9 +117,6 @@ def test_whoever_was_erased_after_the_backup_is_erased_again(agency: Agency, los
 
 
 def test_a_backup_made_while_a_pull_goes_on_is_whole(tmp_path: Path) -> None:
-    """Made between any two requests of a pull, a backup restores to a folder that the next pull
-    makes exact.
-    """
     with Sandbox(counts=COUNTS) as sandbox:
         agency = Agency(sandbox, tmp_path)
         made = []

@@ -28,7 +28,6 @@ def said(resource: Declaration) -> list[str]:
 
 @pytest.mark.parametrize("name", CATALOG)
 def test_values_are_among_those_that_a_detail_shows(name: str) -> None:
-    """Bodies and list items take and show only values of the field's own, and filters all."""
     resource = declaration(name)
     for each in resource.fields.values():
         narrowed = (each.create.values, each.update.values, each.item_values)
@@ -39,7 +38,6 @@ def test_values_are_among_those_that_a_detail_shows(name: str) -> None:
 
 
 def test_parts_of_a_content_type_are_only_shown() -> None:
-    """No body takes a field of a content type, and the type's detail has them."""
     writable = [
         name
         for name, each in ContentTypeField.fields_declared.items()
@@ -51,14 +49,12 @@ def test_parts_of_a_content_type_are_only_shown() -> None:
 
 
 def test_what_others_refer_to_goes_first() -> None:
-    """Every resource stands behind those that it refers to."""
     for place, name in enumerate(REFERRED_FIRST):
         assert set(references(CATALOG[name]).values()) <= set(REFERRED_FIRST[:place])
     assert set(CATALOG) == set(REFERRED_FIRST)
 
 
 def test_unknown_resource_is_refused_with_the_nearest_name() -> None:
-    """Asking for a resource by a wrong name says which names there are, and the nearest."""
     with pytest.raises(UnknownName) as caught:
         declaration("candidate")
 
@@ -67,7 +63,6 @@ def test_unknown_resource_is_refused_with_the_nearest_name() -> None:
 
 
 def test_page_that_names_no_field_of_its_own_is_refused() -> None:
-    """A misspelt natural key or heading is found when the page is read, not in a push."""
     head = {"section": "9", "singular": "thing", "path": "/things", "scope": "things"}
     with pytest.raises(UnknownName, match="'titel' is not a field of things"):
         type("Thing", (Resource,), {}, name="things", **head, natural_keys=(("titel",),))
@@ -114,7 +109,6 @@ def _changed(intact: Declaration) -> Iterator[tuple[str, Declaration]]:
 
 @pytest.mark.parametrize("name", CATALOG)
 def test_every_declared_fact_is_in_the_document(name: str) -> None:
-    """Changing any fact of a resource or of one of its fields changes what is said of it."""
     intact = declaration(name)
 
     assert [] == [what for what, changed in _changed(intact) if said(changed) == said(intact)]

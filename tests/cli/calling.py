@@ -14,6 +14,7 @@ from typing import Any
 from click.testing import CliRunner
 
 from connector.cli import main
+from generate.json_fields import JSON_FIELDS, names
 
 ROOT = Path(__file__).parents[2]
 RUN = "from connector.cli import main; main(prog_name='connector')"
@@ -89,3 +90,10 @@ def start(
         cwd=ROOT,
         env={**kept, **environ},
     )
+
+
+def check_fields(command: str, option: str, found: Mapping[str, Any]) -> None:
+    """Fail if a listed field is missing, or if a field is not listed."""
+    required, optional = names(JSON_FIELDS[command][option])
+
+    assert required <= found.keys() <= required | optional, f"{command} {option}"

@@ -39,7 +39,6 @@ def called_names() -> list[str]:
 
 
 def test_help_lists_every_command_and_imports_none() -> None:
-    """`--help` has a line for each command, and loads neither DuckDB nor httpx nor Dagster."""
     program = (
         "import sys; from connector.cli import main\n"
         "try: main(['--help'], prog_name='connector')\n"
@@ -59,7 +58,6 @@ def test_help_lists_every_command_and_imports_none() -> None:
 
 @pytest.mark.parametrize("name", called_names())
 def test_every_command_has_help_with_an_example(name: str) -> None:
-    """`--help` says what the command is for, and shows a line to type that parses."""
     words = name.split()
     called = call([*words, "--help"], {})
 
@@ -76,17 +74,15 @@ def test_every_command_has_help_with_an_example(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in called_names() if name != "sandbox"])
 def test_every_command_speaks_json_and_debugs(name: str) -> None:
-    """Each command takes --json and --debug; those that work on an account take --account."""
     options = {option for each in command(name).params for option in each.opts}
 
     assert {"--json", "--debug"} <= options
-    has_none = ("demo", "completion", "manual", "account rename")
+    has_none = ("demo", "account rename")
     assert (name not in has_none) == ("--account" in options)
 
 
 @pytest.mark.parametrize("arguments", [["pul"], ["pull", "--jsno"], ["status", "jobs"]])
 def test_wrong_usage_is_exit_2(arguments: list[str]) -> None:
-    """A command, an option or an argument that does not exist is named, with exit 2."""
     called = call(arguments, {})
 
     assert (2, "") == (called.status, called.out)
@@ -95,9 +91,6 @@ def test_wrong_usage_is_exit_2(arguments: list[str]) -> None:
 
 @pytest.mark.parametrize("name", called_names())
 def test_what_is_required_is_asked_for(name: str) -> None:
-    """Each option and argument that a command requires is named where it alone is left out of the
-    line that the help shows, with exit 2.
-    """
     found = command(name)
     required = [each for each in found.params if each.required]
     for each in required:
@@ -118,8 +111,6 @@ def test_what_is_required_is_asked_for(name: str) -> None:
 
 
 def test_mistake_of_ours_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
-    """An error that nobody expected is told by its kind and place, and never by its text."""
-
     @click.command(cls=Command, examples=())
     def broken(session: Session) -> int:
         raise ZeroDivisionError("jane@example.com")
@@ -135,7 +126,6 @@ def test_mistake_of_ours_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_log_is_shown_with_the_key_masked(capsys: pytest.CaptureFixture[str]) -> None:
-    """Whatever is logged, in a message, an argument or a traceback, shows a mask for the key."""
     secret = "planted-key-77"
     logger = logging.getLogger("connector.somewhere")
     root = logging.getLogger("connector")

@@ -26,7 +26,6 @@ def states(called: Called) -> dict[str, str]:
 
 
 def test_all_is_well(tmp_path: Path) -> None:
-    """With a working account every check is ok, for a request each scope; no folder is made."""
     folder = tmp_path / "data"
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}, rate_limit=500) as sandbox:
         environ = variables(sandbox.base_url, folder)
@@ -44,7 +43,6 @@ def test_all_is_well(tmp_path: Path) -> None:
 
 
 def test_settings_are_shown_with_their_origins(tmp_path: Path) -> None:
-    """Every setting is shown with where it came from, and the key as set."""
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path)
         called = call(["doctor"], environ)
@@ -55,7 +53,6 @@ def test_settings_are_shown_with_their_origins(tmp_path: Path) -> None:
 
 
 def test_missing_scope_is_a_warning(tmp_path: Path) -> None:
-    """A scope that the key lacks is a warning with what to do; a pull can work without it."""
     with Sandbox(counts=COUNTS, keys={KEY: ("jobs.read",)}) as sandbox:
         called = call(["doctor", "--json"], variables(sandbox.base_url, tmp_path))
 
@@ -67,7 +64,6 @@ def test_missing_scope_is_a_warning(tmp_path: Path) -> None:
 
 
 def test_key_that_is_refused(tmp_path: Path) -> None:
-    """A wrong key fails its own check, the address stays well, and nothing more is asked."""
     with Sandbox(counts=COUNTS, keys={"another": ("*",)}) as sandbox:
         called = call(["doctor", "--json"], variables(sandbox.base_url, tmp_path))
 
@@ -76,7 +72,6 @@ def test_key_that_is_refused(tmp_path: Path) -> None:
 
 
 def test_nothing_is_set(tmp_path: Path) -> None:
-    """Without an address and a key the settings fail, with exit 2, and the rest is not checked."""
     called = call(["doctor", "--json"], variables(None, tmp_path, None))
 
     assert 2 == called.status
@@ -93,7 +88,6 @@ def test_nobody_listens(tmp_path: Path) -> None:
 
 
 def test_page_of_a_website(tmp_path: Path) -> None:
-    """An address that answers with a page of HTML fails."""
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         sandbox.faults.add(HtmlPage(status=200), times=None)
         called = call(["doctor", "--json"], variables(sandbox.base_url, tmp_path))
@@ -102,7 +96,6 @@ def test_page_of_a_website(tmp_path: Path) -> None:
 
 
 def test_clock_that_differs_is_told(tmp_path: Path) -> None:
-    """A difference between the clocks is a warning with its size and direction."""
     with Sandbox(
         counts=COUNTS, keys={KEY: ("*",)}, clock=lambda: datetime.now(UTC) + timedelta(minutes=10)
     ) as sandbox:
@@ -114,7 +107,6 @@ def test_clock_that_differs_is_told(tmp_path: Path) -> None:
 
 
 def test_limit_that_is_not_told(tmp_path: Path) -> None:
-    """Answers without rate headers are a warning."""
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         sandbox.faults.add(WrongRateHeaders(), times=None)
         called = call(["doctor", "--json"], variables(sandbox.base_url, tmp_path))
@@ -123,7 +115,6 @@ def test_limit_that_is_not_told(tmp_path: Path) -> None:
 
 
 def test_data_folder_that_is_a_file(tmp_path: Path) -> None:
-    """A data folder that is a file fails, and is named."""
     folder = tmp_path / "data"
     folder.write_text("")
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
@@ -151,7 +142,6 @@ def damaged(tmp_path: Path) -> Path:
 
 
 def test_a_damaged_log_is_found_and_nothing_is_changed(tmp_path: Path) -> None:
-    """Without --repair a damaged log is a failed check that says what mends it, and stays."""
     log = damaged(tmp_path)
     before = log.read_bytes()
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
@@ -165,9 +155,6 @@ def test_a_damaged_log_is_found_and_nothing_is_changed(tmp_path: Path) -> None:
 
 
 def test_a_damaged_log_is_set_aside_and_kept(tmp_path: Path) -> None:
-    """With --repair the log gets another name, with every byte of it, the file opens, and what is
-    to be done next is said; a second repair finds nothing to do.
-    """
     log = damaged(tmp_path)
     before = log.read_bytes()
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
@@ -187,7 +174,6 @@ def test_a_damaged_log_is_set_aside_and_kept(tmp_path: Path) -> None:
 
 
 def test_no_log_is_set_aside_while_another_has_the_file(tmp_path: Path) -> None:
-    """A file that another process holds is not repaired: its log may be whole and in use."""
     log = damaged(tmp_path)
     holder = (
         "import fcntl, sys; held = open(sys.argv[1], 'r+b'); fcntl.lockf(held, fcntl.LOCK_EX); "
@@ -208,7 +194,6 @@ def test_no_log_is_set_aside_while_another_has_the_file(tmp_path: Path) -> None:
 
 
 def test_its_requests_are_counted(tmp_path: Path) -> None:
-    """What doctor spends is counted with all else, and proves that a month is not spent."""
     with Sandbox(counts={"jobs": 1}, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path)
         call(["pull", "jobs"], environ)

@@ -54,7 +54,6 @@ def rows(folder: Path, sql: str) -> list[tuple[object, ...]]:
 
 
 def test_a_list_needs_no_data(tmp_path: Path) -> None:
-    """Every model and seed is listed in building order, with grain, columns, texts and lineage."""
     listed = call(["models", "list", "--json"], variables(tmp_path))
     shown = {each["name"]: each for each in listed.object["models"]}
     (job_id,) = (c for c in shown["stg_jobs"]["columns"] if c["name"] == "job_id")
@@ -67,7 +66,6 @@ def test_a_list_needs_no_data(tmp_path: Path) -> None:
 
 
 def test_a_build_publishes(folder: Path) -> None:
-    """The published file has the models, and a check of it finds what a build found."""
     tested = call(["models", "test", "--json"], variables(folder))
     failed = {each["name"]: each for each in tested.object["checks"] if not each["passed"]}
 
@@ -77,7 +75,6 @@ def test_a_build_publishes(folder: Path) -> None:
 
 
 def test_a_selection_is_built_and_the_rest_carried(folder: Path) -> None:
-    """The table says what was built and what was carried over."""
     built = call(["models", "build", "sum_coverage"], variables(folder))
 
     assert 0 == built.status
@@ -87,7 +84,6 @@ def test_a_selection_is_built_and_the_rest_carried(folder: Path) -> None:
 
 
 def test_seeds_are_shown_and_written(folder: Path) -> None:
-    """Unmapped values are listed; --write makes a file with a row for each, once."""
     shown = call(["models", "seeds"], variables(folder))
     first = call(["models", "seeds", "--write", "--json"], variables(folder))
     again = call(["models", "seeds", "--write"], variables(folder))
@@ -101,7 +97,6 @@ def test_seeds_are_shown_and_written(folder: Path) -> None:
 
 
 def test_a_wrong_word_is_told(folder: Path) -> None:
-    """A name that is none ends with 2 and the nearest; so does a seed's."""
     for arguments in (["models", "build", "fct_placemnts"], ["models", "list", "fct_placemnts"]):
         called = call(arguments, variables(folder))
         assert (2, True) == (called.status, "Did you mean 'fct_placements'?" in called.err)
@@ -110,14 +105,12 @@ def test_a_wrong_word_is_told(folder: Path) -> None:
 
 
 def test_without_a_published_file_it_says_what_to_do(tmp_path: Path) -> None:
-    """Neither checks nor seeds can be looked at before something is published."""
     for command in ("test", "seeds"):
         called = call(["models", command], variables(tmp_path))
         assert (1, True) == (called.status, "nothing was published yet" in called.err)
 
 
 def test_a_check_that_blocks_ends_with_1(tmp_path: Path) -> None:
-    """Two rows of one id: nothing is published, and the check and its id are named."""
     with opened(land(tmp_path).work) as connection:
         connection.execute("INSERT INTO landing.leads FROM landing.leads")
     built = call(["models", "build"], variables(tmp_path))

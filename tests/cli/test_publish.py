@@ -22,9 +22,6 @@ def agency(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Agency:
 
 
 def test_publish_builds_and_exports(agency: Agency, tmp_path: Path) -> None:
-    """The command publishes without any address or key, exports what is asked for, and says what
-    came of it on the screen and as JSON.
-    """
     folder = tmp_path / "lake"
     called = call(["publish"], agency.given)
     told = call(
@@ -43,7 +40,6 @@ def test_publish_builds_and_exports(agency: Agency, tmp_path: Path) -> None:
 
 
 def test_hashing_without_a_key_is_refused(agency: Agency) -> None:
-    """An option that needs a key which is not set is wrong usage, and nothing is published."""
     called = call(["publish", "--personal", "hash"], agency.given)
 
     assert 2 == called.status
@@ -52,9 +48,6 @@ def test_hashing_without_a_key_is_refused(agency: Agency) -> None:
 
 
 def test_refusal_is_told_by_publish_and_by_status(agency: Agency) -> None:
-    """A failed check ends the command with 1 and its name; status shows what is published, of when,
-    and why nothing newer is.
-    """
     agency.land(
         "sync.bookmarks", {"resource": "jobs", "parent": "", "proven_at": "2026-03-04T05:06:07Z"}
     )
@@ -76,9 +69,6 @@ def test_refusal_is_told_by_publish_and_by_status(agency: Agency) -> None:
 def test_pull_that_is_refused_has_failed_and_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A pull whose data fail a check ends with 1; its record has the reason, what landed is kept,
-    and analysts keep the old file.
-    """
     Agency(tmp_path).use_project(monkeypatch)
     with Sandbox(counts={"jobs": 2}, keys={KEY: ("*",)}) as sandbox:
         for id in sandbox.store.records("jobs"):

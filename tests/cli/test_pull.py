@@ -22,7 +22,6 @@ NO_LEADS = tuple(f"{each}.read" for each in ("jobs", "candidates", "companies", 
 
 
 def test_pull_lands_all_and_the_next_has_nothing_to_do(tmp_path: Path) -> None:
-    """Every record lands and is published; a second pull says in words that nothing changed."""
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path)
         first, second = call(["pull"], environ), call(["pull"], environ)
@@ -38,7 +37,6 @@ def test_pull_lands_all_and_the_next_has_nothing_to_do(tmp_path: Path) -> None:
 
 
 def test_pull_takes_the_resources_that_are_named(tmp_path: Path) -> None:
-    """Only the resources named are pulled, each once, in the API's order."""
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         called = call(["pull", "leads", "jobs", "leads"], variables(sandbox.base_url, tmp_path))
         paths = {served.path.split("/")[3] for served in sandbox.log}
@@ -48,7 +46,6 @@ def test_pull_takes_the_resources_that_are_named(tmp_path: Path) -> None:
 
 
 def test_json_is_one_object_with_the_report(tmp_path: Path) -> None:
-    """`--json` prints one object on stdout: outcome, run, cost, and every resource's counts."""
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         called = call(["pull", "--json"], variables(sandbox.base_url, tmp_path))
         requests = len(sandbox.log)
@@ -62,7 +59,6 @@ def test_json_is_one_object_with_the_report(tmp_path: Path) -> None:
 
 
 def test_key_without_a_scope_leaves_that_resource_out(tmp_path: Path) -> None:
-    """A missing scope skips its resource, is named with what to do, and ends with 3."""
     with Sandbox(counts=COUNTS, keys={KEY: (*NO_LEADS, "content.read")}) as sandbox:
         called = call(["pull"], variables(sandbox.base_url, tmp_path))
 
@@ -74,9 +70,6 @@ def test_key_without_a_scope_leaves_that_resource_out(tmp_path: Path) -> None:
 
 
 def test_spent_month_stops_and_the_next_pull_goes_on(tmp_path: Path) -> None:
-    """At the end of the month's allowance a pull ends with 4 and says how much is left to read;
-    the next one asks nothing, until somebody says that it should.
-    """
     with Sandbox(
         counts=COUNTS, keys={KEY: ("*",)}, monthly_limit=12, behaviours={"month_reset": "month"}
     ) as sandbox:
@@ -102,7 +95,6 @@ def test_spent_month_stops_and_the_next_pull_goes_on(tmp_path: Path) -> None:
 
 
 def test_rows_that_differ_from_the_total_are_told(tmp_path: Path) -> None:
-    """Where jobs are deleted all through a pull, the difference that remains is said by name."""
     with Sandbox(counts={"jobs": 30}, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path)
         call(["pull", "jobs"], environ)
@@ -132,7 +124,6 @@ BAD_INPUTS: dict[str, tuple[list[str], dict[str, str], tuple[int, str, str]]] = 
 @pytest.mark.parametrize("is_json", [False, True], ids=["text", "json"])
 @pytest.mark.parametrize("case", BAD_INPUTS)
 def test_bad_input_is_a_sentence(tmp_path: Path, case: str, *, is_json: bool) -> None:
-    """What is wrong is named with what to do, on stderr and with `--json` as one object."""
     arguments, changed, (status, code, said) = BAD_INPUTS[case]
     with Sandbox(counts={"jobs": 1}, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path)
@@ -153,7 +144,6 @@ def test_bad_input_is_a_sentence(tmp_path: Path, case: str, *, is_json: bool) ->
 
 
 def test_page_of_a_website_is_not_taken_for_the_api(tmp_path: Path) -> None:
-    """An address that answers with a page of HTML is named as such, and nothing is landed."""
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         sandbox.faults.add(HtmlPage(status=200), times=None)
         called = call(["pull"], variables(sandbox.base_url, tmp_path))
@@ -184,7 +174,6 @@ def write_foreign(path: Path) -> None:
 def test_file_of_somebody_else_is_left_alone(
     tmp_path: Path, command: str, write: Callable[[Path], None], said: str
 ) -> None:
-    """A `work.duckdb` that is not ours is refused by every command, and stays as it was."""
     work = tmp_path / "work.duckdb"
     write(work)
     before = work.read_bytes()
@@ -198,7 +187,6 @@ def test_file_of_somebody_else_is_left_alone(
 
 
 def test_data_folder_that_is_a_file_is_named(tmp_path: Path) -> None:
-    """A data folder that is a file ends with a sentence that names it and the setting."""
     folder = tmp_path / "data"
     folder.write_text("")
     with Sandbox(counts={"jobs": 1}, keys={KEY: ("*",)}) as sandbox:
@@ -210,7 +198,6 @@ def test_data_folder_that_is_a_file_is_named(tmp_path: Path) -> None:
 
 
 def test_interrupt_keeps_what_has_landed(tmp_path: Path) -> None:
-    """Ctrl-C ends a pull with 130 and one line; the next pull goes on from what had landed."""
     reached, go_on = Event(), Event()
 
     def between(store: Store) -> None:
@@ -234,9 +221,6 @@ def test_interrupt_keeps_what_has_landed(tmp_path: Path) -> None:
 
 
 def test_all_accounts_are_pulled_and_one_that_cannot_be_stops_no_other(tmp_path: Path) -> None:
-    """Each account has its own line, outcome and files; the highest exit status is the command's.
-    What one account alone can mean is refused, and so is an address for all of them.
-    """
     environ = variables(None, tmp_path / "data") | {"CONNECTOR_MODELS": "off"}
     del environ["CONNECTOR_API_KEY"]
     config, key = tmp_path / "connector.toml", tmp_path / "key"

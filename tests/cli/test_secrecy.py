@@ -24,10 +24,7 @@ def command_lines() -> str:
 
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="there is no /proc here")
 @pytest.mark.parametrize("is_accepted", [True, False], ids=["accepted", "refused"])
-def test_33_the_key_is_nowhere(tmp_path: Path, *, is_accepted: bool) -> None:
-    """With --debug, a key that is accepted or refused is shown by nothing that can be read: not by
-    a process of any command while it runs, and neither by its text nor by its JSON.
-    """
+def test_the_key_is_nowhere(tmp_path: Path, *, is_accepted: bool) -> None:
     seen = []
 
     def between(store: Store) -> None:

@@ -17,7 +17,6 @@ from tests.cli.calling import COUNTS, KEY, Called, call, start, variables
 
 
 def test_status_before_anything_landed_says_what_to_do(tmp_path: Path) -> None:
-    """Where nothing was ever landed, nothing is made, and the next step is named."""
     folder = tmp_path / "data"
     environ = variables(None, folder, None)
 
@@ -30,9 +29,6 @@ def test_status_before_anything_landed_says_what_to_do(tmp_path: Path) -> None:
 
 
 def test_where_accounts_are_named_one_is_chosen_and_nothing_is_made(tmp_path: Path) -> None:
-    """Where only accounts have an address, none of them is meant by a command without one: it is
-    wrong usage, names them, and makes no folder and no alert. An account's next step is its own.
-    """
     project = tmp_path / "connector.toml"
     address = 'base_url = "http://127.0.0.1:9"\n'
     project.write_text(f"[accounts.acme]\n{address}[accounts.globex]\n{address}")
@@ -53,7 +49,6 @@ def test_where_accounts_are_named_one_is_chosen_and_nothing_is_made(tmp_path: Pa
 
 
 def test_status_shows_where_each_resource_stands(tmp_path: Path) -> None:
-    """After a pull: rows, how far they are proven, the runs and the published file; no request."""
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path)
         run_id = call(["pull", "--json"], environ).object["run_id"]
@@ -73,7 +68,6 @@ def test_status_shows_where_each_resource_stands(tmp_path: Path) -> None:
 
 
 def test_status_says_why_a_resource_is_behind(tmp_path: Path) -> None:
-    """A resource that was left out is shown with its reason and what to do."""
     with Sandbox(counts=COUNTS, keys={KEY: ("jobs.read",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path)
         call(["pull", "jobs", "leads"], environ)
@@ -87,9 +81,6 @@ def test_status_says_why_a_resource_is_behind(tmp_path: Path) -> None:
 def test_status_never_says_that_nothing_is_to_do_where_something_failed(
     tmp_path: Path, manner: str
 ) -> None:
-    """Deletions that were not believed, a key that is refused and a pull that was killed each end
-    the status with what to do, whether anybody is told of alerts or not.
-    """
     with Sandbox(counts={"candidates": 60}, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path)
         call(["pull", "candidates"], environ)
@@ -114,7 +105,6 @@ def test_status_never_says_that_nothing_is_to_do_where_something_failed(
 
 
 def test_status_works_while_a_pull_runs(tmp_path: Path) -> None:
-    """In the middle of a pull, status answers with what has landed so far."""
     seen: list[Called] = []
 
     def between(store: Store) -> None:
@@ -137,12 +127,10 @@ def test_status_works_while_a_pull_runs(tmp_path: Path) -> None:
     [(-5, "0 s"), (59, "59 s"), (90, "2 min"), (7200, "2 h"), (200_000, "2 d")],
 )
 def test_age_is_in_its_largest_unit(seconds: int, expected: str) -> None:
-    """An age is told in one unit; a clock that went back makes it zero."""
     assert expected == age(timedelta(seconds=seconds))
 
 
 def test_status_says_that_nothing_is_to_do(tmp_path: Path) -> None:
-    """After a whole pull there is nothing to do, and the month's use is told with its share."""
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path) | {"CONNECTOR_MONTHLY_REQUESTS": "2000"}
         call(["pull"], environ)
@@ -162,7 +150,6 @@ def test_status_says_that_nothing_is_to_do(tmp_path: Path) -> None:
 
 
 def test_status_says_how_far_a_first_load_is(tmp_path: Path) -> None:
-    """A load that a budget cut short is shown with what is left: records, requests, share, time."""
     with Sandbox(counts={"candidates": 230}, keys={KEY: ("*",)}, rate_limit=600) as sandbox:
         environ = variables(sandbox.base_url, tmp_path) | {"CONNECTOR_MONTHLY_REQUESTS": "1000"}
         pulled = call(["pull", "candidates", "--budget", "26"], environ)
@@ -185,7 +172,6 @@ def test_status_says_how_far_a_first_load_is(tmp_path: Path) -> None:
 
 
 def test_status_says_what_was_never_pulled(tmp_path: Path) -> None:
-    """Resources that no pull was asked for are named, and are no reason to run one."""
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         environ = variables(sandbox.base_url, tmp_path)
         call(["pull", "jobs"], environ)

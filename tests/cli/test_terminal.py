@@ -77,8 +77,7 @@ def read_screen(reader: int) -> str:
         ("Łukasz 山田 é 👩\u200d💻 سلام", "Łukasz 山田 é 👩\u200d💻 سلام"),
     ],
 )
-def test_43_unsafe_characters_become_visible(text: str, shown: str) -> None:
-    """What a terminal would obey is spelt out, and names in any script stay as they are."""
+def test_unsafe_characters_become_visible(text: str, shown: str) -> None:
     assert shown == neutralise(text)
 
 
@@ -99,8 +98,7 @@ def test_table_without_a_watcher_is_aligned_by_tabs() -> None:
     assert "" == streams.err
 
 
-def test_43_table_text_is_neutralised_with_and_without_a_watcher() -> None:
-    """No cell can move the cursor, set a title, forge a row or be read as markup."""
+def test_table_text_is_neutralised_with_and_without_a_watcher() -> None:
     row = [f"{ESCAPE}Anna", "[red]x[/red] :smile:", "a\nb"]
     plain = Streams()
     plain.terminal.print_table(["a", "b", "c"], [row])
@@ -140,9 +138,6 @@ def test_watched_table_is_drawn_and_no_color_is_respected() -> None:
 
 @pytest.mark.parametrize("width", [40, 80])
 def test_a_table_fits_the_terminal_and_no_cell_is_cut(width: int) -> None:
-    """A table that is wider than the terminal is drawn in parts that fit, each with the first
-    column, and every cell is whole.
-    """
     columns = ["resource", *(f"column {n} of many" for n in range(9))]
     row = ["candidates", *(f"cell-{n}-{'x' * n}" for n in range(9))]
     with watched() as (stream, reader):
@@ -157,7 +152,6 @@ def test_a_table_fits_the_terminal_and_no_cell_is_cut(width: int) -> None:
 
 
 def test_progress_is_a_bar_for_a_person_alone() -> None:
-    """A bar is drawn where standard error is a terminal, and nothing is written elsewhere."""
     streams = Streams()
     with streams.terminal.progress("jobs", 2) as meter:
         meter.show("companies", total=3, steps=1)
@@ -176,7 +170,6 @@ def test_progress_is_a_bar_for_a_person_alone() -> None:
 
 
 def test_talk_goes_to_standard_error() -> None:
-    """Lines and warnings are talk; they never mix with data on standard output."""
     streams = Streams()
 
     streams.terminal.say(f"pulling {ESCAPE}")
@@ -188,7 +181,6 @@ def test_talk_goes_to_standard_error() -> None:
 
 
 def test_json_is_one_object_and_nothing_else() -> None:
-    """With --json standard output holds one object, whatever else a command prints."""
     streams = Streams(is_json=True)
 
     streams.terminal.print_table(["a"], [[1]])
@@ -201,14 +193,12 @@ def test_json_is_one_object_and_nothing_else() -> None:
 
 
 def test_json_loses_nothing() -> None:
-    """Escaping changes how an object is written, never what it says."""
     value = {"text": "".join(map(chr, range(0x300))) + '\\"\u2066', "list": [1, None, True]}
 
     assert value == json.loads(to_json(value))
 
 
 def test_failure_says_what_happened_and_what_to_do() -> None:
-    """An error is shown as its sentence, its code and its action, and gives the exit status."""
     streams = Streams()
     error = UnknownName("resource", f"job{ESCAPE}", ["jobs", "leads"])
 
@@ -223,7 +213,6 @@ def test_failure_says_what_happened_and_what_to_do() -> None:
 
 
 def test_failure_with_json_is_an_object_as_well() -> None:
-    """A program that asked for JSON gets the error as an object, and people read it beside."""
     streams = Streams(is_json=True)
 
     status = streams.terminal.fail(BudgetSpent("The run's limit of 10 requests is spent"))
@@ -241,7 +230,6 @@ def test_failure_with_json_is_an_object_as_well() -> None:
 
 
 def test_stream_of_few_characters_shows_numbers() -> None:
-    """In a locale that cannot write a name, its letters are shown by number and nothing fails."""
     streams, told = Streams(encoding="ascii"), Streams(encoding="ascii", is_json=True)
 
     streams.terminal.print_table(["name"], [["Łukasz"]])

@@ -28,7 +28,6 @@ async def raw_of(reply: Reply, body_bytes_max: int) -> dict[str, object]:
 
 
 def test_a_slow_drip_ends_at_the_deadline() -> None:
-    """Parts that each come in time do not keep an attempt alive beyond its deadline; told once."""
     diary = Diary()
     with Sandbox(counts={"jobs": 1}, keys={KEY: ("*",)}) as sandbox:
         id = next(iter(sandbox.store.records("jobs")))
@@ -47,8 +46,6 @@ def test_a_slow_drip_ends_at_the_deadline() -> None:
 
 @pytest.mark.parametrize("call", WRITES)
 def test_silence_leaves_a_write_in_doubt_at_the_deadline(call: str) -> None:
-    """A server that takes a write and says nothing: in doubt, with the deadline as the reason."""
-
     async def act() -> None:
         limits = Limits(deadline_seconds=0.2)
         async with Peer(silent) as peer, client_of(peer.base_url, limits=limits) as client:
@@ -60,8 +57,6 @@ def test_silence_leaves_a_write_in_doubt_at_the_deadline(call: str) -> None:
 
 @pytest.mark.parametrize("call", WRITES)
 def test_a_deadline_before_anything_was_sent_is_no_doubt(call: str) -> None:
-    """A server that takes the connection and never ends its handshake was sent no write."""
-
     async def act() -> None:
         limits = Limits(deadline_seconds=0.1)
         async with Peer(silent) as peer:
@@ -74,8 +69,7 @@ def test_a_deadline_before_anything_was_sent_is_no_doubt(call: str) -> None:
 
 
 @pytest.mark.parametrize("is_packed", [False, True])
-def test_42_the_cap_is_exact(is_packed: bool) -> None:
-    """An answer as large as the cap is read, packed or not; one byte more is refused by name."""
+def test_the_cap_is_exact(is_packed: bool) -> None:
     body = gzip.compress(BODY) if is_packed else BODY
     reply = sends(http(200, body, GZIP if is_packed else {}))
 
@@ -85,8 +79,6 @@ def test_42_the_cap_is_exact(is_packed: bool) -> None:
 
 
 def test_packed_answers_are_asked_for_and_read() -> None:
-    """Requests ask for gzip and for nothing else, and carry the API's headers (API 5.1)."""
-
     async def act() -> None:
         async with Peer(sends(http(200, gzip.compress(BODY), GZIP))) as peer:
             async with client_of(peer.base_url) as client:
@@ -100,8 +92,7 @@ def test_packed_answers_are_asked_for_and_read() -> None:
 
 
 @pytest.mark.parametrize("fault", ["bomb", "bomb in a bomb", "endless"])
-def test_42_no_answer_fills_the_memory(fault: str) -> None:
-    """What unpacks to two hundred times the cap, or never ends, costs no more than a few caps."""
+def test_no_answer_fills_the_memory(fault: str) -> None:
     cap = 1_000_000
     bomb = gzip.compress(bytes(200 * cap))
     replies = {

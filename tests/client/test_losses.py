@@ -123,7 +123,6 @@ def ends(call: str, *replies: Reply, limits: Limits = LIMITS) -> tuple[Connector
     "fault", [*LOST, *FAILED, *UNREADABLE, *(f"page {each}" for each in PAGES_OF_PROXIES)]
 )
 def test_a_write_is_never_sent_twice(call: str, fault: str) -> None:
-    """Whatever becomes of its answer, a write that may have been applied is in doubt, once sent."""
     replies = {**LOST, **FAILED, **{name: each for name, (each, _) in UNREADABLE.items()}}
     replies |= {f"page {name}": each for name, each in PAGES_OF_PROXIES.items()}
     error, requests = ends(call, replies[fault], created)
@@ -135,13 +134,11 @@ def test_a_write_is_never_sent_twice(call: str, fault: str) -> None:
 @pytest.mark.parametrize("call", ["create", "update", "convert"])
 @pytest.mark.parametrize("data", [None, {}, [], {"title": "A"}, {"id": None}])
 def test_a_write_without_a_record_in_its_answer_is_in_doubt(call: str, data: object) -> None:
-    """A success that does not say which record was written leaves the write to be looked for."""
     assert (InDoubt, 1) == kind(*ends(call, answers(201, {"data": data, "message": "Made."})))
 
 
 @pytest.mark.parametrize("call", ["create", "update", "convert"])
 def test_a_204_is_no_answer_to_a_write_with_a_record(call: str) -> None:
-    """Only a delete is answered without a body."""
     assert (InDoubt, 1) == kind(*ends(call, sends(http(204))))
     assert (None, 1) == ends("delete", sends(http(204)))
 
@@ -149,7 +146,6 @@ def test_a_204_is_no_answer_to_a_write_with_a_record(call: str) -> None:
 @pytest.mark.parametrize("call", WRITES)
 @pytest.mark.parametrize("status", REFUSED)
 def test_a_refusal_in_the_apis_words_is_no_doubt(call: str, status: int) -> None:
-    """A write that the API refused was not applied, says so, and is not sent again."""
     reply = answers(status, {"error": "no", "message": "That cannot be."})
 
     assert (REFUSED[status], 1) == kind(*ends(call, reply))
@@ -158,14 +154,12 @@ def test_a_refusal_in_the_apis_words_is_no_doubt(call: str, status: int) -> None
 @pytest.mark.parametrize("call", [*READS, *WRITES])
 @pytest.mark.parametrize("reset", [{}, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "30"}])
 def test_what_was_refused_for_its_pace_is_sent_again(call: str, reset: dict[str, str]) -> None:
-    """A 429 was not applied, so even a write is sent again, and then it succeeds."""
     success = listed if call == "list" else found
 
     assert (None, 3) == ends(call, *[answers(429, {}, reset)] * 2, success)
 
 
 def test_refusals_for_pace_end_within_bounds() -> None:
-    """A server that answers nothing but 429 is not asked for ever."""
     limits = Limits(attempts_max=4, retry_seconds_max=10_000.0)
     error, requests = ends("get", answers(429, {}, {"X-RateLimit-Reset": "5"}), limits=limits)
 
@@ -177,7 +171,6 @@ def test_refusals_for_pace_end_within_bounds() -> None:
 @pytest.mark.parametrize("call", READS)
 @pytest.mark.parametrize("fault", [*LOST, *FAILED])
 def test_a_read_is_repeated_until_it_succeeds(call: str, fault: str) -> None:
-    """A read whose answer was lost, or whose server failed, is sent again and succeeds."""
     reply = {**LOST, **FAILED}[fault]
 
     assert (None, 3) == ends(call, reply, reply, listed if call == "list" else found)
@@ -185,7 +178,6 @@ def test_a_read_is_repeated_until_it_succeeds(call: str, fault: str) -> None:
 
 @pytest.mark.parametrize("fault", ["closed within the body", "500"])
 def test_a_read_is_repeated_a_bounded_number_of_times(fault: str) -> None:
-    """After `attempts_max` attempts a read raises what the last of them met."""
     expected = NoAnswer if fault in LOST else ServerFailed
     reply = {**LOST, **FAILED}[fault]
 
@@ -194,8 +186,6 @@ def test_a_read_is_repeated_a_bounded_number_of_times(fault: str) -> None:
 
 
 def test_repeats_wait_longer_each_time_and_not_beyond_their_bound() -> None:
-    """Waits double, chance lengthens them by up to half, and their sum stays within the bound."""
-
     async def waits(chance: float, limits: Limits) -> list[float]:
         clock = Clock()
         terms = {"chance": lambda: chance, "limits": limits}
@@ -215,7 +205,6 @@ def test_repeats_wait_longer_each_time_and_not_beyond_their_bound() -> None:
 
 @pytest.mark.parametrize("fault", UNREADABLE)
 def test_a_read_that_was_answered_by_something_else_is_not_repeated(fault: str) -> None:
-    """An answer that is not this API's raises at once, by its own name."""
     reply, expected = UNREADABLE[fault]
 
     assert (expected, 1) == kind(*ends("get", reply))
@@ -232,15 +221,11 @@ def test_a_read_that_was_answered_by_something_else_is_not_repeated(fault: str) 
     ],
 )
 def test_a_read_of_another_shape_is_refused(document: object, call: str) -> None:
-    """A success whose data is not a record, or not the page asked for, is not believed."""
     assert (UnreadableAnswer, 1) == kind(*ends(call, answers(200, document)))
 
 
 @pytest.mark.parametrize("status", [402, 405, 418])
 def test_an_undocumented_status_is_said_to_be(status: int) -> None:
-    """A status that the API does not document raises by name, and nothing is sent again; a write so
-    answered is in doubt.
-    """
     reply = answers(status, {"message": "What?"})
 
     assert (UnexpectedStatus, 1) == kind(*ends("get", reply))
@@ -250,8 +235,6 @@ def test_an_undocumented_status_is_said_to_be(status: int) -> None:
 
 @pytest.mark.parametrize("call", [*READS, *WRITES])
 def test_what_could_not_connect_is_tried_thrice(call: str) -> None:
-    """Where nobody listens nothing was sent; it is tried again, even a write, and then raises."""
-
     async def act() -> list[float]:
         async with Peer(silent) as peer:
             address = peer.base_url
@@ -267,8 +250,6 @@ def test_what_could_not_connect_is_tried_thrice(call: str) -> None:
 
 @pytest.mark.parametrize("call", WRITES)
 def test_what_could_not_connect_succeeds_once_somebody_listens(call: str) -> None:
-    """A write that met a closed door is sent, once, when the door opens."""
-
     async def act() -> int:
         async with Peer(found) as peer:
             pass

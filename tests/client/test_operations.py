@@ -19,7 +19,7 @@ from connector.client.endpoint import Endpoint
 from connector.errors import Misused, UnknownName
 from connector.errors_api import Forbidden, NotFound, Unauthorized, ValidationFailed
 from connector.sandbox.server import Sandbox
-from tests.faults.wire import Edited
+from tests.faults.network_faults import Edited
 from tests.sandbox.world import COUNTS, World, opened
 
 NAMES = tuple(CATALOG)
@@ -72,7 +72,6 @@ def stored(world: World, name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_detail_is_the_record_as_stored(world: World, name: str) -> None:
-    """A record that is got holds every field that the API shows, as it was sent."""
     id, expected = next(iter(stored(world, name).items()))
     record = run(world.sandbox, lambda client: endpoint(client, world, name).get(id))
 
@@ -86,7 +85,6 @@ def test_a_detail_is_the_record_as_stored(world: World, name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_list_shows_the_list_shape_and_the_whole_count(world: World, name: str) -> None:
-    """A page holds as many items as asked for, in the list shape, with the total of all."""
     page = run(world.sandbox, lambda client: endpoint(client, world, name).list(per_page=2))
     shown = {each.name for each in CATALOG[name].item_fields}
 
@@ -100,7 +98,6 @@ def test_a_list_shows_the_list_shape_and_the_whole_count(world: World, name: str
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_lists_do_not_show_is_said_to_be_missing(world: World, name: str) -> None:
-    """A field that list items leave out raises with what to do, rather than being null."""
     page = run(world.sandbox, lambda client: endpoint(client, world, name).list(per_page=1))
     hidden = next(each.name for each in CATALOG[name].detail_fields if not each.listed)
 
@@ -110,7 +107,6 @@ def test_what_lists_do_not_show_is_said_to_be_missing(world: World, name: str) -
 
 @pytest.mark.parametrize("name", WRITABLE)
 def test_a_record_is_created_updated_and_deleted(world: World, name: str) -> None:
-    """Every field that create and update accept arrives, is echoed with a message, and goes."""
     first, then = world.full_body(name), world.full_body(name, "update")
     hidden = {each.name for each in CATALOG[name].fields.values() if each.write_only}
 
@@ -142,7 +138,6 @@ def sent(body: dict[str, Any], hidden: set[str]) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("behaviour", "said"), [("204", None), ("message", str)])
 def test_both_deletes_are_understood(behaviour: str, said: type | None) -> None:
-    """A delete that is answered 204 has no message, one answered 200 has the API's (API 4.8)."""
     with Sandbox(counts={"jobs": 1}, behaviours={"delete": behaviour}) as sandbox:
         id = next(iter(sandbox.store.records("jobs")))
         message = run(sandbox, lambda client: client.jobs.delete(id))
@@ -154,7 +149,6 @@ def test_both_deletes_are_understood(behaviour: str, said: type | None) -> None:
 @pytest.mark.parametrize("status", ["200", "201"])
 @pytest.mark.parametrize("shown", ["record", "minimal"])
 def test_a_lead_is_converted(status: str, shown: str) -> None:
-    """Convert gives the record with what it adds, however much of it the API shows (API 4.6)."""
     behaviours = {"convert_status": status, "convert_fields": shown}
     with Sandbox(counts={"leads": 1}, behaviours=behaviours) as sandbox:
         id = next(iter(sandbox.store.records("leads")))
@@ -167,7 +161,6 @@ def test_a_lead_is_converted(status: str, shown: str) -> None:
 
 
 def test_content_is_found_by_the_slug_and_by_the_id_of_its_type(world: World) -> None:
-    """Both names of a content type lead to the same items, with their values by field."""
     slug = type_of(world)
 
     async def act(client: Client) -> None:
@@ -187,8 +180,6 @@ def test_content_is_found_by_the_slug_and_by_the_id_of_its_type(world: World) ->
 
 
 def test_a_list_is_sorted_filtered_and_searched(world: World) -> None:
-    """Sort, order, filters and search reach the API as they were meant."""
-
     async def act(client: Client) -> None:
         page = await client.bookings.list(
             sort="start_datetime", order="asc", filters={"status": "confirmed"}
@@ -207,8 +198,6 @@ def test_a_list_is_sorted_filtered_and_searched(world: World) -> None:
 
 @pytest.mark.parametrize(("jobs", "requests"), [(0, 1), (1, 1), (200, 2), (201, 3), (250, 3)])
 def test_the_iterator_reads_every_item_once_in_full_pages(jobs: int, requests: int) -> None:
-    """All items come, each once, a hundred to a request, and no request past the end."""
-
     async def act(client: Client) -> list[str]:
         return [each.id async for each in client.jobs.iterate(sort="created_at")]
 
@@ -220,8 +209,6 @@ def test_the_iterator_reads_every_item_once_in_full_pages(jobs: int, requests: i
 
 
 def test_the_iterator_goes_on_after_a_short_page() -> None:
-    """A page with fewer items than it may have is not the last where the list counts more pages."""
-
     def shorten(document: Any) -> None:
         document["data"].pop()
 
@@ -236,7 +223,6 @@ def test_the_iterator_goes_on_after_a_short_page() -> None:
 
 
 def test_what_the_api_adds_is_kept() -> None:
-    """A field that nobody declared is in `raw` and `unknown`, of records and of list items."""
     with Sandbox(counts={"jobs": 1}, behaviours={"extra_fields": "shown"}) as sandbox:
 
         async def act(client: Client) -> None:
@@ -250,7 +236,6 @@ def test_what_the_api_adds_is_kept() -> None:
 
 
 def test_a_key_that_is_not_accepted_is_said_to_be() -> None:
-    """401 raises `Unauthorized` with the API's words, at once."""
     with Sandbox() as sandbox:
 
         async def act() -> None:
@@ -264,7 +249,6 @@ def test_a_key_that_is_not_accepted_is_said_to_be() -> None:
 
 
 def test_a_missing_scope_is_named() -> None:
-    """403 raises `Forbidden` with the scope that the operation needs, for reads and writes."""
     with Sandbox(keys={"half": ("jobs.read",)}) as sandbox:
         with pytest.raises(Forbidden, match="scope") as caught:
             run(sandbox, lambda client: client.jobs.delete("5d1c"))
@@ -275,7 +259,6 @@ def test_a_missing_scope_is_named() -> None:
 
 
 def test_refused_fields_are_named_with_the_apis_messages() -> None:
-    """422 raises `ValidationFailed` with every field's messages, and nothing is stored."""
     with Sandbox() as sandbox:
         with pytest.raises(ValidationFailed) as caught:
             run(sandbox, lambda client: client.companies.create(cast("Any", {"email": "none"})))
@@ -287,7 +270,6 @@ def test_refused_fields_are_named_with_the_apis_messages() -> None:
 
 
 def test_a_record_that_is_not_there_is_not_found(world: World) -> None:
-    """404 raises `NotFound` for each operation on a record, as the API's own words."""
     for act in (
         lambda client: client.jobs.get("5d1c"),
         lambda client: client.jobs.update("5d1c", {"title": "A"}),
@@ -301,7 +283,6 @@ def test_a_record_that_is_not_there_is_not_found(world: World) -> None:
 
 
 def test_operations_that_a_resource_lacks_are_refused_unsent() -> None:
-    """Creating a content type and converting a job raise at once; no request leaves."""
     with Sandbox() as sandbox:
         for act in (
             lambda client: client.content_types.create({}),
@@ -315,7 +296,6 @@ def test_operations_that_a_resource_lacks_are_refused_unsent() -> None:
 
 
 def test_a_closed_client_says_so() -> None:
-    """A request through a closed client raises `Misused`, again and again."""
     with Sandbox(counts={"jobs": 1}) as sandbox:
 
         async def act() -> None:
@@ -329,7 +309,6 @@ def test_a_closed_client_says_so() -> None:
 
 
 def test_dates_and_moments_are_sent_as_the_api_writes_them(world: World) -> None:
-    """A date and a moment with a time zone arrive as what they are."""
     starts = datetime(2026, 5, 4, 9, 30, tzinfo=UTC)
 
     async def act(client: Client) -> None:
@@ -343,7 +322,6 @@ def test_dates_and_moments_are_sent_as_the_api_writes_them(world: World) -> None
 
 
 def test_the_limit_is_shown_as_the_answers_tell_it() -> None:
-    """Before an answer nothing is known of the limit; afterwards it is what the headers said."""
     with Sandbox(counts={"jobs": 1}, rate_limit=60) as sandbox:
 
         async def act(client: Client) -> None:

@@ -28,8 +28,6 @@ async def get(client: Client) -> None:
 
 @pytest.mark.parametrize("connections", [1, 3])
 def test_no_more_are_under_way_than_connections(connections: int) -> None:
-    """Of many concurrent requests as many as `connections` are under way, and never more."""
-
     async def act() -> None:
         told = {"X-RateLimit-Limit": "1000", "X-RateLimit-Remaining": "900"}
         reply = answers(200, {"data": RECORD}, {**told, "X-RateLimit-Reset": "50"})
@@ -74,7 +72,6 @@ def meets(count: int, met: asyncio.Event, then: Reply) -> Reply:
 
 
 def test_concurrent_requests_share_one_pace() -> None:
-    """Forty requests at once against ten a minute: all are answered and none is refused."""
     clock = Clock()
 
     def now() -> datetime:
@@ -94,7 +91,6 @@ def test_concurrent_requests_share_one_pace() -> None:
 
 
 def test_clients_may_share_a_pace() -> None:
-    """A second client of the same key waits for what the first one's answers told."""
     told = {"X-RateLimit-Limit": "1", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "40"}
 
     async def act() -> None:
@@ -125,10 +121,6 @@ async def waited_after(status: int, said: dict[str, str]) -> float:
 
 @pytest.mark.parametrize("status", [429, 503])
 def test_retry_after_is_kept_where_it_is_to_be_believed(status: int) -> None:
-    """A refused or failed request is repeated no earlier than the answer asked for, in seconds or
-    as a moment; what is garbage, or past, changes nothing.
-    """
-
     async def act() -> None:
         unsaid = await waited_after(status, {})
         for said, seconds in (("30", 30), ("Sat, 21 Nov 2026 10:00:45 GMT", 45)):
@@ -144,8 +136,6 @@ def test_retry_after_is_kept_where_it_is_to_be_believed(status: int) -> None:
 def test_a_retry_after_beyond_the_minute_is_not_waited_for(
     status: int, error: type[Exception]
 ) -> None:
-    """An hour is no wait within a pull: a 429 says that the month is spent, a 503 is told."""
-
     async def act() -> None:
         clock = Clock()
         async with (
@@ -161,9 +151,6 @@ def test_a_retry_after_beyond_the_minute_is_not_waited_for(
 
 
 def test_waits_that_overlap_are_counted_once() -> None:
-    """Requests that wait at once have together waited no longer than has passed, and each is told
-    for how long.
-    """
     told = {"X-RateLimit-Limit": "9", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "40"}
     tally, held = RequestTally(), list[float]()
     tally.tell_wait = held.append
@@ -184,10 +171,6 @@ def test_waits_that_overlap_are_counted_once() -> None:
 
 
 def test_waiting_in_the_queue_forbids_no_repeat() -> None:
-    """Only what passes after a request first left counts against the bound of its repeats.
-
-    What waits for the rate limit is bounded by as much again, and ends before it has waited.
-    """
     told = {"X-RateLimit-Limit": "9", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "50"}
 
     async def act() -> None:
@@ -215,8 +198,6 @@ def test_waiting_in_the_queue_forbids_no_repeat() -> None:
 
 
 def test_a_client_does_not_wait_for_ever_for_anothers_answer() -> None:
-    """The probe of one client holds another back until it has ended, and no longer."""
-
     async def act() -> None:
         pace, gate = Pace(), asyncio.Event()
         async with Peer(waits_for(gate, found), found) as peer:
@@ -236,8 +217,6 @@ def test_a_client_does_not_wait_for_ever_for_anothers_answer() -> None:
 
 
 def test_a_cancelled_request_leaves_nothing_taken() -> None:
-    """A request that is cancelled under way gives back its connection and its turn."""
-
     async def act() -> None:
         async with Peer(silent, found) as peer:
             async with client_of(peer.base_url, connections=1) as client:
@@ -254,8 +233,6 @@ def test_a_cancelled_request_leaves_nothing_taken() -> None:
 
 
 def test_a_request_cancelled_while_it_waits_leaves_nothing_taken() -> None:
-    """A request that is cancelled before it left gives back its turn as well."""
-
     async def act() -> None:
         gate = asyncio.Event()
         async with Peer(waits_for(gate, found), found) as peer:
@@ -275,8 +252,6 @@ def test_a_request_cancelled_while_it_waits_leaves_nothing_taken() -> None:
 
 
 def test_a_budget_stops_a_request_before_it_leaves() -> None:
-    """An observer that raises stops the request: nothing is sent, told or left taken."""
-
     class Budget(Diary):
         def before_send(self, request: Request) -> None:
             if self.sent:
@@ -301,7 +276,6 @@ def test_a_budget_stops_a_request_before_it_leaves() -> None:
 
 @pytest.mark.parametrize("reset", ["999999999999999999", "4102444800"])
 def test_a_spent_month_stops_at_once(reset: str) -> None:
-    """A 429 whose reset is far ahead stops that request and all after it, with when it ends."""
     headers = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": reset}
     date = {"Date": "Wed, 04 Mar 2026 05:06:07 GMT"}
 
@@ -319,8 +293,6 @@ def test_a_spent_month_stops_at_once(reset: str) -> None:
 
 
 def test_a_month_that_is_spent_without_a_word_ends_as_well() -> None:
-    """429 after 429, over more than a window and without a reset, is the month's: it stops."""
-
     async def act() -> None:
         limits = Limits(attempts_max=100, retry_seconds_max=1e6)
         async with Peer(answers(429, {})) as peer:
@@ -335,8 +307,6 @@ def test_a_month_that_is_spent_without_a_word_ends_as_well() -> None:
 
 @pytest.mark.parametrize("reset", ["1e18", "soon", ""])
 def test_a_reset_that_is_garbage_is_none(reset: str) -> None:
-    """A 429 that tells no readable reset is waited out, and the request succeeds."""
-
     async def act() -> None:
         async with Peer(answers(429, {}, {"X-RateLimit-Reset": reset}), found) as peer:
             async with client_of(peer.base_url) as client:

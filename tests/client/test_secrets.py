@@ -84,10 +84,7 @@ def errors_of(fault: Reply) -> list[ConnectorError]:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_33_no_error_holds_the_key_or_what_was_asked(fault: str) -> None:
-    """Whatever goes wrong, the error's texts and its trace with locals hold no form of the key,
-    and its texts no email and no query.
-    """
+def test_no_error_holds_the_key_or_what_was_asked(fault: str) -> None:
     errors = errors_of(FAULTS[fault])
 
     assert len(READS) + len(WRITES) == len(errors)
@@ -98,8 +95,6 @@ def test_33_no_error_holds_the_key_or_what_was_asked(fault: str) -> None:
 
 
 def test_an_unreachable_server_is_told_without_the_key() -> None:
-    """The error of a connection that could not be made holds no form of the key."""
-
     async def act() -> ConnectorError:
         async with Peer(silent) as peer:
             address = peer.base_url
@@ -135,7 +130,6 @@ def with_wrong_secret() -> Client:
     "make", [with_wrong_address, with_wrong_file, with_wrong_key, with_wrong_secret]
 )
 def test_a_client_that_cannot_be_made_does_not_show_the_key(make: Any) -> None:
-    """The error of a wrong setting, and its trace with locals, hold no form of the key."""
     with pytest.raises(SettingsError) as caught:
         make()
 
@@ -143,8 +137,6 @@ def test_a_client_that_cannot_be_made_does_not_show_the_key(make: Any) -> None:
 
 
 def test_a_record_may_hold_what_it_likes() -> None:
-    """Only errors are cleaned of the key: a success is kept as it was received."""
-
     async def act() -> None:
         reply = answers(200, {"data": {"id": "5d1c", "title": KEY}})
         async with Peer(reply) as peer, client_of(peer.base_url) as client:
@@ -178,9 +170,7 @@ def reachable(root: object) -> Iterator[object]:
         waiting += getattr(each, "__dict__", {}).values()
 
 
-def test_33_nothing_that_belongs_to_a_client_shows_the_key() -> None:
-    """The repr of a client in use, and of all that is reachable from it, holds no form of a key."""
-
+def test_nothing_that_belongs_to_a_client_shows_the_key() -> None:
     async def act() -> None:
         async with Peer(listed) as peer, client_of(peer.base_url, Clock()) as client:
             page = await client.jobs.list()
@@ -194,8 +184,7 @@ def test_33_nothing_that_belongs_to_a_client_shows_the_key() -> None:
     asyncio.run(act())
 
 
-def test_33_no_log_holds_the_key_or_what_was_asked(caplog: pytest.LogCaptureFixture) -> None:
-    """With every logger at DEBUG, no line holds a form of the key, a query or a body."""
+def test_no_log_holds_the_key_or_what_was_asked(caplog: pytest.LogCaptureFixture) -> None:
     for name in ("", "httpx", "aiohttp", "asyncio", "connector"):
         caplog.set_level(logging.DEBUG, logger=name)
 

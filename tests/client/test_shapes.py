@@ -21,7 +21,6 @@ from tests.sandbox.world import COUNTS
 @pytest.mark.parametrize("name", CATALOG)
 @pytest.mark.parametrize("operation", ["create", "update"])
 def test_bodies_take_what_the_declaration_takes(name: str, operation: Any) -> None:
-    """Every field that an operation accepts is in its shape, with its values; none besides."""
     resource = CATALOG[name]
     shape = getattr(shapes, f"{resource.record.__name__}{operation.title()}", None)
     if operation not in resource.operations:
@@ -47,7 +46,6 @@ def choices(hint: Any) -> set[Any]:
 
 @pytest.mark.parametrize("name", CATALOG)
 def test_sorts_and_filters_are_the_lists(name: str) -> None:
-    """The sorts and the filters are those that the list takes."""
     resource = CATALOG[name]
     sort = getattr(shapes, f"{resource.record.__name__}Sort", None)
     filters = getattr(shapes, f"{resource.record.__name__}Filters")
@@ -59,8 +57,6 @@ def test_sorts_and_filters_are_the_lists(name: str) -> None:
 
 
 def test_items_show_what_their_shape_says() -> None:
-    """Every list item of the sandbox has each attribute of its shape, of the type it says."""
-
     async def act(sandbox: Sandbox) -> None:
         async with Client(sandbox.base_url, sandbox.key) as client:
             types = [each.id async for each in client.content_types.iterate()]
@@ -80,7 +76,6 @@ def test_items_show_what_their_shape_says() -> None:
 
 
 def test_mypy_refuses_what_the_api_would() -> None:
-    """Mypy accepts every line of `typing_api.py`, and finds each refusal that it is told of."""
     checked = subprocess.run(
         # With the cache of the project's own check: without it this takes ten times as long.
         [sys.executable, "-m", "mypy", "--warn-unused-ignores", "tests/client/typing_api.py"],

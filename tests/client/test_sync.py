@@ -29,7 +29,6 @@ COUNTS = {"jobs": 9, "candidates": 120, "content_types": 2, "content_items": 5}
 def test_every_recipe_runs(
     recipe: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Against an API that is there, a recipe of the page ends and says something."""
     with Sandbox(counts=COUNTS) as sandbox, chdir(tmp_path):
         monkeypatch.setenv("CONNECTOR_BASE_URL", sandbox.base_url)
         monkeypatch.setenv("CONNECTOR_API_KEY", sandbox.key)
@@ -48,7 +47,6 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_mypy_accepts_the_recipes(written: Path) -> None:
-    """Every name and argument of the recipes is known to mypy, in its strict mode."""
     checked = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", *map(str, written.glob("*.py"))],
         cwd=ROOT,
@@ -62,7 +60,6 @@ def test_mypy_accepts_the_recipes(written: Path) -> None:
 
 @pytest.mark.skipif(not PYRIGHT.exists(), reason="make site makes the environment with pyright")
 def test_pyright_accepts_the_recipes(written: Path) -> None:
-    """Every name and argument of the recipes is known to pyright, in its strict mode."""
     settings = f'{{"typeCheckingMode": "strict", "extraPaths": ["{ROOT}"], "include": ["."]}}'
     (written / "pyrightconfig.json").write_text(settings, encoding="utf-8")
     checked = subprocess.run(
@@ -77,7 +74,6 @@ def test_pyright_accepts_the_recipes(written: Path) -> None:
 
 
 def test_the_recipes_would_not_pass_with_a_field_that_is_not_there(tmp_path: Path) -> None:
-    """What a list does not show is refused by a type checker, in the client without asyncio too."""
     recipe = (
         "from connector import SyncClient\n\n\ndef main(client: SyncClient) -> None:\n"
         "    for item in client.jobs.iterate():\n        print(item.department)\n"
@@ -95,8 +91,6 @@ def test_the_recipes_would_not_pass_with_a_field_that_is_not_there(tmp_path: Pat
 
 
 def test_it_works_where_a_loop_runs_already() -> None:
-    """In a notebook, whose cells run within a loop, its methods return what they return."""
-
     async def cell(client: SyncClient) -> list[str]:
         return [page.items[0].id for page in client.candidates.pages()]
 
@@ -109,7 +103,6 @@ def test_it_works_where_a_loop_runs_already() -> None:
 
 
 def test_several_threads_use_one_client() -> None:
-    """What each thread asked for is what it gets."""
     with Sandbox(counts=COUNTS) as sandbox, SyncClient(sandbox.base_url, sandbox.key) as client:
         ids = sorted(sandbox.store.records("jobs"))
         with ThreadPoolExecutor(len(ids)) as threads:
@@ -119,7 +112,6 @@ def test_several_threads_use_one_client() -> None:
 
 
 def test_errors_are_those_of_the_client() -> None:
-    """Refusals come by field, what is not there is not found, and a lost read is repeated."""
     person: CandidateCreate = {
         "first_name": "A",
         "last_name": "B",
@@ -139,7 +131,6 @@ def test_errors_are_those_of_the_client() -> None:
 
 
 def test_a_closed_client_says_so_and_leaves_no_thread() -> None:
-    """After the block the thread has ended; a call then says what to do, and closing is free."""
     before = set(threading.enumerate())
     with Sandbox(counts=COUNTS) as sandbox:
         with SyncClient(sandbox.base_url, sandbox.key) as client:

@@ -26,9 +26,7 @@ def tls() -> ssl.SSLContext:
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize("call", [*READS, *WRITES])
-def test_41_no_redirect_is_followed(status: int, call: str) -> None:
-    """A redirect is named and not followed: the other server is never connected to."""
-
+def test_no_redirect_is_followed(status: int, call: str) -> None:
     async def act() -> str:
         async with Peer(found) as other:
             target = f"{other.base_url}/api/v1/jobs?token=1"
@@ -45,9 +43,7 @@ def test_41_no_redirect_is_followed(status: int, call: str) -> None:
     assert (Redirected.__name__ if call in READS else "InDoubt") == asyncio.run(act())
 
 
-def test_40_a_certificate_that_nobody_vouches_for_is_refused() -> None:
-    """A self-signed server is not spoken to, and the error says what would make it trusted."""
-
+def test_a_certificate_that_nobody_vouches_for_is_refused() -> None:
     async def act() -> None:
         async with Peer(found, tls=tls()) as peer:
             async with client_of(peer.base_url) as client:
@@ -59,9 +55,7 @@ def test_40_a_certificate_that_nobody_vouches_for_is_refused() -> None:
     asyncio.run(act())
 
 
-def test_40_a_certificate_of_a_named_authority_is_accepted() -> None:
-    """With the authority's file the same server is trusted."""
-
+def test_a_certificate_of_a_named_authority_is_accepted() -> None:
     async def act() -> None:
         async with Peer(found, tls=tls()) as peer:
             async with client_of(peer.base_url, ca_file=PEM) as client:
@@ -71,9 +65,7 @@ def test_40_a_certificate_of_a_named_authority_is_accepted() -> None:
     asyncio.run(act())
 
 
-def test_40_a_certificate_of_another_host_is_refused() -> None:
-    """A trusted authority does not vouch for a host that its certificate does not name."""
-
+def test_a_certificate_of_another_host_is_refused() -> None:
     async def act() -> None:
         async with Peer(found, tls=tls()) as peer:
             address = peer.base_url.replace("127.0.0.1", "localhost")
@@ -86,8 +78,7 @@ def test_40_a_certificate_of_another_host_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["missing.pem", "empty.pem"])
-def test_40_a_file_without_certificates_is_a_wrong_setting(tmp_path: Path, name: str) -> None:
-    """An authority's file that cannot be read is named before anything is sent."""
+def test_a_file_without_certificates_is_a_wrong_setting(tmp_path: Path, name: str) -> None:
     (tmp_path / "empty.pem").write_text("nothing", encoding="utf-8")
     with pytest.raises(SettingsError, match=name):
         Client("https://acme.example", KEY, ca_file=tmp_path / name)
@@ -97,15 +88,12 @@ def test_40_a_file_without_certificates_is_a_wrong_setting(tmp_path: Path, name:
     "address",
     ["http://acme.example", "ftp://acme.example", "acme.example", "https://a@b.example", ""],
 )
-def test_40_an_address_that_would_show_the_key_is_refused(address: str) -> None:
-    """Without TLS only this machine is spoken to, and only an address of the API is one."""
+def test_an_address_that_would_show_the_key_is_refused(address: str) -> None:
     with pytest.raises(SettingsError, match="the base address must be"):
         Client(address, KEY)
 
 
-def test_44_the_environments_proxies_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A proxy that the environment names is never connected to."""
-
+def test_the_environments_proxies_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     async def act() -> None:
         async with Peer(found) as proxy, Peer(found) as peer:
             for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
@@ -122,7 +110,6 @@ def test_44_the_environments_proxies_are_not_used(monkeypatch: pytest.MonkeyPatc
 
 
 def test_cookies_are_not_kept() -> None:
-    """A cookie that the server sets is not sent back: the key alone says who asks."""
     cookie = {"Set-Cookie": "session=abc; Path=/", "X-More": "1"}
 
     async def act() -> None:
@@ -139,8 +126,6 @@ def test_cookies_are_not_kept() -> None:
 
 @pytest.mark.parametrize("path", ["", "/", "/tenant", "/tenant/", "/tenant/api/v1/", "/api/v1"])
 def test_every_request_stays_below_the_base_address(path: str) -> None:
-    """A base address may have a path, with or without the API's own; requests go below it."""
-
     async def act() -> None:
         async with Peer(listed) as peer, client_of(peer.base_url + path) as client:
             await client.jobs.list(search="a&b=c#d")

@@ -12,9 +12,6 @@ from tests.distributed.documented import documented, name_of
 
 @pytest.mark.parametrize("name", documented())
 def test_a_documented_setting_is_one_of_dasks(name: str) -> None:
-    """Dask takes any variable without a word, so a name that is wrong would do nothing: each is the
-    name of a setting that Dask has a default for, and says something else than the default.
-    """
     import_module("distributed")  # It is what has the defaults.
     (defaults,) = (each for each in dask.config.defaults if "worker" in each.get("distributed", {}))
 
@@ -24,5 +21,4 @@ def test_a_documented_setting_is_one_of_dasks(name: str) -> None:
 
 
 def test_settings_are_documented() -> None:
-    """There are some: without them the test above would have nothing to look at."""
     assert len(documented()) >= 4

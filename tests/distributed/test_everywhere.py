@@ -131,11 +131,6 @@ def cluster(project: Path) -> Iterator[LocalCluster]:
 def test_a_killed_workers_accounts_finish_elsewhere(
     agencies: Agencies, cluster: LocalCluster
 ) -> None:
-    """Every account is exact, in the one file that it has, by two workers at least and by one run
-    each, but for the one whose worker was killed: its run is recorded as failed, and another one
-    went on from what had landed. No request was refused, and what was asked twice is at most what
-    had not landed. Accounts that are broken fail alone, once.
-    """
     agencies.kill(NAMES[-1])
     with instance_in(agencies.folder / "home") as instance:
         result = dg.execute_job(dg.reconstructable(intraday_everywhere), instance)
@@ -177,9 +172,6 @@ def test_a_killed_workers_accounts_finish_elsewhere(
 def test_an_account_that_loses_too_many_workers_fails_alone(
     agencies: Agencies, cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All other accounts are pulled, the failure says what to do, and nothing is left under way
-    that would keep the account from being pulled the next time: it is exact then.
-    """
     agencies.kill(NAMES[0])
     with instance_in(agencies.folder / "home") as instance:
         assert cluster.scheduler is not None
@@ -201,9 +193,6 @@ def test_an_account_that_loses_too_many_workers_fails_alone(
 
 
 def test_dask_can_weigh_what_a_step_gives_back() -> None:
-    """Dask asks for the size of all that a step gives back, and warns in the worker's log where it
-    is not told: the metadata of events has one, in what it is put in as well.
-    """
     told = {"run": dg.MetadataValue.dagster_run("run"), "why": dg.MetadataValue.text("so")}
 
     assert sizeof([told]) > sizeof([{}])

@@ -86,7 +86,6 @@ def test_codes_are_distinct() -> None:
 
 
 def test_tree_is_drawn_as_it_is() -> None:
-    """The docstring's tree has every error once, under one that it descends from."""
     tree = dict(drawn())
     by_name = {each.__name__: each for each in classes()}
 
@@ -101,7 +100,6 @@ def test_tree_is_drawn_as_it_is() -> None:
 
 
 def test_page_lists_every_error_as_it_is() -> None:
-    """docs/ERRORS.md has a row for each code, with its exit status and its action."""
     table = next(t for t in read_tables(PAGE) if t.header[0] == "Code")
     stated = [
         (row["Code"].strip("`"), row["Error"].strip("`"), int(row["Exit"]), row["What to do"])
@@ -118,14 +116,12 @@ def test_page_lists_every_error_as_it_is() -> None:
 
 @pytest.mark.parametrize("error", EXAMPLES.values(), ids=lambda error: error.code)
 def test_error_says_what_happened_and_what_to_do(error: ConnectorError) -> None:
-    """Both texts are there, on one line each, and the action is a sentence."""
     assert "" != str(error)
     assert "\n" not in f"{error}{error.action}"
     assert error.action.endswith(".")
 
 
 def test_composed_actions_are_shown_by_an_example() -> None:
-    """Every error that composes its action in its own way has an example here."""
     composed = [
         each
         for each in classes()
@@ -136,7 +132,6 @@ def test_composed_actions_are_shown_by_an_example() -> None:
 
 
 def test_every_error_status_of_the_api_has_an_error() -> None:
-    """Each status of API 7 that is an error is named by the docstring of one error."""
     rows = table_of(read_tables(API_DOCUMENT.read_text(encoding="utf-8")), "7", "Status").records()
     statuses = [row["Status"] for row in rows if row["Status"] >= "400"]
 
@@ -157,7 +152,6 @@ def test_every_error_status_of_the_api_has_an_error() -> None:
 
 @pytest.mark.parametrize("status", [0, 1, 2, 3, 4])
 def test_exit_statuses_are_explained(status: int) -> None:
-    """The page explains every exit status, those of errors among them."""
     table = next(t for t in read_tables(PAGE) if t.header[0] == "Exit status")
     explained = [int(row["Exit status"]) for row in table.records()]
 
@@ -166,7 +160,6 @@ def test_exit_statuses_are_explained(status: int) -> None:
 
 
 def test_operations_recover_from_every_exit_status() -> None:
-    """docs/OPERATIONS.md says what to do after every exit status that a command may have."""
     table = next(t for t in read_tables(OPERATIONS) if t.header[0] == "Exit status")
     told = [int(row["Exit status"]) for row in table.records()]
     declared = {each.exit_status for each in classes()} | {0, 3, INTERRUPTED}
@@ -176,9 +169,6 @@ def test_operations_recover_from_every_exit_status() -> None:
 
 
 def test_operations_recover_from_every_error() -> None:
-    """Every error's code stands once in the page's table of what to do beyond the error's own
-    sentence, or under the sentence that says that this is enough.
-    """
     table = next(t for t in read_tables(OPERATIONS) if t.header[0] == "Codes")
     told = [code for row in table.records() for code in quoted(row["Codes"])]
     codes = [each.code for each in classes() if each is not ConnectorError]

@@ -29,7 +29,6 @@ def kinds(file: TextFile) -> Iterator[str]:
 
 
 def test_every_kind_of_event_is_explained() -> None:
-    """docs/PULL.md has one row for each kind, with what it means and what to do, and no other."""
     page = (ROOT / "docs" / "PULL.md").read_text(encoding="utf-8")
     noted = {
         kind

@@ -31,14 +31,12 @@ def broken_links(document: TextFile, root: Path) -> list[str]:
 
 
 def test_every_relative_link_resolves() -> None:
-    """Every link from one document to another finds its file and its heading."""
     assert [] == [
         each for document in Repository(ROOT).select(".md") for each in broken_links(document, ROOT)
     ]
 
 
 def test_broken_links_are_noticed(tmp_path: Path) -> None:
-    """A link to a file or a heading that is not there is found; code and addresses are left out."""
     page = (
         "# A page, of *mine*\n[a](b.md) [b](#a-page-of-mine) [c](#gone) [d](https://acme.example)"
         "\n```\n[e](f.md)\n```\n[g](a.md#gone) [h](a.md)\n"

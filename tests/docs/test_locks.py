@@ -27,7 +27,6 @@ def _named(asked: list[str]) -> set[str]:
 
 @pytest.mark.parametrize("lock", ["requirements.txt", *LOCKS])
 def test_lock_names_no_address_and_holds_every_dependency(lock: str) -> None:
-    """A lock has a hash for each package, no address or index, and all that is asked for."""
     text = (ROOT / lock).read_text(encoding="utf-8")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     asked = {
@@ -48,7 +47,6 @@ def test_lock_names_no_address_and_holds_every_dependency(lock: str) -> None:
 
 
 def test_every_dependency_has_its_reason() -> None:
-    """Each package that the project asks for stands in the table of decisions."""
     described = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     project = described["project"]
     asked = [

@@ -8,7 +8,6 @@ from tests.repository import ROOT
 
 
 def test_recipes_name_what_is_there() -> None:
-    """Each file that a recipe names exists, and one of its row's files defines each function."""
     for line in (ROOT / "docs" / "RECIPES.md").read_text(encoding="utf-8").splitlines():
         names = re.findall(r"`([\w/]+/\w+\.py)`", line)
         files = [next(f for f in (ROOT / n, ROOT / "connector" / n) if f.exists()) for n in names]

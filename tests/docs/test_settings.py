@@ -14,7 +14,6 @@ SETTINGS_PAGE = (ROOT / "docs" / "SETTINGS.md").read_text(encoding="utf-8")
 
 
 def test_variables_in_documents_exist() -> None:
-    """Every CONNECTOR_* name in a document is a setting's variable."""
     known = {*ENVIRONMENT.values(), CONFIG_VARIABLE}
     unknown = [
         f"{document.path}: {name}"
@@ -27,7 +26,6 @@ def test_variables_in_documents_exist() -> None:
 
 
 def test_settings_page_lists_every_setting() -> None:
-    """The page of settings has a row for each setting, in order, with its variable."""
     table = next(t for t in read_tables(SETTINGS_PAGE) if t.header[0] == "Setting")
     stated = {quoted(row["Setting"])[0]: quoted(row["Variable"])[0] for row in table.records()}
 
@@ -36,7 +34,6 @@ def test_settings_page_lists_every_setting() -> None:
 
 
 def test_settings_page_states_the_defaults_and_bounds(tmp_path: Path) -> None:
-    """Each bound on the page is accepted, and each default is what nothing set gives."""
     table = next(t for t in read_tables(SETTINGS_PAGE) if t.header[0] == "Setting")
     shown = {name: value for name, value, _ in load_settings({}, {}, tmp_path).rows()}
     for row in table.records():
@@ -53,7 +50,6 @@ def test_settings_page_states_the_defaults_and_bounds(tmp_path: Path) -> None:
 
 
 def test_project_file_of_the_page_is_accepted(tmp_path: Path) -> None:
-    """The example on the page is a project file that loads as it stands."""
     (example,) = re.findall(r"```toml\n(.*?)```", SETTINGS_PAGE, re.DOTALL)
     (tmp_path / "connector.toml").write_text(example, encoding="utf-8")
     for name in ("acme", "globex"):

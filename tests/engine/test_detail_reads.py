@@ -35,10 +35,6 @@ def shown(kind: str, id: str) -> Outcome:
 
 
 def test_no_more_than_a_batch_waits() -> None:
-    """However many are read at a time, and whichever of them are gone or fail, no more than a batch
-    is read between two commits, and each that was found lands once.
-    """
-
     @given(st.lists(st.integers(1, 230), min_size=1, max_size=4), st.integers(1, 50))
     def check(sizes: list[int], spared: int) -> None:
         reads = DetailReads(Bookmark(), Guard(10_000, 10_000, accepts=True))

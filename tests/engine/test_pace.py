@@ -42,7 +42,6 @@ def draw_face(chance: random.Random, *, is_dated: bool | None = None) -> Face:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("mode", ["burst", "spread"])
 def test_a_sole_client_is_never_refused(kind: str, mode: str) -> None:
-    """However the server counts, shows and dates, and whatever is lost: no 429, and all is done."""
     for seed in range(40):
         chance = random.Random(f"{kind} {mode} {seed}")
         limit = chance.choice([1, 2, 7, 60, 300])
@@ -78,7 +77,6 @@ def ideal_seconds(counter: Counter, requests: int, workers: int, round_trip: flo
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("is_in_seconds", [False, True])
 def test_windows_are_used_whole(kind: str, is_in_seconds: bool) -> None:
-    """Five windows or more take at most 3 % longer than the server allows, on every kind."""
     for seed in range(6):
         chance = random.Random(f"{kind} {is_in_seconds} {seed}")
         limit, workers = chance.choice([60, 300]), chance.choice([4, 16])
@@ -110,7 +108,6 @@ def run_with(change: Callable[[RateHeaders], RateHeaders], *, workers: int = 4) 
 
 
 def test_without_figures_only_refusals_set_the_pace() -> None:
-    """Each window ends with the refusal of what was on its way, and no further one."""
     outcome = run_with(lambda rate: RateHeaders(), workers=4)
 
     assert 300 == outcome.answered
@@ -130,7 +127,6 @@ def test_without_figures_only_refusals_set_the_pace() -> None:
     ids=["limit only", "no reset", "no limit", "reset long past", "own request not counted"],
 )
 def test_half_told_is_enough(change: Callable[[RateHeaders], RateHeaders]) -> None:
-    """A sole client is not refused either if a figure is missing, stale, or one too high."""
     outcome = run_with(change)
 
     assert [] == outcome.refused_at
@@ -138,7 +134,6 @@ def test_half_told_is_enough(change: Callable[[RateHeaders], RateHeaders]) -> No
 
 
 def test_skew_of_the_servers_clock_changes_nothing() -> None:
-    """Ten minutes either way, every request leaves at the very same moment."""
     sent = []
     for skew in (0.0, -600.0, 600.0):
         face = Face(clock=lambda now, skew=skew: EPOCH + now + skew)  # type: ignore[misc]
@@ -149,7 +144,6 @@ def test_skew_of_the_servers_clock_changes_nothing() -> None:
 
 
 def test_garbage_brings_nothing_to_a_halt() -> None:
-    """With figures drawn at random each run comes to an end, and no wait is senseless."""
     numbers = [-1, 0, 1, 59, 60, 61, 10**9, 10**15]
     moments = [*numbers, -math.inf, math.inf, math.nan, 1e300, EPOCH, EPOCH + 9, EPOCH - 1e6]
 
@@ -172,7 +166,6 @@ def test_garbage_brings_nothing_to_a_halt() -> None:
 @pytest.mark.parametrize("workers", [1, 4, 16])
 @pytest.mark.parametrize("shows", ["month", "minute"])
 def test_a_spent_month_stops_everybody(workers: int, shows: str) -> None:
-    """The month is spent to the last request; then all stop, told of its end if the server does."""
     ends_at = EPOCH + 86_400
     month = Month(60, 150, ends_at, "month" if shows == "month" else "minute")
     world = World(Pace(), month, requests=1_000, seed=5, workers=workers)
@@ -191,7 +184,6 @@ def test_a_spent_month_stops_everybody(workers: int, shows: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_requests_are_spread_evenly(kind: str) -> None:
-    """In spread mode no gap is much longer than its share of a minute, once one has passed."""
     world = World(Pace(mode="spread"), KINDS[kind](60, 20.0), requests=300, seed=6, workers=2)
 
     outcome = world.run()
@@ -205,7 +197,6 @@ def test_requests_are_spread_evenly(kind: str) -> None:
 
 @pytest.mark.parametrize("rate", [RateHeaders(), RateHeaders(10**6, 10**6 - 1, 30.0)])
 def test_memory_is_bounded(rate: RateHeaders) -> None:
-    """A pace of a hundred thousand requests is no larger than one of fifty thousand."""
     pace, sizes = Pace(), []
     for number in range(100_001):
         now = number / 100

@@ -71,8 +71,7 @@ def run(kind: str, mode: Pacing, others: str, seed: int) -> Outcome:
 @pytest.mark.parametrize("others", OTHERS)
 @pytest.mark.parametrize("mode", get_args(Pacing))
 @pytest.mark.parametrize("kind", KINDS)
-def test_19_others_are_given_way(kind: str, mode: Pacing, others: str) -> None:
-    """At most 2 of 10,000 are refused, and what the others leave is made use of."""
+def test_others_are_given_way(kind: str, mode: Pacing, others: str) -> None:
     outcome = run(kind, mode, others, seed=0)
 
     refused_max, share_min = (1, 0.75) if others != "one burst a minute" else (2, 0.5)
@@ -84,8 +83,7 @@ def test_19_others_are_given_way(kind: str, mode: Pacing, others: str) -> None:
 
 @pytest.mark.parametrize("mode", get_args(Pacing))
 @pytest.mark.parametrize("kind", KINDS)
-def test_19_a_steady_other_is_not_starved(kind: str, mode: Pacing) -> None:
-    """Whoever asks steadily for half of the limit gets nine tenths of it at least."""
+def test_a_steady_other_is_not_starved(kind: str, mode: Pacing) -> None:
     outcome = run(kind, mode, "steady", 0)
 
     total = outcome.others_answered + outcome.others_refused
@@ -94,7 +92,6 @@ def test_19_a_steady_other_is_not_starved(kind: str, mode: Pacing) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_once_others_have_gone_all_is_ours(kind: str) -> None:
-    """Seven minutes after the last of theirs, we use the whole limit again."""
     chance = random.Random(kind)
     counter = KINDS[kind](chance.uniform(0, MINUTE))
     moments = bursts(chance, 5, 6, 0.2)

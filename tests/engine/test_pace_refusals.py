@@ -9,7 +9,6 @@ from tests.engine.pace_hand import NOW, Hand
 
 
 def test_a_late_refusal_closes_nothing() -> None:
-    """A 429 to a request of an earlier window is no reason to wait in this one."""
     hand = Hand()
     hand.heard(1, hand.go(0), 9)
     late = hand.go(1)
@@ -22,7 +21,6 @@ def test_a_late_refusal_closes_nothing() -> None:
 
 @pytest.mark.parametrize("jitter", [0.0, 0.5, 0.99])
 def test_a_refusal_closes_the_gate_for_everybody(jitter: float) -> None:
-    """Until the reset that it tells, and chance only lengthens that; then one may try."""
     hand = Hand()
     hand.heard(1, hand.go(0), 9)
     hand.refused(2, hand.go(1), 30, jitter=jitter)
@@ -35,7 +33,6 @@ def test_a_refusal_closes_the_gate_for_everybody(jitter: float) -> None:
 
 
 def test_after_a_refusal_the_number_in_flight_grows_slowly() -> None:
-    """One, then two, then one more with each answer."""
     hand = Hand(limit=600)
     first = hand.go(0)
     hand.refused(1, first, 30)
@@ -50,7 +47,6 @@ def test_after_a_refusal_the_number_in_flight_grows_slowly() -> None:
 
 
 def test_untold_refusals_make_longer_and_longer_waits() -> None:
-    """15, 30 and 60 seconds; refused again after more than a window, the month is spent."""
     hand, now = Hand(), 0.0
     waits = []
     for _ in range(3):
@@ -65,7 +61,6 @@ def test_untold_refusals_make_longer_and_longer_waits() -> None:
 
 
 def test_requests_refused_together_are_one_refusal() -> None:
-    """Sixteen in flight when the window ends do not make sixteen doublings."""
     hand = Hand()
     hand.heard(1, hand.go(0), 9, None)
     tickets = hand.go_all(1)
@@ -78,7 +73,6 @@ def test_requests_refused_together_are_one_refusal() -> None:
 
 
 def test_a_refusal_after_waiting_as_told_is_believed_less() -> None:
-    """A reset that is told anew each time, a second away, is not asked every second."""
     hand, now = Hand(), 0.0
     waits = []
     for _ in range(4):
@@ -90,7 +84,6 @@ def test_a_refusal_after_waiting_as_told_is_believed_less() -> None:
 
 
 def test_a_refusal_without_figures_keeps_what_was_told() -> None:
-    """Where only successes carry figures, their end of the window holds for the 429 too."""
     hand = Hand()
     hand.heard(1, hand.go(0), 9)
 
@@ -101,7 +94,6 @@ def test_a_refusal_without_figures_keeps_what_was_told() -> None:
 
 
 def test_success_between_refusals_is_no_spent_month() -> None:
-    """However often the minute's limit is met, as long as something passes in between."""
     hand = Hand()
     for minute in range(0, 6060, 101):
         hand.refused(minute, hand.go(minute), minute + 30)
@@ -113,7 +105,6 @@ def test_success_between_refusals_is_no_spent_month() -> None:
 
 @pytest.mark.parametrize("reset", [NOW + 2400, 2400.0])
 def test_a_reset_far_away_is_the_months(reset: float) -> None:
-    """Forty minutes are not the minute's: stop, and say until when; then one may try again."""
     hand = Hand()
     hand.pace.refused(1, hand.go(0), RateHeaders(10, 0, reset), NOW, 0.5)
 
@@ -126,7 +117,6 @@ def test_a_reset_far_away_is_the_months(reset: float) -> None:
 
 
 def test_two_minutes_are_no_month() -> None:
-    """Up to 120 s a 429's reset is waited for."""
     hand = Hand()
     hand.refused(1, hand.go(0), 120)
 
@@ -134,7 +124,6 @@ def test_two_minutes_are_no_month() -> None:
 
 
 def test_a_later_word_does_not_open_the_gate() -> None:
-    """Of several refusals the one with the longest wait counts; no figures, no change."""
     hand = Hand()
     hand.heard(1, hand.go(0), 9)
     tickets = hand.go_all(1)
@@ -147,7 +136,6 @@ def test_a_later_word_does_not_open_the_gate() -> None:
 
 
 def test_what_was_under_way_proves_nothing_about_a_refusal() -> None:
-    """An answer to a request that left before it neither forgives it nor speeds the way back."""
     hand = Hand(limit=600)
     hand.heard(1, hand.go(0), 9)
     tickets = hand.go_all(1)
@@ -161,7 +149,6 @@ def test_what_was_under_way_proves_nothing_about_a_refusal() -> None:
 
 
 def test_a_refusal_that_ours_do_not_explain_shows_others() -> None:
-    """Even if all figures fit afterwards, most is left to them; some minutes later nothing is."""
     hand = Hand()
     hand.heard(1, hand.go(0), 9)
     hand.heard(71, hand.go(70), 9, 120)
@@ -177,7 +164,6 @@ def test_a_refusal_that_ours_do_not_explain_shows_others() -> None:
 
 
 def test_a_spent_month_stays_spent() -> None:
-    """What is refused with the minute's reset meanwhile does not change that."""
     hand = Hand()
     hand.heard(1, hand.go(0), 9)
     tickets = hand.go_all(1)
@@ -189,7 +175,6 @@ def test_a_spent_month_stays_spent() -> None:
 
 
 def test_a_new_month_forgets_the_old() -> None:
-    """The first refusal of the new month is the minute's again."""
     hand = Hand()
     hand.refused(1, hand.go(0), 30)
     hand.refused(33, hand.go(32), 2_000)

@@ -14,7 +14,6 @@ from tests.engine.pace_hand import NOW, Hand
 
 
 def test_one_goes_first() -> None:
-    """Until the first answer one request leaves; then as many as it says remain."""
     hand = Hand()
     first = hand.go(0)
     assert Wait(None, "probe") == hand.wait(0)
@@ -27,7 +26,6 @@ def test_one_goes_first() -> None:
 
 
 def test_remaining_only_falls() -> None:
-    """Answers that arrive out of their order raise nothing."""
     hand = Hand()
     hand.heard(1, hand.go(0), 9)
     early, late, *_ = hand.go_all(1)
@@ -39,7 +37,6 @@ def test_remaining_only_falls() -> None:
 
 
 def test_a_clock_that_stands_still_is_no_rate() -> None:
-    """Where two answers come at one moment of a coarse clock, others may go on all the same."""
     hand = Hand()
     hand.heard(0, hand.go(0), 9)
 
@@ -50,7 +47,6 @@ def test_a_clock_that_stands_still_is_no_rate() -> None:
 
 
 def test_what_is_in_flight_is_taken_off() -> None:
-    """An answer's figure counts only what the server had seen by then."""
     hand = Hand()
     hand.heard(1, hand.go(0), 9)
     tickets = [hand.go(1) for _ in range(5)]
@@ -61,7 +57,6 @@ def test_what_is_in_flight_is_taken_off() -> None:
 
 
 def test_an_answer_of_an_earlier_window_says_nothing() -> None:
-    """Neither its figure is believed, nor is its request taken to be uncounted."""
     hand = Hand()
     hand.heard(1, hand.go(0), 9)
     late = hand.go(1)
@@ -98,7 +93,6 @@ def test_an_answer_of_an_earlier_window_says_nothing() -> None:
 def test_a_window_ends_by_the_servers_own_clock(
     reset: float | None, date: float | None, seconds: float
 ) -> None:
-    """`Reset - Date` and a second, at most a minute; a minute where that makes no sense."""
     hand = Hand()
     hand.pace.heard(1, hand.go(0), RateHeaders(10, 0, reset), date)
 
@@ -108,7 +102,6 @@ def test_a_window_ends_by_the_servers_own_clock(
 
 
 def test_a_spent_window_opens_with_one_request() -> None:
-    """After the reset one request asks what the new window holds."""
     hand = Hand()
     hand.heard(1, hand.go(0), 0)
 
@@ -120,7 +113,6 @@ def test_a_spent_window_opens_with_one_request() -> None:
 
 
 def test_what_was_left_may_go_on_after_the_reset() -> None:
-    """A reset takes nothing away, so nobody waits for the new figures if some are left."""
     hand = Hand()
     hand.heard(1, hand.go(0), 9)
 
@@ -128,7 +120,6 @@ def test_what_was_left_may_go_on_after_the_reset() -> None:
 
 
 def test_a_reserve_is_left_for_people() -> None:
-    """The last requests of each window are not ours, but one may always ask."""
     hand = Hand(reserve=4)
     hand.heard(1, hand.go(0), 9)
     assert 5 == len(hand.go_all(1))
@@ -140,7 +131,6 @@ def test_a_reserve_is_left_for_people() -> None:
 
 
 def test_a_request_that_never_left_takes_no_place() -> None:
-    """It is given back; one that may have arrived is not, until a later answer settles it."""
     hand = Hand()
     hand.heard(1, hand.go(0), 3)
     tickets = hand.go_all(1)
@@ -154,7 +144,6 @@ def test_a_request_that_never_left_takes_no_place() -> None:
 
 
 def test_a_later_answer_settles_what_was_lost() -> None:
-    """Its figure has counted the lost request, if that ever arrived."""
     hand = Hand()
     hand.heard(1, hand.go(0), 5)
     hand.pace.lost(2, hand.go(1))
@@ -165,7 +154,6 @@ def test_a_later_answer_settles_what_was_lost() -> None:
 
 
 def test_others_are_left_what_they_may_take_meanwhile() -> None:
-    """If Remaining falls by more than ours, the last ones are not fought for."""
     hand, remaining = Hand(), 9
     hand.pace.heard(1, hand.go(0), RateHeaders(1000, 900, NOW + 50), NOW + 1)
     remaining = 900
@@ -185,7 +173,6 @@ def test_others_are_left_what_they_may_take_meanwhile() -> None:
 
 
 def test_beside_others_few_are_under_way_at_once() -> None:
-    """As many as would use the whole limit if they were sent evenly: a surge meets no more."""
     alone, beside = Hand(limit=600), Hand(limit=600)
     for hand in (alone, beside):
         hand.heard(0.5, hand.go(0), 500)
@@ -198,7 +185,6 @@ def test_beside_others_few_are_under_way_at_once() -> None:
 
 
 def test_spread_requests_share_what_is_left_of_the_window() -> None:
-    """Nine left and 45 seconds: one every five seconds."""
     hand = Hand(mode="spread")
     hand.heard(6, hand.go(0), 9)
 
@@ -209,7 +195,6 @@ def test_spread_requests_share_what_is_left_of_the_window() -> None:
 
 
 def test_what_is_given_back_twice_is_noticed() -> None:
-    """A ticket too many is a mistake of the caller."""
     hand = Hand()
     ticket = hand.go(0)
     hand.pace.lost(1, ticket)
@@ -219,7 +204,6 @@ def test_what_is_given_back_twice_is_noticed() -> None:
 
 
 def test_an_answer_without_figures_may_have_been_counted() -> None:
-    """It takes one off what was told, until a later answer settles it."""
     hand = Hand()
     hand.heard(1, hand.go(0), 5)
     hand.heard(2, hand.go(1), None, None)
@@ -228,7 +212,6 @@ def test_an_answer_without_figures_may_have_been_counted() -> None:
 
 
 def test_answers_of_one_window_agree_on_its_end() -> None:
-    """Each bounds the same moment, a `Date` that has just ticked most closely."""
     hand = Hand()
     first = hand.go(0)
     hand.pace.heard(1.9, first, RateHeaders(10, 9, NOW + 50), NOW + 1)
@@ -240,7 +223,6 @@ def test_answers_of_one_window_agree_on_its_end() -> None:
 
 
 def test_what_others_took_before_us_is_believed() -> None:
-    """A first figure lower than ours explain is not put right by our own count."""
     hand = Hand()
     hand.heard(1, hand.go(0), 9)
     hand.heard(71, hand.go(70), 2, 120)
@@ -251,7 +233,6 @@ def test_what_others_took_before_us_is_believed() -> None:
 
 
 def test_where_others_take_part_the_probe_waits_for_ours_to_leave() -> None:
-    """Places that become free one by one are contested: what ours leave counts."""
     hand = Hand()
     first = hand.go(0)
     hand.heard(1, first, 9)
@@ -270,7 +251,6 @@ def test_where_others_take_part_the_probe_waits_for_ours_to_leave() -> None:
 
 
 def test_others_are_forgotten_in_time() -> None:
-    """Some windows after they have gone, nothing is left to them any more."""
     hand = Hand()
     hand.pace.heard(1, hand.go(0), RateHeaders(1000, 900, NOW + 50), NOW + 1)
     hand.pace.heard(3, hand.go(2), RateHeaders(1000, 700, NOW + 50), NOW + 3)

@@ -26,9 +26,6 @@ CYCLE = Period(date(2026, 2, 1), date(2026, 3, 1))
 
 @pytest.mark.parametrize("billing_day", range(1, 32))
 def test_cycles_follow_each_other_without_a_gap(billing_day: int) -> None:
-    """Every day of five years, a leap year among them, is in one cycle; each begins on the billing
-    day, or on the last day of a month that is too short for it.
-    """
     day, before = date(2023, 1, 1), period_of(date(2022, 12, 31), billing_day)
     while day < date(2028, 3, 2):
         period = period_of(day, billing_day)
@@ -51,14 +48,12 @@ def test_cycles_follow_each_other_without_a_gap(billing_day: int) -> None:
     ],
 )
 def test_cycle_from_the_31st(day: str, begins: str, ends: str) -> None:
-    """A cycle that begins on the 31st begins on the last day of a shorter month."""
     expected = Period(date.fromisoformat(begins), date.fromisoformat(ends))
 
     assert expected == period_of(date.fromisoformat(day), 31)
 
 
 def test_days_are_those_of_utc() -> None:
-    """A moment belongs to its day in UTC, wherever it was written."""
     moment = datetime(2026, 3, 1, 0, 30, tzinfo=timezone(timedelta(hours=2)))
 
     assert date(2026, 2, 28) == day_of(moment)
@@ -79,18 +74,15 @@ def test_days_are_those_of_utc() -> None:
     ],
 )
 def test_blocks_shrink_towards_the_end(room: int | None, budget: int | None, expected: int) -> None:
-    """A block is never more than what is left, nor than the fourth part of the month's rest."""
     assert expected == block_size(room, budget)
 
 
 @pytest.mark.parametrize(("keeps", "used", "expected"), [(True, 70, 20), (False, 70, 30)])
 def test_reserve_is_for_people(*, keeps: bool, used: int, expected: int) -> None:
-    """What is kept for people is not there for the machinery, and is for people."""
     assert expected == Month(CYCLE, used, 100, 10).room(keeps_reserve=keeps)
 
 
 def test_what_is_left_is_never_negative() -> None:
-    """An allowance that was lowered leaves nothing, and one that is not known leaves any number."""
     assert 0 == Month(CYCLE, 150, 100, 10).room(keeps_reserve=False)
     assert None is Month(CYCLE, 150, None, 0).room(keeps_reserve=True)
 
@@ -107,19 +99,16 @@ def test_what_is_left_is_never_negative() -> None:
 def test_the_apis_word_holds_where_it_can_be_true(
     told: datetime | None, expected: datetime
 ) -> None:
-    """The end that the API told counts; one that no cycle can have is asked again within a day."""
     assert expected == blocked_until(NOON, told, CYCLE)
 
 
 def test_a_cycle_that_ends_sooner_is_asked_again_then() -> None:
-    """Where the cycle ends within the hours of waiting, the API is asked at its beginning."""
     now = datetime(2026, 2, 28, 23, tzinfo=UTC)
 
     assert datetime(2026, 3, 1, tzinfo=UTC) == blocked_until(now, None, CYCLE)
 
 
 def test_a_first_load_does_not_spoil_the_forecast() -> None:
-    """What is usual is the median of the days that are over, without the very first one."""
     today = date(2026, 2, 10)
     by_day = {today - timedelta(days=n): 100 for n in range(7)} | {date(2026, 2, 3): 20_000}
     month = Month(CYCLE, 20_700, 50_000, 0)
@@ -129,7 +118,6 @@ def test_a_first_load_does_not_spoil_the_forecast() -> None:
 
 
 def test_days_without_a_pull_count_as_well() -> None:
-    """A pull every other day makes the usual day half of it; the rest of today is still to come."""
     today = date(2026, 2, 28)
     by_day = {date(2026, 2, 20): 9, date(2026, 2, 22): 40, date(2026, 2, 24): 40} | {today: 5}
 
@@ -140,7 +128,6 @@ def test_days_without_a_pull_count_as_well() -> None:
 
 
 def test_nothing_is_usual_on_the_first_day() -> None:
-    """Before a whole day is over, nothing is forecast."""
     today = date(2026, 2, 10)
 
     assert None is usual_day({}, today)
@@ -153,7 +140,6 @@ def test_nothing_is_usual_on_the_first_day() -> None:
     [(0, 0, False, 2), (7, 500, True, 9), (9, 201, False, 14)],
 )
 def test_what_is_left_costs(*, pending: int, live: int, is_loaded: bool, expected: int) -> None:
-    """A detail for each record that waits, the walk, and a first load's second look."""
     found = requests_left(pending=pending, live=live, is_loaded=is_loaded, per_page=100)
 
     assert expected == found

@@ -11,7 +11,7 @@ import pytest
 
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
-from tests.faults.patience import Time, pulled
+from tests.faults.simulated_time import Time, pulled
 from tests.pulls.landed import differences, published
 
 COUNTS = {"later pull": 104, "first load": 130}
@@ -49,10 +49,6 @@ class Churn:
 def test_whatever_changed_between_any_two_requests_the_quiet_pull_is_exact(
     tmp_path: Path, when: str, precision: str, ties: str
 ) -> None:
-    """While a first load or a later pull is under way three records change, one goes and one comes
-    between every two of its requests; then all is quiet, and one pull more leaves none missing,
-    none too many and none stale, whatever the order of ties and the precision of timestamps.
-    """
     time = Time()
     behaviours = {"timestamp_precision": precision, "ties": ties}
     with Sandbox(

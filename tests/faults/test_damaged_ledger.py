@@ -21,7 +21,7 @@ from connector.ledger.ledger import Ledger
 from connector.pushes.undo_report import undertaken
 from connector.sandbox.server import Sandbox
 from tests.cli.calling import call, variables
-from tests.faults.amount import SEED, SHARES, chosen, drawn
+from tests.faults.sampling import SEED, SHARES, sample_points, seeded_random
 
 EMAIL = "olwen.zz@mail.example"
 PERSON = {"first_name": "O", "last_name": "Z", "email": EMAIL, "employment_type": "permanent"}
@@ -181,11 +181,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 @pytest.mark.parametrize("share", range(SHARES))
 def test_flipped_bytes_are_no_unexpected_error(site: Site, share: int) -> None:
-    """Four bytes are changed at a place of the seed's own, and one command after another is tried:
-    none ends in an unexpected error, and each that fails says what to do.
-    """
-    for point in chosen(range(POINTS), 10, share):
-        chance = drawn(f"damaged ledger {point}")
+    for point in sample_points(range(POINTS), 10, share):
+        chance = seeded_random(f"damaged ledger {point}")
         folder = site.copy()
         content = bytearray((folder / "ledger.sqlite").read_bytes())
         at = chance.randrange(len(content) - FLIPPED_BYTES)
@@ -202,9 +199,6 @@ def test_flipped_bytes_are_no_unexpected_error(site: Site, share: int) -> None:
 
 @pytest.mark.parametrize("damage", MALFORMED)
 def test_malformed_values_are_a_damaged_ledger(site: Site, damage: str) -> None:
-    """A value or a table that the connector did not write is told as a damaged ledger by whatever
-    reads it, with an action; what does not read it goes on.
-    """
     codes = set()
     for words in site.commands:
         folder = site.copy()
@@ -218,9 +212,6 @@ def test_malformed_values_are_a_damaged_ledger(site: Site, damage: str) -> None:
 
 
 def test_no_value_of_a_wrong_kind_is_read(site: Site) -> None:
-    """In whatever column of whatever table a value of another kind stands, no reading gives it to
-    anybody: each is a damaged ledger, or does not read the column.
-    """
     path = site.copy() / "ledger.sqlite"
     with closing(sqlite3.connect(path, isolation_level=None)) as filling:
         ((batch,),) = filling.execute("SELECT batch FROM push_batches").fetchall()

@@ -88,12 +88,10 @@ with Sandbox(counts={"candidates": 5, "errands": 4}) as sandbox:
 
 
 def test_what_is_generated_is_not_stale() -> None:
-    """Every file that is written from the catalog is as the command writes it."""
     assert [] == stale(SOURCES), "run make generate"
 
 
 def test_no_shape_is_left_over() -> None:
-    """The folder of shapes has a file for each resource, and no other but those two."""
     shapes = {each.name for each in (ROOT / SHAPES).glob("*.py")}
 
     assert shapes == {f"{name}.py" for name in CATALOG} | {"__init__.py", "item.py"}
@@ -101,7 +99,6 @@ def test_no_shape_is_left_over() -> None:
 
 @pytest.mark.parametrize("name", CATALOG)
 def test_staging_has_every_column_of_landing(name: str) -> None:
-    """What a resource lands, its view passes on, the id under the resource's own name."""
     resource = CATALOG[name]
     key = f"{resource.singular.replace(' ', '_')}_id"
     staged = {each.name for each in describe(load_project())[f"staging.{resource.view}"]}
@@ -111,7 +108,6 @@ def test_staging_has_every_column_of_landing(name: str) -> None:
 
 
 def test_a_block_that_is_not_there_is_refused() -> None:
-    """Text without the comments is left alone, and with them only the inside changes."""
     text = "a\n  -- x: written by `make generate`\nold\n  -- end of x\nb\n"
 
     assert text.replace("old", "new") == with_block(text, "x", "new\n")
@@ -161,9 +157,6 @@ def copy(tmp_path: Path) -> Copy:
 
 
 def test_a_field_is_one_line_and_a_resource_one_page(copy: Copy, tmp_path: Path) -> None:
-    """A new field of candidates and a new resource are pulled, staged, audited, documented, offered
-    by the client and pushed, and nobody writes more than a line and a page.
-    """
     page = copy.root / "connector/catalog/candidate.py"
     text = page.read_text(encoding="utf-8")
     page.write_text(text.replace("    date_of_birth:", f"{FIELD}    date_of_birth:"))
@@ -195,7 +188,6 @@ def test_a_field_is_one_line_and_a_resource_one_page(copy: Copy, tmp_path: Path)
 
 
 def test_a_view_that_people_wrote_is_not_written_over(copy: Copy) -> None:
-    """A resource whose view's name is taken says so, and what to do; nothing is written."""
     page = PAGE.replace("stg_errand_records", "stg_placements")
     (copy.root / "connector/catalog/errand.py").write_text(page, encoding="utf-8")
     before = copy.texts()

@@ -9,13 +9,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tests.faults.parent import ROOT, Parent, tell
+from tests.faults.fork_server import ROOT, ForkServer, tell
 
 DIES = "dies"
 """A step at which a publisher kills itself: everything is written, and nothing committed."""
 
 
-class Publishers(Parent):
+class Publishers(ForkServer):
     """Starts rounds of publishers, while its `with` block lasts."""
 
     def __init__(self) -> None:

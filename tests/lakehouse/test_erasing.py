@@ -14,13 +14,21 @@ from connector.settings.model import Settings
 from connector.suppression.person import Person
 from tests.lakehouse.group import Group
 from tests.lakehouse.server import Server
-from tests.privacy.office import EMAIL, LAST, NOW, TRACES, Office, office, settings_of
+from tests.privacy.populated_agency import (
+    EMAIL,
+    LAST,
+    NOW,
+    TRACES,
+    PopulatedAgency,
+    populated_agency,
+    settings_of,
+)
 
 OTHER = "bystander@mail.example"
 
 
 def sharing(folder: Path, group: Group, **more: str) -> Settings:
-    """The office's settings, with the group's lake."""
+    """The agency's settings, with the group's lake."""
     lake = {name: value for name, value in group.given.items() if "LAKEHOUSE" in name}
     return settings_of(folder, **{**lake, **more})
 
@@ -38,13 +46,8 @@ def held(server: Server, group: Group) -> Iterator[str]:
 
 
 def test_nothing_of_a_person_is_left(group: Group, tmp_path: Path) -> None:
-    """`whereis` lists the lake. While it cannot be reached, the erasure is done here, says on its
-    receipt that it waits, and has not ended; afterwards it goes on by itself with the next one:
-    rows, files of earlier states and of a publisher that was cut off, and the catalog's least and
-    greatest values hold nothing of the person, and another account has all that it had.
-    """
-    home = tmp_path / "office"
-    made: Office = office(home)
+    home = tmp_path / "agency"
+    made: PopulatedAgency = populated_agency(home)
     settings = sharing(home, group)
     group.land("globex", "candidates", {"id": "c9", "email": OTHER, "last_name": "Aardvark"})
     group.publish("globex")

@@ -51,10 +51,6 @@ def fill(group: Group, account: str, rows: int, title: str) -> None:
 
 
 def test_many_publishers_at_once(group: Group, publishers: Publishers) -> None:
-    """Eight accounts are published by four processes at once, two times over with other rows. The
-    lake then has the sum of the accounts' rows, each account and id once, and whoever reads
-    meanwhile finds each account's part whole: of one round, in both of two tables.
-    """
     counts = dict.fromkeys(ACCOUNTS, 0)
     seen: set[str] = set()
     for number in range(2):
@@ -95,9 +91,6 @@ def _looks(group: Group) -> Iterator[str]:
 def test_a_publisher_that_is_killed_leaves_the_lake_as_it_was(
     group: Group, publishers: Publishers
 ) -> None:
-    """Killed with everything written and nothing committed, it leaves the state and the rows that
-    were there, and no lock: the next one need not wait. Its files are found and removed.
-    """
     fill(group, "acme", 3, "before")
     group.publish("acme")
     before, files = group.snapshot(), group.files()
@@ -118,7 +111,6 @@ def test_a_publisher_that_is_killed_leaves_the_lake_as_it_was(
 
 
 def test_who_waits_too_long_is_told(group: Group) -> None:
-    """While another publishes, a publisher waits, no longer than was said, and then names it."""
     fill(group, "acme", 1, "x")
     publish(group.settings("acme"), shares=False)
     settings = group.settings("acme")
@@ -166,9 +158,6 @@ def crowded(group: Group, monkeypatch: pytest.MonkeyPatch) -> Settings:
 def test_a_conflict_is_tried_again_and_not_for_ever(
     group: Group, crowded: Settings, monkeypatch: pytest.MonkeyPatch, times: int, attempts: int
 ) -> None:
-    """Where somebody comes between once, the whole transaction is made again and succeeds; where it
-    is so each time, the publisher gives up after so many attempts, and nothing of it is there.
-    """
     intruder = Intruder(group, times)
     monkeypatch.setattr(manifest, "write_parts", intruder)
     monkeypatch.setattr(publish_room, "ATTEMPTS_MAX", attempts)

@@ -65,9 +65,6 @@ def _filled(file: Path) -> dict[str, list[str]]:
 
 
 def test_the_lake_holds_what_the_files_hold(group: Group) -> None:
-    """Two accounts publish: each table has the rows of both, moments, lists, JSON and numbers as
-    they are, told apart by `account` and partitioned by it; operational tables stay at home.
-    """
     version = {"id": "j1", "_version": 1, "_changed": ["title"], "_record": '{"a": [1, "é"]}'}
     group.land("acme", "jobs", *JOBS, {"id": "j3", "_seen_at": datetime(2026, 9, 1, tzinfo=UTC)})
     group.land("acme", "history.jobs", version, version)
@@ -97,7 +94,6 @@ def test_the_lake_holds_what_the_files_hold(group: Group) -> None:
 
 
 def test_the_same_file_twice_changes_nothing(group: Group) -> None:
-    """No row, no file and no state is added by bringing a file that is there; `anew` writes it."""
     group.land("acme", "jobs", *JOBS)
     group.publish("acme")
     before = group.snapshot(), group.files()
@@ -114,9 +110,6 @@ def _told(sent: object) -> tuple[object, ...]:
 
 
 def test_only_what_differs_is_written(group: Group) -> None:
-    """Of many rows one is new, one has changed, one is gone, and one of two that are the same is
-    gone: these alone are written and deleted, and the part is what the file holds.
-    """
     group.land("acme", "jobs", *({"id": f"j{n}", "title": f"Job {n}"} for n in range(40)))
     twin = {"id": "j1", "title": "twin"}
     group.land("acme", "history.jobs", *({**twin, "_version": n} for n in (1, 1, 2, 3, 4, 5)))
@@ -143,7 +136,6 @@ def test_only_what_differs_is_written(group: Group) -> None:
 
 
 def test_an_older_file_never_takes_the_place_of_a_newer(group: Group) -> None:
-    """A file that was published before the one that the lake shows is left out."""
     group.land("acme", "jobs", JOBS[0])
     group.publish("acme")
     group.land("acme", "jobs", JOBS[1])
@@ -157,7 +149,6 @@ def test_an_older_file_never_takes_the_place_of_a_newer(group: Group) -> None:
 
 
 def test_two_accounts_of_one_name_do_not_overwrite_each_other(group: Group) -> None:
-    """An account whose records come from another address is refused, and told what to do."""
     group.land("acme", "jobs", *JOBS)
     key = {"CONNECTOR_API_KEY": "k"}
     group.publish("acme", CONNECTOR_BASE_URL="https://acme.example", **key)
@@ -171,9 +162,6 @@ def test_two_accounts_of_one_name_do_not_overwrite_each_other(group: Group) -> N
 
 
 def test_what_is_left_out_of_the_file_leaves_the_lake(group: Group) -> None:
-    """Fields that are dropped from the published file become null in the lake, and schemas that it
-    goes without become empty, for this account alone.
-    """
     person = {"id": "c1", "email": "zeb@planted.example", "_record": '{"email": "zeb"}'}
     for account in ("acme", "globex"):
         group.land(account, "candidates", person)
@@ -202,9 +190,6 @@ def alter(file: Path, *statements: str) -> None:
 
 
 def test_new_columns_come_and_types_must_agree(group: Group) -> None:
-    """A column that is new is added, null for those who lack it; a wider integer widens the lake's;
-    any other type is refused by name, with both types, and the lake stays as it was.
-    """
     for account in ("acme", "globex"):
         group.land(account, "jobs", JOBS[0])
         group.publish(account)
@@ -229,9 +214,6 @@ def test_new_columns_come_and_types_must_agree(group: Group) -> None:
 
 
 def test_a_table_that_was_dropped_is_filled_again_by_every_account(group: Group) -> None:
-    """Once a table is dropped in the lake, as a new type asks for, the next publication of each
-    account brings its part, although nothing of it has changed.
-    """
     for account in ("acme", "globex"):
         group.land(account, "jobs", JOBS[0])
         group.publish(account)

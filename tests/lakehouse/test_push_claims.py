@@ -23,7 +23,7 @@ from connector.sandbox.server import Sandbox
 from connector.settings.model import load_settings
 from tests.cli.calling import call
 from tests.lakehouse.server import Server
-from tests.pushes.nursery import Child, Nursery, ended_at
+from tests.pushes.killable_push import Child, PushForkServer, ended_at
 from tests.pushes.pushing import (
     CANDIDATES,
     Pusher,
@@ -36,7 +36,7 @@ from tests.pushes.pushing import (
     outcomes,
     writes,
 )
-from tests.pushes.test_09_killed import WallTime
+from tests.pushes.test_killed import WallTime
 
 ROWS = 12
 CLAIMS = "SELECT * FROM connector_push.claims ORDER BY claimed_at"
@@ -111,28 +111,28 @@ def folders_of(server: Server, folder: Path) -> Iterator[Folders]:
 
 
 @pytest.fixture(scope="module")
-def nurseries() -> Iterator[tuple[Nursery, Nursery]]:
+def fork_servers() -> Iterator[tuple[PushForkServer, PushForkServer]]:
     """Two processes that fork pushes, since each waits for one at a time."""
-    with Nursery() as one, Nursery() as two:
+    with PushForkServer() as one, PushForkServer() as two:
         yield one, two
 
 
 @pytest.mark.parametrize(("journal", "times"), [("lakehouse", 1), ("folder", 2)])
 def test_two_folders_at_once(
-    server: Server, nurseries: tuple[Nursery, Nursery], tmp_path: Path, journal: str, times: int
+    server: Server,
+    fork_servers: tuple[PushForkServer, PushForkServer],
+    tmp_path: Path,
+    journal: str,
+    times: int,
 ) -> None:
-    """Two processes push one file from two folders, and neither sees the other's records in its
-    list. With a shared journal every record is created once, every row has one outcome in each
-    folder, and it is created in one of them; without it all are created twice, as the page says.
-    """
     with folders_of(server, tmp_path) as folders:
         folders.journal = journal
         sandbox, together = folders.sandbox, Together()
         sandbox.faults.add(together, method="GET", path=CANDIDATES, times=2)
-        for nursery, name in zip(nurseries, ("one", "two"), strict=True):
+        for fork_server, name in zip(fork_servers, ("one", "two"), strict=True):
             child: Any = folders.child(name)
-            nursery.start(child)
-        ended = [nursery.wait() for nursery in nurseries]
+            fork_server.start(child)
+        ended = [fork_server.wait() for fork_server in fork_servers]
         made = emails(sandbox)
         found: dict[int, list[tuple[str, str]]] = {}
         for name in ("one", "two"):
@@ -151,20 +151,16 @@ def test_two_folders_at_once(
 
 @pytest.mark.parametrize("kind", ["journal", "request_headers_sent", "answer_read"])
 def test_one_of_two_is_killed(
-    server: Server, nurseries: tuple[Nursery, Nursery], tmp_path: Path, kind: str
+    server: Server, fork_servers: tuple[PushForkServer, PushForkServer], tmp_path: Path, kind: str
 ) -> None:
-    """`kill -9` of the first in its middle: the second leaves alone what the first has claimed,
-    says whose it is, and creates the others; the first goes on and ends its own, and no record is
-    there twice.
-    """
     with folders_of(server, tmp_path) as folders:
         folders.connections = 1  # The points are the same each time.
-        points = ended_at(nurseries[0].run(folders.child("counted")))
+        points = ended_at(fork_servers[0].run(folders.child("counted")))
         for id in folders.sandbox.store.records("candidates"):
             folders.sandbox.store.remove("candidates", id)
         folders.server.ask(folders.database, "TRUNCATE connector_push.claims")
         at = next(each for each in points if kind in each.kind and each.writes == ROWS // 2)
-        killed = nurseries[0].run(folders.child("one", at.number))
+        killed = fork_servers[0].run(folders.child("one", at.number))
         claimed = len(folders.claims())
         folders.sandbox.faults.add(Behind(), method="GET", path=CANDIDATES)
         second = folders.pusher("two").push(creates(ROWS))
@@ -187,9 +183,6 @@ def test_one_of_two_is_killed(
 
 
 def test_a_claim_ends_with_what_it_was_for(server: Server, tmp_path: Path) -> None:
-    """What the API refused is free for every folder. What was created stays claimed, with the id,
-    until it is wanted again after the record was deleted, or for 30 days.
-    """
     rows = [create(2), create(3, email="no email")]
     with folders_of(server, tmp_path) as folders:
         one, two = folders.pusher("one"), folders.pusher("two")
@@ -219,9 +212,6 @@ def test_a_claim_ends_with_what_it_was_for(server: Server, tmp_path: Path) -> No
 
 
 def test_the_shared_database_tells_nothing_of_people(server: Server, tmp_path: Path) -> None:
-    """It has no value of a row, no plain digest of one, and another key in another database: an
-    address cannot be guessed from a claim without the secret.
-    """
     tables = []
     for name in ("first", "second"):
         with folders_of(server, tmp_path / name) as folders:
@@ -239,9 +229,6 @@ def test_the_shared_database_tells_nothing_of_people(server: Server, tmp_path: P
 
 
 def test_without_its_journal_a_push_sends_nothing(server: Server, tmp_path: Path) -> None:
-    """Where the database cannot be reached, or none is set, the command ends before its first
-    request, with what to do and without the password.
-    """
     with folders_of(server, tmp_path) as folders:
         environ = folders.environ("one")
         path = tmp_path / "people.csv"
@@ -264,9 +251,6 @@ def test_without_its_journal_a_push_sends_nothing(server: Server, tmp_path: Path
 
 
 def test_a_connection_that_is_lost_ends_the_push(server: Server, tmp_path: Path) -> None:
-    """In the middle of a push: no further create is sent, what was sent has its outcome, and the
-    next push goes on in the same batch.
-    """
     with folders_of(server, tmp_path) as folders:
         pusher = folders.pusher("one")
 

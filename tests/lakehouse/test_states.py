@@ -11,9 +11,9 @@ import duckdb
 from click.testing import CliRunner
 
 from connector.cli import main
-from connector.cli.documents import validate
 from connector.lakehouse.lake_status import GRACE, maintain, read_status, snapshots
 from connector.lakehouse.publish import publish_to_lakehouse
+from tests.cli.calling import check_fields
 from tests.lakehouse.group import Group
 
 TITLES = "SELECT id, title FROM lake.landing.jobs {at} WHERE account = 'acme' ORDER BY id"
@@ -49,10 +49,6 @@ def title_at(lake: duckdb.DuckDBPyConnection, at: str) -> str:
 
 
 def test_earlier_states_can_be_asked_for_until_they_expire(group: Group) -> None:
-    """By number and by moment each state has what was so then. A preview expires nothing; with
-    `applies` those before the last days go, but for the one that was so when they began; files are
-    written anew, joined and removed, and what is kept reads as before.
-    """
     numbers = publish_three(group)
     settings = group.settings("acme")
     with group.lake() as lake:
@@ -91,7 +87,6 @@ def test_earlier_states_can_be_asked_for_until_they_expire(group: Group) -> None
 
 
 def test_files_stay_while_somebody_may_be_reading_them(group: Group) -> None:
-    """What nothing needs any more is removed no sooner than the grace is over."""
     publish_three(group)
     settings = group.settings("acme")
     files = group.files()
@@ -105,20 +100,17 @@ def test_files_stay_while_somebody_may_be_reading_them(group: Group) -> None:
 
 
 def test_commands_tell_how_the_lake_stands(group: Group) -> None:
-    """Each command prints one object as its schema says, with what the lake has, and never the
-    password.
-    """
     group.land("acme", "jobs", {"id": "j1"}, {"id": "j2"})
     group.publish("acme")
 
-    def call(*arguments: str, document: str = "") -> dict[str, object]:
+    def call(*arguments: str, option: str = "") -> dict[str, object]:
         result = CliRunner().invoke(
             main, ["lakehouse", *arguments, "--json"], env=group.environ("acme")
         )
         assert 0 == result.exit_code, result.output
         assert group.server.password not in result.output
         found: dict[str, object] = json.loads(result.stdout)
-        validate(f"lakehouse-{document or arguments[0]}", found)
+        check_fields(f"lakehouse {arguments[0]}", option, found)
         return found
 
     sent = call("publish")["accounts"]
@@ -131,9 +123,9 @@ def test_commands_tell_how_the_lake_stands(group: Group) -> None:
         name: value for name, value in call("maintain").items() if name in ("applied", "expired")
     }
     assert call("maintain", "--apply")["applied"]
-    rows = call("remove", document="remove-preview")["rows"]
+    rows = call("remove")["rows"]
     assert isinstance(rows, dict)
     assert 2 == rows["landing.jobs"]
-    assert 2 == call("remove", "--apply")["removed"]
+    assert 2 == call("remove", "--apply", option="--apply")["removed"]
     assert [] == call("status")["accounts"]
     assert set() == {each for each in group.files() if "account=acme" in each}

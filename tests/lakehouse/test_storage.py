@@ -19,7 +19,7 @@ from tests.lakehouse.server import Server
 from tests.lakehouse.storage import SECRET, Storage, storing
 from tests.lakehouse.test_erasing import sharing
 from tests.lakehouse.test_states import AT_ONCE, publish_three, title_at
-from tests.privacy.office import EMAIL, NOW, TRACES, office
+from tests.privacy.populated_agency import EMAIL, NOW, TRACES, populated_agency
 
 
 @pytest.fixture
@@ -55,9 +55,6 @@ def stored(
 
 
 def test_a_lake_in_object_storage_is_as_one_in_a_folder(stored: Stored) -> None:
-    """Publishing again changes nothing, earlier states can be asked for until they expire, and
-    what nobody needs any more is removed from the bucket.
-    """
     stored.storage.make(stored.bucket)
     numbers = publish_three(stored.group)
     settings = stored.group.settings("acme")
@@ -79,12 +76,9 @@ def test_a_lake_in_object_storage_is_as_one_in_a_folder(stored: Stored) -> None:
 
 
 def test_nothing_of_a_person_is_left_in_the_bucket(stored: Stored, tmp_path: Path) -> None:
-    """After an erasure no object holds anything of the person: no file of an earlier state, and
-    none that a publisher left which was cut off.
-    """
     stored.storage.make(stored.bucket)
-    home = tmp_path / "office"
-    office(home)
+    home = tmp_path / "agency"
+    populated_agency(home)
     settings = sharing(home, stored.group)
     publish(settings)
     orphan = "lake/of/agencies/landing/candidates/account=_unnamed/ducklake-cut-off.parquet"
@@ -106,9 +100,6 @@ def test_nothing_of_a_person_is_left_in_the_bucket(stored: Stored, tmp_path: Pat
 
 
 def test_a_bucket_that_is_not_there_keeps_nothing_back(stored: Stored) -> None:
-    """The account's file is published, and what is said holds no key; once the bucket is there,
-    the lake is brought up to date.
-    """
     stored.group.land("acme", "jobs", {"id": "j1", "title": "Nurse"})
     refused = stored.group.publish("acme")
 
@@ -135,12 +126,10 @@ def test_a_bucket_that_is_not_there_keeps_nothing_back(stored: Stored) -> None:
 def test_buckets_are_addressed_as_their_storage_wants_it(
     environ: dict[str, str], style: str
 ) -> None:
-    """Amazon's by host, others by path, and either as it is said."""
     assert style == url_style(environ)
 
 
 def test_a_style_that_is_none_is_told() -> None:
-    """The variable and the value received are named, with the values that are allowed."""
     with pytest.raises(SettingsError, match="DUCKDB_S3_URL_STYLE is 'hosted'") as told:
         url_style({URL_STYLE: "hosted"})
     assert "path or to vhost" in told.value.action

@@ -35,10 +35,6 @@ def examined(settings: Settings) -> list[str]:
 
 
 def test_the_published_file_does_not_wait_for_the_lake(group: Group) -> None:
-    """With a database that lets nobody in, the file is published, the exit status is 3, `status`
-    and an alert say what happened, and no password is shown. Once it is there again, the next
-    publication brings everything, and the alert is over.
-    """
     group.land("acme", "jobs", {"id": "j1", "title": "Nurse"})
     given = group.environ("acme")
     refused = {**given, "CONNECTOR_LAKEHOUSE": group.server.address(group.database, WRONG)}
@@ -67,9 +63,6 @@ def test_the_published_file_does_not_wait_for_the_lake(group: Group) -> None:
 
 
 def test_a_lake_whose_files_are_elsewhere_is_refused(group: Group) -> None:
-    """Another place for the files than the catalog's is named, with what to set; nothing is written
-    there.
-    """
     group.land("acme", "jobs", {"id": "j1"})
     group.publish("acme")
     elsewhere = group.folder / "elsewhere"
@@ -97,9 +90,6 @@ def given(folder: Path, **more: str) -> Settings:
 def test_nothing_is_needed_of_who_has_no_lake(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without the extra's package the error says which to install; a database that is not there is
-    told as one, in a sentence without the password.
-    """
     settings = given(tmp_path, CONNECTOR_MODELS="off")
     settings.make_folder()
     from connector.warehouse.warehouse import Warehouse  # noqa: PLC0415
@@ -134,9 +124,6 @@ def test_nothing_is_needed_of_who_has_no_lake(
 def test_what_cannot_be_a_lake_is_refused(
     environ: dict[str, str], said: str, tmp_path: Path
 ) -> None:
-    """Half of a description, a place among the accounts' files, a storage that is not known and no
-    connection string: each is refused before anything begins, with what is allowed.
-    """
     with pytest.raises(SettingsError) as told:
         load_settings({}, environ, tmp_path)
 
@@ -145,9 +132,6 @@ def test_what_cannot_be_a_lake_is_refused(
 
 
 def test_object_storage_and_folders_are_read_as_they_are_meant(tmp_path: Path) -> None:
-    """A folder starts from where it is set; an address in object storage stays as it is; the
-    connection string is shown as set, and in no other way.
-    """
     settings = given(tmp_path, CONNECTOR_LAKEHOUSE_DATA="s3://group-lake/recruitment/")
     assert "s3://group-lake/recruitment" == settings.lakehouse_data.value
     (tmp_path / "connector.toml").write_text(

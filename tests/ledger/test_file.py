@@ -32,8 +32,7 @@ def filled(folder: Path) -> Path:
         return ledger.path
 
 
-def test_34_only_its_owner_may_read_it(tmp_path: Path) -> None:
-    """The file and those that SQLite puts beside it have the mode 0600."""
+def test_only_its_owner_may_read_it(tmp_path: Path) -> None:
     with Ledger(tmp_path) as ledger:
         pay(RequestBudget(ledger, spender(), now=Clock()), LIST)
         modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in tmp_path.iterdir()}
@@ -43,7 +42,6 @@ def test_34_only_its_owner_may_read_it(tmp_path: Path) -> None:
 
 
 def test_many_may_make_it_at_once(tmp_path: Path) -> None:
-    """Processes that find no ledger and make one at the same moment all come through."""
     processes = [start(OPEN, tmp_path) for _ in range(4)]
     for each in processes:
         assert each.stdin is not None
@@ -86,7 +84,6 @@ def write_later(path: Path) -> None:
 def test_file_of_somebody_else_is_left_alone(
     tmp_path: Path, write: Callable[[Path], None], said: str, action: str
 ) -> None:
-    """What is no ledger of ours is refused with what to do, and stays as it was."""
     path = tmp_path / "ledger.sqlite"
     write(path)
     before = path.read_bytes()
@@ -100,7 +97,6 @@ def test_file_of_somebody_else_is_left_alone(
 
 
 def test_a_damaged_ledger_is_named(tmp_path: Path) -> None:
-    """Pages that were overwritten end with a sentence that says what is and what is not lost."""
     path = filled(tmp_path)
     size = path.stat().st_size
     with path.open("r+b") as damaged:
@@ -114,7 +110,6 @@ def test_a_damaged_ledger_is_named(tmp_path: Path) -> None:
 
 
 def test_a_ledger_that_is_held_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where another process does not let go of the file, the wait ends with a sentence."""
     monkeypatch.setattr(file, "BUSY_SECONDS", 0.05)
     holder = sqlite3.connect(filled(tmp_path), isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
@@ -129,7 +124,6 @@ def test_a_ledger_that_is_held_is_named(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_full_disk_is_named(tmp_path: Path) -> None:
-    """A commit that finds no room is rolled back, named, and nothing before it is lost."""
     path = filled(tmp_path)
     connection = file.connect(path)
     try:
@@ -152,7 +146,6 @@ def test_a_full_disk_is_named(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_a_file_is_named(tmp_path: Path) -> None:
-    """A path that cannot be opened is named with the setting that leads there."""
     (tmp_path / "data").write_text("")
 
     with pytest.raises(WarehouseError, match=r"ledger\.sqlite cannot be used") as caught:

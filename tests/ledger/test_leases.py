@@ -40,7 +40,6 @@ def owner(run_id: str = "ours") -> LeaseOwner:
 
 
 def test_the_second_is_told_who_has_it(tmp_path: Path) -> None:
-    """While a run is under way another one of its name is refused, with all that is known."""
     with Ledger(tmp_path) as ledger:
         ledger.take_lease("pull", owner("first"), START)
         with pytest.raises(LeaseHeld) as caught:
@@ -57,7 +56,6 @@ def test_the_second_is_told_who_has_it(tmp_path: Path) -> None:
 
 
 def test_a_lease_of_another_name_is_free(tmp_path: Path) -> None:
-    """A push and a pull run side by side, and each is given back alone."""
     with Ledger(tmp_path) as ledger:
         ledger.take_lease("pull", owner("a"), START)
         ledger.take_lease("push", owner("b"), START)
@@ -81,9 +79,6 @@ def test_a_lease_of_another_name_is_free(tmp_path: Path) -> None:
     ids=["alive", "number given out again", "restarted", "host", "container", "gone", "other"],
 )
 def test_the_dead_hold_nothing(tmp_path: Path, change: dict[str, object], *, is_over: bool) -> None:
-    """An owner that is dead for certain is replaced at once; any other keeps it until it runs
-    out.
-    """
     theirs = replace(owner("theirs"), **change)  # type: ignore[arg-type]  # fields of an LeaseOwner
     with Ledger(tmp_path) as ledger:
         ledger.take_lease("pull", theirs, START)
@@ -98,9 +93,6 @@ def test_the_dead_hold_nothing(tmp_path: Path, change: dict[str, object], *, is_
 
 
 def test_a_killed_process_is_replaced_at_once(tmp_path: Path) -> None:
-    """A real process that holds a lease keeps others out; killed, even before anybody has taken
-    note of its death, it does not.
-    """
     with start(HOLD, tmp_path) as process, Ledger(tmp_path) as ledger:
         assert process.stdout is not None
         assert "held\n" == process.stdout.readline()
@@ -115,8 +107,6 @@ def test_a_killed_process_is_replaced_at_once(tmp_path: Path) -> None:
 
 
 def test_an_ended_run_gives_it_back(tmp_path: Path) -> None:
-    """A turn that ends, well or by an error, leaves nothing behind."""
-
     async def act(ledger: Ledger) -> None:
         async with LeaseHolder(ledger, "pull", spender(), now=Clock()) as turn:
             await turn.pay(LIST)
@@ -130,7 +120,6 @@ def test_an_ended_run_gives_it_back(tmp_path: Path) -> None:
 
 
 def test_a_run_that_goes_on_keeps_it(tmp_path: Path) -> None:
-    """A lease that is about to run out is renewed before the next request leaves."""
     clock = Clock()
 
     async def act(ledger: Ledger) -> None:
@@ -146,7 +135,6 @@ def test_a_run_that_goes_on_keeps_it(tmp_path: Path) -> None:
 
 
 def test_the_beat_renews_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While a run waits and sends nothing, its lease is renewed all the same."""
     monkeypatch.setattr("connector.ledger.request_budget.BEAT_SECONDS", 0.001)
     clock = Clock()
 
@@ -163,9 +151,6 @@ def test_the_beat_renews_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_run_that_overslept_sends_nothing_more(tmp_path: Path) -> None:
-    """A run whose turn another one has taken meanwhile is stopped before its next request, and
-    takes nothing away from the other.
-    """
     clock = Clock()
 
     async def act(ledger: Ledger) -> None:
@@ -183,7 +168,6 @@ def test_a_run_that_overslept_sends_nothing_more(tmp_path: Path) -> None:
 
 
 def test_one_of_many_at_once_gets_it(tmp_path: Path) -> None:
-    """Of many that come at the same moment, each with a connection of its own, exactly one runs."""
     together, ends = threading.Barrier(8), list[str]()
 
     def come(number: int) -> None:

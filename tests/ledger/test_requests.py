@@ -41,7 +41,6 @@ asyncio.run(spend())
 
 
 def test_requests_are_written_down_before_they_leave(tmp_path: Path) -> None:
-    """After every payment the ledger, read by another, counts at least what was paid for (I5)."""
     with Ledger(tmp_path) as ledger, Ledger(tmp_path) as reader:
         meter = RequestBudget(ledger, spender(), now=Clock())
         for paid in range(1, 121):
@@ -50,7 +49,6 @@ def test_requests_are_written_down_before_they_leave(tmp_path: Path) -> None:
 
 
 def test_what_was_not_needed_is_returned(tmp_path: Path) -> None:
-    """A run that ends well has exactly what it sent on its account, by day, command and kind."""
     with Ledger(tmp_path) as ledger:
         meter = RequestBudget(ledger, spender(), now=Clock())
         pay(meter, LIST, DETAIL, DETAIL)
@@ -65,7 +63,6 @@ def test_what_was_not_needed_is_returned(tmp_path: Path) -> None:
 
 
 def test_a_killed_run_leaves_its_block_counted(tmp_path: Path) -> None:
-    """Killed at any request, a process has attempted no more than is counted, nor much less."""
     with start(SPEND, tmp_path) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -82,7 +79,6 @@ def test_a_killed_run_leaves_its_block_counted(tmp_path: Path) -> None:
 
 
 def test_processes_share_one_month(tmp_path: Path) -> None:
-    """Four processes that spend at once send exactly what the month allows, and no more."""
     processes = [start(SPEND, tmp_path) for _ in range(4)]
     for each in processes:
         assert each.stdout is not None
@@ -106,7 +102,6 @@ def test_processes_share_one_month(tmp_path: Path) -> None:
 
 
 def test_the_last_request_of_the_month_is_sent(tmp_path: Path) -> None:
-    """One run alone spends the month to its last request, then stops and names the cycle's end."""
     with Ledger(tmp_path) as ledger:
         meter = RequestBudget(ledger, spender(monthly=123, billing_day=15), now=Clock())
         with pytest.raises(QuotaSpent, match="123 of the month's 123 requests") as caught:
@@ -117,7 +112,6 @@ def test_the_last_request_of_the_month_is_sent(tmp_path: Path) -> None:
 
 
 def test_the_reserve_is_left_to_people(tmp_path: Path) -> None:
-    """A pull stops before the reserve, says so, and a person may still spend it."""
     with Ledger(tmp_path) as ledger:
         meter = RequestBudget(ledger, spender(monthly=60, reserve=10), now=Clock())
         with pytest.raises(QuotaSpent, match="the other 10 are left to people"):
@@ -133,8 +127,6 @@ def test_the_reserve_is_left_to_people(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("budget", [1, 7, 50, 51])
 def test_a_budget_is_kept_by_many_at_once(tmp_path: Path, budget: int) -> None:
-    """Of many payments at once exactly the budget is paid, and no more is written down."""
-
     async def act() -> list[BaseException | None]:
         with Ledger(tmp_path) as ledger:
             meter = RequestBudget(ledger, spender(), budget=budget, now=Clock())
@@ -149,7 +141,6 @@ def test_a_budget_is_kept_by_many_at_once(tmp_path: Path, budget: int) -> None:
 
 
 def test_a_block_ends_with_its_cycle(tmp_path: Path) -> None:
-    """What is left of a block at the end of a cycle is no part of the next one."""
     clock = Clock(datetime(2026, 11, 30, 23, 59, tzinfo=UTC))
     with Ledger(tmp_path) as ledger:
         meter = RequestBudget(ledger, spender(monthly=100), now=clock)
@@ -167,7 +158,6 @@ def test_a_block_ends_with_its_cycle(tmp_path: Path) -> None:
 
 
 def test_the_servers_day_counts(tmp_path: Path) -> None:
-    """Where the server's clock is ahead its day counts, and the next run knows it at once."""
     clock = Clock(datetime(2026, 11, 30, 23, 50, tzinfo=UTC))
     with Ledger(tmp_path) as ledger:
         first = RequestBudget(ledger, spender(), now=clock)
@@ -187,7 +177,6 @@ def test_the_servers_day_counts(tmp_path: Path) -> None:
 
 
 def test_the_apis_word_ends_the_next_run_before_it_begins(tmp_path: Path) -> None:
-    """A month that the API called spent is asked for nothing until the end that it told."""
     clock = Clock()
     ends = START + timedelta(days=3)
     with Ledger(tmp_path) as ledger:
@@ -209,7 +198,6 @@ def test_the_apis_word_ends_the_next_run_before_it_begins(tmp_path: Path) -> Non
 
 
 def test_an_end_that_was_not_told_is_the_billing_days(tmp_path: Path) -> None:
-    """Where the API told no end, the cycle's is named, and the API is asked again within a day."""
     clock = Clock()
     with Ledger(tmp_path) as ledger:
         meter = RequestBudget(ledger, spender(billing_day=5), now=clock)
@@ -227,7 +215,6 @@ def test_an_end_that_was_not_told_is_the_billing_days(tmp_path: Path) -> None:
 def test_an_answer_proves_that_the_month_is_open(
     tmp_path: Path, status: int, *, is_open: bool
 ) -> None:
-    """PushFile all the same, an API that answers is open again; one that refuses is not."""
     clock = Clock()
     with Ledger(tmp_path) as ledger:
         meter = RequestBudget(ledger, spender(), now=clock)
@@ -242,8 +229,6 @@ def test_an_answer_proves_that_the_month_is_open(
 
 
 def test_a_run_cancelled_while_it_takes_a_block_returns_it(tmp_path: Path) -> None:
-    """Whoever is interrupted in the middle of a payment has nothing on its account at its end."""
-
     async def act() -> None:
         with Ledger(tmp_path) as ledger:
             meter = RequestBudget(ledger, spender(), now=Clock())
@@ -260,7 +245,6 @@ def test_a_run_cancelled_while_it_takes_a_block_returns_it(tmp_path: Path) -> No
 
 
 def test_limits_stop_and_another_turn_does_not() -> None:
-    """A spent budget or month can be continued (4); a turn of another's was never begun (1)."""
     assert (4, 4) == (BudgetSpent.exit_status, QuotaSpent.exit_status)
     assert issubclass(BudgetSpent, Stopped)
     assert not issubclass(LeaseHeld, Stopped)

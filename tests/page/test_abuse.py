@@ -28,9 +28,6 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 def test_a_form_of_another_site_changes_nothing(sandbox: Sandbox, tmp_path: Path) -> None:
-    """A form with the right cookie is refused from another origin, from none, with a wrong key,
-    and to another host than the page's own; nothing is begun.
-    """
     with (
         served(sandbox, tmp_path) as (page, address),
         Person(address, page.access.new_link()) as ann,
@@ -53,9 +50,6 @@ def test_a_form_of_another_site_changes_nothing(sandbox: Sandbox, tmp_path: Path
 
 
 def test_links_and_cookies_let_nobody_else_in(sandbox: Sandbox, tmp_path: Path) -> None:
-    """A guessed link, a link that was used, no cookie and a cookie after its logout are refused;
-    the cookie cannot be seen by a script nor sent by another site, and no file has it.
-    """
     with served(sandbox, tmp_path) as (page, address):
         link = page.access.new_link()
         with Person(address, "/enter/guessed") as stranger:
@@ -76,9 +70,6 @@ def test_links_and_cookies_let_nobody_else_in(sandbox: Sandbox, tmp_path: Path) 
 
 
 def test_a_thousand_logins_are_held_up(sandbox: Sandbox, tmp_path: Path) -> None:
-    """Of a thousand wrong passwords ten are tried, and then even the right one has to wait; the
-    right one comes in before that.
-    """
     passwords = tmp_path / "people.txt"
     add_person(passwords, "Ann", "a long enough word")
     assert 0o600 == stat.S_IMODE(passwords.stat().st_mode)
@@ -100,9 +91,6 @@ def test_a_thousand_logins_are_held_up(sandbox: Sandbox, tmp_path: Path) -> None
 
 
 def test_a_proxy_is_believed_from_its_own_address_alone(sandbox: Sandbox, tmp_path: Path) -> None:
-    """The header of the named proxy lets its person in; from any other machine, and without a
-    name, nobody is; another name with the same cookie is another session.
-    """
     named = {"header": "X-Person"}
     with (
         served(sandbox, tmp_path, {"proxy": "127.0.0.1", **named}) as (_, address),
@@ -130,9 +118,6 @@ def bomb() -> bytes:
 
 
 def test_files_that_mean_harm(sandbox: Sandbox, tmp_path: Path) -> None:
-    """A bomb is refused with a sentence, a name with a path stays in its draft's folder, a file
-    that is too large is refused before it is kept, and all that is kept is its owner's alone.
-    """
     with (
         served(sandbox, tmp_path, import_file_mb=1) as (page, address),
         Person(address, page.access.new_link()) as ann,
@@ -154,9 +139,6 @@ def test_files_that_mean_harm(sandbox: Sandbox, tmp_path: Path) -> None:
 
 
 def test_markup_in_cells_is_text(sandbox: Sandbox, tmp_path: Path) -> None:
-    """Markup in a file's name, headings and cells is shown as it stands on every screen, and every
-    answer forbids scripts that are not the page's own file.
-    """
     lines = (
         f"First name,Last name,Email,Employment type,{MARKUP}\n{MARKUP},Lee,{MARKUP},permanent,x\n"
     )
@@ -184,7 +166,6 @@ def test_markup_in_cells_is_text(sandbox: Sandbox, tmp_path: Path) -> None:
 
 
 def test_markup_in_an_error_is_text(sandbox: Sandbox, tmp_path: Path) -> None:
-    """What a sentence on a mistake repeats of a file is text, whatever signs are in it."""
     with signed_in(sandbox, tmp_path) as (_, ann):
         for name in ("a<img src=x onerror=alert(1)>", "100 % (sure) %(x)s"):
             assert "" == ann.begin(name, csv_of())
@@ -194,9 +175,6 @@ def test_markup_in_an_error_is_text(sandbox: Sandbox, tmp_path: Path) -> None:
 
 
 def test_two_tabs_and_two_people_on_one_draft(sandbox: Sandbox, tmp_path: Path) -> None:
-    """The second of two forms that saw the same draft changes nothing and says who was quicker;
-    of two who send the same draft one does, and everybody is created once.
-    """
     with (
         served(sandbox, tmp_path) as (page, address),
         Person(address, page.access.new_link()) as ann,
@@ -228,7 +206,6 @@ def test_two_tabs_and_two_people_on_one_draft(sandbox: Sandbox, tmp_path: Path) 
 
 
 def test_nobody_is_asked_nothing_elsewhere(sandbox: Sandbox, tmp_path: Path) -> None:
-    """A page without a session shows no more than that to anybody, whatever is asked for."""
     with served(sandbox, tmp_path) as (page, address), httpx.Client(base_url=address) as nobody:
         page.drafts.begin("a.csv", io.BytesIO(b"a"), resource="jobs", mode="create", made_by="Ann")
         (draft,) = page.drafts.all()

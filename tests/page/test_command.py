@@ -28,7 +28,6 @@ from tests.page.serving import environ_of
 def test_a_page_that_would_let_anybody_in_is_refused(
     words: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With exit status 2 and a sentence, before anything listens."""
     monkeypatch.chdir(tmp_path)
     add_person(Path("people.txt"), "Ann", "a long enough word")
     add_person(Path("wide.txt"), "Ann", "a long enough word")
@@ -43,7 +42,6 @@ def test_a_page_that_would_let_anybody_in_is_refused(
 
 
 def test_a_password_is_kept_as_its_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is asked for and never shown, is long enough, and replaces a former one."""
     monkeypatch.chdir(tmp_path)
     words = ["page", "--passwords", "people.txt", "--add-person", "Ann Lee"]
     short = CliRunner().invoke(main, words, input="short\n" * 2)

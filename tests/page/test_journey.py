@@ -161,11 +161,6 @@ def taken_back(recruiter: Recruiter) -> None:
 
 
 def test_messy_file_from_drop_to_undo(browser: Browser, tmp_path: Path) -> None:
-    """A German workbook with a title and a total: a column is matched by hand and one left out,
-    dates and words are settled once, five cells are mended, the second of two rows is left out; the
-    server is killed while it sends and started again, the browser closed and opened: every row has
-    one outcome, nobody is there twice, and the undo leaves the server as it was.
-    """
     book = german_book(tmp_path / "Bewerber.xlsx", [each.split() for each in ROWS])
     gate = Gate(4)
     with Sandbox() as sandbox:
@@ -199,7 +194,6 @@ def test_messy_file_from_drop_to_undo(browser: Browser, tmp_path: Path) -> None:
 
 
 def test_no_screen_has_a_fault_of_access(browser: Browser, tmp_path: Path) -> None:
-    """Axe finds nothing on any screen of the way, light or dark."""
     axe = pytest.importorskip("axe_playwright_python")
     audit = (Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
     book = german_book(tmp_path / "Bewerber.xlsx", [each.split() for each in ROWS])
@@ -219,7 +213,6 @@ def test_no_screen_has_a_fault_of_access(browser: Browser, tmp_path: Path) -> No
 
 
 def test_works_without_scripts_and_by_keyboard(browser: Browser, tmp_path: Path) -> None:
-    """Without a script, with the keyboard alone and at 375 pixels, a pasted table is imported."""
     with Sandbox() as sandbox, PageProcess(environ_of(sandbox, tmp_path), tmp_path) as server:
         context = browser.new_context(
             java_script_enabled=False, viewport={"width": 375, "height": 800}, locale="en-GB"

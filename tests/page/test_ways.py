@@ -57,9 +57,6 @@ def looked_at(person: Person, *lines: str) -> str:
 
 
 def test_one_prepares_and_another_sends(sandbox: Sandbox, tmp_path: Path) -> None:
-    """With approvals on, whoever has prepared an import cannot send it and another person can, if
-    they changed nothing; the journal, the history and the tables of analysts name both.
-    """
     with served(sandbox, tmp_path, approvals="on") as (page, address):
         with Person(address, page.access.new_link()) as ann, Person(address) as cy:
             path = looked_at(ann, "Bo,Li,bo@example.com,permanent")
@@ -94,7 +91,6 @@ def test_one_prepares_and_another_sends(sandbox: Sandbox, tmp_path: Path) -> Non
 
 
 def test_a_file_of_the_inbox_is_prepared(sandbox: Sandbox, tmp_path: Path) -> None:
-    """A file in the inbox is shown with its folder's options, and taking it leaves none behind."""
     inbox = tmp_path / "data" / "inbox" / "candidates"
     inbox.mkdir(parents=True)
     (inbox / "push.toml").write_text('mode = "upsert"\nmatch = ["email"]\n', encoding="utf-8")
@@ -110,9 +106,6 @@ def test_a_file_of_the_inbox_is_prepared(sandbox: Sandbox, tmp_path: Path) -> No
 
 
 def test_begun_on_the_page_and_ended_by_the_command(sandbox: Sandbox, tmp_path: Path) -> None:
-    """The command that the page shows sends the mended file with the same map; sent once more by
-    the page nothing is written twice, and the page tells of every row.
-    """
     with signed_in(sandbox, tmp_path) as (_, ann):
         path = ann.begin(
             "people.csv", csv_of("Bo,Li,bo@example.com,permanent", "Cy,Lo,cy,permanent")
@@ -141,10 +134,6 @@ def test_begun_on_the_page_and_ended_by_the_command(sandbox: Sandbox, tmp_path: 
 def test_rows_in_doubt_are_settled_by_a_person(
     sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows whose answers were lost come first in the result; one is named by its id, one is sent
-    again and one given up, and each is in the system as often as that says.
-    """
-
     async def hurried(settings: Settings, files: Any, manner: Any, **more: Any) -> Any:
         terms = replace(manner.terms, settle_seconds=SETTLE_SECONDS)
         return await push(settings, files, replace(manner, terms=terms), **more)
@@ -174,7 +163,6 @@ def test_rows_in_doubt_are_settled_by_a_person(
 
 
 def test_changes_are_shown_from_and_to_and_taken_back(sandbox: Sandbox, tmp_path: Path) -> None:
-    """An update shows each field from and to, changes it, and the undo gives it back."""
     body = {"first_name": "Bo", "last_name": "Li", "email": "bo@example.com"}
     sandbox.store.create("candidates", {**body, "employment_type": "permanent"})
     settings = settings_of(sandbox, tmp_path)
@@ -195,9 +183,6 @@ def test_changes_are_shown_from_and_to_and_taken_back(sandbox: Sandbox, tmp_path
 
 
 def test_rows_keep_their_numbers_when_mended(sandbox: Sandbox, tmp_path: Path) -> None:
-    """In a csv with a title above and a total below, a mended row, a row that was taken out and
-    the others keep the numbers that the file shows; the total is no row of it.
-    """
     rows = (
         "Bo,Li,bo,permanent",
         "Cy,Lo,cy@example.com,permanent",
@@ -225,7 +210,6 @@ def test_rows_keep_their_numbers_when_mended(sandbox: Sandbox, tmp_path: Path) -
 
 
 def test_a_sheet_is_chosen(sandbox: Sandbox, tmp_path: Path) -> None:
-    """Of two sheets that look alike a person chooses one, and then the columns come."""
     book = openpyxl.Workbook()
     for number, sheet in enumerate((book.active, book.create_sheet("New people"))):
         assert sheet is not None
@@ -243,9 +227,6 @@ def test_a_sheet_is_chosen(sandbox: Sandbox, tmp_path: Path) -> None:
 
 
 def test_what_was_left_out_is_mended_and_sent(sandbox: Sandbox, tmp_path: Path) -> None:
-    """The report of an import begins another one, in which the rows that were left out are mended
-    with what was decided before; whoever is there already is not created again.
-    """
     with signed_in(sandbox, tmp_path) as (_, ann):
         lines = "Bo,Li,bo@example.com,permanent", "Cy,Lo,cy,permanent"
         path = looked_at(ann, *lines)
@@ -264,7 +245,6 @@ def test_what_was_left_out_is_mended_and_sent(sandbox: Sandbox, tmp_path: Path) 
 
 
 def test_hidden_columns_are_sent_once_a_person_agrees(sandbox: Sandbox, tmp_path: Path) -> None:
-    """A column that nobody sees in the workbook is named, and nothing goes before it is ticked."""
     book = openpyxl.Workbook()
     sheet = book.active
     assert sheet is not None
@@ -284,7 +264,6 @@ def test_hidden_columns_are_sent_once_a_person_agrees(sandbox: Sandbox, tmp_path
 
 
 def test_letters_that_read_in_two_ways_are_shown_in_both(sandbox: Sandbox, tmp_path: Path) -> None:
-    """The first screen shows the words of each reading, and the choice leads on."""
     content = csv_of("Bo,Dvořák,bo@example.com,permanent").decode().encode("cp1250")
     with signed_in(sandbox, tmp_path) as (_, ann):
         path = ann.begin("letters.csv", content)
@@ -296,7 +275,6 @@ def test_letters_that_read_in_two_ways_are_shown_in_both(sandbox: Sandbox, tmp_p
 
 
 def test_columns_that_nobody_knows_are_left_out_at_once(sandbox: Sandbox, tmp_path: Path) -> None:
-    """One button leaves out all of them; the cells suggest what a column may be."""
     content = b"First name,Last name,Email,Kind,A,B\nBo,Li,bo@example.com,permanent,1,2\n"
     with signed_in(sandbox, tmp_path) as (_, ann):
         path = ann.begin("odd.csv", content)

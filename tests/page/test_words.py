@@ -84,9 +84,6 @@ def names() -> Iterator[str]:
 
 @pytest.mark.parametrize("code", OTHERS)
 def test_catalogue_has_everything(code: str) -> None:
-    """Each text of the page and of the checks, each field and each value has an entry of its own,
-    with the same places, in both numbers; and no entry is left of what nobody says any more.
-    """
     with (FOLDER / "locale" / f"{code}.po").open("rb") as file:
         entries = [each for each in read_po(file, locale=code) if each.id]
     known = {each.id: each.string for each in entries}
@@ -111,7 +108,6 @@ def test_catalogue_has_everything(code: str) -> None:
     ],
 )
 def test_errors_are_told_in_the_language(code: str, kind: str, error: ConnectorError) -> None:
-    """By what an error is a kind of, with its own words behind, and what to do in the language."""
     message, action = language(code).error(error)
     assert str(error) in message
     assert language(code).gettext(ERRORS[kind])[1:] in message
@@ -120,7 +116,6 @@ def test_errors_are_told_in_the_language(code: str, kind: str, error: ConnectorE
 
 
 def test_the_browser_chooses(tmp_path: Path) -> None:
-    """By what the browser asks for a screen is German or French, and English for all others."""
     assert ["de", "fr", "en", "en"] == [
         language_of(each).code for each in ("de-AT,de;q=0.9", "nl;q=0.1,fr-CH", "nl", ";;q=x")
     ]

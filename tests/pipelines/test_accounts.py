@@ -71,9 +71,6 @@ def reason(result: dg.ExecuteInProcessResult) -> str:
 
 
 def test_each_account_is_a_partition_of_everything(tmp_path: Path) -> None:
-    """Every asset and job has the accounts as its partitions, in the project file's order, and
-    runs of different accounts do not wait for each other.
-    """
     made = define(project(tmp_path))
     found = {spec.partitions_def for spec in made.resolve_all_asset_specs()}
     checks = [
@@ -95,7 +92,6 @@ ASSETS = dg.AssetsDefinition
 
 
 def test_without_accounts_there_are_no_partitions() -> None:
-    """A newcomer's definitions have none, and one run at a time speaks to the API."""
     assert {None} == {spec.partitions_def for spec in definitions.resolve_all_asset_specs()}
     assert [None] * 2 == [definitions.resolve_job_def(n).partitions_def for n in (PULL, PUSH)]
     assert (None, "api") == (UNNAMED.partitions, UNNAMED.pool)
@@ -110,9 +106,6 @@ def _numbers(event: dg.EventLogRecord) -> Iterator[str]:
 
 
 def test_each_run_is_of_its_own_account(tmp_path: Path, sandboxes: dict[str, Sandbox]) -> None:
-    """Each partition's run uses that account's address, key, settings, folder and ledger, and is
-    recorded for it alone; those that are broken fail by themselves, each with its reason.
-    """
     account = project(tmp_path, *(each.base_url for each in sandboxes.values()))
     made = define(account)
     with dg.DagsterInstance.ephemeral() as instance:
@@ -162,7 +155,6 @@ def test_each_run_is_of_its_own_account(tmp_path: Path, sandboxes: dict[str, San
 
 
 def test_one_address_for_all_accounts_is_refused(tmp_path: Path) -> None:
-    """An address and a key of the environment would make every account a copy of the same one."""
     account = project(tmp_path)
     environ = {"CONNECTOR_BASE_URL": "https://a.example", "CONNECTOR_API_KEY": "key-of-a"}
     everywhere = Account(environ=environ, cwd=tmp_path)
@@ -173,7 +165,6 @@ def test_one_address_for_all_accounts_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_project_file_that_cannot_be_read_is_told_by_runs(tmp_path: Path) -> None:
-    """The definitions load all the same, without accounts, and what is wrong is told."""
     (tmp_path / "connector.toml").write_text("[accounts.acme", encoding="utf-8")
     account = Account(environ={}, cwd=tmp_path)
 
@@ -184,7 +175,6 @@ def test_a_project_file_that_cannot_be_read_is_told_by_runs(tmp_path: Path) -> N
 
 
 def test_a_name_that_no_account_can_have_is_no_partition(tmp_path: Path) -> None:
-    """Such a table is told of, and keeps no other account from having its partition."""
     text = "[accounts.acme]\n[accounts.'A...B']\n[accounts.Globex]\n"
     (tmp_path / "connector.toml").write_text(text, encoding="utf-8")
     accounts = Accounts.of(Account(environ={}, cwd=tmp_path))
@@ -194,9 +184,6 @@ def test_a_name_that_no_account_can_have_is_no_partition(tmp_path: Path) -> None
 
 
 def test_inboxes_of_all_accounts_are_watched(tmp_path: Path) -> None:
-    """A settled file becomes a run of its account, once; an account that is broken is told of, and
-    keeps no other's files from being pushed.
-    """
     account = project(tmp_path)
     for name in ("acme", "glo-bex"):
         inbox = tmp_path / "data" / name / "inbox" / "candidates"

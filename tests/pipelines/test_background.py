@@ -22,7 +22,6 @@ SCRIPT = 'cd "$1"; shift; "$@" 2>&1 & echo "$!"; wait'
 def test_dagster_in_the_background_ends_when_told_to(
     number: signal.Signals, after: str, tmp_path: Path
 ) -> None:
-    """A script's `python -m pipelines &` ends on either signal, and everything that it started."""
     (tmp_path / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
     command = (sys.executable, "-m", "pipelines", "--port", "0")
     with subprocess.Popen(

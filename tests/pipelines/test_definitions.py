@@ -24,7 +24,6 @@ def without_settings() -> dict[str, str]:
 
 
 def test_definitions_load_without_settings_and_without_warnings() -> None:
-    """With nothing set and warnings as errors, everything loads and resolves."""
     program = (
         "from pipelines.definitions import definitions\n"
         "definitions.resolve_job_def('pull')\n"
@@ -44,7 +43,6 @@ def test_definitions_load_without_settings_and_without_warnings() -> None:
 
 
 def test_every_resource_is_an_asset_with_a_check() -> None:
-    """Each resource of the catalog has an asset under `landing`, described, and one check."""
     specs = {
         spec.key: spec for spec in definitions.resolve_all_asset_specs() if spec.group_name == GROUP
     }
@@ -58,7 +56,6 @@ def test_every_resource_is_an_asset_with_a_check() -> None:
 
 
 def test_workspace_leads_to_the_definitions(tmp_path: Path) -> None:
-    """From the project's folder, Dagster finds the definitions by itself and takes them."""
     validated = subprocess.run(
         [sys.executable, "-m", "dagster", "definitions", "validate"],
         cwd=ROOT,
@@ -74,7 +71,6 @@ def test_workspace_leads_to_the_definitions(tmp_path: Path) -> None:
 
 
 def test_instance_of_the_project_is_valid_and_sends_nothing(tmp_path: Path) -> None:
-    """The project's `dagster.yaml` is one that Dagster takes, without telemetry or dialogs."""
     (tmp_path / "dagster.yaml").write_text((ROOT / "dagster.yaml").read_text(encoding="utf-8"))
     program = (
         "import dagster as dg, sys\n"
@@ -95,7 +91,6 @@ def test_instance_of_the_project_is_valid_and_sends_nothing(tmp_path: Path) -> N
 
 
 def test_nightly_schedule_is_off_and_has_a_time_zone() -> None:
-    """The schedule waits to be switched on, and its hour is that of a named zone."""
     assert dg.DefaultScheduleStatus.STOPPED == nightly_pull.default_status
     assert "UTC" == nightly_pull.execution_timezone
     assert "15 2 * * *" == nightly_pull.cron_schedule
@@ -110,7 +105,6 @@ def evaluate(instance: dg.DagsterInstance) -> dg.RunRequest | dg.SkipReason:
 
 
 def test_schedule_skips_while_a_pull_is_under_way(tmp_path: Path) -> None:
-    """The schedule asks for a run, and while one is queued or running it says which instead."""
     job = definitions.resolve_job_def(pull_job.name)
     with instance_in(tmp_path) as instance:
         asked = evaluate(instance)

@@ -34,7 +34,6 @@ def project(folder: Path, ages: dict[str, timedelta]) -> Account:
 
 
 def test_policies_ask_when_a_run_last_materialized(tmp_path: Path) -> None:
-    """What lands and what is published must be materialized within the shortest alert_max_age."""
     made = define(project(tmp_path, {}))
     policies = {spec.key: spec.freshness_policy for spec in made.resolve_all_asset_specs()}
     expected = dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=2))
@@ -43,9 +42,6 @@ def test_policies_ask_when_a_run_last_materialized(tmp_path: Path) -> None:
 
 
 def test_the_check_asks_when_the_data_was_proven(tmp_path: Path) -> None:
-    """Each account is held against its own age, whenever a run has last ended; one whose data is
-    too old and one that cannot be looked at are named, and the moment of each proof is shown.
-    """
     hours = {"acme": timedelta(hours=20), "globex": timedelta(hours=20)}
     found = result_of(project(tmp_path, hours), NOW)
     young = result_of(project(tmp_path, {"globex": timedelta(hours=1)}), NOW)
@@ -61,7 +57,6 @@ def test_the_check_asks_when_the_data_was_proven(tmp_path: Path) -> None:
 
 
 def test_the_check_passes_where_all_is_young(tmp_path: Path) -> None:
-    """An account by itself is checked as well, and passes without a sentence."""
     Agency(settings_of(tmp_path), Clock(datetime.now(UTC))).pull()
     account = Account(environ={"CONNECTOR_DATA_DIR": str(tmp_path)}, cwd=tmp_path)
     with dg.DagsterInstance.ephemeral() as instance:

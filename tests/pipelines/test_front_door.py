@@ -15,18 +15,15 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize("name", dir(connector))
 def test_every_public_name_opens(name: str) -> None:
-    """Each name that the front door lists is there, and never a module of the same name."""
     assert type(connector) is not type(getattr(connector, name))
 
 
 def test_other_names_are_refused() -> None:
-    """A name that is not public is an `AttributeError` that says so."""
     with pytest.raises(AttributeError, match="no attribute 'pul'"):
         _ = connector.pul  # type: ignore[attr-defined] # the point of the test
 
 
 def test_settings_load_without_the_warehouse() -> None:
-    """Asking for the settings alone loads neither DuckDB nor httpx."""
     program = (
         "import sys; from connector import Settings, load_settings\n"
         "print(sorted({'duckdb', 'httpx', 'pyarrow'} & set(sys.modules)))"

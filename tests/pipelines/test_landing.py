@@ -17,7 +17,6 @@ CHECK_ALONE = dg.AssetSelection.checks(dg.AssetCheckKey(KEYS["jobs"], CHECK))
 
 
 def test_every_asset_is_materialized_with_what_landed(tmp_path: Path) -> None:
-    """All resources land, and each records its rows, cost and bookmark."""
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         ran = run(account(sandbox.base_url, tmp_path))
         requests = len(sandbox.log)
@@ -40,7 +39,6 @@ def test_every_asset_is_materialized_with_what_landed(tmp_path: Path) -> None:
 
 
 def test_second_run_records_that_nothing_changed(tmp_path: Path) -> None:
-    """Run again, an asset records no new or changed rows, and the same row count."""
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         run(account(sandbox.base_url, tmp_path), ["jobs"])
         told = run(account(sandbox.base_url, tmp_path), ["jobs"]).materialized["jobs"].metadata
@@ -50,7 +48,6 @@ def test_second_run_records_that_nothing_changed(tmp_path: Path) -> None:
 
 
 def test_preview_counts_by_status_and_shows_nobody(tmp_path: Path) -> None:
-    """The preview has the number of rows of each status, and no value of any other field."""
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         ran = run(account(sandbox.base_url, tmp_path))
         people = sandbox.store.records("candidates").values()
@@ -65,7 +62,6 @@ def test_preview_counts_by_status_and_shows_nobody(tmp_path: Path) -> None:
 
 
 def test_subset_pulls_what_is_selected(tmp_path: Path) -> None:
-    """A selection pulls and records its own resources, and asks the API for no other."""
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         ran = run(account(sandbox.base_url, tmp_path), ["leads", "companies"])
         paths = {served.path.split("/")[3] for served in sandbox.log}
@@ -74,7 +70,6 @@ def test_subset_pulls_what_is_selected(tmp_path: Path) -> None:
 
 
 def test_check_can_be_run_alone(tmp_path: Path) -> None:
-    """A check that is selected without its asset looks again, and materializes nothing."""
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         ran = run(account(sandbox.base_url, tmp_path), selection=CHECK_ALONE)
 
@@ -83,7 +78,6 @@ def test_check_can_be_run_alone(tmp_path: Path) -> None:
 
 
 def test_asset_can_be_run_without_its_check(tmp_path: Path) -> None:
-    """An asset that is selected without its check is materialized, and nothing is checked."""
     alone = dg.AssetSelection.assets(KEYS["jobs"]).without_checks()
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         ran = run(account(sandbox.base_url, tmp_path), selection=alone)
@@ -93,7 +87,6 @@ def test_asset_can_be_run_without_its_check(tmp_path: Path) -> None:
 
 
 def test_missing_scope_fails_after_the_others_landed(tmp_path: Path) -> None:
-    """Without leads.read six assets are recorded, and the run fails naming the seventh and why."""
     scopes = [f"{each.scope}.read" for each in CATALOG.values() if each.name != "leads"]
     with Sandbox(counts=COUNTS, keys={KEY: scopes}) as sandbox:
         ran = run(account(sandbox.base_url, tmp_path))
@@ -105,7 +98,6 @@ def test_missing_scope_fails_after_the_others_landed(tmp_path: Path) -> None:
 
 
 def test_wrong_key_fails_with_what_to_do(tmp_path: Path) -> None:
-    """A key that is refused ends the run at once, with a sentence and nothing recorded."""
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         ran = run(account(sandbox.base_url, tmp_path, "another-key"))
 
@@ -114,7 +106,6 @@ def test_wrong_key_fails_with_what_to_do(tmp_path: Path) -> None:
 
 
 def test_spent_month_is_said_to_have_stopped_the_run(tmp_path: Path) -> None:
-    """A quota that is spent fails the run as stopped; what landed before it is recorded."""
     with Sandbox(
         counts=COUNTS, keys={KEY: ("*",)}, monthly_limit=12, behaviours={"month_reset": "month"}
     ) as sandbox:
@@ -127,7 +118,6 @@ def test_spent_month_is_said_to_have_stopped_the_run(tmp_path: Path) -> None:
 
 
 def test_missing_settings_fail_with_what_to_set(tmp_path: Path) -> None:
-    """Without an address the run fails with the variable to set, and no traceback to read first."""
     nothing = account("", tmp_path)
     environ = {k: v for k, v in nothing.environ.items() if k != "CONNECTOR_BASE_URL"}
 
@@ -138,7 +128,6 @@ def test_missing_settings_fail_with_what_to_set(tmp_path: Path) -> None:
 
 
 def test_check_fails_where_rows_and_total_differ(tmp_path: Path) -> None:
-    """Jobs that are deleted all through a run fail their check, with both numbers, and no other."""
     with Sandbox(counts={"jobs": 30, "leads": 3}, keys={KEY: ("*",)}) as sandbox:
         run(account(sandbox.base_url, tmp_path))
         sandbox.between = lambda store: store.remove("jobs", next(iter(store.records("jobs"))))
@@ -152,7 +141,6 @@ def test_check_fails_where_rows_and_total_differ(tmp_path: Path) -> None:
 
 
 def test_deleted_record_leaves_the_row_count(tmp_path: Path) -> None:
-    """A record that was deleted behind the landing's back counts as deleted, and not as live."""
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         run(account(sandbox.base_url, tmp_path), ["jobs"])
         sandbox.store.remove("jobs", next(iter(sandbox.store.records("jobs"))))
@@ -165,7 +153,6 @@ def test_deleted_record_leaves_the_row_count(tmp_path: Path) -> None:
 
 
 def test_columns_are_those_of_the_landing_table(tmp_path: Path) -> None:
-    """The columns that Dagster shows are the landed table's, with the declared descriptions."""
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         run(account(sandbox.base_url, tmp_path), ["bookings"])
     found = query(

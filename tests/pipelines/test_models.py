@@ -57,9 +57,6 @@ def deps(name: str) -> set[dg.AssetKey]:
 
 
 def test_each_model_is_an_asset_made_of_its_refs() -> None:
-    """One asset for each seed and model; refs, landed tables and histories are what it hangs on,
-    and what every pull writes hangs on all of landing.
-    """
     assert {key_of(PROJECT, name) for name in PROJECT.order} == set(models.keys)
     assert {landing.KEYS["jobs"]} == deps("stg_jobs") == deps("stg_job_versions")
     assert {landing.KEYS["content_types"]} == deps("content_columns")
@@ -75,7 +72,6 @@ def test_each_model_is_an_asset_made_of_its_refs() -> None:
 
 
 def test_each_check_is_in_one_asset_check() -> None:
-    """Every test and audit is in exactly one check, which blocks where its severity is error."""
     names = [name for each in CHECKS for name in each.names]
     severities = {each.name: each.severity for each in PROJECT.checks}
 
@@ -87,9 +83,6 @@ def test_each_check_is_in_one_asset_check() -> None:
 
 
 def test_a_run_records_rows_columns_lineage_and_checks(folder: Path) -> None:
-    """What was built and checked is in the event log with its metadata, and the draft is left for
-    the publication, by the name that the run's tags have.
-    """
     with dg.DagsterInstance.ephemeral() as instance:
         result = dg.materialize(
             [models],
@@ -126,7 +119,6 @@ def test_a_run_records_rows_columns_lineage_and_checks(folder: Path) -> None:
 
 
 def test_every_mart_has_a_main_figure(folder: Path) -> None:
-    """Each mart has one, and no other; what an empty one has no figure of is left out."""
     made = prepare(account(folder).settings(None))
     figures = figures_of(made)
 
@@ -137,7 +129,6 @@ def test_every_mart_has_a_main_figure(folder: Path) -> None:
 
 
 def test_a_subset_is_built_alone(folder: Path) -> None:
-    """One model and its checks are recorded, and nothing else."""
     result = dg.materialize(
         [models], selection=[key_of(PROJECT, "stg_leads")], resources={"account": account(folder)}
     )
@@ -150,7 +141,6 @@ def test_a_subset_is_built_alone(folder: Path) -> None:
 
 
 def test_a_check_that_blocks_fails_the_step(folder: Path) -> None:
-    """Two rows of one id: the check fails with the id, and what comes after is not run."""
     with opened(Warehouse(folder).work) as connection:
         connection.execute("INSERT INTO landing.leads FROM landing.leads")
 
@@ -176,7 +166,6 @@ def test_a_check_that_blocks_fails_the_step(folder: Path) -> None:
 
 
 def test_models_that_are_off_hold_nothing_up(folder: Path) -> None:
-    """With models off nothing is built, and what comes after still runs."""
     result = dg.materialize(
         [models],
         selection=[key_of(PROJECT, "stg_leads")],

@@ -10,9 +10,6 @@ from pipelines.landing import SECONDS_BETWEEN, NowAndThen
 
 
 def test_a_log_is_told_now_and_then(caplog: pytest.LogCaptureFixture) -> None:
-    """Of a thousand things done in a minute, one is told for each span between two lines, the
-    latest; of work that is done before the first span is over, none.
-    """
     seconds = 0.0
     log = logging.getLogger("a run")
     with caplog.at_level(logging.DEBUG, "a run"):

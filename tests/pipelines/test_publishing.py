@@ -18,7 +18,6 @@ from tests.publishing.agency import LONG, Agency
 
 
 def test_published_comes_after_everything() -> None:
-    """The nightly job has every asset, and `published` waits for all of the others."""
     job = definitions.resolve_job_def(pull_job.name)
     keys = {spec.key for spec in definitions.resolve_all_asset_specs()}
     graph = definitions.resolve_asset_graph()
@@ -28,7 +27,6 @@ def test_published_comes_after_everything() -> None:
 
 
 def test_run_lands_and_publishes_once(tmp_path: Path) -> None:
-    """A run ends with the file, published once and after the landing, and shows its size."""
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         result = dg.materialize(
             [landing, published],
@@ -60,7 +58,6 @@ def test_what_landed_is_published_where_a_scope_is_missing(tmp_path: Path) -> No
 def test_failed_check_fails_the_asset_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where a check that blocks fails, the asset fails with its name, once, and no file comes."""
     agency = Agency(tmp_path)
     agency.use_project(monkeypatch)
     agency.land("jobs", {"id": "j1", "title": LONG})

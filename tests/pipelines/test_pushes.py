@@ -108,9 +108,6 @@ def settled(account: Account, instance: dg.DagsterInstance) -> tuple[dg.RunReque
 def test_rejected_rows_are_told_and_fail_nothing(
     sandbox: Sandbox, store: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A file with a bad row is pushed but for that row; the run succeeds, warns, and records what
-    it came to and every problem; and nothing that a cell held is in anything Dagster keeps.
-    """
     (store / "people.csv").write_text(BAD, encoding="utf-8")
     config = {
         "resource": "candidates",
@@ -146,7 +143,6 @@ def test_rejected_rows_are_told_and_fail_nothing(
 
 
 def test_preview_sends_nothing(sandbox: Sandbox, instance: dg.DagsterInstance, store: Path) -> None:
-    """Without `apply` the run says what would be sent, and sends nothing."""
     (store / "people.csv").write_text(GOOD, encoding="utf-8")
     config = {"resource": "candidates", "file": "people.csv", "mode": "create"}
     shown = told(pushed(account(sandbox.base_url, store), instance, config))
@@ -160,7 +156,6 @@ def test_preview_sends_nothing(sandbox: Sandbox, instance: dg.DagsterInstance, s
 def test_what_cannot_be_meant_fails_with_a_sentence(
     sandbox: Sandbox, instance: dg.DagsterInstance, store: Path
 ) -> None:
-    """A push that cannot be begun fails its run with what to do, and sends nothing."""
     wrong = {
         "there is no such file. Check the name and the folder.": {"file": "gone.csv"},
         "'content_types' is not a resource that can be pushed.": {"resource": "content_types"},
@@ -181,7 +176,6 @@ def test_what_cannot_be_meant_fails_with_a_sentence(
 def test_refused_key_fails_without_being_shown(
     sandbox: Sandbox, instance: dg.DagsterInstance, store: Path
 ) -> None:
-    """A push with a key that is refused fails with what to do, and the key is nowhere."""
     wrong = "planted-wrong-key-5b1d"
     (store / "people.csv").write_text(GOOD, encoding="utf-8")
     config = {"resource": "candidates", "file": "people.csv", "mode": "create", "apply": True}
@@ -195,7 +189,6 @@ def test_refused_key_fails_without_being_shown(
 
 
 def test_sensor_is_off_and_needs_no_settings(instance: dg.DagsterInstance) -> None:
-    """The sensor waits to be switched on; without settings or an inbox it says what is missing."""
     assert dg.DefaultSensorStatus.STOPPED == inbox_sensor.default_status
     asked, skipped, _ = look(Account(environ={"CONNECTOR_ACCOUNT": "UPPER"}), instance, None)
     assert asked is None
@@ -205,9 +198,6 @@ def test_sensor_is_off_and_needs_no_settings(instance: dg.DagsterInstance) -> No
 def test_settled_file_is_pushed_once_and_put_away(
     sandbox: Sandbox, instance: dg.DagsterInstance, store: Path
 ) -> None:
-    """A file becomes one run at the second look, as its `push.toml` says; it is put away with its
-    report; while a run is under way there is no other; and a look after it finds nothing.
-    """
     folder, here = (store / "inbox" / "candidates", account(sandbox.base_url, store))
     (folder / "push.toml").write_text('mode = "upsert"\nmatch = ["email"]\napply = true\n')
     (folder / "people.csv").write_text(GOOD, encoding="utf-8")
@@ -242,9 +232,6 @@ def test_settled_file_is_pushed_once_and_put_away(
 def test_run_that_failed_is_repeated_later(
     sandbox: Sandbox, instance: dg.DagsterInstance, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file whose run failed stays and rests; then another run is asked for, of a key of its own.
-    Without `push.toml` the file is previewed, and put away.
-    """
     file = store / "inbox" / "candidates" / "people.csv"
     file.write_text(GOOD, encoding="utf-8")
     here = account(sandbox.base_url, store)

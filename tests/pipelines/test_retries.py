@@ -24,7 +24,7 @@ from pipelines import landing as module
 from pipelines.accounts import Account
 from pipelines.landing import KEYS, RETRY_TAG, landing_of
 from pipelines.models import PUBLISHED
-from tests.faults.patience import Time
+from tests.faults.simulated_time import Time
 from tests.pipelines.running import COUNTS, KEY, UNNAMED, account, published
 from tests.pulls.landed import rows
 
@@ -82,9 +82,6 @@ def ends_after(first: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.usefixtures("impatient")
 def test_a_repeat_pulls_only_what_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where leads are answered 503 for a while, the step is repeated by itself and asks for leads
-    alone; each asset is materialized once, and what comes after runs in the end.
-    """
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         sandbox.faults.add(Status(503), path="/api/v1/leads*", times=None)
         before: list[int] = []
@@ -107,9 +104,6 @@ def test_a_repeat_pulls_only_what_failed(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.usefixtures("impatient")
 def test_what_landed_is_published_after_the_last_repeat(tmp_path: Path) -> None:
-    """Where leads stay out of reach, the step is repeated twice and fails with their name; the
-    others landed once, and were published once.
-    """
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         sandbox.faults.add(Status(503), path="/api/v1/leads*", times=None)
         result = landed(account(sandbox.base_url, tmp_path))
@@ -136,9 +130,6 @@ def hold_the_lease(folder: Path) -> None:
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("cause", ["wrong key", "spent month", "another run's lease"])
 def test_what_a_person_has_to_mend_is_never_repeated(tmp_path: Path, cause: str) -> None:
-    """A key that is refused, a month that is spent and a lease that another run holds fail at
-    once; behind a lease not one request is sent.
-    """
     with Sandbox(
         counts=COUNTS,
         keys={KEY: ("*",)},
@@ -160,9 +151,6 @@ def test_what_a_person_has_to_mend_is_never_repeated(tmp_path: Path, cause: str)
 def test_a_run_in_place_of_a_killed_one_waits_for_its_lease(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where it cannot be seen that the process before is dead, a run that Dagster began in its
-    place is repeated until that lease has run out; no other run is.
-    """
     hold_the_lease(tmp_path)
 
     def run_out() -> None:
@@ -190,7 +178,6 @@ PAST = datetime(2020, 1, 1, tzinfo=UTC).isoformat()
 
 
 def test_from_failure_leaves_out_what_landed(tmp_path: Path) -> None:
-    """Dagster's re-execution from the assets that failed asks for leads alone, and publishes."""
     scopes = [f"{each.scope}.read" for each in CATALOG.values() if each.name != "leads"]
     keys: dict[str, Any] = {KEY: scopes, "with-leads": ("*",)}
     with Sandbox(counts=COUNTS, keys=keys) as sandbox, dg.DagsterInstance.ephemeral() as instance:

@@ -76,7 +76,6 @@ def asked(made: dg.Definitions, name: str, instance: dg.DagsterInstance) -> list
 
 
 def test_everything_is_off_until_it_is_switched_on(account: Account) -> None:
-    """No schedule of a newcomer, of accounts, or of Dask runs by itself."""
     every = [
         *(definitions.schedules or ()),
         *(define(account).schedules or ()),
@@ -92,9 +91,6 @@ def test_everything_is_off_until_it_is_switched_on(account: Account) -> None:
 def test_a_moment_asks_for_each_account_once(
     account: Account, instance: dg.DagsterInstance
 ) -> None:
-    """Dagster asks every run of several for a key, and starts none of a key that it knows: the same
-    moment has the same keys, and each account and each moment others.
-    """
     made = define(account)
 
     def keys(at: datetime) -> list[str | None]:
@@ -108,9 +104,6 @@ def test_a_moment_asks_for_each_account_once(
 
 
 def test_times_are_those_of_the_settings(account: Account) -> None:
-    """Accounts share the schedules of the common times; one with its own has its own; `off` leaves
-    an account out, and everybody where it is the common time.
-    """
     found = {
         name: (each.cron_schedule, each.execution_timezone, each.job_name)
         for name, each in schedules(account).items()
@@ -130,10 +123,6 @@ def test_times_are_those_of_the_settings(account: Account) -> None:
 def test_a_run_is_asked_for_each_account_that_has_none(
     account: Account, instance: dg.DagsterInstance
 ) -> None:
-    """Each account has a run of its own, a broken one too, which tells what is wrong; an account
-    whose run is going is left out, by any of the jobs that pull; where all have one the
-    schedule skips, and names the runs.
-    """
     made, nightly, own = define(account), "nightly_pull", "nightly_pull_glo_DASH_bex"
     job = definitions.resolve_job_def(INTRADAY)
 
@@ -156,7 +145,6 @@ def test_a_run_is_asked_for_each_account_that_has_none(
 
 
 def test_a_push_keeps_no_pull_from_being_asked_for(instance: dg.DagsterInstance) -> None:
-    """Only runs that pull count: a push and a pull may go side by side."""
     push = definitions.resolve_job_def(PUSH)
     config = {"ops": {"push_file": {"config": {"resource": "jobs", "file": "f", "mode": "create"}}}}
     instance.create_run_for_job(push, run_config=config, status=dg.DagsterRunStatus.STARTED)
@@ -167,7 +155,6 @@ def test_a_push_keeps_no_pull_from_being_asked_for(instance: dg.DagsterInstance)
 def test_a_project_file_that_cannot_be_read_is_the_reason(
     tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:
-    """No run is asked for that could only fail; the reason is what is wrong."""
     (tmp_path / "connector.toml").write_text("[accounts.acme", encoding="utf-8")
     made = define(Account(environ={}, cwd=tmp_path))
 
@@ -177,7 +164,6 @@ def test_a_project_file_that_cannot_be_read_is_the_reason(
 def test_all_accounts_at_once_skip_while_a_run_of_all_is_going(
     account: Account, instance: dg.DagsterInstance
 ) -> None:
-    """On Dask one run of all accounts goes at a time, whichever of the jobs it is."""
     made = define_everywhere(account)
     nightly = "nightly_pull_everywhere"
     assert [""] == asked(made, nightly, instance)
@@ -189,16 +175,12 @@ def test_all_accounts_at_once_skip_while_a_run_of_all_is_going(
 
 
 def test_the_scrub_looks_deep(account: Account) -> None:
-    """The weekly job compares every page, and spends what the settings give it."""
     config = definitions.resolve_job_def(SCRUB).run_config
 
     assert {"ops": {"pull_landing": {"config": {"deep": True}}}} == config
 
 
 def test_one_run_of_an_account_and_several_accounts_at_once(tmp_path: Path) -> None:
-    """The project's `dagster.yaml` lets one run of each partition go at a time, and more of
-    different ones.
-    """
     text = (ROOT / "dagster.yaml").read_text(encoding="utf-8")
     given = yaml.safe_load(text)["concurrency"]["runs"]
     (tmp_path / "dagster.yaml").write_text(text, encoding="utf-8")

@@ -18,10 +18,9 @@ def files_with(secret: str, folder: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("is_accepted", [True, False], ids=["accepted", "refused"])
-def test_33_the_key_is_nowhere_in_what_dagster_keeps(
+def test_the_key_is_nowhere_in_what_dagster_keeps(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], *, is_accepted: bool
 ) -> None:
-    """Run config, tags, events, logs and the whole DAGSTER_HOME are free of the key."""
     home, data = tmp_path / "home", tmp_path / "data"
     data.mkdir()
     keys = {KEY if is_accepted else "another-key": ("*",)}
@@ -40,15 +39,11 @@ def test_33_the_key_is_nowhere_in_what_dagster_keeps(
 
 
 def test_account_does_not_show_its_environment(tmp_path: Path) -> None:
-    """The resource's own text shows none of the variables that it reads."""
     assert KEY not in repr(account("http://127.0.0.1:1", tmp_path))
     assert KEY not in repr(Account(environ={"CONNECTOR_API_KEY": KEY}).settings())
 
 
 def test_execution_keeps_its_run_in_the_home_that_is_named(tmp_path: Path) -> None:
-    """A run from the command line is kept for the web page, with telemetry off and no key. This one
-    is refused, and says why; one that succeeds is that of the demo's test.
-    """
     home, data = tmp_path / "home", tmp_path / "data"
     data.mkdir()
     with Sandbox(counts=COUNTS, keys={"another-key": ("*",)}) as sandbox:

@@ -30,7 +30,7 @@ from connector.settings.model import Settings
 from connector.warehouse.duckdb_file import opened, quoted
 from connector.warehouse.runs import Run
 from connector.warehouse.warehouse import Warehouse
-from tests.privacy.office import settings_of
+from tests.privacy.populated_agency import settings_of
 
 AT = datetime(2026, 9, 1, 9, 0, tzinfo=UTC)
 RESOURCES = ("jobs", "candidates", "companies", "bookings", "leads")

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from connector.suppression.identifiers import make_key
-from tests.privacy.office import EMAIL, TRACES, call, office
+from tests.privacy.populated_agency import EMAIL, TRACES, call, populated_agency
 
 
 def test_commands_show_nothing_of_the_person(tmp_path: Path) -> None:
-    """Where somebody is, and a preview, are told in counts, on either stream."""
-    office(tmp_path)
+    populated_agency(tmp_path)
 
     found = call(tmp_path, "whereis", EMAIL, "--json")
     preview = call(tmp_path, "erase", EMAIL)
@@ -40,7 +39,6 @@ def test_commands_show_nothing_of_the_person(tmp_path: Path) -> None:
 def test_what_cannot_be_meant_is_said(
     tmp_path: Path, arguments: tuple[str, ...], status: int, said: str
 ) -> None:
-    """Wrong usage ends with 2 and a sentence, and nothing is made in the folder."""
     (tmp_path / "data").mkdir()
     make_key(tmp_path / "data")
 

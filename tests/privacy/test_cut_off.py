@@ -19,7 +19,15 @@ from connector.ledger.lease import LeaseOwner
 from connector.ledger.ledger import Ledger
 from connector.privacy.erase import erase
 from connector.pulls.run_context import PULL_LEASE
-from tests.privacy.office import EMAIL, NOW, TRACES, Office, call, office, traces
+from tests.privacy.populated_agency import (
+    EMAIL,
+    NOW,
+    TRACES,
+    PopulatedAgency,
+    call,
+    populated_agency,
+    traces,
+)
 from tests.publishing.demonstration import AT
 
 KILL = """
@@ -47,10 +55,7 @@ def cut_off(*given: Any, **named: Any) -> None:
 
 
 def test_killed_and_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed outright in the middle, and cut off again before the receipt, an erasure is told by a
-    preview, and ended by the next one with the receipt of what was found in the first place.
-    """
-    agency = office(tmp_path)
+    agency = populated_agency(tmp_path)
     ended = subprocess.run(
         [sys.executable, "-c", KILL, str(tmp_path), "compact", EMAIL],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
@@ -78,8 +83,7 @@ def test_killed_and_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("name", [PULL_LEASE, PUSH_LEASE])
 def test_waits_for_nobody(tmp_path: Path, name: str) -> None:
-    """While a pull or a push is under way nothing is erased, and it is said who is at it."""
-    agency = office(tmp_path)
+    agency = populated_agency(tmp_path)
     held = list(traces(agency.folder))
     with Ledger(agency.folder) as ledger:
         ledger.take_lease(name, LeaseOwner.of_this_process("other", name), NOW)
@@ -90,10 +94,7 @@ def test_waits_for_nobody(tmp_path: Path, name: str) -> None:
 
 
 def test_rows_in_doubt_come_first(tmp_path: Path) -> None:
-    """A row that was sent and not answered keeps its person until somebody has settled it: what
-    was sent is needed to look for it.
-    """
-    agency = office(tmp_path)
+    agency = populated_agency(tmp_path)
     leave_in_doubt(agency)
 
     with pytest.raises(Misused, match="1 rows of pushes") as raised:
@@ -106,7 +107,7 @@ def test_rows_in_doubt_come_first(tmp_path: Path) -> None:
     assert 0 == erase(agency.settings, None).unended
 
 
-def leave_in_doubt(agency: Office) -> None:
+def leave_in_doubt(agency: PopulatedAgency) -> None:
     """Send the row that was planned, and hear no answer."""
     with Ledger(agency.folder) as ledger:
         ledger.take_lease(PUSH_LEASE, LeaseOwner.of_this_process("r2", "push"), AT)

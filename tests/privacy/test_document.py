@@ -13,7 +13,6 @@ PAGE = ROOT / "docs" / "PERSONAL_DATA.md"
 
 
 def test_rules_of_the_page_are_accepted(tmp_path: Path) -> None:
-    """The example of retention is a project file whose rules are read."""
     (example,) = re.findall(r"```toml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "connector.toml").write_text(example, encoding="utf-8")
     for account, count in ((None, 2), ("acme", 1)):

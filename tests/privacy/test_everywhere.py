@@ -16,28 +16,36 @@ from connector.privacy.whereis import whereis
 from connector.publishing.publication import publish
 from connector.report.page import REPORT_FILE
 from connector.warehouse.published_file import asking, tables
-from tests.privacy.office import EMAIL, NOW, TABLE, TRACES, WORKBOOK, office, traces
+from tests.privacy.populated_agency import (
+    EMAIL,
+    NOW,
+    TABLE,
+    TRACES,
+    WORKBOOK,
+    populated_agency,
+    traces,
+)
 
 
 class Before:
-    """The office as it was, what was found, and what came of erasing the person."""
+    """The agency as it was, what was found, and what came of erasing the person."""
 
     def __init__(self, folder: Path) -> None:
-        self.office = office(folder, models="on")
-        publish(self.office.settings, now=lambda: NOW)
-        self.held = list(traces(self.office.folder))
-        self.figures = figures(self.office.warehouse.published)
-        self.preview: Erased = erase(self.office.settings, f" {EMAIL.upper()} ")
+        self.agency = populated_agency(folder, models="on")
+        publish(self.agency.settings, now=lambda: NOW)
+        self.held = list(traces(self.agency.folder))
+        self.figures = figures(self.agency.warehouse.published)
+        self.preview: Erased = erase(self.agency.settings, f" {EMAIL.upper()} ")
         assert self.preview.found is not None
         self.found: Whereabouts = self.preview.found
-        self.still_held = list(traces(self.office.folder))
-        self.erased: Erased = erase(self.office.settings, EMAIL, applies=True, now=lambda: NOW)
+        self.still_held = list(traces(self.agency.folder))
+        self.erased: Erased = erase(self.agency.settings, EMAIL, applies=True, now=lambda: NOW)
 
 
 @pytest.fixture(scope="module")
 def erased(tmp_path_factory: pytest.TempPathFactory) -> Before:
-    """An office whose person was erased."""
-    return Before(tmp_path_factory.mktemp("office"))
+    """An agency whose person was erased."""
+    return Before(tmp_path_factory.mktemp("agency"))
 
 
 def figures(published: Path) -> Mapping[str, Any]:
@@ -65,9 +73,6 @@ PAY = frozenset(
 
 
 def test_whereis_lists_every_place(erased: Before) -> None:
-    """Landing, history, events, journal with its copy, published file, marts, page, tables and a
-    log that was set aside: each is named, with its rows.
-    """
     places = {str(each): each.rows for each in erased.found.places}
 
     assert {"bookings": 2, "candidates": 1, "companies": 1} == erased.found.records
@@ -89,34 +94,29 @@ def test_whereis_lists_every_place(erased: Before) -> None:
     assert {"work.duckdb landing.bookings", "recruitment.duckdb marts.dim_candidates"} <= set(
         places
     )
-    assert (erased.office.batch,) == erased.found.batches
+    assert (erased.agency.batch,) == erased.found.batches
 
 
 def test_preview_changes_nothing(erased: Before) -> None:
-    """A preview has no receipt, and leaves every trace where it was."""
     assert () == erased.preview.receipts
     assert erased.held == erased.still_held
     assert {each.split(": ")[1] for each in erased.held} == {each.lower() for each in TRACES}
 
 
 def test_no_byte_is_left(erased: Before) -> None:
-    """Address, former address, number, name and profile are in no file of the data folder."""
-    assert [] == list(traces(erased.office.folder))
-    assert whereis(erased.office.settings, EMAIL).is_nothing
+    assert [] == list(traces(erased.agency.folder))
+    assert whereis(erased.agency.settings, EMAIL).is_nothing
     # The page was made again, and is more than it was.
-    assert "<svg" in (erased.office.folder / REPORT_FILE).read_text(encoding="utf-8")
+    assert "<svg" in (erased.agency.folder / REPORT_FILE).read_text(encoding="utf-8")
 
 
 def test_statistics_stay(erased: Before) -> None:
     """Every mart has the rows and the sums that it had, but for what the person earned."""
-    assert erased.figures == figures(erased.office.warehouse.published)
+    assert erased.figures == figures(erased.agency.warehouse.published)
 
 
 def test_rows_stay_as_tombstones(erased: Before) -> None:
-    """The person's rows keep ids, states, dates and sources in landing and history, and say that
-    they were erased; others lose the mention alone.
-    """
-    agency = erased.office
+    agency = erased.agency
     left = agency.record("candidates", agency.id)
     marked = agency.rows("SELECT resource, erased_at FROM sync.erased ORDER BY ALL")
 
@@ -133,17 +133,14 @@ def test_rows_stay_as_tombstones(erased: Before) -> None:
 
 
 def test_journal_keeps_its_outcomes(erased: Before) -> None:
-    """Rows of pushes keep state and record, and a mark where a value was; a row that was never sent
-    is refused for good.
-    """
-    rows = erased.office.rows("SELECT number, state, code, record_id FROM push.rows ORDER BY 1")
-    bodies = erased.office.rows("SELECT number, body::VARCHAR FROM push.attempts ORDER BY 1")
+    rows = erased.agency.rows("SELECT number, state, code, record_id FROM push.rows ORDER BY 1")
+    bodies = erased.agency.rows("SELECT number, body::VARCHAR FROM push.attempts ORDER BY 1")
 
     assert [
-        (2, "applied", "", erased.office.id),
-        (3, "applied", "", erased.office.id),
+        (2, "applied", "", erased.agency.id),
+        (3, "applied", "", erased.agency.id),
         (4, "invalid", "email_format", None),
-        (5, "invalid", "person_erased", erased.office.id),
+        (5, "invalid", "person_erased", erased.agency.id),
     ] == rows
     name = {"first_name": "[erased]", "last_name": "[erased]", "email": "[erased]"}
     assert [
@@ -153,24 +150,20 @@ def test_journal_keeps_its_outcomes(erased: Before) -> None:
 
 
 def test_tables_keep_their_other_rows(erased: Before) -> None:
-    """Of a table the person's row alone is emptied, and keeps what the report says of it."""
-    lines = erased.office.table.read_text(encoding="utf-8-sig").splitlines()
+    lines = erased.agency.table.read_text(encoding="utf-8-sig").splitlines()
 
     assert "bob@mail.example,Bob Old,2,created,,,,b-1" == lines[1]
-    assert f",,3,created,,,,{erased.office.id}" == lines[2]
+    assert f",,3,created,,,,{erased.agency.id}" == lines[2]
 
 
 def test_receipt_tells_nothing_of_the_person(erased: Before) -> None:
-    """The receipt has places, counts, hashes and the version, is kept for its owner alone, and
-    nothing in it is personal.
-    """
     (receipt,) = erased.erased.receipts
     (path,) = erased.erased.kept
     kept = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
 
     assert () == receipt.left
     assert (
-        f"The file [erased].csv of the push {erased.office.batch}, and the report beside it, are"
+        f"The file [erased].csv of the push {erased.agency.batch}, and the report beside it, are"
         " wherever they were put: look there.",
     ) == receipt.by_hand
     assert 3 == erased.erased.exit_status
@@ -178,5 +171,5 @@ def test_receipt_tells_nothing_of_the_person(erased: Before) -> None:
     assert erased.found.places == receipt.removed
     assert {"id", "email", "phone"} == {each.kind for each in receipt.hashes}
     assert 0o600 == stat.S_IMODE(path.stat().st_mode)
-    assert 0o600 == stat.S_IMODE((erased.office.folder / "suppression.key").stat().st_mode)
+    assert 0o600 == stat.S_IMODE((erased.agency.folder / "suppression.key").stat().st_mode)
     assert [] == [each for each in TRACES if each.lower() in path.read_text().lower()]

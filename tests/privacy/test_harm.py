@@ -122,10 +122,6 @@ def agency(tmp_path: Path) -> Iterator[Harmed]:
 
 
 def test_harm_is_found_and_read_again(agency: Harmed) -> None:
-    """A quiet pull sees none of it; `verify` and `doctor` count it and name the command, which
-    spends a request for each record. Then every text is as the platform has it, a new version says
-    so, and nothing is reported any more, not even where a mark is in the platform's own text.
-    """
     pulled(agency.sandbox, agency.folder)
     found = harmed(agency.settings)
     report = asyncio.run(verify(agency.settings))
@@ -153,9 +149,6 @@ def test_harm_is_found_and_read_again(agency: Harmed) -> None:
 
 
 def test_rightly_erased_is_reported_once(agency: Harmed) -> None:
-    """Where the platform's text still names somebody on the list, reading it again lands it without
-    the mark, as before; it is not reported again. Nor is what this version erased.
-    """
     erase(agency.settings, "gone@x.example", applies=True)
 
     assert {agency.one, agency.named} == set(harmed(agency.settings)["candidates"])
@@ -170,9 +163,6 @@ def test_rightly_erased_is_reported_once(agency: Harmed) -> None:
 
 
 def test_number_of_an_erased_person_takes_nobody_out(agency: Harmed) -> None:
-    """A new person at the desk of one who was erased, and an office that has the number now, land
-    whole; only prose of others loses the number.
-    """
     number = "+44 20 7946 0123"
     key = make_key(agency.settings.folder)
     kind: Kind = "phone"

@@ -16,13 +16,13 @@ from connector.ledger.ledger_schema import RELISTED
 from connector.sandbox.server import Sandbox
 from connector.warehouse.warehouse import Warehouse
 from tests.cli.calling import Called, call, variables
-from tests.privacy.office import traces
+from tests.privacy.populated_agency import traces
 
 EMAIL, NAME, OTHER = "olwen.zz@mail.example", "Zzyzxworth", "gwen.qq@mail.example"
 COUNTS = {"jobs": 1, "candidates": 3}
 
 
-class Office:
+class PopulatedAgency:
     """Two people were pulled and erased; the platform has them still, and has changed one."""
 
     def __init__(self, sandbox: Sandbox, folder: Path) -> None:
@@ -81,100 +81,87 @@ class Office:
 
 @pytest.fixture(scope="module")
 def pattern(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of an office, and of its platform, that others begin as copies of."""
-    folder = tmp_path_factory.mktemp("office")
+    """The folder of an agency, and of its platform, that others begin as copies of."""
+    folder = tmp_path_factory.mktemp("agency")
     with Sandbox(counts=COUNTS, data=folder / "platform") as sandbox:
-        Office(sandbox, folder).begin()
+        PopulatedAgency(sandbox, folder).begin()
     return folder
 
 
 @pytest.fixture
-def office(tmp_path: Path, pattern: Path) -> Iterator[Office]:
-    """The office."""
+def agency(tmp_path: Path, pattern: Path) -> Iterator[PopulatedAgency]:
+    """The agency."""
     shutil.copytree(pattern, tmp_path, dirs_exist_ok=True)
     with Sandbox(data=tmp_path / "platform") as sandbox:
-        yield Office(sandbox, tmp_path)
+        yield PopulatedAgency(sandbox, tmp_path)
 
 
 @pytest.mark.parametrize("how", ["removed", "emptied"])
-def test_a_lost_list_is_taken_from_the_receipts(office: Office, how: str) -> None:
-    """The pull after it lands the erased people without what tells of them, and says that the list
-    was lost, once; `sync.events` has it.
-    """
-    listed = office.listed()
-    office.lose(how)
+def test_a_lost_list_is_taken_from_the_receipts(agency: PopulatedAgency, how: str) -> None:
+    listed = agency.listed()
+    agency.lose(how)
 
-    pulled = office.call("pull", "candidates")
+    pulled = agency.call("pull", "candidates")
 
-    assert [] == office.traces()
-    assert listed == office.listed() > 0
+    assert [] == agency.traces()
+    assert listed == agency.listed() > 0
     assert f"{listed} hashes of people who were erased were missing" in pulled.err
-    again = office.call("pull", "candidates", "--json")
+    again = agency.call("pull", "candidates", "--json")
     assert "notices" not in again.object
-    found = office.call("doctor", "--json").object["checks"]
+    found = agency.call("doctor", "--json").object["checks"]
     assert ["ok"] == [each["state"] for each in found if each["name"] == "erasures"]
 
 
 @pytest.mark.parametrize("how", ["removed", "emptied"])
-def test_a_push_without_a_pull_knows_them_too(office: Office, how: str) -> None:
-    """A row about somebody who was erased is refused though the list was lost, and not sent."""
-    office.lose(how)
+def test_a_push_without_a_pull_knows_them_too(agency: PopulatedAgency, how: str) -> None:
+    agency.lose(how)
 
-    pushed = office.push()
+    pushed = agency.push()
 
     assert (3, 1) == (pushed.status, pushed.object["invalid"]), pushed
-    assert [] == [each for each in office.sandbox.log if each.method == "POST"]
-    assert [] == office.traces()
+    assert [] == [each for each in agency.sandbox.log if each.method == "POST"]
+    assert [] == agency.traces()
 
 
 @pytest.mark.parametrize("lost", ["key", "receipt"])
 @pytest.mark.parametrize("how", ["kept", "removed"])
 def test_without_key_or_receipt_nothing_is_read_or_sent(
-    office: Office, lost: str, how: str
+    agency: PopulatedAgency, lost: str, how: str
 ) -> None:
-    """A pull and a push end with `erasures_unknown`, which names the file; `doctor` fails; and with
-    the file put back all is as before.
-    """
     if how == "removed":
-        office.lose(how)
-    receipt = sorted((office.data / "receipts").glob("erasure-*.json"))[0]
-    path = office.data / "suppression.key" if lost == "key" else receipt
+        agency.lose(how)
+    receipt = sorted((agency.data / "receipts").glob("erasure-*.json"))[0]
+    path = agency.data / "suppression.key" if lost == "key" else receipt
     before = path.read_bytes()
     path.unlink() if lost == "key" else path.write_bytes(before[:40])
 
-    for called in (office.call("pull", "--json"), office.push()):
+    for called in (agency.call("pull", "--json"), agency.push()):
         assert (1, "erasures_unknown") == (called.status, called.object["error"]["code"]), called
         assert path.name in called.object["error"]["message"]
         assert "from a backup" in called.object["error"]["action"]
-    assert office.before == len(office.sandbox.log)
-    assert 1 == office.call("doctor").status
+    assert agency.before == len(agency.sandbox.log)
+    assert 1 == agency.call("doctor").status
     path.write_bytes(before)
-    assert 0 == office.call("pull", "candidates").status
-    assert [] == office.traces()
+    assert 0 == agency.call("pull", "candidates").status
+    assert [] == agency.traces()
 
 
-def test_released_people_stay_released(office: Office) -> None:
-    """Whoever was released is not put back by a list that is made again, and everybody else is;
-    released and erased once more, the person is on the list.
-    """
-    assert 0 == office.call("erase", "--release", EMAIL).status
-    office.lose("removed")
+def test_released_people_stay_released(agency: PopulatedAgency) -> None:
+    assert 0 == agency.call("erase", "--release", EMAIL).status
+    agency.lose("removed")
 
-    office.call("pull", "candidates", "--full")
+    agency.call("pull", "candidates", "--full")
 
-    assert [] != office.traces()
-    assert [] == office.traces(OTHER)
-    assert 0 == office.call("erase", EMAIL, "--apply").status
-    office.lose("removed")
-    office.call("pull", "candidates", "--full")
-    assert [] == office.traces()
+    assert [] != agency.traces()
+    assert [] == agency.traces(OTHER)
+    assert 0 == agency.call("erase", EMAIL, "--apply").status
+    agency.lose("removed")
+    agency.call("pull", "candidates", "--full")
+    assert [] == agency.traces()
 
 
-def test_releases_of_an_earlier_version_are_kept(office: Office) -> None:
-    """A ledger of a version that did not note releases beside the receipts: whoever is not on its
-    list was released, and stays so; an erasure that it does not know was none of its own.
-    """
-    with closing(sqlite3.connect(office.ledger, isolation_level=None)) as connection:
+def test_releases_of_an_earlier_version_are_kept(agency: PopulatedAgency) -> None:
+    with closing(sqlite3.connect(agency.ledger, isolation_level=None)) as connection:
         connection.execute("DROP TABLE relisted")
         connection.execute(f"PRAGMA user_version = {RELISTED - 1}")
         first = "SELECT erasure FROM erasures ORDER BY rowid LIMIT 1"
@@ -182,26 +169,23 @@ def test_releases_of_an_earlier_version_are_kept(office: Office) -> None:
         connection.execute(f"DELETE FROM erasures WHERE erasure <> ({first})")
         connection.execute("DELETE FROM suppressed")
 
-    office.call("pull", "candidates", "--full")
+    agency.call("pull", "candidates", "--full")
 
-    assert [] != office.traces()
-    assert [] == office.traces(OTHER)
+    assert [] != agency.traces()
+    assert [] == agency.traces(OTHER)
 
 
-def test_a_lost_work_file_brings_nobody_back(office: Office) -> None:
-    """The published file is from before the erasure and the work file is lost: what is taken back
-    is without the person, and no block of the file has a byte of them.
-    """
-    id = office.create("new.yy@mail.example", "Yyworth")
-    assert 0 == office.call("pull", "candidates").status
-    warehouse = Warehouse(office.data)
-    former = office.data.parent / "former.duckdb"
+def test_a_lost_work_file_brings_nobody_back(agency: PopulatedAgency) -> None:
+    id = agency.create("new.yy@mail.example", "Yyworth")
+    assert 0 == agency.call("pull", "candidates").status
+    warehouse = Warehouse(agency.data)
+    former = agency.data.parent / "former.duckdb"
     shutil.copy(warehouse.published, former)
-    assert 0 == office.call("erase", "new.yy@mail.example", "--apply").status
+    assert 0 == agency.call("erase", "new.yy@mail.example", "--apply").status
     warehouse.work.unlink()
     shutil.copy(former, warehouse.published)
 
-    assert 0 == office.call("pull", "candidates").status
+    assert 0 == agency.call("pull", "candidates").status
 
-    assert id in office.sandbox.store.records("candidates")
-    assert [] == office.traces("new.yy@mail.example", "Yyworth")
+    assert id in agency.sandbox.store.records("candidates")
+    assert [] == agency.traces("new.yy@mail.example", "Yyworth")

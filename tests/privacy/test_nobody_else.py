@@ -203,10 +203,6 @@ def is_allowed(key: Key, row: Row, change: tuple[str, Any, Any], expected: Expec
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_nobody_else_is_touched(seed: int, tmp_path: Path) -> None:
-    """Whoever is erased, by an id or by an address: every other record, version and row of the
-    journal is as it was, but for texts with a mark of that person alone, and the receipt names
-    each of them. Where an address is that of several people, nothing changes.
-    """
     agency, chance = Agency(tmp_path, seed), random.Random(seed)
     someone, other = chance.sample(agency.people(), 2)
     for asked in (someone["id"], other["email"]):

@@ -34,7 +34,6 @@ ANN = Person(
     "written", ["+44 7946 095 800", "0044-7946-095800", "(07946) 095800", "07946.095.800"]
 )
 def test_numbers_are_one_however_written(written: str) -> None:
-    """A telephone number is the same with and without its country, blanks and signs."""
     assert normal("phone", "07946095800") == normal("phone", written)
     assert "call [x] now" == replaced(
         f"call {written} now", lambda kind, value: normal(kind, value) == "946095800", "[x]"
@@ -51,14 +50,12 @@ def test_numbers_are_one_however_written(written: str) -> None:
     ],
 )
 def test_what_only_looks_like_a_mark_stays(text: str) -> None:
-    """An address in a longer one, a name in other words, and digits in a code are nobody's."""
     person = replace(ANN, texts=ANN.texts | {"people.example/ann"})
 
     assert text == person.without(text)
 
 
 def test_marks_are_found_as_people_write_them() -> None:
-    """Beside signs and figures, over lines, and with the country or without it."""
     person = replace(
         ANN,
         texts=frozenset(("ann lee", "lee, ann", "people.example/ann")),
@@ -84,12 +81,10 @@ def test_marks_are_found_as_people_write_them() -> None:
     ],
 )
 def test_numbers_are_the_same_digit_by_digit(one: str, other: str, is_same: bool) -> None:
-    """A country may be written or not; any other digit makes another number."""
     assert is_same == is_same_number(one, other) == is_same_number(other, one)
 
 
 def test_fields_of_others_are_no_prose() -> None:
-    """In a record that is somebody else's prose alone is scrubbed, whatever a field reads like."""
     record = {"id": "c-2", "first_name": "Ann Lee", "source": "Ann Lee", "phone": "07946 095800"}
     notes = {"notes": "Ann Lee", "internal_notes": "07946 095800"}
 
@@ -99,9 +94,6 @@ def test_fields_of_others_are_no_prose() -> None:
 
 
 def test_row_that_names_somebody_keeps_its_other_cells(tmp_path: Path) -> None:
-    """Of a table, the row with the person's address is emptied; a row about somebody else loses
-    the mention alone.
-    """
     path = tmp_path / "people.csv"
     path.write_text(
         "email,notes\nann@mail.example,hers\nbob@mail.example,knows Ann Lee\n"
@@ -119,14 +111,10 @@ def test_row_that_names_somebody_keeps_its_other_cells(tmp_path: Path) -> None:
 
 
 def test_short_numbers_are_nobodys() -> None:
-    """An extension or a year is no number by which somebody is known."""
     assert "" == normal("phone", "ext. 4521")
 
 
 def test_every_personal_field_has_an_owner() -> None:
-    """Each field that tells of a person, as declared, is of a group that can be erased; content,
-    whose own fields nobody declares, is searched as text.
-    """
     for resource in CATALOG.values():
         personal = {each.name for each in resource.fields.values() if each.personal is not None}
         owned = {name for group in resource.subjects for name in group.fields}
@@ -143,9 +131,6 @@ def test_every_personal_field_has_an_owner() -> None:
 
 
 def test_booking_keeps_what_is_the_clients() -> None:
-    """Of a booking about the person the texts go; the client's contact, the panel, what is paid,
-    states and dates stay.
-    """
     booking = {
         "id": "b-1",
         "title": "Ann meets them",
@@ -163,7 +148,6 @@ def test_booking_keeps_what_is_the_clients() -> None:
 
 
 def test_contact_leaves_the_candidate() -> None:
-    """A contact who is erased leaves what tells of the candidate in the same booking."""
     booking = {
         "id": "b-1",
         "title": "Bob",
@@ -178,9 +162,6 @@ def test_contact_leaves_the_candidate() -> None:
 
 
 def test_texts_lose_the_mention_alone() -> None:
-    """In a text that is not theirs, addresses, numbers and the whole name are replaced; ids, dates
-    and everything else stay.
-    """
     job = {
         "id": "c-1",
         "created_at": "2026-09-01",
@@ -196,7 +177,6 @@ def test_texts_lose_the_mention_alone() -> None:
 
 
 def test_hash_needs_the_key(tmp_path: Path) -> None:
-    """A hash depends on the key and on the kind, and the key is its owner's alone."""
     (tmp_path / "other").mkdir()
     key, other = make_key(tmp_path), make_key(tmp_path / "other")
 
@@ -209,7 +189,6 @@ def test_hash_needs_the_key(tmp_path: Path) -> None:
 
 
 def test_nobody_listed_costs_one_look(tmp_path: Path) -> None:
-    """Where nobody was ever erased there is no list, and the ledger is not opened."""
     assert Suppressed.of(tmp_path) is None
     make_key(tmp_path)
     assert Suppressed.of(tmp_path) is None
@@ -218,6 +197,5 @@ def test_nobody_listed_costs_one_look(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("asked", ["", "  ", "Ann Lee", "short"])
 def test_only_addresses_and_ids_are_people(asked: str) -> None:
-    """A name is refused: two people may have it."""
     with pytest.raises(Misused):
         seed_of(asked)

@@ -23,8 +23,8 @@ from connector.pushes.push import PushReport, PushRunOptions, push
 from connector.sandbox.server import Sandbox
 from connector.spreadsheet.mapping_file import SavedMap, load_map
 from connector.warehouse.warehouse import Warehouse
-from tests.faults.patience import Time
-from tests.privacy.office import land
+from tests.faults.simulated_time import Time
+from tests.privacy.populated_agency import land
 from tests.pushes.pushing import create, update, writes
 from tests.pushes.test_undo import Undoer, found
 
@@ -88,9 +88,6 @@ def erasing(tmp_path: Path) -> Iterator[Erasing]:
 
 
 def test_undo_leaves_what_an_erasure_changed(erasing: Erasing) -> None:
-    """A former value that named the person stays away, and so does one that was removed; the other
-    fields of the row go back. Each row has one outcome, in the preview as in the end.
-    """
     other = erasing.create_one(email="eve@mail.example", notes=NAMING)
     rows = (
         erasing.change(2, erasing.other, notes="clean", source="fair"),
@@ -122,9 +119,6 @@ def test_undo_leaves_what_an_erasure_changed(erasing: Erasing) -> None:
 
 
 def test_created_record_is_deleted_whoever_its_text_named(erasing: Erasing) -> None:
-    """A redacted value is no sign that somebody else has changed the record; where something was
-    changed, the record stays.
-    """
     pushed = erasing.push((create(2, notes=NAMING), create(3, notes=NAMING)))
     ids = {row.number: str(row.record_id) for row in pushed.rows}
     erasing.erase()
@@ -134,9 +128,6 @@ def test_created_record_is_deleted_whoever_its_text_named(erasing: Erasing) -> N
 
 
 def test_row_that_was_not_sent_is_refused_once_redacted(erasing: Erasing) -> None:
-    """A push that was cut off before its rows were sent, and goes on after the erasure, has
-    neither a text with a mark left to send nor a body without what was removed; others go on.
-    """
     rows = (
         create(2),
         create(3, notes=NAMING),
@@ -159,9 +150,6 @@ def test_row_that_was_not_sent_is_refused_once_redacted(erasing: Erasing) -> Non
 
 
 def test_redacted_base_is_no_change_by_somebody_else(erasing: Erasing) -> None:
-    """A landed text that was redacted differs from the platform's: the row is a conflict that says
-    so, and what is told of it does not name the person again.
-    """
     erasing.land(erasing.other)
     erasing.erase()
     base = {"notes": f"Was recommended by {MARK} <{MARK}>."}
@@ -176,9 +164,6 @@ def test_redacted_base_is_no_change_by_somebody_else(erasing: Erasing) -> None:
 
 @pytest.mark.parametrize("mode", ["create", "update"])
 def test_cell_with_the_mark_is_refused(erasing: Erasing, mode: Mode) -> None:
-    """A cell that holds the mark, alone or in a text, makes its row invalid, and nothing of the row
-    is sent; a row that an erasure has emptied is no row, with constants in the mapping as well.
-    """
     erasing.land(erasing.other)
     full = {"first_name": "Ann", "last_name": "Lee", "employment_type": "permanent"}
     by = {"id": erasing.other} if mode == "update" else {}
@@ -208,7 +193,6 @@ def test_cell_with_the_mark_is_refused(erasing: Erasing, mode: Mode) -> None:
     ids=["constant", "value", "cell"],
 )
 def test_mapping_with_the_mark_is_refused(tmp_path: Path, lines: str) -> None:
-    """A mapping that holds a redacted word is refused by its name and the key."""
     path = tmp_path / "map.toml"
     path.write_text(f'resource = "candidates"\n{lines}\n', encoding="utf-8")
 
@@ -218,7 +202,6 @@ def test_mapping_with_the_mark_is_refused(tmp_path: Path, lines: str) -> None:
 
 @pytest.mark.parametrize("value", [MARK, f"a {MARK}.", ["b", MARK], {"c": [{MARK: 1}]}])
 def test_no_body_holds_the_mark(value: Any) -> None:
-    """Whoever makes a body, one with the mark is none, and the error shows nothing of the value."""
     with pytest.raises(Misused, match=r"^notes holds \[erased\], which stands") as raised:
         as_body({"city": "Leeds", "notes": value})
 
@@ -226,9 +209,6 @@ def test_no_body_holds_the_mark(value: Any) -> None:
 
 
 def test_field_that_was_not_shown_before_is_not_emptied() -> None:
-    """A record before the push without the field, as earlier versions left it, is not taken for one
-    in which the field was empty.
-    """
     written = {"notes": "new", "city": "Leeds"}
     deed = Deed(CATALOG["candidates"], "update", "c-1", written, before={"city": None})
 

@@ -12,7 +12,7 @@ from connector.errors import ConnectorError, Misused, SettingsError, UnknownName
 from connector.privacy.retention import read_rules, retain
 from connector.settings.layers import Setting
 from connector.settings.model import load_settings
-from tests.privacy.office import EMAIL, NOW, Office, office, traces
+from tests.privacy.populated_agency import EMAIL, NOW, PopulatedAgency, populated_agency, traces
 
 MARCH = datetime(2026, 3, 31, 12, 0, tzinfo=UTC)
 
@@ -31,7 +31,6 @@ MARCH = datetime(2026, 3, 31, 12, 0, tzinfo=UTC)
     ],
 )
 def test_rule_is_read_as_written(written: str, cutoff: datetime) -> None:
-    """A rule says itself again, and counts by the calendar."""
     (rule,) = read_rules({"candidates": written}, "connector.toml")
 
     assert written == str(rule)
@@ -55,13 +54,11 @@ def test_rule_is_read_as_written(written: str, cutoff: datetime) -> None:
 def test_rule_that_cannot_be_meant_is_refused(
     resource: str, written: str, error: type[ConnectorError]
 ) -> None:
-    """What is misspelt or impossible is refused, by its resource, before anything is looked for."""
     with pytest.raises(error, match=f"retention.*{'' if resource == 'jobs' else resource}"):
         read_rules({resource: written}, "connector.toml")
 
 
 def test_rules_come_from_the_project_file(tmp_path: Path) -> None:
-    """An account's own table of rules takes the place of the one at the top."""
     (tmp_path / "connector.toml").write_text(
         "[retention]\nleads = '1 years after updated_at'\n"
         "[accounts.acme]\n[accounts.acme.retention]\nleads = '2 years after updated_at'\n"
@@ -78,17 +75,14 @@ def test_rules_come_from_the_project_file(tmp_path: Path) -> None:
         load_settings({}, {}, tmp_path)
 
 
-def with_rule(agency: Office, **rules: str) -> Office:
-    """The office with these rules."""
+def with_rule(agency: PopulatedAgency, **rules: str) -> PopulatedAgency:
+    """The agency with these rules."""
     agency.settings = replace(agency.settings, retention=Setting(rules, "connector.toml"))
     return agency
 
 
 def test_placed_are_excepted_and_the_others_erased(tmp_path: Path) -> None:
-    """A preview counts and changes nothing; applied, those who are due are erased, and whoever is
-    placed stays; the next preview finds nobody.
-    """
-    agency = with_rule(office(tmp_path), candidates="1 days after created_at")
+    agency = with_rule(populated_agency(tmp_path), candidates="1 days after created_at")
     ids = {id for (id,) in agency.rows("SELECT id FROM landing.candidates")}
     placed = {
         id
@@ -120,7 +114,6 @@ def test_placed_are_excepted_and_the_others_erased(tmp_path: Path) -> None:
 
 
 def test_no_rule_is_misuse(tmp_path: Path) -> None:
-    """Without a rule nobody's time is over, and it is said where rules go."""
     with pytest.raises(Misused) as raised:
         retain(load_settings({}, {}, tmp_path))
 

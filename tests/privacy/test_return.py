@@ -19,7 +19,7 @@ from connector.pushes.push import PushReport, PushRunOptions, push
 from connector.sandbox.draw import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
 from connector.warehouse.duckdb_file import opened
-from tests.privacy.office import traces
+from tests.privacy.populated_agency import traces
 from tests.pulls.landed import pulled, settings_of
 
 COUNTS = {
@@ -87,7 +87,6 @@ def agency(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agency]:
 
 
 def test_quiet_pull_finds_nothing_new(agency: Agency) -> None:
-    """What was pulled is gone, and a pull of an unchanged platform sees no difference in it."""
     report = agency.pull()
 
     assert [] != agency.held
@@ -97,9 +96,6 @@ def test_quiet_pull_finds_nothing_new(agency: Agency) -> None:
 
 
 def test_changed_record_lands_stripped(agency: Agency) -> None:
-    """A change of the person's record lands with ids, states and dates alone, and is told: by an
-    event, in the run's record and in a sentence.
-    """
     agency.sandbox.store.update("candidates", agency.id, {"status": "screening", "mobile": PHONE})
 
     report = agency.pull("candidates")
@@ -115,7 +111,6 @@ def test_changed_record_lands_stripped(agency: Agency) -> None:
 
 
 def test_new_record_with_the_address_lands_stripped(agency: Agency) -> None:
-    """The person as another record, known by the address in other letters, lands stripped too."""
     lead = {**PERSON, "email": EMAIL.upper(), "lead_status_id": LEAD_STATUSES[0]}
     del lead["employment_type"]
     id = str(agency.sandbox.store.create("leads", lead).record["id"])
@@ -137,9 +132,6 @@ def test_new_record_with_the_address_lands_stripped(agency: Agency) -> None:
     ids=["address", "number", "in a text"],
 )
 def test_row_is_refused(agency: Agency, row: dict[str, str]) -> None:
-    """A row with the person's address or number is told so and not sent, whatever else is wrong
-    with it, and what the journal keeps of it shows neither.
-    """
     before = agency.emails()
 
     report = agency.push(**row, employment_type="permanent")
@@ -151,14 +143,12 @@ def test_row_is_refused(agency: Agency, row: dict[str, str]) -> None:
 
 
 def test_row_with_the_id_is_refused(agency: Agency) -> None:
-    """An update of the person's own record is refused by its id."""
     (result,) = agency.push(id=agency.id, current_job_title="Pilot").results
 
     assert ["person_erased"] == [each.code for each in result.problems]
 
 
 def test_release_lets_the_person_in_again(agency: Agency) -> None:
-    """Released by the address alone, the person's rows are sent and the records land whole."""
     assert 3 == release(agency.settings, EMAIL)
     assert 0 == release(agency.settings, EMAIL)
 

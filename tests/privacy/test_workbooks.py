@@ -18,7 +18,7 @@ from connector.privacy.erase import erase
 from connector.privacy.folder_files import InFiles, clean, search
 from connector.spreadsheet.persons import look, replace_parts
 from connector.suppression.person import Person
-from tests.privacy.office import EMAIL, NOW, office, traces
+from tests.privacy.populated_agency import EMAIL, NOW, populated_agency, traces
 
 NAME = "Olwen Zzyzxworth"
 TOLD = (NAME, EMAIL)
@@ -119,9 +119,6 @@ def searched(folder: Path) -> InFiles:
 
 @pytest.mark.parametrize("put", CLEANED, ids=lambda each: each.__name__)
 def test_person_leaves_the_workbook(tmp_path: Path, put: Callable[[Workbook], None]) -> None:
-    """Wherever the workbook names the person, it is found, and afterwards no part of the zip has
-    it; the workbook opens, and somebody else's row is as it was.
-    """
     path = tmp_path / "inbox" / "people.xlsx"
     saved(path, put)
     assert [] != list(traces(tmp_path, *TOLD))
@@ -136,7 +133,6 @@ def test_person_leaves_the_workbook(tmp_path: Path, put: Callable[[Workbook], No
 
 
 def test_sheet_keeps_its_formulas(tmp_path: Path) -> None:
-    """A sheet that is renamed is renamed wherever a formula or a name means it."""
     path = tmp_path / "people.xlsx"
     saved(path, sheet_name)
 
@@ -150,9 +146,6 @@ def test_sheet_keeps_its_formulas(tmp_path: Path) -> None:
 
 
 def test_shapes_lose_the_person(tmp_path: Path) -> None:
-    """A text box is corrected, and all other bytes of the part stay; a name in two runs of one text
-    is found as well, and the part is listed.
-    """
     whole = f"<a:p><a:r><a:t>by {NAME}, 1 &lt; 2</a:t></a:r></a:p>"
     runs = "<a:r><a:rPr b='1'><a:x/></a:rPr><a:t>Olwen </a:t></a:r><a:r><a:t>Zzyzxworth</a:t></a:r>"
     before = '<a:txBody xmlns:a="urn:a"><?x y?>{}</a:txBody>'
@@ -168,7 +161,6 @@ def test_shapes_lose_the_person(tmp_path: Path) -> None:
 
 
 def test_address_that_touches_other_words_is_still_there(tmp_path: Path) -> None:
-    """An address within a longer one is not told apart, and its part is listed."""
     saved(tmp_path / "a.xlsx", **{DRAWING: f"<a b='https://x.example/?to={EMAIL}&amp;x=1'/>"})
 
     assert [(tmp_path / "a.xlsx", DRAWING)] == searched(tmp_path).parts
@@ -195,16 +187,12 @@ def packed(text: str) -> bytes:
 def test_part_that_cannot_be_corrected_is_still_there(
     tmp_path: Path, part: str, content: bytes
 ) -> None:
-    """A part that is no XML is listed by its name, before and after."""
     saved(tmp_path / "a.xlsx", **{part: content})
 
     assert [(tmp_path / "a.xlsx", part)] == searched(tmp_path).parts
 
 
 def test_names_of_sheets_stay_apart(tmp_path: Path) -> None:
-    """Where two sheets would have one name afterwards, nothing is renamed and the parts are listed:
-    the workbook could not be opened.
-    """
     path = tmp_path / "a.xlsx"
     workbook = Workbook()
     workbook.worksheets[0].title = NAME
@@ -218,9 +206,6 @@ def test_names_of_sheets_stay_apart(tmp_path: Path) -> None:
 
 
 def test_unreadable_workbook_is_not_taken_for_clean(tmp_path: Path) -> None:
-    """A workbook that cannot be looked into, and packed files under any name, are named as not
-    searched; a file whose name is the person's is left to a person.
-    """
     saved(tmp_path / "damaged.xlsx", properties)
     content = (tmp_path / "damaged.xlsx").read_bytes()
     (tmp_path / "damaged.xlsx").write_bytes(content + b"more")
@@ -239,9 +224,6 @@ def test_unreadable_workbook_is_not_taken_for_clean(tmp_path: Path) -> None:
 @pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "utf-16-le", "utf-16-be"])
 @pytest.mark.parametrize("before", [0, 1, 511, 512, 513, 100_001])
 def test_a_file_of_bytes_is_searched_whole(tmp_path: Path, encoding: str, before: int) -> None:
-    """Somebody's name in a file that is no table is found wherever it begins, in every encoding;
-    what is part of a longer word is not theirs.
-    """
     named, longer = f" {NAME} ".encode(encoding), f"x{NAME}x".encode(encoding)
     (tmp_path / "named.bin").write_bytes(b"\1" * before + longer + named + b"\1" * 2_000)
     (tmp_path / "longer.bin").write_bytes(b"\1" * before + longer * 3)
@@ -250,7 +232,6 @@ def test_a_file_of_bytes_is_searched_whole(tmp_path: Path, encoding: str, before
 
 
 def test_untouched_parts_keep_their_bytes(tmp_path: Path) -> None:
-    """A workbook that names nobody is as it was, byte for byte, part by part."""
     path = tmp_path / "a.xlsx"
     saved(path, properties)
     nobody = Person(emails=frozenset(("eve@mail.example",)))
@@ -266,8 +247,7 @@ def test_untouched_parts_keep_their_bytes(tmp_path: Path) -> None:
 
 
 def test_receipt_lists_what_is_still_there(tmp_path: Path) -> None:
-    """The erasure of a person who stays in a picture ends with that part under what is left."""
-    agency = office(tmp_path)
+    agency = populated_agency(tmp_path)
     part = "xl/media/image1.png"
     saved(agency.folder / "inbox" / "leads" / "a.xlsx", properties, **{part: NAME.encode()})
 

@@ -20,7 +20,6 @@ def found(built: Built, name: str) -> Checked:
 
 
 def test_everything_stands_in_its_schema(small: Small) -> None:
-    """Seeds and marts are tables and staging is views, with their rows, and all checks pass."""
     built = small.build()
     kinds = small.rows(
         "SELECT table_schema, table_name, table_type FROM information_schema.tables "
@@ -44,9 +43,6 @@ def test_everything_stands_in_its_schema(small: Small) -> None:
 
 
 def test_texts_reach_the_comments(small: Small) -> None:
-    """A schema file's text, one inherited through `jobs.*` and a view, and a seed's, are comments
-    on the columns; a column without any text has none.
-    """
     small.build()
     told: dict[str, str] = dict(
         small.rows(
@@ -66,7 +62,6 @@ def test_texts_reach_the_comments(small: Small) -> None:
 
 
 def test_views_survive_another_name_of_the_file(small: Small) -> None:
-    """A file that was built under one name answers under another: no view holds its name."""
     small.build()
     small.file = small.file.rename(small.file.with_name("recruitment.duckdb"))
 
@@ -74,7 +69,6 @@ def test_views_survive_another_name_of_the_file(small: Small) -> None:
 
 
 def test_what_is_built_again_is_the_same(small: Small) -> None:
-    """Building a second time, with a view turned into a table and back, leaves no trace."""
     first = small.build()
     view = small.replace("staging/stg_jobs.sql", "materialized='view'", "materialized='table'")
     assert [3] == [each.rows for each in small.build().models if each.name == "stg_jobs"]
@@ -97,9 +91,6 @@ FAULTS = {
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_each_kind_of_check_finds_its_fault(tmp_path: Path, name: str) -> None:
-    """One planted row fails the check that is for it, which then blocks, counts it and names its
-    id and nothing else of it.
-    """
     row, examples = FAULTS[name]
     built = Small(tmp_path, (*JOBS, row)).build()
 
@@ -112,7 +103,6 @@ def test_each_kind_of_check_finds_its_fault(tmp_path: Path, name: str) -> None:
 
 
 def test_a_warning_does_not_block(tmp_path: Path) -> None:
-    """A failed check of severity warn is told, and blocks nothing."""
     built = Small(tmp_path, (*JOBS, ("j4", "Cook", None, "p1"))).build()
 
     assert ["not_null_sum_jobs_status"] == [each.name for each in built.warnings]
@@ -133,7 +123,6 @@ SQL_FAULTS = {
 
 @pytest.mark.parametrize("name", SQL_FAULTS)
 def test_broken_sql_names_file_and_line(small: Small, name: str) -> None:
-    """What DuckDB refuses is told with the file and the line as it was written."""
     old, new, line, problem = SQL_FAULTS[name]
     path = small.replace("marts/fct_jobs.sql", old, new)
 
@@ -145,7 +134,6 @@ def test_broken_sql_names_file_and_line(small: Small, name: str) -> None:
 
 
 def test_no_data_is_in_what_is_told(tmp_path: Path) -> None:
-    """Data that the SQL chokes on is not repeated: it may be a person's."""
     small = Small(tmp_path, (*JOBS, ("j4", "Ada Lovelace", "open", None)))
     small.replace("marts/sum_jobs.sql", "count(*) as jobs", "sum(title::int) as jobs")
 
@@ -158,7 +146,6 @@ def test_no_data_is_in_what_is_told(tmp_path: Path) -> None:
 
 
 def test_a_failure_leaves_what_stood_before(small: Small) -> None:
-    """A model that cannot be built any more stays as it was built last."""
     small.build()
     small.replace("marts/sum_jobs.sql", "count(*)", "cuont(*)")
 
@@ -169,7 +156,6 @@ def test_a_failure_leaves_what_stood_before(small: Small) -> None:
 
 
 def test_a_test_on_a_missing_column_is_refused(small: Small) -> None:
-    """A test, the other side of a relationship, and a text of a column that is not there."""
     for old, new in (
         ("name: job_id", "name: jbo_id"),
         ("field: id", "field: idd"),
@@ -183,7 +169,6 @@ def test_a_test_on_a_missing_column_is_refused(small: Small) -> None:
 
 
 def test_only_what_is_selected_is_built(small: Small) -> None:
-    """A selection builds itself alone and runs its own checks; what it lacks is told."""
     small.build()
     before = small.rows("SELECT count(*) FROM marts.fct_jobs")
     with duckdb.connect(str(small.file)) as connection:
@@ -196,7 +181,6 @@ def test_only_what_is_selected_is_built(small: Small) -> None:
 
 
 def test_a_selection_without_what_it_needs_says_so(small: Small) -> None:
-    """In a new file a model alone cannot be built, and the error says how it can."""
     with pytest.raises(ModelFailed) as caught:
         small.build("sum_jobs")
 
@@ -207,9 +191,6 @@ def test_a_selection_without_what_it_needs_says_so(small: Small) -> None:
 
 
 def test_the_rest_is_carried_over(small: Small) -> None:
-    """With an earlier file, tables that were not selected are its own, views and seeds are new,
-    everything stands, and no check compares the two moments.
-    """
     earlier = small.set_aside()
     with duckdb.connect(str(small.file)) as connection:
         connection.execute("DELETE FROM landing.jobs WHERE id = 'j3'")
@@ -233,7 +214,6 @@ def test_a_table_of_another_shape_is_not_carried(small: Small) -> None:
 
 
 def test_checks_run_on_a_file_that_was_built(small: Small) -> None:
-    """Checks alone give what the build's gave, and change nothing in the file."""
     built = small.build()
     before = small.file.read_bytes()
 
@@ -245,7 +225,6 @@ def test_checks_run_on_a_file_that_was_built(small: Small) -> None:
 
 
 def test_a_build_tells_how_it_goes_on(small: Small) -> None:
-    """What is planned is what happens, in that order."""
     follower = Follower()
     built = small.build(watch=follower)
     models, checks = (tuple(each.name for each in some) for some in (built.models, built.checks))

@@ -21,7 +21,7 @@ from connector.publishing.project import BuildRecord, Project, read_template
 from connector.publishing.publication import Published, prepare, publish
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.duckdb_file import opened
-from tests.faults.amount import IS_ALL
+from tests.faults.sampling import IS_ALL
 from tests.publishing.agency import Agency
 from tests.publishing.demonstration import AT, FEW, land_agency
 from tests.publishing.small import Follower, Small
@@ -200,9 +200,6 @@ def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Account:
 
 
 def test_whatever_changes_it_is_as_built_from_nothing(account: Account) -> None:
-    """Random changes of inputs, a few at a time: nothing in the file is stale, what is carried is
-    what a build makes, and checks say the same.
-    """
     chance = random.Random(f"carried {SEED}")
     first = made(account.publish())
     copied: set[str] = set()
@@ -215,9 +212,6 @@ def test_whatever_changes_it_is_as_built_from_nothing(account: Account) -> None:
 
 
 def test_a_quiet_night_builds_what_depends_on_the_moment(account: Account) -> None:
-    """Where records were only looked at again, no table is built whose rows would be the same, and
-    with nothing new at all none is.
-    """
     chance = random.Random(SEED)
     account.publish()
     assert set() == made(account.publish())
@@ -243,7 +237,6 @@ SPOIL: Mapping[str, Callable[[Path, Path], object]] = {
 
 @pytest.mark.parametrize("name", SPOIL)
 def test_without_a_record_of_the_file_everything_is_built(agency: Agency, name: str) -> None:
-    """Nothing is carried over from a file that may be another than was recorded."""
     agency.publish()
     SPOIL[name](agency.file, agency.file.with_name("recruitment.duckdb.json"))
     watch, again = Follower(), Follower()
@@ -255,9 +248,6 @@ def test_without_a_record_of_the_file_everything_is_built(agency: Agency, name: 
 
 
 def test_what_was_prepared_is_carried_on(agency: Agency) -> None:
-    """A draft that was put in place by another process leaves its record as well; one that never
-    was does not.
-    """
     agency.publish(prepared=prepare(agency.settings()).publication)
     first, second = Follower(), Follower()
     agency.publish(watch=first)
@@ -270,7 +260,6 @@ def test_what_was_prepared_is_carried_on(agency: Agency) -> None:
 
 
 def test_a_check_that_failed_is_run_again(agency: Agency) -> None:
-    """A warning is told each time, with its examples, whether or not anything has changed."""
     agency.land("jobs", {"id": "j3", "title": "Driver"})
     first, second = (done.built for done in (agency.publish(), agency.publish()))
 
@@ -281,7 +270,6 @@ def test_a_check_that_failed_is_run_again(agency: Agency) -> None:
 
 
 def test_what_a_selection_left_stale_is_built_the_next_time(agency: Agency) -> None:
-    """A table that was copied though its inputs had changed is not taken for what it should be."""
     agency.publish()
     agency.land("jobs", {"id": "j3", "title": "Driver"})
     agency.publish(select=("dim_people",))
@@ -315,7 +303,6 @@ def test_what_a_selection_left_stale_is_built_the_next_time(agency: Agency) -> N
     ],
 )
 def test_a_star_reads_all_columns_of_its_tables(sql: str, whole: str) -> None:
-    """A star is of the tables of its own select, or of the one that it names."""
     found = _starred(read_template(sql, Path("model.sql")))
 
     assert whole == "".join(sorted({each.name for each in found}))
@@ -333,7 +320,6 @@ def test_a_star_reads_all_columns_of_its_tables(sql: str, whole: str) -> None:
     ],
 )
 def test_a_text_that_may_depend_on_more_is_built_each_time(small: Small, text: str) -> None:
-    """The clock, chance, files, places in a file, and tables that are not referred to."""
     (small.folder / "rates.csv").write_text("rate\n1\n")
     sql = text.replace("rates.csv", f"{small.folder}/rates.csv")
     small.replace("marts/sum_jobs.sql", "status, count", f"status, {sql}, count")

@@ -131,10 +131,7 @@ def landed(tmp_path_factory: pytest.TempPathFactory) -> Landed:
     return it
 
 
-def test_36_names_are_safe_and_unlike_each_other(landed: Landed) -> None:
-    """Slugs and keys with anything in them become names of letters and digits; where two come out
-    the same, or as a column of every view, each still has its own.
-    """
+def test_names_are_safe_and_unlike_each_other(landed: Landed) -> None:
     expected = {
         "content_blog_posts": ["a_b", "a_b__2", "a_b_2"],
         "content_blog_posts__2": ["field_1st", "field", "field__2"],
@@ -147,7 +144,6 @@ def test_36_names_are_safe_and_unlike_each_other(landed: Landed) -> None:
 
 
 def test_values_have_their_fields_types(landed: Landed) -> None:
-    """Each type of field has its own type of column; an unknown type is text."""
     row = landed.query(
         f"SELECT {', '.join(f'{k}::VARCHAR' for k in KINDS)} FROM marts.content_kinds"
     )
@@ -170,9 +166,6 @@ def test_values_have_their_fields_types(landed: Landed) -> None:
 
 
 def test_what_does_not_fit_is_null_and_counted(landed: Landed) -> None:
-    """A value that its column cannot hold is null in the view, and one row of the audit; a value
-    that is null, empty or not there is no misfit.
-    """
     audit = landed.checks["content_values_that_do_not_fit"]
 
     assert [[None] * 4] * len(MISFITS) == [
@@ -181,22 +174,19 @@ def test_what_does_not_fit_is_null_and_counted(landed: Landed) -> None:
     assert (len(MISFITS), ("misfit",), "warn") == (audit.failing, audit.examples, audit.severity)
 
 
-def test_36_keys_of_any_kind_are_found(landed: Landed) -> None:
-    """Whatever a key holds, its own value is found by it."""
+def test_keys_of_any_kind_are_found(landed: Landed) -> None:
     assert [[f"value of {key}"] for key in KEYS] == [
         landed.values("content_keys", column) for column in landed.views()["content_keys"]
     ]
 
 
 def test_a_moment_without_an_offset_is_utc(landed: Landed) -> None:
-    """It is read alike in every session."""
     plain, zoned = landed.values("content_times", "at", "Asia/Tokyo")
 
     assert plain == zoned == landed.values("content_times", "at")[0]
 
 
 def test_texts_are_those_that_people_gave(landed: Landed) -> None:
-    """A view and its columns bear the names that the type and its fields have, quoted."""
     told = dict(
         landed.query(
             "SELECT column_name, comment FROM duckdb_columns() "
@@ -213,7 +203,6 @@ def test_texts_are_those_that_people_gave(landed: Landed) -> None:
 
 
 def test_a_view_goes_with_its_type(tmp_path: Path) -> None:
-    """A type that is gone takes its view along, and a deleted item is in none."""
     landed = Landed(tmp_path)
     landed.add_type("a", "old")
     landed.add_type("b", "kept")

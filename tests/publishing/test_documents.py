@@ -14,16 +14,12 @@ DATA = PAGE.parent / "DATA.md"
 
 
 def test_every_column_has_a_meaning() -> None:
-    """`docs/DATA.md` says of every table and column what it means."""
     rows = [line.split(" | ") for line in DATA.read_text(encoding="utf-8").splitlines()]
 
     assert [] == [row for row in rows if row[0].startswith("| `") and not row[2].strip(" |")]
 
 
 def test_ten_questions_are_answered_as_the_page_says(tmp_path: Path) -> None:
-    """Every query of the page runs on the demonstration's data and gives what stands below it; no
-    count is of a type that pandas makes a float, and none is bound to a year.
-    """
     page = PAGE.read_text(encoding="utf-8")
     file = publish_agency(tmp_path, COUNTS)
     with reading(file) as connection:

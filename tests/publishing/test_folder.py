@@ -9,7 +9,6 @@ from tests.publishing.small import FCT_JOBS, FILES, PROJECT, Small
 
 
 def test_models_are_ordered_by_what_they_are_made_of(small: Small) -> None:
-    """Each seed and model stands after everything that it refers to."""
     assert ("people", "stg_jobs", "fct_jobs", "sum_jobs") == small.project().order
 
 
@@ -29,7 +28,6 @@ BROKEN = (
 
 @pytest.mark.parametrize("braces", BROKEN)
 def test_only_three_words_may_stand_in_braces(small: Small, braces: str) -> None:
-    """Anything else of Jinja is refused with file and line, as it is and with what is allowed."""
     sql = f"{FCT_JOBS.partition('from')[0]}from {braces}\n"
     path = small.write("marts/fct_jobs.sql", sql)
 
@@ -86,9 +84,6 @@ WRONG = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_not_understood_is_refused_where_it_stands(small: Small, name: str) -> None:
-    """A header, a schema file or a project file that would make another result in dbt, or none,
-    is refused with its file and line.
-    """
     file, old, new, line, problem = WRONG[name]
     path = small.replace(file, old, new)
 
@@ -100,9 +95,6 @@ def test_what_is_not_understood_is_refused_where_it_stands(small: Small, name: s
 
 
 def test_unknown_references_name_the_nearest(small: Small) -> None:
-    """A ref, a source, the other side of a relationship, and a declaration of a model that is not
-    there: each is told with its place and the nearest name.
-    """
     cases = (
         ("marts/fct_jobs.sql", "ref('stg_jobs')", "ref('stg_job')", 8, "stg_jobs"),
         ("staging/stg_jobs.sql", "'landing', 'jobs'", "'landing', 'jbos'", 7, "landing.jobs"),
@@ -120,7 +112,6 @@ def test_unknown_references_name_the_nearest(small: Small) -> None:
 
 
 def test_a_ring_is_named_whole(small: Small) -> None:
-    """Models that are made of each other are told in the order in which they are."""
     small.replace(
         "staging/stg_jobs.sql", "{{ source('landing', 'jobs') }}", "{{ ref('sum_jobs') }}"
     )
@@ -130,7 +121,6 @@ def test_a_ring_is_named_whole(small: Small) -> None:
 
 
 def test_a_name_is_one_thing(small: Small) -> None:
-    """Two models, a model and a seed, or two tests of one name are refused, with both places."""
     small.write("staging/fct_jobs.sql", FCT_JOBS)
     with pytest.raises(ModelTwice, match=r"fct_jobs is also .*fct_jobs\.sql"):
         small.project()
@@ -142,7 +132,6 @@ def test_a_name_is_one_thing(small: Small) -> None:
 
 
 def test_content_views_keep_their_names_to_themselves(small: Small) -> None:
-    """A mart cannot take a name that a content type's view may need."""
     small.write("dbt_project.yml", PROJECT + 'on-run-end: "{{ make_content_views() }}"\n')
     small.write("marts/content_jobs.sql", FCT_JOBS.replace("fct_jobs", "content_jobs"))
 
@@ -151,7 +140,6 @@ def test_content_views_keep_their_names_to_themselves(small: Small) -> None:
 
 
 def test_a_selection_means_names_folders_and_lines(small: Small) -> None:
-    """A name, a folder, a plus before for what it is made of and after for what is made of it."""
     project = small.project()
 
     assert ("stg_jobs",) == project.selected(["stg_jobs"])
@@ -164,7 +152,6 @@ def test_a_selection_means_names_folders_and_lines(small: Small) -> None:
 
 
 def test_a_folder_that_is_none_is_told(small: Small) -> None:
-    """Without a project file there is an error that names it."""
     (small.folder / "dbt_project.yml").unlink()
 
     with pytest.raises(ModelInvalid, match=r"dbt_project\.yml: cannot be read"):

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.amount import IS_ALL, SEED, SHARES
+from tests.faults.sampling import IS_ALL, SEED, SHARES
 from tests.publishing.agency import Agency
-from tests.publishing.nursery import Nursery
+from tests.publishing.killable_publisher import PublisherForkServer
 
 KEY = "planted-hash-key-77aa"
 NAME = "Zebediah"
@@ -47,13 +47,13 @@ def test_killed_in_a_build_or_a_mask(
     agency.land("candidates", {"id": "c1", "first_name": NAME, "status": "active"})
     agency.land("jobs", {"id": "j0", "title": "Nurse"})
     project = agency.project_folder
-    with Nursery() as nursery:
-        status, steps = nursery.publish(agency.given, project=project)
+    with PublisherForkServer() as fork_server:
+        status, steps = fork_server.publish(agency.given, project=project)
         assert 0 == status
         for jobs, point in enumerate(points(steps, share), 2):
             told = f"killed at step {point} of {steps}"
             agency.land("jobs", {"id": f"j{jobs}", "title": "Cook"})
-            assert -signal.SIGKILL == nursery.publish(agency.given, point, project)[0], told
+            assert -signal.SIGKILL == fork_server.publish(agency.given, point, project)[0], told
             _whole(agency, personal, (jobs - 1, jobs), told)
             agency.publish()
             _whole(agency, personal, (jobs,), told)

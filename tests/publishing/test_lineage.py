@@ -69,7 +69,6 @@ def shapes_of(**more: tuple[str, ...]) -> Shapes:
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_column_leads_to_what_it_is_made_of(small: Small, name: str) -> None:
-    """Each form of SQL leads to the right columns, and is plain only where nothing is computed."""
     sql, columns, is_plain = QUERIES[name]
     head = FCT_JOBS.partition("\n\n")[0]
     jobs = "{{ source('landing', 'jobs') }}"
@@ -82,7 +81,6 @@ def test_a_column_leads_to_what_it_is_made_of(small: Small, name: str) -> None:
 
 
 def test_lineage_is_stitched_down_to_what_landed(small: Small) -> None:
-    """Direct parents are the next model's columns; origins are landed fields and seeds."""
     traced = Lineage(small.project(), shapes_of())
 
     assert (("marts.fct_jobs", "status"),) == traced.parents("marts.sum_jobs", "status")

@@ -61,10 +61,6 @@ def masked(agency: Agency, personal: str, **more: str) -> None:
 
 
 def test_dropped_fields_are_nowhere_in_the_file(peopled: Agency) -> None:
-    """Dropped, the columns are in no table, made columns by whatever name among them, and their
-    values in none of the file's bytes; what tells nothing of a person stays. The work file keeps
-    everything.
-    """
     peopled.publish()
     assert set(PLANTED) - {"1999-12-31", "87654"} <= set(planted_in(peopled.file))
 
@@ -87,9 +83,6 @@ def test_dropped_fields_are_nowhere_in_the_file(peopled: Agency) -> None:
 
 
 def test_hashed_fields_join_and_tell_nothing(peopled: Agency) -> None:
-    """Hashed, the same text has the same token in every table, which is an HMAC with the key; null
-    and empty stay what they are, and another key gives another token.
-    """
     masked(peopled, "hash", CONNECTOR_PUBLISH_HASH_KEY=KEY)
 
     assert [] == planted_in(peopled.file)
@@ -116,7 +109,6 @@ def test_hashed_fields_join_and_tell_nothing(peopled: Agency) -> None:
 
 
 def test_schemas_are_left_out(peopled: Agency) -> None:
-    """Schemas that are left out are not there, and what is made of them still is."""
     masked(peopled, "keep", CONNECTOR_PUBLISH_WITHOUT="landing,push")
 
     schemas = {table.partition(".")[0] for table in tables_of(peopled.file)}
@@ -131,10 +123,6 @@ def test_schemas_are_left_out(peopled: Agency) -> None:
 
 
 def test_what_is_masked_is_carried_nowhere(peopled: Agency) -> None:
-    """Publishing a part of the models carries no token over, to be hashed again or taken for a
-    value, and nothing out of a file with everything in it: there a column of the same name may
-    have been made of a person's.
-    """
     masked(peopled, "hash", CONNECTOR_PUBLISH_HASH_KEY=KEY)
     emails = "SELECT email FROM marts.dim_people WHERE candidate_id = 'c1'"
     hashed = peopled.rows(emails)
@@ -200,16 +188,12 @@ def test_what_is_masked_is_carried_nowhere(peopled: Agency) -> None:
 def test_columns_are_judged_by_what_they_are_made_of(
     table: str, name: str, type: str, made_of: list[tuple[str, str]] | None, expected: Any
 ) -> None:
-    """By declaration where one was landed, by lineage where one was made, and for personal where
-    nobody knows.
-    """
     origins = {} if made_of is None else {table: {name: made_of}}
 
     assert expected == is_personal(FileColumn(table, name, type), origins)
 
 
 def test_marts_that_are_shipped_name_people_in_one_place(tmp_path: Path) -> None:
-    """Of the marts that are shipped, those that tell of a person do so in these columns."""
     project = load_project()
     shapes, origins = describe(project), origins_of(project)
 

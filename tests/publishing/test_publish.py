@@ -17,10 +17,6 @@ from tests.publishing.small import Follower
 
 
 def test_published_file_has_what_landed_and_what_is_made_of_it(agency: Agency) -> None:
-    """The file has landing and marts of one moment, and says itself what it is true of; a check
-    that only warns is named and refuses nothing. The work file has no models, and records the
-    same.
-    """
     agency.land("jobs", {"id": "j3", "title": "Driver"})
     agency.land(
         "sync.bookmarks", {"resource": "jobs", "parent": "", "proven_at": "2026-03-04T05:06:07Z"}
@@ -47,7 +43,6 @@ def test_published_file_has_what_landed_and_what_is_made_of_it(agency: Agency) -
 
 
 def test_models_that_are_off_are_not_built(agency: Agency) -> None:
-    """With the setting off the file has what landed alone, and nothing is read of any project."""
     done = publish(agency.settings(CONNECTOR_MODELS="off"))
 
     assert (0, 0) == (done.publication.models, done.publication.checks)
@@ -56,9 +51,6 @@ def test_models_that_are_off_are_not_built(agency: Agency) -> None:
 
 
 def test_failed_check_keeps_the_old_file(agency: Agency) -> None:
-    """Where a check that blocks fails, the old file stays byte for byte, no draft is left, and the
-    reason is raised and recorded; once it is corrected the next publication succeeds.
-    """
     agency.publish()
     before = agency.file.read_bytes()
     agency.land("jobs", {"id": "j3", "title": LONG})
@@ -83,7 +75,6 @@ def test_failed_check_keeps_the_old_file(agency: Agency) -> None:
 
 
 def test_refused_draft_is_kept_where_that_is_asked(agency: Agency) -> None:
-    """A draft that was refused can be looked into, and the next publication overwrites it."""
     agency.land("jobs", {"id": "j3", "title": LONG})
 
     with pytest.raises(PublishingRefused):
@@ -97,9 +88,6 @@ def test_refused_draft_is_kept_where_that_is_asked(agency: Agency) -> None:
 
 
 def test_broken_model_is_recorded_as_a_failure(agency: Agency) -> None:
-    """A model that cannot be built fails the publication with its file and line, and analysts keep
-    what they have.
-    """
     agency.publish()
     before = agency.file.read_bytes()
     path = agency.project_folder / "marts/fct_jobs.sql"
@@ -114,9 +102,6 @@ def test_broken_model_is_recorded_as_a_failure(agency: Agency) -> None:
 
 
 def test_what_a_crash_left_is_overwritten(agency: Agency) -> None:
-    """A draft of a publisher that died, and the log beside it, do no harm and are gone after; its
-    record is named as interrupted.
-    """
     for name in ("recruitment.duckdb.publishing", "recruitment.duckdb.publishing.wal"):
         (agency.warehouse.folder / name).write_bytes(b"half of something")
     (agency.warehouse.folder / "recruitment.duckdb.masking").symlink_to("nowhere")
@@ -130,7 +115,6 @@ def test_what_a_crash_left_is_overwritten(agency: Agency) -> None:
 
 
 def test_unselected_models_are_carried_over(agency: Agency) -> None:
-    """What is not selected stays as it was in the published file, and landing is the new one."""
     agency.publish()
     agency.land("jobs", {"id": "j3", "title": "Driver"})
     watch = Follower()
@@ -162,7 +146,6 @@ def test_prepared_draft_is_published_as_it_is(agency: Agency) -> None:
 
 
 def test_prepared_draft_gives_way_to_what_was_published_since(agency: Agency) -> None:
-    """Where another publication came in between, an older draft never takes its place."""
     made = prepare(agency.settings())
     draft = made.file.read_bytes()
     agency.land("jobs", {"id": "j3", "title": "Driver"})
@@ -175,9 +158,6 @@ def test_prepared_draft_gives_way_to_what_was_published_since(agency: Agency) ->
 
 
 def test_prepared_draft_with_a_failed_check_is_refused(agency: Agency) -> None:
-    """Preparing tells what failed and raises nothing; it is recorded at once, and publishing the
-    draft is refused.
-    """
     agency.land("jobs", {"id": "j3", "title": LONG})
 
     made = prepare(agency.settings())
@@ -191,9 +171,6 @@ def test_prepared_draft_with_a_failed_check_is_refused(agency: Agency) -> None:
 
 
 def test_publishers_take_turns(agency: Agency) -> None:
-    """A second publisher waits for the first, and says what it waited for if that takes too long;
-    then it publishes what is there by then.
-    """
     done: list[str | None] = []
 
     def second() -> None:
@@ -216,7 +193,6 @@ def test_publishers_take_turns(agency: Agency) -> None:
 
 
 def test_nothing_landed_is_said(tmp_path: Path) -> None:
-    """Where nothing was ever landed nothing is made, and the next step is named."""
     settings = load_settings({}, {"CONNECTOR_DATA_DIR": str(tmp_path / "data")}, tmp_path)
 
     with pytest.raises(WarehouseError, match="nothing was ever landed") as caught:

@@ -18,9 +18,9 @@ from connector.settings.model import load_settings
 from connector.warehouse.duckdb_file import opened, transaction
 from connector.warehouse.runs import published_in
 from connector.warehouse.warehouse import Warehouse
-from tests.faults.amount import IS_ALL, SEED
+from tests.faults.sampling import IS_ALL, SEED
 from tests.publishing.agency import Agency
-from tests.publishing.nursery import Nursery, Reader
+from tests.publishing.killable_publisher import PublisherForkServer, Reader
 
 PUBLICATIONS = 50 if IS_ALL else 4
 KILLS = 20 if IS_ALL else 4
@@ -36,16 +36,12 @@ def change(agency: Agency, number: int) -> None:
 
 
 def test_readers_meet_no_error_and_no_mixed_state(tmp_path: Path) -> None:
-    """Whoever opens the file sees one state, whole, and never one older than before; whoever keeps
-    it open sees the state that they opened. A publisher that is killed at any step leaves the old
-    file or the new one, and the next one cleans up after it.
-    """
     agency = Agency(tmp_path, CONNECTOR_MODELS="off")
     change(agency, 0)
     agency.publish()
     number = 0
     with (
-        Nursery() as nursery,
+        PublisherForkServer() as fork_server,
         Reader(agency.file, stays=False) as coming,
         Reader(agency.file, stays=True) as staying,
     ):
@@ -55,7 +51,7 @@ def test_readers_meet_no_error_and_no_mixed_state(tmp_path: Path) -> None:
             change(agency, number)
             coming.look()
             staying.look()
-            status, steps = nursery.publish(agency.given)
+            status, steps = fork_server.publish(agency.given)
             assert 0 == status
         for place in range(KILLS):
             number += 1
@@ -63,10 +59,10 @@ def test_readers_meet_no_error_and_no_mixed_state(tmp_path: Path) -> None:
             coming.look()
             staying.look()
             dies_at = 1 + (place * steps // KILLS + SEED) % steps
-            assert -signal.SIGKILL == nursery.publish(agency.given, dies_at)[0]
+            assert -signal.SIGKILL == fork_server.publish(agency.given, dies_at)[0]
             shown = published_in(agency.file)
             assert shown is not None, f"killed at step {dies_at} of {steps}"
-        assert 0 == nursery.publish(agency.given)[0]
+        assert 0 == fork_server.publish(agency.given)[0]
 
     states = [f"{each:04}" for each in range(number + 1)]
     assert [["0000", "0000"]] == staying.seen
@@ -108,9 +104,6 @@ for file in sys.argv[2:]:
     reason="no older versions of DuckDB: 'make readers' installs them",
 )
 def test_older_versions_of_duckdb_read_every_table(tmp_path: Path) -> None:
-    """Every DuckDB from 1.2 on reads the published file and the work file, after a first pull and
-    after ten more. Models are carried over, and checkpoints write some of six wide tables anew.
-    """
     Warehouse(tmp_path).prepare()
     files = [tmp_path / name for name in ("recruitment.duckdb", "work.duckdb")]
     wide = f"SELECT {', '.join(f'range AS c{number}' for number in range(400))} FROM range(2)"

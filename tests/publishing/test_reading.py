@@ -20,9 +20,6 @@ from tests.publishing.agency import Agency
 def test_read_gives_a_frame_of_the_right_types(
     agency: Agency, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Moments are in UTC and say so, days are datetimes, numbers and texts may be missing, amounts
-    are numbers; the file is let go of.
-    """
     agency.land(
         "candidates",
         {
@@ -65,9 +62,6 @@ def test_read_gives_a_frame_of_the_right_types(
 
 
 def test_no_older_state_is_read(agency: Agency, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A connection that a notebook keeps open shows the file that it opened; whatever the package
-    reads meanwhile is the file that was published last.
-    """
     for name, value in agency.given.items():
         monkeypatch.setenv(name, value)
     agency.publish()
@@ -84,9 +78,6 @@ def test_no_older_state_is_read(agency: Agency, monkeypatch: pytest.MonkeyPatch)
 def test_read_of_what_is_not_there_names_the_nearest(
     agency: Agency, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A table that is not there is refused with the nearest one; without any file it is said what
-    to do first.
-    """
     for name, value in agency.given.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(NothingPublished):
@@ -102,9 +93,6 @@ def test_read_of_what_is_not_there_names_the_nearest(
 
 
 def test_schemas_become_parquet(agency: Agency, tmp_path: Path) -> None:
-    """Each table and view is a file of its own, its owner's alone; the folder is replaced whole, so
-    that a table which is gone is gone there.
-    """
     agency.publish()
     folder = tmp_path / "lake"
 
@@ -126,9 +114,6 @@ def test_schemas_become_parquet(agency: Agency, tmp_path: Path) -> None:
 
 
 def test_no_other_folder_is_replaced(agency: Agency, tmp_path: Path) -> None:
-    """A folder that no export made is refused and left as it is, and so is a schema that is not
-    there.
-    """
     agency.publish()
     folder = tmp_path / "precious"
     folder.mkdir()

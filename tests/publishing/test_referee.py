@@ -26,7 +26,7 @@ from connector.pulls.run import pull
 from connector.sandbox.server import Sandbox
 from connector.settings.model import load_settings
 from connector.warehouse.warehouse import Warehouse
-from tests.faults.amount import IS_ALL
+from tests.faults.sampling import IS_ALL
 from tests.publishing.demonstration import FEW
 
 ROOT = Path(__file__).parents[2]
@@ -136,7 +136,6 @@ def _run_dbt(folder: Path, file: Path) -> None:
 
 
 def test_both_make_the_same_things(both: Both) -> None:
-    """The same schemas, tables, views, seeds and content views, each column of the same type."""
     assert both.names(both.mine) == both.names(both.other)
     assert both.columns(both.mine) == both.columns(both.other)
     assert 3 == sum(
@@ -145,7 +144,6 @@ def test_both_make_the_same_things(both: Both) -> None:
 
 
 def test_every_table_and_view_has_equal_rows(both: Both) -> None:
-    """No row is in one that is not in the other, in any of them, and they are not all empty."""
     tables = [f"{schema}.{name}" for schema, name, _ in sorted(both.names(both.mine))]
     people = both.connection.execute(
         f"SELECT count(*) FROM {both.mine}.marts.dim_candidates"

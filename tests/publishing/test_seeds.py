@@ -46,9 +46,6 @@ READ = {
 
 @pytest.mark.parametrize("name", READ)
 def test_a_persons_file_is_read_as_it_is(small: Small, own: Path, name: str) -> None:
-    """It takes the place of the project's own, whatever a spreadsheet program made of it; a row
-    with nothing but its first cell has nulls, as dbt has it.
-    """
     content, rows = READ[name]
     assert rows == built_with(small, own, content)
 
@@ -64,7 +61,6 @@ FAULTS = {
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_told_with_its_line_and_no_value(small: Small, own: Path, name: str) -> None:
-    """A file that is not as declared is refused by line, and none of its cells is shown."""
     content, line, problem = FAULTS[name]
     with pytest.raises(SeedInvalid, match=problem) as caught:
         built_with(small, own, content)
@@ -79,7 +75,6 @@ def missing(small: Small, own: Path, *values: str) -> list[UnmappedValues]:
 
 
 def test_a_copy_is_the_shipped_file_with_rows_to_fill_in(small: Small, own: Path) -> None:
-    """A new copy has the shipped rows first, then one for each value, and nothing else."""
     project = small.project(seeds=own)
     (done,) = write_copies(own, missing(small, own, "p3", "a,b"), project)
 
@@ -91,9 +86,6 @@ def test_a_copy_is_the_shipped_file_with_rows_to_fill_in(small: Small, own: Path
 
 
 def test_a_persons_file_is_only_appended_to(small: Small, own: Path) -> None:
-    """Every byte stays, in its own manner; a value that is there, filled in or not, is not written
-    again; a second time changes nothing.
-    """
     held = "\ufeffid;name;since\r\nx;Ada;2024-01-31\r\nwaits;;".encode()
     (own / "people.csv").write_bytes(held)
     values = missing(small, own, "waits", "p3", "x")
@@ -108,7 +100,6 @@ def test_a_persons_file_is_only_appended_to(small: Small, own: Path) -> None:
 
 
 def test_no_formula_is_written(small: Small, own: Path) -> None:
-    """A value that a spreadsheet program would carry out is told and left out."""
     (done,) = write_copies(own, missing(small, own, "=1+1", "@x", "ok"), small.project(seeds=own))
 
     assert (("ok",), ("=1+1", "@x")) == (done.appended, done.left_out)
@@ -116,7 +107,6 @@ def test_no_formula_is_written(small: Small, own: Path) -> None:
 
 
 def test_only_what_lacks_something_is_copied_unasked(small: Small, own: Path) -> None:
-    """Where nothing is unmapped no file is made, unless it is asked for by name."""
     project = small.project(seeds=own)
 
     assert () == write_copies(own, missing(small, own), project)

@@ -28,7 +28,6 @@ def shown(project: Project) -> Mapping[str, Shown]:
 
 
 def test_every_column_is_described(project: Project) -> None:
-    """Each column of each seed, view and table has a text, written once or inherited."""
     shapes = describe(project)
     texts = column_texts(project, shapes)
 
@@ -41,7 +40,6 @@ def test_every_column_is_described(project: Project) -> None:
 
 
 def test_staging_is_views_and_marts_are_tables(project: Project) -> None:
-    """Staging follows what is landed, marts are of the moment at which they were built."""
     wanted = {"staging": "view", "marts": "table"}
 
     assert [] == [
@@ -50,9 +48,6 @@ def test_staging_is_views_and_marts_are_tables(project: Project) -> None:
 
 
 def test_lineage_reaches_the_apis_fields(shown: Mapping[str, Shown]) -> None:
-    """Every column of the staging of a resource is made of landed columns, all of them declared,
-    and a mart's fee leads to the fields that it is computed from.
-    """
     landed = {f"landing.{name}" for name in (*CATALOG, "content_type_fields")}
     # A booking's days are by the account's clock where it names no zone, and before now or after.
     landed |= {"sync.publications", "sync.bookmarks", "sync.runs"}
@@ -68,7 +63,6 @@ def test_lineage_reaches_the_apis_fields(shown: Mapping[str, Shown]) -> None:
 
 
 def test_no_model_reads_the_clock(project: Project) -> None:
-    """Two builds of the same data are equal whenever they run: now is the data's own moment."""
     clocks = re.compile(r"\b(?:now|today|random|uuid)\s*\(|\bcurrent_(?:date|time|timestamp)\b")
     models, audits = project.models.values(), project.audits
     texts = [*(each.template for each in models), *(each.template for each in audits)]
@@ -82,7 +76,6 @@ def test_no_model_reads_the_clock(project: Project) -> None:
 
 
 def test_each_seed_that_maps_has_its_audit(project: Project) -> None:
-    """The audits that list what is unmapped exist, only warn, and their seeds exist."""
     severities = {each.name: each.severity for each in project.audits}
 
     assert set(AUDITS) <= set(project.seeds)
@@ -90,6 +83,5 @@ def test_each_seed_that_maps_has_its_audit(project: Project) -> None:
 
 
 def test_the_folder_is_beside_the_package() -> None:
-    """Wherever the connector is installed, its models are beside it."""
     assert "dbt_like_sql" == shipped_folder().name
     assert (shipped_folder().parent / "connector").is_dir()

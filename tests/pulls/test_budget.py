@@ -20,7 +20,7 @@ from connector.pulls.run import pull
 from connector.sandbox.faults import Status
 from connector.sandbox.server import Sandbox
 from connector.settings.model import Settings, load_settings
-from tests.faults.patience import Time
+from tests.faults.simulated_time import Time
 from tests.pulls.landed import differences, published, rows
 
 COUNTS = {"jobs": 4, "candidates": 22, "leads": 3, "content_types": 1, "content_items": 3}
@@ -53,9 +53,6 @@ def pulled(
 
 @pytest.mark.parametrize("budget", [16])
 def test_budgets_bring_a_load_to_its_end(tmp_path: Path, budget: int) -> None:
-    """Pull after pull sends at most its budget, all of it while something is left, and keeps what
-    landed: the last one is exact, and no record was paid for twice.
-    """
     with Sandbox(counts=COUNTS) as sandbox:
         whole = pulled(sandbox, tmp_path / "whole", None).requests
         spent = []
@@ -100,10 +97,7 @@ def test_what_was_under_way_at_the_limit_lands(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("monthly", [1, 6, 17])
-def test_20_the_month_ends_anywhere(tmp_path: Path, monthly: int) -> None:
-    """(20) Wherever in lists and details our own count of the month ends, the pull stops before
-    the request that would exceed it, keeps what landed, and the next cycle goes on to the end.
-    """
+def test_the_month_ends_anywhere(tmp_path: Path, monthly: int) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
         report = pulled(
             sandbox, tmp_path, None, monthly_requests=monthly, monthly_reserve_requests=0
@@ -123,8 +117,7 @@ def test_20_the_month_ends_anywhere(tmp_path: Path, monthly: int) -> None:
         assert [] == differences(sandbox, published(tmp_path))
 
 
-def test_20_the_apis_own_month_ends_anywhere(tmp_path: Path) -> None:
-    """(20) Where the API ends the month itself, the pull stops, and the next one sends nothing."""
+def test_the_apis_own_month_ends_anywhere(tmp_path: Path) -> None:
     for number in (1, 9):
         folder = tmp_path / str(number)
         behaviours = {"month_reset": "month"}
@@ -139,7 +132,6 @@ def test_20_the_apis_own_month_ends_anywhere(tmp_path: Path) -> None:
 
 
 def test_pulls_leave_the_reserve(tmp_path: Path) -> None:
-    """By default a twentieth of the month's requests is left when a pull stops."""
     with Sandbox(counts={"candidates": 80}) as sandbox:
         report = pulled(sandbox, tmp_path, None, monthly_requests=60)
 
@@ -148,7 +140,6 @@ def test_pulls_leave_the_reserve(tmp_path: Path) -> None:
 
 
 def test_a_budget_of_nothing_is_refused(tmp_path: Path) -> None:
-    """A budget below one request is a mistake, and nothing is made for it."""
     with Sandbox(counts={"jobs": 1}) as sandbox, pytest.raises(Misused, match="budget is 0"):
         pulled(sandbox, tmp_path, 0)
 
@@ -156,7 +147,6 @@ def test_a_budget_of_nothing_is_refused(tmp_path: Path) -> None:
 
 
 def test_analysts_see_what_was_spent(tmp_path: Path) -> None:
-    """`sync.quota` in the published file counts, by day, command and kind, what the server saw."""
     chance = random.Random(3)
     # Lists of content have addresses as long as other resources' details.
     counts = {name: count for name, count in COUNTS.items() if "content" not in name}

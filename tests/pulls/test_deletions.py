@@ -24,7 +24,6 @@ def delete(sandbox: Sandbox, count: int) -> list[str]:
 
 
 def test_deleted_records_become_tombstones(tmp_path: Path) -> None:
-    """Five deletions are found by the total, confirmed by five 404s and kept as tombstones."""
     with Sandbox(counts=COUNTS) as sandbox:
         pulled(sandbox, tmp_path)
         gone = delete(sandbox, 5)
@@ -42,9 +41,6 @@ def test_deleted_records_become_tombstones(tmp_path: Path) -> None:
 
 
 def test_a_list_that_loses_most_of_its_records_deletes_none(tmp_path: Path) -> None:
-    """A key that lost sight of most records makes no tombstone, moves no bookmark, spends one list
-    and one detail, and says why.
-    """
     with Sandbox(counts=COUNTS) as sandbox:
         before = pulled(sandbox, tmp_path).resources["candidates"]
         delete(sandbox, 60)
@@ -66,7 +62,6 @@ def ids_of(done: ResourceRun) -> set[str]:
 
 
 def test_an_empty_list_deletes_nothing(tmp_path: Path) -> None:
-    """A list that is suddenly empty is one request, and nothing is believed of it."""
     with Sandbox(counts=COUNTS) as sandbox:
         pulled(sandbox, tmp_path)
         before = set(sandbox.store.records("candidates"))
@@ -81,9 +76,6 @@ def test_an_empty_list_deletes_nothing(tmp_path: Path) -> None:
 
 
 def test_small_list_may_be_emptied(tmp_path: Path) -> None:
-    """Two jobs, both deleted: each is asked for, and found gone by the API's own word. The pull
-    is done, for a list more than those details, and the next one costs a list.
-    """
     with Sandbox(counts={"jobs": 2}) as sandbox:
         pulled(sandbox, tmp_path, "jobs")
         for id in sorted(sandbox.store.records("jobs")):
@@ -96,9 +88,6 @@ def test_small_list_may_be_emptied(tmp_path: Path) -> None:
 
 
 def test_refusal_keeps_back_nothing_but_deletions(tmp_path: Path) -> None:
-    """A list that lost most of its records: what is new or changed lands in the same pull, which
-    says what mends it; that does, and running again does not.
-    """
     with Sandbox(counts=COUNTS) as sandbox:
         pulled(sandbox, tmp_path)
         delete(sandbox, 60)

@@ -71,9 +71,6 @@ def assert_all_proven(report: PullReport) -> None:
 
 
 def test_first_quiet_and_changed_pulls_are_exact_and_cheap(tmp_path: Path) -> None:
-    """A first pull lands every field of every record for N + 2P + 2 requests, a quiet one spends
-    two, and sixty changed records cost at most four more than their details.
-    """
     with Sandbox(counts=COUNTS) as sandbox:
         report = pulled(sandbox, tmp_path)
 
@@ -126,7 +123,6 @@ def combinations() -> Iterator[dict[str, str]]:
 
 
 def test_every_value_of_every_behaviour_is_among_the_combinations() -> None:
-    """The combinations leave out no answer that the API leaves open, but not sorting at all."""
     hints = get_type_hints(Behaviours)
     every = {(f.name, v) for f in dataclasses.fields(Behaviours) for v in get_args(hints[f.name])}
 
@@ -137,7 +133,6 @@ def test_every_value_of_every_behaviour_is_among_the_combinations() -> None:
 def test_every_behaviour_gives_an_exact_and_cheap_copy(
     tmp_path: Path, behaviours: dict[str, str]
 ) -> None:
-    """What the API leaves open changes neither the copy nor its price."""
     # A change within the second of the last look makes the walk list again, to be certain, so
     # that two seconds pass between the looks and the change.
     passed = timedelta(0)
@@ -174,7 +169,6 @@ def test_every_behaviour_gives_an_exact_and_cheap_copy(
 
 
 def test_a_server_that_does_not_sort_is_copied_and_never_called_proven(tmp_path: Path) -> None:
-    """The first copy is exact all the same; later ones find what is new and say what they miss."""
     with Sandbox(counts=SMALL, behaviours=dict([FORBIDS_A_WALK])) as sandbox:
         pulled(sandbox, tmp_path)
         assert [] == differences(sandbox, published(tmp_path))

@@ -53,10 +53,6 @@ def expected(snapshots: list[Snapshot], id: str) -> list[Mapping[str, Any]]:
 
 
 def test_each_version_is_kept_and_dated(tmp_path: Path) -> None:
-    """Over five pulls with changes, deletions and returns in between, the history has exactly the
-    versions that were there at the pulls, each from its own `updated_at` on, none overlapping;
-    and the landing still equals the API.
-    """
     time = Time()
     moments: list[datetime] = []
     snapshots: dict[str, list[Snapshot]] = {name: [] for name in RESOURCES}
@@ -100,9 +96,6 @@ def test_each_version_is_kept_and_dated(tmp_path: Path) -> None:
 
 
 def test_a_quiet_pull_adds_no_version(tmp_path: Path) -> None:
-    """A first load makes one whole version of each record, although lists showed it first, and a
-    pull that finds nothing new makes none.
-    """
     time = Time()
     with Sandbox(counts=COUNTS, clock=time) as sandbox:
         for _ in range(2):
@@ -115,9 +108,6 @@ def test_a_quiet_pull_adds_no_version(tmp_path: Path) -> None:
 
 
 def test_a_page_without_a_date_is_of_the_moment_of_its_answer(tmp_path: Path) -> None:
-    """Without `Date` our own clock dates what a list showed, when it came and not when it was
-    committed, which can be much later where another process has the file.
-    """
     with Sandbox(counts={"candidates": 3}, behaviours={"date_header": "missing"}) as sandbox:
         committed: list[Commit] = []
         whole = Warehouse.commit
@@ -135,9 +125,6 @@ def test_a_page_without_a_date_is_of_the_moment_of_its_answer(tmp_path: Path) ->
 
 
 def test_a_status_that_only_a_list_showed_is_kept(tmp_path: Path) -> None:
-    """A status that a list shows, and that has changed again when the detail is read, is a version
-    of its own, marked as seen in lists alone, between the two that details showed.
-    """
     time = Time()
     # Where the server does not sort, each pull reads the list before the details that differ.
     with Sandbox(

@@ -68,9 +68,6 @@ def kill_at(sandbox: Sandbox, folder: Path, request: int) -> None:
 
 
 def test_killed_again_and_again_a_first_load_loses_nothing(tmp_path: Path) -> None:
-    """Killed in the sweep, in the first details, in the second batch and in the second look, the
-    load goes on where it was, reads at most one batch again each time, and ends exact.
-    """
     with Sandbox(counts=COUNTS) as sandbox:
         kills = (23, 24, 60, 130, 110, 33)
         for request in kills:
@@ -91,7 +88,6 @@ def test_killed_again_and_again_a_first_load_loses_nothing(tmp_path: Path) -> No
 
 
 def test_a_server_that_vanishes_ends_the_run_and_keeps_what_landed(tmp_path: Path) -> None:
-    """A connection that cannot be made ends the run by name; the next one goes on."""
     with Sandbox(counts=COUNTS) as sandbox:
         served = 0
         # The server cannot wait for its own end, so another thread does.
@@ -121,9 +117,6 @@ def test_a_server_that_vanishes_ends_the_run_and_keeps_what_landed(tmp_path: Pat
 
 
 def test_a_disk_that_fills_up_is_named_and_the_old_copy_stays(tmp_path: Path) -> None:
-    """With no room left to write, the run ends with a sentence and no traceback, the published
-    file stays as it was, and the next run is exact.
-    """
     with Sandbox(counts=COUNTS) as sandbox:
         pulled(sandbox, tmp_path, "jobs")
         before = published(tmp_path).read_bytes()
@@ -146,9 +139,6 @@ def test_a_disk_that_fills_up_is_named_and_the_old_copy_stays(tmp_path: Path) ->
 
 
 def test_publishing_onto_a_full_disk_is_named(tmp_path: Path) -> None:
-    """A copy that finds no room raises `DiskFull`, leaves nothing behind, and the old file as it
-    was.
-    """
     with Sandbox(counts={"jobs": 3}) as sandbox:
         pulled(sandbox, tmp_path, "jobs")
     settings = settings_of(sandbox, tmp_path)

@@ -59,9 +59,6 @@ def delete(count: int) -> Callable[[Sandbox], None]:
 def test_a_plan_is_within_five_percent_of_what_the_pull_spends(
     tmp_path: Path, happen: Callable[[Sandbox], None], probes: float
 ) -> None:
-    """However many records changed, the plan finds their number with a page and a detail for each
-    of at most about 2 log2 k probes, and the pull then costs what it said.
-    """
     with Sandbox(counts={"candidates": COUNT}) as sandbox:
         pulled(sandbox, tmp_path, "candidates")
         happen(sandbox)
@@ -75,7 +72,6 @@ def test_a_plan_is_within_five_percent_of_what_the_pull_spends(
 
 
 def test_a_plan_of_a_first_load_is_exact(tmp_path: Path) -> None:
-    """Nothing is landed yet: a list for each resource says what loading all of it will cost."""
     with Sandbox(counts=SMALL) as sandbox:
         found = planned(sandbox, tmp_path)
         report = pulled(sandbox, tmp_path)
@@ -86,7 +82,6 @@ def test_a_plan_of_a_first_load_is_exact(tmp_path: Path) -> None:
 
 
 def test_a_plan_counts_what_was_deleted(tmp_path: Path) -> None:
-    """Deletions are told from the counts, and the search for them is part of the price."""
     with Sandbox(counts={"candidates": COUNT}) as sandbox:
         pulled(sandbox, tmp_path, "candidates")
         delete(3)(sandbox)
@@ -98,7 +93,6 @@ def test_a_plan_counts_what_was_deleted(tmp_path: Path) -> None:
 
 
 def test_a_schedule_is_priced_until_the_month_ends(tmp_path: Path) -> None:
-    """Pulls every so often cost at least what a quiet one costs, times their number."""
     with Sandbox(counts=SMALL) as sandbox:
         pulled(sandbox, tmp_path)
         settings = settings_of(sandbox, tmp_path)

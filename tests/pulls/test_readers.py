@@ -13,9 +13,6 @@ COUNTS = {"jobs": 12, "companies": 3}
 
 
 def test_an_open_file_stays_as_it_was_and_a_new_one_is_whole(tmp_path: Path) -> None:
-    """A reader that holds the published file during a pull keeps its view, the pull is not held
-    up, and whoever opens the file afterwards sees the new state.
-    """
     with Sandbox(counts=COUNTS) as sandbox:
         pulled(sandbox, tmp_path)
         held = duckdb.connect(str(published(tmp_path)), read_only=True)
@@ -34,7 +31,6 @@ def test_an_open_file_stays_as_it_was_and_a_new_one_is_whole(tmp_path: Path) -> 
 
 
 def test_the_published_file_explains_itself(tmp_path: Path) -> None:
-    """Every landing column has the declared type and a comment; timestamps are in UTC."""
     with Sandbox(counts=COUNTS) as sandbox:
         pulled(sandbox, tmp_path)
     with duckdb.connect(str(published(tmp_path)), read_only=True) as connection:
@@ -64,8 +60,7 @@ def test_the_published_file_explains_itself(tmp_path: Path) -> None:
     assert "internal_notes" not in types
 
 
-def test_34_the_files_are_their_owners_alone(tmp_path: Path) -> None:
-    """Folder 0700, files 0600: they hold people's data."""
+def test_the_files_are_their_owners_alone(tmp_path: Path) -> None:
     with Sandbox(counts=COUNTS) as sandbox:
         pulled(sandbox, tmp_path)
     folder = tmp_path / "data"

@@ -23,7 +23,6 @@ COUNTS = {"jobs": 4, "candidates": 9}
 
 
 def test_each_resource_has_its_cost(tmp_path: Path) -> None:
-    """Requests, waits and 429s are those of the resource alone, and its share is of the month."""
     with Sandbox(counts=COUNTS) as sandbox:
         given = load_settings(
             {"monthly_requests": 400, "base_url": sandbox.base_url, "models": "off"},
@@ -52,7 +51,6 @@ def test_each_resource_has_its_cost(tmp_path: Path) -> None:
 
 
 def test_anomalies_are_counted_by_kind(tmp_path: Path) -> None:
-    """What was odd is counted by its kind, for the run that saw it and for no other."""
     behaviours = {"extra_fields": "shown"}
     with Sandbox(counts={"jobs": 3}, behaviours=behaviours) as sandbox:
         first, second = (pulled(sandbox, tmp_path, "jobs") for _ in range(2))
@@ -67,7 +65,6 @@ def test_anomalies_are_counted_by_kind(tmp_path: Path) -> None:
 
 
 def test_requests_are_told_apart_by_purpose() -> None:
-    """Whoever drives an engine says what a request is for; each is counted once."""
     tally, request = RequestTally(), list_request(CATALOG["jobs"])
     tally.before_send(request)
     tally.purpose = "scrub"
@@ -82,7 +79,6 @@ def test_requests_are_told_apart_by_purpose() -> None:
 
 
 def test_an_older_warehouse_is_brought_up(tmp_path: Path) -> None:
-    """A file of before keeps its runs, which read as having had no sweep, scrub or anomaly."""
     warehouse = Warehouse(folder_of_nobody(tmp_path))
     warehouse.prepare()
     with duckdb.connect(str(warehouse.work)) as connection:

@@ -18,10 +18,7 @@ from tests.cli.calling import KEY, call, start, variables
 from tests.pulls.landed import differences, pulled, settings_of
 
 
-def test_28_the_second_pull_sends_nothing(tmp_path: Path) -> None:
-    """(28) While a pull runs, another one ends with 1, names its process, and no request of its
-    own reaches the server; `status` shows who is at work. The first is not disturbed.
-    """
+def test_the_second_pull_sends_nothing(tmp_path: Path) -> None:
     reached, go_on = Event(), Event()
 
     def between(_: Store) -> None:
@@ -53,8 +50,7 @@ def test_28_the_second_pull_sends_nothing(tmp_path: Path) -> None:
     assert ["done"] == [each["outcome"] for each in runs]
 
 
-def test_28_a_killed_pull_is_followed_at_once(tmp_path: Path) -> None:
-    """(28) A pull that was killed is shown as cut off, and the next one begins without a wait."""
+def test_a_killed_pull_is_followed_at_once(tmp_path: Path) -> None:
     reached, go_on = Event(), Event()
 
     def between(_: Store) -> None:
@@ -82,8 +78,7 @@ def test_28_a_killed_pull_is_followed_at_once(tmp_path: Path) -> None:
     assert len(sandbox.log) <= after["month"]["used"] <= len(sandbox.log) + 50
 
 
-def test_28_a_push_and_a_pull_run_side_by_side(tmp_path: Path) -> None:
-    """(28) A turn of another name, as a push has it, does not keep a pull from running."""
+def test_a_push_and_a_pull_run_side_by_side(tmp_path: Path) -> None:
     with Sandbox(counts={"jobs": 3}) as sandbox:
         folder = settings_of(sandbox, tmp_path).make_folder()
         with Ledger(folder) as ledger:
@@ -96,8 +91,7 @@ def test_28_a_push_and_a_pull_run_side_by_side(tmp_path: Path) -> None:
         assert [] == differences(sandbox, tmp_path / "data" / "recruitment.duckdb")
 
 
-def test_28_library_calls_are_kept_apart(tmp_path: Path) -> None:
-    """(28) A pull of the same process is refused as one of another process is."""
+def test_library_calls_are_kept_apart(tmp_path: Path) -> None:
     with Sandbox(counts={"jobs": 3}) as sandbox:
         folder = settings_of(sandbox, tmp_path).make_folder()
         with Ledger(folder) as ledger:

@@ -28,7 +28,7 @@ from connector.sandbox.draw import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
 from connector.settings.model import Settings, load_settings
 from connector.warehouse.warehouse import Warehouse
-from tests.faults.patience import Time
+from tests.faults.simulated_time import Time
 
 CANDIDATES = "/api/v1/candidates"
 

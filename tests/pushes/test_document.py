@@ -27,14 +27,12 @@ def block(language: str) -> str:
 
 
 def test_the_diagram_is_drawn_from_the_table() -> None:
-    """The life of a row is shown as the engine has it."""
     drawn = diagram().strip().removeprefix("```mermaid").removesuffix("```").strip()
 
     assert drawn == block("mermaid").strip()
 
 
 def test_every_problem_is_explained() -> None:
-    """Each code of a problem stands in the table, with its own words, and no other does."""
     for heading, known in (("Code", PROBLEMS), ("Warning", WARNINGS)):
         (table,) = (each for each in read_tables(PAGE) if each.header[0] == heading)
         assert [(f"`{code}`", said) for code, said in known.items()] == [
@@ -43,7 +41,6 @@ def test_every_problem_is_explained() -> None:
 
 
 def test_every_doubt_is_explained() -> None:
-    """Each code of a row in doubt stands in its table, with its own words."""
     (table,) = (each for each in read_tables(PAGE) if each.header[0] == "Doubt")
     told = {row["Doubt"].strip("`"): row["What is known"] for row in table.records()}
 
@@ -51,7 +48,6 @@ def test_every_doubt_is_explained() -> None:
 
 
 def test_every_outcome_and_mode_is_explained() -> None:
-    """The tables of outcomes and modes name each of them."""
     outcomes = [row for each in read_tables(PAGE) for row in each.records() if "Outcome" in row]
     modes = [row for each in read_tables(PAGE) for row in each.records() if "Mode" in row]
 
@@ -62,7 +58,6 @@ def test_every_outcome_and_mode_is_explained() -> None:
 
 
 def test_the_orders_of_the_inbox_are_accepted(tmp_path: Path) -> None:
-    """The page's `push.toml` says what the page says."""
     (tmp_path / "push.toml").write_text(block("text"), encoding="utf-8")
     (tmp_path / "people.toml").write_text(block("toml"), encoding="utf-8")
     orders = orders_of(tmp_path)
@@ -72,14 +67,12 @@ def test_the_orders_of_the_inbox_are_accepted(tmp_path: Path) -> None:
 
 
 def test_every_order_of_the_inbox_is_told() -> None:
-    """The page names each key that `push.toml` may have, in the order in which errors list them."""
     (told,) = re.findall(r"^`push\.toml` takes .*?\n\n", PAGE, re.DOTALL | re.MULTILINE)
     keys = re.findall(r"`([a-z_]+)`", told.split(":", 1)[1])
     assert list(KEYS) == keys
 
 
 def test_the_mapping_is_accepted(tmp_path: Path) -> None:
-    """The page's mapping does what the page says: columns, values, constants and dates."""
     (tmp_path / "map.toml").write_text(block("toml"), encoding="utf-8")
     saved = load_map(tmp_path / "map.toml")
     assert {"Kind of work", "Town"} == set(saved.columns)

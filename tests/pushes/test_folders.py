@@ -46,9 +46,6 @@ LIST = "page=1&per_page=100&sort=created_at&order=desc"
 
 
 def test_a_second_folder_creates_nothing_again(tmp_path: Path) -> None:
-    """The same spreadsheet, pushed from another folder that never pulled: one request looks at the
-    newest records, every row is told with the id of its record, and the command ends with 3.
-    """
     with Sandbox() as sandbox:
         statuses = []
         for name in ("one", "two"):
@@ -105,9 +102,6 @@ def test_only_rows_whose_record_is_there_are_left_out(tmp_path: Path) -> None:
 def test_an_identity_is_compared_whole(
     resource: str, identity: dict[str, str], shown: dict[str, str | None], found: tuple[str, ...]
 ) -> None:
-    """Moments are compared as moments and texts without letter case; a record is the same only if
-    the list shows every field of the identity.
-    """
     declared, at = declaration(resource), datetime(2026, 1, 5, tzinfo=UTC)
     item = declared.record({"id": "a", **shown}, is_item=True)
     page = Page((item,), 1, 100, 1, 1, at, 0.1, heard_at=at)
@@ -123,9 +117,6 @@ def test_an_identity_is_compared_whole(
 
 
 def test_what_is_known_here_is_not_told(tmp_path: Path) -> None:
-    """A record that was pulled before, or that this folder has made, is what the preview compares
-    with: the look leaves it alone.
-    """
     with Sandbox() as sandbox:
         pusher = Pusher(sandbox, tmp_path)
         sandbox.store.create("candidates", dict(create(2).fields))
@@ -137,7 +128,6 @@ def test_what_is_known_here_is_not_told(tmp_path: Path) -> None:
 
 
 def test_no_create_is_sent_without_the_look(tmp_path: Path) -> None:
-    """While the list cannot be read, nothing is created; the next push looks again and goes on."""
     with Sandbox() as sandbox:
         pusher = Pusher(sandbox, tmp_path)
         sandbox.faults.add(Status(500), method="GET", path=CANDIDATES, times=None)
@@ -152,9 +142,6 @@ def test_no_create_is_sent_without_the_look(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("newer", [99, 100])
 def test_the_look_sees_the_newest_hundred(tmp_path: Path, newer: int) -> None:
-    """One page is looked at: a record is seen with 99 newer ones, and not with 100, as the page on
-    pushes says.
-    """
     with Sandbox() as sandbox:
         for each in (create(2), *(create(number) for number in range(1_000, 1_000 + newer))):
             sandbox.store.create("candidates", dict(each.fields))

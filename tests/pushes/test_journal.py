@@ -54,10 +54,7 @@ def outcomes(journal: Journal, batch: str) -> dict[int, tuple[str, str]]:
     return {row.number: (row.outcome, row.code) for row in journal.rows(batch)}
 
 
-def test_12_no_acknowledged_intent_is_lost_by_a_power_cut(tmp_path: Path) -> None:
-    """After each acknowledged intent the power goes: whatever was written to the log later is gone,
-    or torn at any byte. Every intent is there when the file is opened again.
-    """
+def test_no_acknowledged_intent_is_lost_by_a_power_cut(tmp_path: Path) -> None:
     rows = creates(6)
     with Ledger(tmp_path) as ledger, journal_of(ledger, "a") as journal:
         batch = journal.undertake(file_of(rows), PushPolicy())
@@ -84,7 +81,6 @@ def test_12_no_acknowledged_intent_is_lost_by_a_power_cut(tmp_path: Path) -> Non
 
 
 def test_a_push_that_lost_its_turn_can_write_nothing(tmp_path: Path) -> None:
-    """Once another run has the lease, the first can neither intend nor record anything."""
     (task,) = creates(1)
     with Ledger(tmp_path) as ledger:
         with journal_of(ledger, "a") as held_up:
@@ -100,7 +96,6 @@ def test_a_push_that_lost_its_turn_can_write_nothing(tmp_path: Path) -> None:
 
 
 def test_an_attempt_is_kept_with_its_very_bytes(tmp_path: Path) -> None:
-    """What is sent can be shown later, byte for byte, with when and where to."""
     task = create(2, last_name="Müller 🙂")
     with Ledger(tmp_path) as ledger, journal_of(ledger, "a") as journal:
         batch = journal.undertake(file_of([task]), PushPolicy())
@@ -117,7 +112,6 @@ def test_an_attempt_is_kept_with_its_very_bytes(tmp_path: Path) -> None:
 
 
 def test_what_was_under_way_is_in_doubt_after_a_crash(tmp_path: Path) -> None:
-    """An intent without an outcome is unknown, and nothing else is touched."""
     first, second = creates(2)
     with Ledger(tmp_path) as ledger:
         with journal_of(ledger, "a") as journal:
@@ -132,9 +126,6 @@ def test_what_was_under_way_is_in_doubt_after_a_crash(tmp_path: Path) -> None:
 
 
 def test_the_same_file_goes_on_in_its_batch(tmp_path: Path) -> None:
-    """A file that was cut off goes on: rows that were tried stay, those that were not are as they
-    are now, with what was found of them meanwhile.
-    """
     first, second, third = creates(3)
     plan = file_of([first, second, third])
     with Ledger(tmp_path) as ledger:
@@ -155,7 +146,6 @@ def test_the_same_file_goes_on_in_its_batch(tmp_path: Path) -> None:
 
 
 def test_other_terms_begin_another_batch(tmp_path: Path) -> None:
-    """A file that comes again on other terms is another undertaking."""
     plan = file_of(creates(2))
     with Ledger(tmp_path) as ledger:
         with journal_of(ledger, "a") as journal:
@@ -168,7 +158,6 @@ def test_other_terms_begin_another_batch(tmp_path: Path) -> None:
 
 
 def test_equal_rows_of_a_file_are_written_once(tmp_path: Path) -> None:
-    """The second of two equal rows is a duplicate that names the first."""
     first = create(2)
     with Ledger(tmp_path) as ledger, journal_of(ledger, "a") as journal:
         batch = journal.undertake(
@@ -206,9 +195,6 @@ def test_what_was_applied_is_answered_from_the_journal(tmp_path: Path) -> None:
 
 
 def test_a_conversion_is_for_ever(tmp_path: Path) -> None:
-    """A lead that was converted is never converted again, not even on demand; the file itself
-    refuses a second open one.
-    """
     with Ledger(tmp_path) as ledger:
         with journal_of(ledger, "a") as journal:
             batch = journal.undertake(file_of([convert(2, "lead-1")]), PushPolicy())
@@ -226,7 +212,6 @@ def test_a_conversion_is_for_ever(tmp_path: Path) -> None:
 
 
 def test_an_update_answers_only_while_it_is_the_last(tmp_path: Path) -> None:
-    """Back and forth and back again: an update that another one has followed is written anew."""
     base = {"phone": "1"}
     there = update(2, "id-1", base, phone="2")
     back = update(2, "id-1", base, phone="1")
@@ -244,9 +229,6 @@ def test_an_update_answers_only_while_it_is_the_last(tmp_path: Path) -> None:
 
 
 def test_what_is_open_elsewhere_is_taken_over(tmp_path: Path) -> None:
-    """A row whose write is in doubt in an earlier batch is not begun: it ends as that one does, and
-    its push works at that one.
-    """
     task = create(2)
     with Ledger(tmp_path) as ledger:
         with journal_of(ledger, "a") as journal:
@@ -281,7 +263,6 @@ def joined(journal: Journal, since: int) -> Changes:
 
 
 def test_what_changed_is_told_once(tmp_path: Path) -> None:
-    """From one number to the next, everything that changed and nothing else."""
     first, second = creates(2)
     with Ledger(tmp_path) as ledger, journal_of(ledger, "a") as journal:
         batch = journal.undertake(file_of([first, second]), PushPolicy())
@@ -308,9 +289,6 @@ def test_what_changed_is_told_once(tmp_path: Path) -> None:
 def test_portions_are_the_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
-    """However many rows are read at a time, they are all read, once and in order: what is left to
-    do, those of another batch that it follows first; how each stands; and what has changed.
-    """
     monkeypatch.setattr(journal_reads, "ROWS_AT_ONCE", at_once)
     doubtful, *tasks = creates(6)
     told = (Problem("bad_email", "no email"), Problem("bad_phone", "no phone"))
@@ -341,7 +319,6 @@ def test_portions_are_the_whole(
 
 
 def test_the_checks_can_ask_what_was_pushed(tmp_path: Path) -> None:
-    """By fingerprint: what is applied or open, and neither what is planned nor what was refused."""
     applied, refused, planned, in_doubt = creates(4)
     with Ledger(tmp_path) as ledger, journal_of(ledger, "a") as journal:
         batch = journal.undertake(file_of([applied, refused, planned, in_doubt]), PushPolicy())
@@ -358,7 +335,6 @@ def test_the_checks_can_ask_what_was_pushed(tmp_path: Path) -> None:
 
 
 def test_a_fingerprint_is_of_what_is_written(tmp_path: Path) -> None:
-    """Neither the row's place nor what is landed is part of it; every value written is."""
     task = create(2)
 
     assert fingerprint(task) == fingerprint(replace(task, number=9, base={"phone": "x"}))
@@ -371,7 +347,6 @@ def test_a_fingerprint_is_of_what_is_written(tmp_path: Path) -> None:
 
 
 def test_a_batch_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """An unknown batch is refused with those that there are."""
     with Ledger(tmp_path) as ledger, journal_of(ledger, "a") as journal:
         journal.undertake(file_of(creates(1)), PushPolicy())
         with pytest.raises(UnknownName, match="'b' is not a batch") as raised:

@@ -74,9 +74,6 @@ def people(sandbox: Sandbox) -> dict[str, dict[str, Any]]:
 
 
 def test_a_messy_file_is_applied_whole_once_it_is_corrected(tmp_path: Path) -> None:
-    """Exactly the planted problems are told, each at its row and column; nothing is sent for a bad
-    row; and the report, corrected and pushed again, makes every person exactly once.
-    """
     made = messy(11, ROWS)
     source = tmp_path / "people.csv"
     source.write_bytes(made.content)
@@ -174,7 +171,6 @@ def test_a_colleagues_edit_after_the_preview_is_a_conflict(tmp_path: Path) -> No
 
 
 def test_files_are_pushed_in_the_order_in_which_they_refer(tmp_path: Path) -> None:
-    """Companies and the jobs that name them, given the wrong way round, all are made."""
     firms = [{"name": f"Firm {n}", "email": f"f{n}@firms.example"} for n in range(3)]
     about = {"location": "Leeds", "employment_type": "permanent", "description": "Work."}
     jobs = [{"title": f"Job {n}", "company_name": f"Firm {n}", **about} for n in range(3)]
@@ -194,9 +190,6 @@ def test_files_are_pushed_in_the_order_in_which_they_refer(tmp_path: Path) -> No
 
 
 def test_leads_are_converted_once(tmp_path: Path) -> None:
-    """A lead named by email is converted; the same file again converts nothing. The preview and the
-    push say that it cannot be put back.
-    """
     with Sandbox(counts={"leads": 1}) as sandbox:
         body = {"email": "won@leads.example", "lead_status_id": LEAD_STATUSES[0], "last_name": "W"}
         sandbox.store.create("leads", body)
@@ -216,10 +209,6 @@ def test_leads_are_converted_once(tmp_path: Path) -> None:
 def test_a_lost_answer_is_waited_for_aloud_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The command says for what it waits and until when; with --no-wait it ends at once, with the
-    row in doubt, and the same file goes on with it.
-    """
-
     async def stop(seconds: float) -> None:
         assert seconds > 0
         raise Misused("waited")
@@ -241,9 +230,6 @@ def test_a_lost_answer_is_waited_for_aloud_or_not_at_all(
 
 
 def test_a_workbook_comes_back_with_its_problems_marked(tmp_path: Path) -> None:
-    """A template's example is never sent; filled in, it is accepted; a wrong cell has its problem
-    as a comment.
-    """
     with Sandbox(counts={"jobs": 1}) as sandbox:
         book = tmp_path / "people.xlsx"
         words = ["template", "candidates", "--out", str(book)]
@@ -284,7 +270,6 @@ def test_a_workbook_comes_back_with_its_problems_marked(tmp_path: Path) -> None:
 def test_a_mistake_is_told_and_sends_nothing(
     tmp_path: Path, words: tuple[str, ...], said: str
 ) -> None:
-    """What cannot be meant ends with 2 and a sentence, before any request."""
     with Sandbox(counts={"jobs": 1}) as sandbox:
         (tmp_path / "x.ods").write_bytes(b"%PDF-1.7")
         words = tuple(str(tmp_path / w) if w == "x.ods" else w for w in words)

@@ -16,9 +16,6 @@ from pipelines.pushes import PushConfig
 
 
 def test_the_command_and_the_job_take_the_same_options() -> None:
-    """Every option of a push is one of the command and one of the job's configuration, under the
-    same name and with the same words.
-    """
     names = {each.name: each.default for each in fields(PushOptions)}
     words = {each.name: each for each in push.params}
     config = PushConfig.model_fields
@@ -34,9 +31,6 @@ def test_the_command_and_the_job_take_the_same_options() -> None:
 
 
 def test_what_is_said_is_meant(tmp_path: Path) -> None:
-    """Forms of dates and numbers, and the terms, come as the rows need them; a content type is for
-    content items alone.
-    """
     options = PushOptions(
         "create",
         date_format="DD/MM/YYYY",
@@ -64,14 +58,12 @@ def test_what_is_said_is_meant(tmp_path: Path) -> None:
 def test_what_cannot_be_meant_is_refused(
     options: PushOptions, error: type[ConnectorError], said: str
 ) -> None:
-    """A value that is not allowed is named, with those that are."""
     with pytest.raises(error, match=said) as refused:
         assert (options.push_file("jobs", Path("x.csv")), options.policy()) is None
     assert refused.value.action
 
 
 def test_a_map_names_the_row_of_the_headings(tmp_path: Path) -> None:
-    """The row that a map names is taken, and what is said with the command goes before it."""
     path = tmp_path / "map.toml"
     path.write_text('resource = "candidates"\nheader_row = 4', encoding="utf-8")
     told = [

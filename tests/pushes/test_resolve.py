@@ -14,7 +14,7 @@ from connector.pushes.batch_report import DeclaredRecord
 from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox
 from tests.cli.calling import call, variables
-from tests.faults.patience import work_rows
+from tests.faults.simulated_time import work_rows
 from tests.pulls.landed import differences, published, rows
 from tests.pushes.pushing import (
     CANDIDATES,
@@ -42,10 +42,6 @@ def held(pusher: Pusher, *rows: int) -> str:
 
 
 def test_a_person_settles_each_row(tmp_path: Path) -> None:
-    """Looked for again, sent again, named by its id, or given up, several at once: each ends as
-    decided, and what follows a create follows it here as well; analysts see what was decided, and
-    the command shows who each row is.
-    """
     with Sandbox() as sandbox:
         pusher = Pusher(sandbox, tmp_path, connections=1)
         batch, given_up = held(pusher, 2, 3, 4), held(pusher, 5, 6)
@@ -77,10 +73,6 @@ def test_a_person_settles_each_row(tmp_path: Path) -> None:
 
 
 def test_a_pull_settles_what_was_lost_and_writes_nothing(tmp_path: Path) -> None:
-    """Rows whose answers nobody waited for are shown by `resolve`, and looked for by the next pull:
-    what has come is adopted, what is left of a create waits for the next push of its file, and what
-    has not come is a person's once no late answer is to be expected.
-    """
     with Sandbox() as sandbox:
         pusher = Pusher(sandbox, tmp_path, connections=1)
         for fault in ("later", "none", "later"):
@@ -117,9 +109,6 @@ def test_a_pull_settles_what_was_lost_and_writes_nothing(tmp_path: Path) -> None
 
 
 def test_what_cannot_be_decided_is_refused(tmp_path: Path) -> None:
-    """A row that is not in doubt, a batch or a record that is not there, another record than the
-    row's: named, and nothing is changed.
-    """
     with Sandbox(counts={"candidates": 1}) as sandbox:
         ((id, base),) = sandbox.store.records("candidates").items()
         pusher = Pusher(sandbox, tmp_path, connections=1)
@@ -141,10 +130,6 @@ def test_what_cannot_be_decided_is_refused(tmp_path: Path) -> None:
 
 
 def test_answers_land_at_once(tmp_path: Path) -> None:
-    """What was created, changed and found is in the work file when the push ends, whole, by the
-    door that pulled records take; a pull after it makes everything exact, conversions and content
-    among it.
-    """
     counts = {"candidates": 3, "content_types": 1, "content_items": 2}
     with Sandbox(counts=counts) as sandbox:
         ((id, base), *_) = sandbox.store.records("candidates").items()
@@ -179,9 +164,6 @@ def test_answers_land_at_once(tmp_path: Path) -> None:
 
 
 def test_a_marker_must_be_able_to_carry_a_mark(tmp_path: Path) -> None:
-    """A field that is unknown, no text, never shown, or filled by a row, is refused before anything
-    is sent.
-    """
     with Sandbox() as sandbox:
         pusher = Pusher(sandbox, tmp_path)
         for name, said in (

@@ -23,7 +23,6 @@ STATES: tuple[State, ...] = get_args(State)
 
 
 def test_every_state_is_reached_and_every_event_used() -> None:
-    """No state or event is in the table's words alone."""
     reached = {to for following in TRANSITIONS.values() for to in following.values()}
 
     assert {*STATES} == reached | {"read"}
@@ -31,7 +30,6 @@ def test_every_state_is_reached_and_every_event_used() -> None:
 
 
 def test_what_may_have_been_sent_is_never_planned_again_by_silence() -> None:
-    """From doubt only evidence, the settle time or a person leads back to a plan."""
     back = {
         event for state in IN_DOUBT for event, to in TRANSITIONS[state].items() if to == "planned"
     }
@@ -40,13 +38,11 @@ def test_what_may_have_been_sent_is_never_planned_again_by_silence() -> None:
 
 
 def test_an_event_that_a_state_has_not_is_refused() -> None:
-    """A transition outside the table is a mistake of ours, and stops."""
     with pytest.raises(AssertionError, match="a row that is applied cannot be intended"):
         after("applied", "intended")
 
 
 def test_every_state_has_an_outcome_that_people_know() -> None:
-    """Whatever state a push ends in, its rows are called by one of the outcomes."""
     named = {
         outcome_of(state, "create", is_begun=begun, is_in_doubt=doubt)
         for state in STATES
@@ -60,7 +56,6 @@ def test_every_state_has_an_outcome_that_people_know() -> None:
 
 
 def test_a_row_that_was_sent_is_never_called_not_sent() -> None:
-    """A planned row with an attempt in doubt is held, and one half done says so."""
     assert "not_sent" == outcome_of("planned", "create")
     assert "held" == outcome_of("planned", "create", is_in_doubt=True)
     assert "not_applied" == outcome_of("planned", "create", is_begun=True)
@@ -68,7 +63,6 @@ def test_a_row_that_was_sent_is_never_called_not_sent() -> None:
 
 
 def test_a_row_that_follows_is_called_by_what_came_of_the_other() -> None:
-    """What an earlier push has applied is unchanged; any other outcome is the same for both."""
     called = {outcome: outcome_of_follower(outcome) for outcome in get_args(RowOutcome)}
 
     done = {"created": "unchanged", "updated": "unchanged", "converted": "unchanged"}
@@ -76,7 +70,6 @@ def test_a_row_that_follows_is_called_by_what_came_of_the_other() -> None:
 
 
 def test_the_diagram_shows_every_transition_once() -> None:
-    """The picture is drawn from the table: each arrow, each event, each end."""
     lines = diagram().splitlines()
     arrows = [line.strip().split(": ") for line in lines if ": " in line]
     drawn = {

@@ -58,10 +58,6 @@ def told(reports: list[PushReport]) -> dict[str, list[tuple[str, str | None]]]:
 
 
 def test_records_of_earlier_files_are_foreseen(tmp_path: Path) -> None:
-    """A preview knows the records that the files before would create: what refers to one is well,
-    what refers to two is not, and the same record again is an update or a duplicate. Applied,
-    every row ends as it was foreseen, with the real ids.
-    """
     files = [
         PushFile("bookings", written(tmp_path, "bookings.csv", BOOKINGS), "create"),
         PushFile("jobs", written(tmp_path, "jobs.csv", JOBS), "create"),
@@ -117,9 +113,6 @@ def test_records_of_earlier_files_are_foreseen(tmp_path: Path) -> None:
 def test_what_every_row_lacks_is_told_once(
     tmp_path: Path, resource: str, text: str, named: tuple[str, ...]
 ) -> None:
-    """A create without a column that every row needs sends nothing; each row has that one problem,
-    and what else the file has is mapped and told all the same.
-    """
     settings = settings_at("http://127.0.0.1:9", tmp_path, "nobody")
     asked = PushFile(resource, written(tmp_path, "rows.csv", text), "create")
     (report,) = asyncio.run(push(settings, [asked], PushRunOptions()))
@@ -130,9 +123,6 @@ def test_what_every_row_lacks_is_told_once(
 
 
 def test_what_an_upsert_lacks_is_told_once(tmp_path: Path) -> None:
-    """A file without a column that creating needs still updates; of the rows that find no record
-    it is told once what is missing and how many they are, and each has that one problem.
-    """
     text = "email,city\nold@people.example,York\nann@b.example,Rome\nbo@b.example,Bonn\n"
     with Sandbox() as sandbox:
         body = {"first_name": "Al", "last_name": "Old", "email": "old@people.example"}
@@ -156,9 +146,6 @@ def test_what_an_upsert_lacks_is_told_once(tmp_path: Path) -> None:
 def test_a_push_waits_for_the_pull_under_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pulls: bool
 ) -> None:
-    """A push that begins during a pull says so once, sends nothing before the pull has ended, and
-    then goes on; without a pull of its own it goes on beside it.
-    """
     monkeypatch.setattr(sys.modules["connector.pushes.push"], "PULL_LOOK_SECONDS", 0.0)
     said: list[str] = []
     with Sandbox() as sandbox:
@@ -183,7 +170,6 @@ def test_a_push_waits_for_the_pull_under_way(
 
 
 def test_what_is_only_read_is_no_push(tmp_path: Path) -> None:
-    """A resource that the API lets nobody write is refused by name, before a file is opened."""
     settings = settings_at("http://127.0.0.1:9", tmp_path, "nobody")
     asked = PushFile("content_types", tmp_path / "absent.csv", "create")
     with pytest.raises(UnknownName, match="content_types"):

@@ -28,9 +28,6 @@ ROWS, CHANGED = 500, 50
 
 
 def test_of_500_updates_450_change_nothing(tmp_path: Path) -> None:
-    """A PUT for each row that differs from what is landed, and its read before; no request for the
-    others, which are called unchanged.
-    """
     with Sandbox(counts={"candidates": ROWS}) as sandbox:
         pusher = Pusher(sandbox, tmp_path)
         landed = sandbox.store.records("candidates")

@@ -20,7 +20,7 @@ from connector.pushes.undo_report import UndoReport
 from connector.sandbox.faults import Drop, Status
 from connector.sandbox.server import Sandbox
 from tests.cli.calling import call, variables
-from tests.faults.patience import Time, tombstones, work_rows
+from tests.faults.simulated_time import Time, tombstones, work_rows
 from tests.pushes.pushing import (
     CANDIDATES,
     Pusher,
@@ -84,9 +84,6 @@ def found(report: UndoReport) -> dict[int, str]:
 
 
 def test_what_nobody_touched_is_as_before(undoer: Undoer, tmp_path: Path) -> None:
-    """Creates, one with a status that follows it, are deleted and updates put back, field by field;
-    the landing shows it; and nothing at all is sent for the same batch again.
-    """
     id = undoer.create_one(notes="mine", phone=None)
     before = undoer.record(id)
     rows = (*creates(2), create(4, status="screening"))
@@ -116,9 +113,6 @@ def test_what_nobody_touched_is_as_before(undoer: Undoer, tmp_path: Path) -> Non
 
 
 def test_a_preview_only_reads(undoer: Undoer) -> None:
-    """A preview sends one GET for each record and writes nothing, here or there; what it foresees
-    is what then happens; and what was undone may be pushed again.
-    """
     id = undoer.create_one()
     rows = (*creates(2), update(9, id, undoer.record(id), notes="new"))
     pushed = undoer.push(rows)
@@ -179,7 +173,6 @@ def test_what_others_changed_stays(undoer: Undoer) -> None:
 
 
 def test_what_cannot_be_undone_is_said(undoer: Undoer) -> None:
-    """A conversion, and a row in doubt, are told and cost no request."""
     converted = undoer.push([convert(2, lead(undoer.sandbox, "won"))])
     undoer.sandbox.faults.add(Drop("none"), method="POST", path=CANDIDATES)
     held = undoer.push(creates(1))
@@ -197,9 +190,6 @@ def test_what_cannot_be_undone_is_said(undoer: Undoer) -> None:
 
 
 def test_rows_about_one_record_go_back_in_reverse(undoer: Undoer) -> None:
-    """Two rows that changed one field one after the other leave the first value, and a preview
-    foresees both.
-    """
     id = undoer.create_one(notes="first")
     rows = [
         update(2, id, undoer.record(id), notes="second"),
@@ -213,9 +203,6 @@ def test_rows_about_one_record_go_back_in_reverse(undoer: Undoer) -> None:
 
 
 def test_what_the_api_does_not_take_is_told(undoer: Undoer) -> None:
-    """A former value that no update takes is known before anything is sent; one that the API
-    refuses is told with its words. Both leave the record as it is.
-    """
     two = undoer.create_one()
     one = {**undoer.record(two), "id": str(UUID(int=7)), "email": "one@example.com"}
     ids = [undoer.sandbox.store.insert("candidates", {**one, "status": "on_hold"}), two]
@@ -236,9 +223,6 @@ def test_what_the_api_does_not_take_is_told(undoer: Undoer) -> None:
 
 
 def test_silence_is_looked_into(undoer: Undoer) -> None:
-    """A DELETE or a PUT that is not answered is looked into and, where it was not applied, sent
-    again: everything is undone, a record among it whose create was not answered either.
-    """
     id = undoer.create_one(notes="first")
     undoer.sandbox.faults.add(Drop("applied"), method="POST", path=CANDIDATES)
     pushed = undoer.push([*creates(2), update(9, id, undoer.record(id), notes="x")])
@@ -257,9 +241,6 @@ def test_silence_is_looked_into(undoer: Undoer) -> None:
 
 
 def test_an_undo_that_was_stopped_goes_on(undoer: Undoer) -> None:
-    """However early the budget ends it, what was not reached is said, and the next run does the
-    rest; no record is deleted twice, and no field put back twice.
-    """
     id = undoer.create_one(notes="first")
     pushed = undoer.push([*creates(3), update(9, id, undoer.record(id), notes="x")])
     since = len(writes(undoer.sandbox))
@@ -282,9 +263,6 @@ def test_an_undo_that_was_stopped_goes_on(undoer: Undoer) -> None:
 def test_killed_before_it_was_noted(
     undoer: Undoer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed after the API has done it all and before a word was written down: run again, it finds
-    everything undone, writes that down and sends no write.
-    """
     id = undoer.create_one(notes="first")
     pushed = undoer.push([*creates(2), update(9, id, undoer.record(id), notes="x")])
 
@@ -345,7 +323,6 @@ def test_content_goes_back_key_by_key(tmp_path: Path) -> None:
 
 
 def test_an_unknown_batch_is_a_mistake(undoer: Undoer) -> None:
-    """A batch that is not in the journal is named with those that are, before any request."""
     pushed = undoer.push(creates(1))
     asked = len(undoer.sandbox.log)
 
@@ -357,9 +334,6 @@ def test_an_unknown_batch_is_a_mistake(undoer: Undoer) -> None:
 
 
 def test_the_command_tells_and_does(undoer: Undoer, tmp_path: Path) -> None:
-    """`connector undo` shows a table and with --json an object; 3 where some row
-    cannot be undone, 2 for an unknown batch.
-    """
     id = undoer.create_one()
     pushed = undoer.push([*creates(1), update(3, id, undoer.record(id), notes="x", city="Leeds")])
     undoer.edit(id, city="York")

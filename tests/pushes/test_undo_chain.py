@@ -7,16 +7,13 @@ from pathlib import Path
 import pytest
 
 from connector.sandbox.server import Sandbox
-from tests.faults.patience import Time
+from tests.faults.simulated_time import Time
 from tests.pushes.pushing import creates, listed, update
 from tests.pushes.test_undo import Undoer, found
 
 
 @pytest.mark.parametrize("is_edited", [False, True])
 def test_batches_go_back_one_after_another(tmp_path: Path, is_edited: bool) -> None:
-    """A record that one batch created and two others changed is deleted once these are undone, the
-    latest first; not if somebody else has changed anything of it in between.
-    """
     time = Time()
     with Sandbox(clock=time.servers) as sandbox:
         undoer = Undoer(sandbox, tmp_path, time)

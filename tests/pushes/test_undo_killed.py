@@ -12,10 +12,10 @@ import pytest
 
 from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox
-from tests.faults.amount import IS_ALL, SEED
-from tests.pushes.nursery import Child, Nursery, Point, ended_at
+from tests.faults.sampling import IS_ALL, SEED
+from tests.pushes.killable_push import Child, Point, PushForkServer, ended_at
 from tests.pushes.pushing import CANDIDATES, Pusher, create, creates, update, writes
-from tests.pushes.test_09_killed import WallTime
+from tests.pushes.test_killed import WallTime
 from tests.pushes.test_undo import Undoer
 
 CREATED, CHANGED = 3, 2
@@ -24,9 +24,9 @@ MODES = ("commits", "drops", "commits late")
 
 
 @pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
+def fork_server() -> Iterator[PushForkServer]:
     """One process that forks them all."""
-    with Nursery() as opened:
+    with PushForkServer() as opened:
         yield opened
 
 
@@ -81,24 +81,19 @@ def tried(points: list[Point], mode: str) -> list[Point]:
 
 
 def test_an_undo_that_was_killed_anywhere_is_ended_by_the_next(
-    tmp_path: Path, nursery: Nursery
+    tmp_path: Path, fork_server: PushForkServer
 ) -> None:
-    """Killed after any commit and before or after any step of the network, with the server
-    committing what was under way, dropping it or committing it later: run again, every record that
-    was made is gone, every field has its former value, every row is undone, and another undo sends
-    nothing.
-    """
     with Stage(tmp_path) as stage:
         _, batch = stage.pushed()
-        points = ended_at(nursery.run(stage.child(batch)))
+        points = ended_at(fork_server.run(stage.child(batch)))
         # The rows are taken back from the last to the first: the PUTs before the DELETEs.
         assert CREATED + CHANGED == points[-1].writes
         for mode in MODES:
             for point in tried(points, mode):
-                _killed(stage, nursery, point, mode)
+                _killed(stage, fork_server, point, mode)
 
 
-def _killed(stage: Stage, nursery: Nursery, point: Point, mode: str) -> None:
+def _killed(stage: Stage, fork_server: PushForkServer, point: Point, mode: str) -> None:
     sandbox, told = stage.sandbox, f"killed at {point}, server {mode}, seed {SEED}"
     undoer, batch = stage.pushed()
     if mode != "commits" and point.writes:
@@ -106,7 +101,7 @@ def _killed(stage: Stage, nursery: Nursery, point: Point, mode: str) -> None:
         deleted = point.writes - CHANGED
         method, nth = ("DELETE", deleted) if deleted > 0 else ("PUT", point.writes)
         sandbox.faults.add(fault, method=method, path=f"{CANDIDATES}/*", nth=nth)
-    ended = nursery.run(stage.child(batch, point.number))
+    ended = fork_server.run(stage.child(batch, point.number))
     assert ended.is_killed, (told, ended)
     sandbox.faults.clear()
 

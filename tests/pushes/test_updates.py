@@ -41,9 +41,6 @@ def landed(sandbox: Sandbox, count: int) -> dict[str, dict[str, Any]]:
 
 
 def test_an_update_sends_the_fields_that_differ(tmp_path: Path) -> None:
-    """Of 12 rows of which 9 change nothing any more, three are sent, each with its one field: a
-    detail for every row that was left to compare, and a PUT for every row that differs.
-    """
     with Sandbox(counts={"candidates": 12}) as sandbox:
         records = landed(sandbox, 12)
         rows = [
@@ -66,9 +63,6 @@ def test_an_update_sends_the_fields_that_differ(tmp_path: Path) -> None:
 
 
 def test_a_field_that_others_changed_is_a_conflict(tmp_path: Path) -> None:
-    """Nothing is sent, and the other value is told; a change of another field is none; to overwrite
-    is a choice.
-    """
     with Sandbox(counts={"candidates": 2}) as sandbox:
         (one, first), (two, second) = landed(sandbox, 2).items()
         rows = [update(2, one, first, phone="+44 1"), update(3, two, second, phone="+44 1")]
@@ -94,7 +88,6 @@ def test_a_field_that_others_changed_is_a_conflict(tmp_path: Path) -> None:
 
 
 def test_the_record_before_an_update_is_kept(tmp_path: Path) -> None:
-    """What an update has changed can be put back: the whole record as it was, and what was sent."""
     with Sandbox(counts={"candidates": 1}) as sandbox:
         ((id, base),) = landed(sandbox, 1).items()
         pusher = Pusher(sandbox, tmp_path)
@@ -108,7 +101,6 @@ def test_the_record_before_an_update_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_lost_update_is_settled_by_comparing(tmp_path: Path) -> None:
-    """Applied: it is found. Not applied: it is sent again. Changed meanwhile: a conflict."""
     with Sandbox(counts={"candidates": 3}) as sandbox:
         records = landed(sandbox, 3)
         rows = [
@@ -132,7 +124,6 @@ def test_a_lost_update_is_settled_by_comparing(tmp_path: Path) -> None:
 
 
 def test_a_record_that_is_gone_rejects_its_row(tmp_path: Path) -> None:
-    """An update of what is not there any more says so, and sends nothing."""
     with Sandbox(counts={"candidates": 1}) as sandbox:
         ((id, base),) = landed(sandbox, 1).items()
         sandbox.store.delete("candidates", id)
@@ -157,9 +148,6 @@ class Alters:
 
 
 def test_what_was_accepted_and_not_applied_is_told(tmp_path: Path) -> None:
-    """The API answers with another value than was sent, on create or update: the field is named,
-    with both values; the API's own forms of a value are no difference.
-    """
     with Sandbox(
         counts={"candidates": 1},
         behaviours={"timestamp_precision": "seconds", "whitespace": "trimmed"},
@@ -182,7 +170,6 @@ def test_what_was_accepted_and_not_applied_is_told(tmp_path: Path) -> None:
 
 
 def test_content_is_merged_and_never_wiped(tmp_path: Path) -> None:
-    """Where the server replaces a content item's values, those that no row names stay."""
     with Sandbox(
         counts={"content_types": 1, "content_items": 1}, behaviours={"content_update": "replaced"}
     ) as sandbox:
@@ -209,9 +196,6 @@ def test_content_is_merged_and_never_wiped(tmp_path: Path) -> None:
 
 
 def test_a_conversion_in_doubt_is_read_and_not_repeated(tmp_path: Path) -> None:
-    """Whether the lead is active, gone or as before: the first two tell that it was converted, the
-    third nothing, and the row is a person's; sent again by choice, a refusal is evidence.
-    """
     told = []
     for kept in ("active", "deleted", "kept"):
         with Sandbox(behaviours={"converted_lead": kept}) as sandbox:
@@ -244,7 +228,6 @@ def test_a_conversion_in_doubt_is_read_and_not_repeated(tmp_path: Path) -> None:
 
 
 def test_rows_about_one_record_follow_each_other(tmp_path: Path) -> None:
-    """Updates of one record are sent in the file's order, however many connections there are."""
     with Sandbox(counts={"candidates": 1}) as sandbox:
         ((id, base),) = landed(sandbox, 1).items()
         rows = [update(n, id, base, phone=f"+44 {n}") for n in range(2, 6)]

@@ -104,7 +104,6 @@ def free_port() -> int:
 
 
 def test_the_first_session_prints_what_it_shows(tmp_path: Path) -> None:
-    """Typed into a shell, the README's session gives the lines that it is shown with."""
     commands, expected = session(blocks("console")[0])
     port = str(free_port())
     typed = [c.replace("8000", port) for c in commands if c not in ELSEWHERE]
@@ -119,7 +118,6 @@ def test_the_first_session_prints_what_it_shows(tmp_path: Path) -> None:
 
 
 def test_the_session_with_an_account_runs(tmp_path: Path) -> None:
-    """With the address of a running API and a key file, the second session succeeds."""
     (tmp_path / "acme.key").touch(mode=0o600)
     with Sandbox(counts={"jobs": 3}) as sandbox:
         (tmp_path / "acme.key").write_text(sandbox.key + "\n")
@@ -132,7 +130,6 @@ def test_the_session_with_an_account_runs(tmp_path: Path) -> None:
 
 
 def test_the_session_with_a_spreadsheet_prints_what_it_shows(tmp_path: Path) -> None:
-    """With the sample, the recruiter's session gives the tables that it is shown with."""
     shutil.copy(ROOT / "docs" / "samples" / "people.csv", tmp_path)
     commands, expected = session(blocks("console")[2])
     with Sandbox(counts={"jobs": 1}) as sandbox:
@@ -150,7 +147,6 @@ def test_the_session_with_a_spreadsheet_prints_what_it_shows(tmp_path: Path) -> 
 
 
 def test_the_session_of_an_analyst_runs(tmp_path: Path) -> None:
-    """Over what was pulled, the analyst's session succeeds and leaves what it says."""
     commands, _ = session(blocks("console")[3])
     with Sandbox(counts={"jobs": 2, "candidates": 2, "companies": 1}) as sandbox:
         address, key = sandbox.base_url, sandbox.key
@@ -164,12 +160,10 @@ def test_the_session_of_an_analyst_runs(tmp_path: Path) -> None:
 
 
 def test_the_comparison_is_what_was_measured() -> None:
-    """README has the table of the comparison, written by the command that checks it."""
     assert "| **this connector** |" in block(README, "why not")
 
 
 def test_pictures_are_small_and_load_nothing() -> None:
-    """Every picture that a page shows is there, small, and names no other host."""
     pages = [README, *(each.read_text() for each in (ROOT / "docs").glob("*.md"))]
     shown = {Path(name).name for page in pages for name in re.findall(r"pictures/[\w.-]+", page)}
     taken = {each.name: each for each in (ROOT / "docs" / "pictures").iterdir()}
@@ -182,7 +176,6 @@ def test_pictures_are_small_and_load_nothing() -> None:
 
 
 def test_every_other_command_is_run_elsewhere() -> None:
-    """No command stands in the README that no test runs."""
     sessions = [session(block)[0] for block in blocks("console")]
     known = {*sessions[0], *sessions[1], *sessions[2], *sessions[3], *ELSEWHERE}
 
@@ -190,7 +183,6 @@ def test_every_other_command_is_run_elsewhere() -> None:
 
 
 def test_every_room_is_there_and_every_resource_is_named_in_the_document() -> None:
-    """The map leads somewhere."""
     page = (ROOT / "docs" / "ARCHITECTURE.md").read_text()
     named = set(re.findall(r"`((?:connector/|pipelines|benchmarks)\w*)`", page))
     faces = (ROOT / "connector").glob("*/__init__.py")
@@ -205,7 +197,6 @@ def test_every_room_is_there_and_every_resource_is_named_in_the_document() -> No
 def test_the_notebook_goes_from_pull_to_plot(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its cells, run as a notebook runs them, pull, ask and draw a bar for each month."""
     monkeypatch.setenv("MPLBACKEND", "agg")
     cells = json.loads((ROOT / "docs" / "first_plot.ipynb").read_text())["cells"]
     lines = [line for each in cells if each["cell_type"] == "code" for line in each["source"]]

@@ -20,7 +20,7 @@ from connector.report.page import ReportPage, make_page
 from connector.report.published import opened
 from connector.settings.model import load_settings
 from connector.warehouse.schema import migrate
-from tests.publishing.marts import desk, people
+from tests.publishing.marts import jobs_and_placements, people
 from tests.publishing.marts.world import World
 from tests.report.document import Document
 
@@ -64,9 +64,9 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     world = World(folder)
     with world.warehouse.keeping():
         people.fill(world)
-        desk.fill(world)
+        jobs_and_placements.fill(world)
         world.look("2026-03-05 10:00", companies={"acme": {"name": MARKUP}})
-        world.prove(desk.NOW)
+        world.prove(jobs_and_placements.NOW)
     world.warehouse.release()
     names = "".join(f'{id},"{name}",North\n' for id, name in PEOPLE.items())
     (world.seeds / "people.csv").write_text(f"id,name,team\n{names}", encoding="utf-8")

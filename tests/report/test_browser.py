@@ -85,10 +85,6 @@ def rgb(colour: str) -> str:
 
 
 def test_page_opens_from_the_disk_and_fits(browser: Browser, address: str) -> None:
-    """In both themes, at 375 and 1440 pixels: one request, for the file itself; nothing on the
-    console; nothing wider than the screen, no text of a chart cut off; landmarks and headings
-    there; and the theme's colours.
-    """
     for theme, width in product(THEMES, (375, 1440)):
         opened = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)
         heard = told(opened)
@@ -107,9 +103,6 @@ def test_page_opens_from_the_disk_and_fits(browser: Browser, address: str) -> No
 
 
 def test_no_chart_cuts_off_its_text(browser: Browser) -> None:
-    """Charts of every kind, with the longest labels and figures, show all of them, whatever font
-    the reader has.
-    """
     long = "WWWWWWWWWW and WWWWWWWWWWWWWW"
     rows = [
         {
@@ -139,9 +132,6 @@ def test_no_chart_cuts_off_its_text(browser: Browser) -> None:
 
 
 def test_labels_stay_distinct(browser: Browser) -> None:
-    """Labels that differ by one word in the middle or at the end, or not at all, look different;
-    and one that has room is whole.
-    """
     begins = "The Northern Recruitment and Staffing Company of"
     names = ["Acme", "Acme", *(f"{begins} {place} Holdings Limited" for place in ("Leeds", "York"))]
     names += [f"{begins} Leeds Holdings {kind}" for kind in ("LLP", "GmbH", "LLP")]
@@ -161,9 +151,6 @@ def test_labels_stay_distinct(browser: Browser) -> None:
 
 
 def test_only_tables_slide_sideways_and_say_so(browser: Browser, address: str) -> None:
-    """At 375 pixels nothing is wider than its box but tables, and above each that is, and above
-    no other, the page says that it slides.
-    """
     opened = browser.new_page(viewport={"width": 375, "height": 900})
     opened.goto(address)
     opened.locator("details").evaluate_all("all => all.forEach(each => each.open = true)")
@@ -182,7 +169,6 @@ def test_only_tables_slide_sideways_and_say_so(browser: Browser, address: str) -
 
 
 def test_grid_has_no_holes(browser: Browser, address: str) -> None:
-    """Every row of cards fills the width of any screen, and is of one height."""
     opened = browser.new_page()
     opened.goto(address)
     for screen in (375, 640, 900, 1440):
@@ -203,7 +189,6 @@ def test_grid_has_no_holes(browser: Browser, address: str) -> None:
 
 
 def test_reader_chooses_a_theme_and_unfolds_numbers(browser: Browser, address: str) -> None:
-    """By keyboard alone and without a script: skip to the figures, another theme, and a table."""
     opened = browser.new_page(color_scheme="light")
     opened.goto(address)
     opened.keyboard.press("Tab")
@@ -233,10 +218,6 @@ def pages(printed: bytes) -> list[str]:
 def test_first_printed_page_is_whole(
     browser: Browser, changed: Callable[[Change], Path], tmp_path: Path
 ) -> None:
-    """Printed on A4, the first page has all figures, charts and lists to the note at their end,
-    and nothing else, however long names are and many currencies.
-    """
-
     def lengthen(connection: duckdb.DuckDBPyConnection) -> None:
         for mart in ("fct_contractors_ending", "fct_job_ageing"):
             long = "repeat(job_title || ' of the Northern Region ', 4)"
@@ -286,9 +267,6 @@ def lowest_lines(printed: bytes) -> list[str]:
 
 
 def test_headings_are_printed_with_their_charts(browser: Browser, address: str) -> None:
-    """No printed page ends with a section's or a figure's heading, or with its sentence, however
-    high the sheet is.
-    """
     opened = browser.new_page()
     opened.goto(address)
     headings = opened.locator("h2, h3, caption, .finding").all_inner_texts()
@@ -308,10 +286,6 @@ def test_headings_are_printed_with_their_charts(browser: Browser, address: str) 
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_axe_finds_nothing_serious(browser: Browser, address: str, theme: Theme) -> None:
-    """On a phone and on a desk, with all numbers unfolded, nothing shuts a reader out.
-
-    The script is run beside the page's rules for scripts, which the page itself has none of.
-    """
     for width in (375, 1440):
         context = browser.new_context(
             bypass_csp=True, color_scheme=theme, viewport={"width": width, "height": 900}
@@ -330,9 +304,6 @@ def test_axe_finds_nothing_serious(browser: Browser, address: str, theme: Theme)
 
 
 def test_page_prints_in_light_with_every_number(browser: Browser, address: str) -> None:
-    """On paper: light whatever the screen was, every table unfolded, nothing wider than the sheet,
-    and no control.
-    """
     opened = browser.new_page(viewport={"width": 700, "height": 1000}, color_scheme="dark")
     opened.goto(address)
     opened.emulate_media(media="print", color_scheme="dark")

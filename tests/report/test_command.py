@@ -13,7 +13,6 @@ from tests.cli.calling import call, variables
 
 
 def test_page_is_written_beside_the_published_file(published: Path) -> None:
-    """The page replaces what was there, for its owner alone, and its path is all of the output."""
     folder = published.parent
     page = folder / REPORT_FILE
     page.write_text("an old page", encoding="utf-8")
@@ -31,7 +30,6 @@ def test_page_is_written_beside_the_published_file(published: Path) -> None:
 def test_json_has_path_and_key_figures(
     published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """--json prints one object with the file, its moment and the numbers; --open shows the file."""
     shown: list[str] = []
 
     def show(url: str) -> bool:
@@ -66,9 +64,6 @@ def test_json_has_path_and_key_figures(
 def test_periods_that_cannot_be_shown_are_refused(
     published: Path, tmp_path: Path, options: list[str], said: str
 ) -> None:
-    """A period that is none, is yet to come or is of another length is named, and how to write
-    one; the exit status is that of wrong usage, and no page is written.
-    """
     out = tmp_path / "page.html"
 
     called = call(
@@ -82,7 +77,6 @@ def test_periods_that_cannot_be_shown_are_refused(
 
 
 def test_nothing_published_is_told(tmp_path: Path) -> None:
-    """Where there is no published file, nothing is written, and the next step is named."""
     called = call(["report", "--json"], variables(None, tmp_path / "data", None))
 
     assert 1 == called.status
@@ -92,7 +86,6 @@ def test_nothing_published_is_told(tmp_path: Path) -> None:
 
 
 def test_file_without_marts_is_told(tmp_path: Path) -> None:
-    """Where models are off there is nothing to report on, and the setting is named."""
     duckdb.connect(str(tmp_path / "recruitment.duckdb")).close()
 
     called = call(["report", "--json"], variables(None, tmp_path, None))
@@ -104,7 +97,6 @@ def test_file_without_marts_is_told(tmp_path: Path) -> None:
 
 
 def test_page_that_cannot_be_written_leaves_nothing(published: Path, tmp_path: Path) -> None:
-    """A folder that is not there is named, with exit 1."""
     out = tmp_path / "gone" / "page.html"
 
     called = call(["report", "--out", str(out)], variables(None, published.parent, None))

@@ -38,14 +38,12 @@ def value(file: Path, sql: str) -> Any:
     ],
 )
 def test_periods_are_read_as_they_are_written(text: str, begins: str, ends: str, name: str) -> None:
-    """A period ends with its last day, or today while it is not over, and is named so."""
     period = read_period(text, TODAY)
 
     assert (begins, ends, name) == (str(period.begins), str(period.ends), period.name)
 
 
 def test_compared_are_as_long_as_the_period() -> None:
-    """One that is not over is compared with the same days of others; each is there once."""
     unfinished = read_period("2026-03", TODAY)
     names = [each.name for each in read_compared((), unfinished, TODAY)]
     year = read_compared(("previous", "year-before", "2023"), read_period("2025", TODAY), TODAY)
@@ -56,7 +54,6 @@ def test_compared_are_as_long_as_the_period() -> None:
 
 
 def test_flows_are_the_marts_of_the_days(published: Path) -> None:
-    """What happened in the days of the period, and of those before, is what the marts date so."""
     page = render(published, "2026-Q1", ("previous",))
     told = {each.question.key: each for each in page.front.figures}
     days = {"now": "'2026-01-01' AND '2026-03-06'", "before": "'2025-10-01' AND '2025-12-04'"}
@@ -78,7 +75,6 @@ def test_flows_are_the_marts_of_the_days(published: Path) -> None:
 
 
 def test_today_is_the_marts_of_today(published: Path) -> None:
-    """Where the period ends today, who stands where is what the marts of today have."""
     told = {
         each.question.key: each.reading for each in render(published, "this-month").front.figures
     }
@@ -97,8 +93,6 @@ def test_today_is_the_marts_of_today(published: Path) -> None:
 
 
 def test_change_is_told_beside_what_it_is_a_change_of(changed: Callable[[Change], Path]) -> None:
-    """Each compared period has its value and the change; of twenty and more also the part."""
-
     def change(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute("UPDATE marts.fct_bookings SET created_date = '2020-01-01'")
         connection.execute("CREATE TABLE one AS FROM marts.fct_placements LIMIT 1")
@@ -122,10 +116,6 @@ def test_change_is_told_beside_what_it_is_a_change_of(changed: Callable[[Change]
 
 
 def test_what_nobody_can_know_is_said_and_never_changed(changed: Callable[[Change], Path]) -> None:
-    """A period wholly before the data has a dash, one partly before it a value that says so, and
-    neither has a change; nothing is 0 that nobody counted.
-    """
-
     def change(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute("UPDATE marts.fct_bookings SET created_date = '2026-01-10'")
         connection.execute(
@@ -152,10 +142,6 @@ def test_what_nobody_can_know_is_said_and_never_changed(changed: Callable[[Chang
 
 
 def test_fees_are_never_added_without_a_rate(changed: Callable[[Change], Path]) -> None:
-    """Fees of several currencies stand each for itself where no rate is given; and those of some
-    placements alone are never said to have changed.
-    """
-
     def change(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute("CREATE TABLE one AS FROM marts.fct_placements LIMIT 1")
         connection.execute("DELETE FROM marts.fct_placements")
@@ -186,7 +172,6 @@ def test_fees_are_never_added_without_a_rate(changed: Callable[[Change], Path]) 
 
 
 def test_lists_have_the_most_urgent_first(published: Path, page: ReportPage) -> None:
-    """Contracts without what follows, quiet jobs, and waiting offers: as many as the marts have."""
     counts = (
         "fct_contractors_ending WHERE ends_within_30_days AND next_booking_id IS NULL "
         "AND NOT is_replaced",
@@ -201,8 +186,6 @@ def test_lists_have_the_most_urgent_first(published: Path, page: ReportPage) -> 
 
 
 def test_moments_are_by_the_accounts_clock(changed: Callable[[Change], Path]) -> None:
-    """Where the account's day is not that of UTC, the page tells its own day and hour."""
-
     def change(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute("UPDATE sync.publications SET time_zone = 'America/New_York'")
 
@@ -216,7 +199,6 @@ def test_moments_are_by_the_accounts_clock(changed: Callable[[Change], Path]) ->
 
 
 def test_ages_that_no_job_has_are_shown(page: ReportPage) -> None:
-    """Every band of open jobs' ages is there, also one without jobs."""
     bands = Document.of(page.html).table("Open jobs by age in days")
 
     assert ["0-14", "15-30", "31-60", "61-90", "over 90"] == [row[0] for row in bands]
@@ -224,9 +206,6 @@ def test_ages_that_no_job_has_are_shown(page: ReportPage) -> None:
 
 
 def test_no_table_is_named_on_the_first_page(page: ReportPage) -> None:
-    """The first page and the figures after it speak to people: no mart or column has its name in
-    them; those are in the part for who works with the file.
-    """
     document = Document.of(page.html)
     front = next(e for e in document.root.all() if e.attributes.get("class") == "front")
     told = ("finding", "coverage", "about")

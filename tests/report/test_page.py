@@ -57,7 +57,6 @@ TABLES = {
 
 @pytest.mark.parametrize("caption", TABLES)
 def test_table_is_the_mart(published: Path, document: Document, caption: str) -> None:
-    """Each row of the mart is one of the table, in the mart's order, with its values."""
     found = rows(published, TABLES[caption])
     shown = [row[: len(found[0])] for row in document.table(caption)]
 
@@ -69,7 +68,6 @@ def test_table_is_the_mart(published: Path, document: Document, caption: str) ->
 
 
 def test_unnamed_status_of_leads_is_told(document: Document) -> None:
-    """The status with the most leads is told, and how many have one that nobody has named."""
     figure = document.figure("lead_statuses").text
 
     assert ["New", "Lost", "Won", "unmapped"] == [
@@ -80,7 +78,6 @@ def test_unnamed_status_of_leads_is_told(document: Document) -> None:
 
 
 def test_content_is_the_mart(document: Document) -> None:
-    """Each content type has its items, published and drafts, and when there was one last."""
     assert [
         ["Posts", "yes", "3", "2", "1", "2 February 2026", "5 February 2026"],
         ["pages", "no", "0", "0", "0", *["\u2013"] * 2],
@@ -89,7 +86,6 @@ def test_content_is_the_mart(document: Document) -> None:
 
 
 def test_openings_that_wait_are_told_beside_those_filled(changed: Callable[[Change], Path]) -> None:
-    """The times of filled openings say how many others are open, and for how long half are."""
     file = changed(
         lambda connection: connection.execute(
             "UPDATE marts.sum_time_to_fill SET openings_open = 12, open_p50_days = 90 "
@@ -107,7 +103,6 @@ def test_openings_that_wait_are_told_beside_those_filled(changed: Callable[[Chan
 def test_bands_hold_everything_measured(
     published: Path, document: Document, caption: str, end: str
 ) -> None:
-    """The bands of a distribution add up to what is measured, and each holds what lies in it."""
     summary, facts, column = f"sum_time_to_{end}", f"fct_time_to_{end}", f"days_to_{end}"
     ((measured,),) = rows(
         published, f"SELECT measured FROM marts.{summary} WHERE dimension = 'all'"
@@ -125,9 +120,6 @@ def test_bands_hold_everything_measured(
 
 
 def test_forecast_is_the_mart_and_adds_no_currencies(published: Path, document: Document) -> None:
-    """Each month and currency has its row of sum_fee_forecast; the sentence adds up within a
-    currency alone.
-    """
     found = rows(
         published,
         "SELECT strftime(month_start, '%B %Y'), currency, placements, placements_with_fee, "
@@ -152,10 +144,6 @@ def test_forecast_is_the_mart_and_adds_no_currencies(published: Path, document: 
 
 
 def test_currencies_are_not_ranked_and_none_is_left_out(changed: Callable[[Change], Path]) -> None:
-    """Six currencies are shown by their codes, whatever their numbers, each in a chart of its own;
-    what has rates is added up as well, and what has no currency is none.
-    """
-
     def change(connection: duckdb.DuckDBPyConnection) -> None:
         for place, code in enumerate(("'ZAR'", "'JPY'", "'CHF'", "'AUD'", "'NOK'", "NULL")):
             connection.execute(
@@ -178,7 +166,6 @@ def test_currencies_are_not_ranked_and_none_is_left_out(changed: Callable[[Chang
 
 
 def test_open_jobs_are_worth_what_rates_convert(published: Path, document: Document) -> None:
-    """Each currency has its row, and what can be converted is added up in words."""
     ((whole,),) = rows(published, "SELECT sum(reporting_value) FROM marts.fct_pipeline_jobs")
     currencies = rows(published, "SELECT DISTINCT currency FROM marts.fct_pipeline_jobs")
 
@@ -188,10 +175,6 @@ def test_open_jobs_are_worth_what_rates_convert(published: Path, document: Docum
 
 
 def test_who_waits_is_told_beside_the_slowest_stage(changed: Callable[[Change], Path]) -> None:
-    """A median at which few were watched is in the table and in no sentence, and those who have
-    waited longest are.
-    """
-
     def change(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(
             "UPDATE marts.sum_time_in_stage SET p50_at_risk = 9 WHERE stage = 'interviewing'; "
@@ -206,10 +189,6 @@ def test_who_waits_is_told_beside_the_slowest_stage(changed: Callable[[Change], 
 
 
 def test_empty_months_stay_and_what_has_none_is_apart(changed: Callable[[Change], Path]) -> None:
-    """Months without offers stand in the chart, up to this one; offers that are older than the
-    mirror are in no month of it.
-    """
-
     def change(connection: duckdb.DuckDBPyConnection) -> None:
         for month in ("2025-10", "unseen"):
             connection.execute(
@@ -226,7 +205,6 @@ def test_empty_months_stay_and_what_has_none_is_apart(changed: Callable[[Change]
 
 
 def test_a_deleted_client_is_marked(changed: Callable[[Change], Path]) -> None:
-    """A client that is gone stands under its last name, and is called deleted."""
     document = Document.of(
         render(
             changed(
@@ -242,7 +220,6 @@ def test_a_deleted_client_is_marked(changed: Callable[[Change], Path]) -> None:
 
 
 def test_checks_and_moment_are_told(published: Path, document: Document) -> None:
-    """The checks of the publication are told, and how old the data are."""
     ((checks,),) = rows(
         published, "SELECT checks FROM sync.publications ORDER BY started_at DESC LIMIT 1"
     )
@@ -257,7 +234,6 @@ def test_checks_and_moment_are_told(published: Path, document: Document) -> None
 
 
 def test_definitions_are_the_files_own(changed: Callable[[Change], Path]) -> None:
-    """What a figure and a column mean is the file's comment on the mart, whatever it says."""
     told = "Definition: counted <so>.\\nGrain: one row.\\nNumerator: the upper.".replace(
         "\\n", "\n"
     )
@@ -274,7 +250,6 @@ def test_definitions_are_the_files_own(changed: Callable[[Change], Path]) -> Non
 
 
 def test_every_figure_is_defined(document: Document) -> None:
-    """No figure stands without its definition and the names of its marts, in a published file."""
     for figure in FIGURES:
         text = document.root.one(f"how-{figure.key}").text
         assert "Definition" in text, figure.key
@@ -282,7 +257,6 @@ def test_every_figure_is_defined(document: Document) -> None:
 
 
 def test_contract_reads_parts() -> None:
-    """A comment is read by its parts, over line breaks; one without parts is a definition."""
     read = read_contract("Definition: one\n  and two.\nTrap: beware: this.\n")
 
     assert {"Definition": "one and two.", "Trap": "beware: this."} == read
@@ -294,7 +268,6 @@ def test_contract_reads_parts() -> None:
 
 
 def test_nothing_landed_is_said_in_words(empty_page: ReportPage) -> None:
-    """Where every mart is empty, each figure says so, and no chart stands without bars."""
     document = Document.of(empty_page.html)
 
     assert [] == list(document.root.all("svg"))
@@ -306,8 +279,6 @@ def test_nothing_landed_is_said_in_words(empty_page: ReportPage) -> None:
 
 
 def test_missing_mart_is_said_where_it_was_needed(changed: Callable[[Change], Path]) -> None:
-    """A mart or a column that the file goes without is named in its place; the rest stands."""
-
     def change(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute("DROP TABLE marts.fct_job_ageing")
         connection.execute("ALTER TABLE marts.sum_lead_conversion DROP COLUMN lost")
@@ -326,7 +297,6 @@ def test_missing_mart_is_said_where_it_was_needed(changed: Callable[[Change], Pa
 def test_figures_read_what_they_say_they_need(
     published: Path, tmp_path: Path, document: Document
 ) -> None:
-    """A file that has the declared columns of the marts and no others gives the same tables."""
     needs: dict[str, set[str]] = {}
     declarations = [each.needs for each in FIGURES] + [each.needs for each in QUESTIONS]
     declarations += [each.needs for each in (*PICTURES_OF_PERIOD, *PICTURES_OF_TODAY)]
@@ -354,7 +324,6 @@ def test_figures_read_what_they_say_they_need(
 
 
 def test_text_is_escaped_everywhere(page: ReportPage, document: Document) -> None:
-    """A name that is markup is shown as it was written, in tables and in charts, and is none."""
     assert MARKUP in {
         cell for row in document.table("Activity of the last twelve months") for cell in row
     }
@@ -364,9 +333,6 @@ def test_text_is_escaped_everywhere(page: ReportPage, document: Document) -> Non
 
 
 def test_page_is_whole_in_itself(page: ReportPage, document: Document) -> None:
-    """Nothing in it names another place: no address, no source, no import, no script; and what it
-    may load is forbidden to the browser as well.
-    """
     text = page.html.replace("&lt;img src=x", "")
 
     assert [] == re.findall(r"https?:|//\w|@import|url\(|\bsrc\s*=|<script|javascript:", text)
@@ -376,7 +342,6 @@ def test_page_is_whole_in_itself(page: ReportPage, document: Document) -> None:
 
 
 def test_nobody_but_consultants_is_named(published: Path, page: ReportPage) -> None:
-    """No candidate's or lead's name or address is on the page, and no id is shown whole."""
     columns = ("full_name", "email", "phone", "candidate_id::VARCHAR")
     for column in columns:
         for (value,) in rows(
@@ -389,9 +354,6 @@ def test_nobody_but_consultants_is_named(published: Path, page: ReportPage) -> N
 
 
 def test_structure_is_complete(document: Document) -> None:
-    """One h1, headings without a gap, landmarks, ids that are unique and found, a caption and
-    scopes in every table, and a text for every picture.
-    """
     elements = list(document.root.all())
     levels = [int(each.tag[1]) for each in elements if re.fullmatch("h[1-6]", each.tag)]
     ids = [each.attributes["id"] for each in elements if "id" in each.attributes]
@@ -413,7 +375,6 @@ def test_structure_is_complete(document: Document) -> None:
 
 
 def test_every_chart_has_its_numbers_beside_it(document: Document) -> None:
-    """A figure with a chart has a table, open or to be unfolded."""
     for figure in document.root.all("article"):
         if any(figure.all("svg")):
             assert any(figure.all("table")), figure.attributes

@@ -25,7 +25,6 @@ def contrast(one: str, other: str) -> float:
 
 
 def test_contrast_is_computed_as_it_is_defined() -> None:
-    """Black on white is 21, a colour on itself 1, and #767676 on white just passes for text."""
     assert 21 == round(contrast("#000000", "#ffffff"), 6)
     assert 1 == contrast("#0e4f7d", "#0e4f7d")
     assert 4.54 == round(contrast("#767676", "#ffffff"), 2)
@@ -33,7 +32,6 @@ def test_contrast_is_computed_as_it_is_defined() -> None:
 
 @pytest.mark.parametrize("theme", [0, 1])
 def test_text_stands_out(theme: int) -> None:
-    """Every colour that text has, on every surface, has a contrast of 4.5 at least."""
     for text, surface in product(TEXTS, SURFACES):
         found = contrast(PALETTE[text][theme], PALETTE[surface][theme])
         assert found >= 4.5, (text, surface, found)
@@ -41,9 +39,6 @@ def test_text_stands_out(theme: int) -> None:
 
 @pytest.mark.parametrize("theme", [0, 1])
 def test_drawings_stand_out(theme: int) -> None:
-    """What charts are drawn with stands out from the card, and the parts of a bar from each other
-    by their lightness, which every reader sees.
-    """
     for name in SERIES:
         assert contrast(PALETTE[name][theme], PALETTE["card"][theme]) >= 3, name
     for one, other in combinations(SERIES, 2):
@@ -51,7 +46,6 @@ def test_drawings_stand_out(theme: int) -> None:
 
 
 def test_page_uses_declared_colours_alone(page: ReportPage) -> None:
-    """Every colour of the page is one that is declared, and every variable has a value."""
     declared = {colour for shade in PALETTE.values() for colour in shade}
     used = set(re.findall(r"var\(--(\w+)\)", page.html))
 

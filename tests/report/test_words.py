@@ -9,7 +9,6 @@ from connector.report.published import months
 
 
 def test_share_is_nothing_or_everything_only_where_it_is() -> None:
-    """A share is a percentage that is 0 or 100 only where it truly is."""
     values = (0, 1, 0.12, 0.005, 0.0001, 0.999, 0.99999, 0.05, 1.5)
     shown = "0%, 100%, 12%, 0.5%, under 0.1%, 99.9%, 99.9%, 5%, 150%"
 
@@ -17,7 +16,6 @@ def test_share_is_nothing_or_everything_only_where_it_is() -> None:
 
 
 def test_values_are_written_by_their_type_and_name() -> None:
-    """A value that is not there is told from zero, and a share or days from a count."""
     row = {"a": None, "b": 0, "c": "", "hire_rate": 0.5, "days_left": 2.5, "fee": 1234.4}
     moments = {"is_on": True, "month_start": date(2026, 5, 1), "on": date(2026, 5, 7)}
     table = words.FigureTable("All", "mart", dict.fromkeys((*row, *moments), ""), [row | moments])
@@ -31,20 +29,17 @@ def test_values_are_written_by_their_type_and_name() -> None:
 
 
 def test_part_of_nothing_has_no_share() -> None:
-    """No division by zero: a part of nothing is told without a share."""
     assert "0 of 0" == words.of(0, 0)
     assert "1 of 4 jobs (25%)" == words.of(1, 4, "job")
 
 
 def test_age_is_in_its_largest_sensible_unit() -> None:
-    """Minutes below an hour, hours below two days, then days."""
     told = [words.age(timedelta(hours=hours)) for hours in (0, 0.5, 1, 47, 60)]
 
     assert ["0 minutes", "30 minutes", "1 hour", "47 hours", "2 days"] == told
 
 
 def test_months_run_over_the_year() -> None:
-    """Every month between two days is there once."""
     found = months(date(2025, 11, 30), date(2026, 2, 1))
 
     assert [date(2025, 11, 1), date(2025, 12, 1), date(2026, 1, 1), date(2026, 2, 1)] == found

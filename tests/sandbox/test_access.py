@@ -43,7 +43,6 @@ def as_key(key: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer wrong", "{key}", "Basic {key}"])
 def test_missing_or_invalid_key_is_401(world: World, header: str | None) -> None:
-    """Without a known key nothing is answered but 401, with the error body."""
     with httpx.Client(base_url=world.sandbox.base_url) as http:
         given = (header or "").format(key=world.sandbox.key)
         headers = {} if header is None else {"Authorization": given}
@@ -56,7 +55,6 @@ def test_missing_or_invalid_key_is_401(world: World, header: str | None) -> None
 def test_each_operation_needs_its_own_scope(
     open_world: Open, resource: str, method: str, path: str
 ) -> None:
-    """An operation is a 403 with every scope but its own, and passes with that one alone."""
     verb = "read" if method == "GET" else "write"
     own = f"{CATALOG[resource].scope}.{verb}"
     rest = {f"{s}.{v}" for s in SCOPES for v in ("read", "write")} - {own}
@@ -70,7 +68,6 @@ def test_each_operation_needs_its_own_scope(
 
 
 def test_first_key_is_the_sandboxs(open_world: Open) -> None:
-    """`Sandbox.key` is the first key; a star is all scopes."""
     world = open_world(keys={"one": ("*",), "two": ("jobs.read",)})
 
     assert "one" == world.sandbox.key
@@ -87,7 +84,6 @@ def test_first_key_is_the_sandboxs(open_world: Open) -> None:
     ],
 )
 def test_every_answer_carries_the_headers(world: World, method: str, path: str) -> None:
-    """`Date` and the three rate headers come with every answer, whatever it is (API 8.3)."""
     for headers in ({}, {"Authorization": ""}):
         answer = world.http.request(method, path, headers=headers, content=b"{")
         assert [True] * 4 == [name in answer.headers for name in HEADERS]
@@ -95,7 +91,6 @@ def test_every_answer_carries_the_headers(world: World, method: str, path: str) 
 
 
 def test_head_has_no_body(world: World) -> None:
-    """HEAD is answered as GET is, without the body."""
     answer = world.call("HEAD", "/jobs")
 
     assert (200, b"") == (answer.status_code, answer.content)
@@ -103,7 +98,6 @@ def test_head_has_no_body(world: World) -> None:
 
 
 def test_date_is_the_servers_time(world: World) -> None:
-    """The `Date` header is now, in whole seconds."""
     before = datetime.now(UTC).replace(microsecond=0)
     date = parsedate_to_datetime(world.get("/jobs").headers["date"])
 
@@ -111,7 +105,6 @@ def test_date_is_the_servers_time(world: World) -> None:
 
 
 def test_window_is_the_minute_of_the_clock(open_world: Open) -> None:
-    """Requests count down to a 429 without effect, and anew from the reset on (API 8)."""
     clock = Clock()
     world = open_world(clock=clock, rate_limit=3)
     minute = int(datetime(2026, 3, 4, 5, 7, tzinfo=UTC).timestamp())
@@ -133,7 +126,6 @@ def test_window_is_the_minute_of_the_clock(open_world: Open) -> None:
 
 
 def test_limits_belong_to_the_workspace(open_world: Open) -> None:
-    """All keys spend one allowance; strangers and unknown paths spend none (API 8.2)."""
     keys = {"one": ("*",), "two": ("*",)}
     world = open_world(clock=Clock(), rate_limit=2, keys=keys)
 
@@ -145,7 +137,6 @@ def test_limits_belong_to_the_workspace(open_world: Open) -> None:
 
 
 def test_month_is_spent_and_begins_anew(open_world: Open) -> None:
-    """After the monthly limit every request is a 429 until the next calendar month."""
     clock = Clock(datetime(2026, 1, 31, 23, 58, 30, tzinfo=UTC))
     world = open_world(clock=clock, monthly_limit=2, rate_limit=60)
 
@@ -160,7 +151,6 @@ def test_month_is_spent_and_begins_anew(open_world: Open) -> None:
 
 
 def test_log_has_every_request_and_no_key(open_world: Open) -> None:
-    """The log says method, path, query, status and two times, in order, and never the key."""
     world = open_world(keys={"very-secret": ("*",)})
     world.get("/jobs", page=2)
     world.call("POST", "/jobs", json={})
@@ -178,7 +168,6 @@ def test_log_has_every_request_and_no_key(open_world: Open) -> None:
 
 
 def test_between_comes_between_every_two_requests(open_world: Open) -> None:
-    """The hook runs before each request that reaches the store, but the first."""
     seen: list[int] = []
 
     def between(store: Store) -> None:
@@ -194,8 +183,6 @@ def test_between_comes_between_every_two_requests(open_world: Open) -> None:
 
 
 def test_failure_within_is_a_500_and_is_raised_in_the_end() -> None:
-    """What fails in the server is answered with 500, and not hidden from the test."""
-
     def between(store: Store) -> None:
         raise RuntimeError("the hook's own fault")
 
@@ -211,7 +198,6 @@ def test_failure_within_is_a_500_and_is_raised_in_the_end() -> None:
 
 
 def test_port_that_is_taken_is_refused_in_a_sentence(world: World) -> None:
-    """A second sandbox on the port says so, and what to do."""
     port = httpx.URL(world.sandbox.base_url).port
     assert port is not None
 
@@ -221,7 +207,6 @@ def test_port_that_is_taken_is_refused_in_a_sentence(world: World) -> None:
 
 
 def test_stopped_sandbox_is_unreachable_and_starts_again(open_world: Open) -> None:
-    """After `stop` no connection is made; after `start` address and records are the same."""
     world = open_world(counts={"jobs": 3})
     before = world.get("/jobs").json()
     world.sandbox.stop()
@@ -234,7 +219,6 @@ def test_stopped_sandbox_is_unreachable_and_starts_again(open_world: Open) -> No
 
 
 def test_requests_at_the_same_time_are_all_served(open_world: Open) -> None:
-    """Many writers and readers at once neither fail nor lose a write."""
     world = open_world(counts=COUNTS)
     answers: list[int] = []
 

@@ -22,8 +22,6 @@ CHECKS: dict[str, Callable[[Open, str], None]] = {**list_switches.CHECKS, **writ
     ("name", "value"), [(each.name, v) for each in BEHAVIOURS.values() for v in each.values]
 )
 def test_every_value_does_what_it_says(open_world: Open, name: str, value: str) -> None:
-    """A sandbox with one switch at one value behaves as the registry's sentence says."""
-
     def open_with(**options: Any) -> World:
         return open_world(**{"behaviours": {name: value}, **options})
 
@@ -31,12 +29,10 @@ def test_every_value_does_what_it_says(open_world: Open, name: str, value: str) 
 
 
 def test_every_switch_has_one_check() -> None:
-    """No check is left over from a switch that has gone, and none is missing."""
     assert set(BEHAVIOURS) == set(CHECKS)
 
 
 def test_defaults_are_first_and_are_what_a_plain_sandbox_does() -> None:
-    """The default of a switch is its first value, and what `Behaviours()` has."""
     plain = Behaviours()
 
     for each in BEHAVIOURS.values():
@@ -46,7 +42,6 @@ def test_defaults_are_first_and_are_what_a_plain_sandbox_does() -> None:
 
 
 def test_unknown_names_and_values_say_what_is_allowed() -> None:
-    """A name or a value that does not exist is answered with those that do."""
     with pytest.raises(UnknownName, match="Did you mean 'delete'") as error:
         Sandbox(behaviours={"delet": "204"})
     assert set(BEHAVIOURS) == set(error.value.allowed)
@@ -56,7 +51,6 @@ def test_unknown_names_and_values_say_what_is_allowed() -> None:
 
 
 def test_settings_are_name_and_value() -> None:
-    """`NAME=VALUE` texts are read, the last one of a name counts, and others are refused."""
     read = Behaviours.parse(("delete=message", "nulls=absent", "delete=204"))
 
     assert Behaviours(nulls="absent") == read

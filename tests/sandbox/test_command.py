@@ -78,7 +78,6 @@ def started(*arguments: str) -> Iterator[Started]:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_command_says_ready_once_serves_and_ends_quietly(number: signal.Signals) -> None:
-    """One line on stdout when it listens, the default key on stderr, exit 0 at a signal."""
     with started(*FEW) as one:
         assert 25 == one.total("/candidates")
         assert [2, 2, 2, 2, 2] == [
@@ -89,7 +88,6 @@ def test_command_says_ready_once_serves_and_ends_quietly(number: signal.Signals)
 
 
 def test_options_reach_the_sandbox(tmp_path: Path) -> None:
-    """Keys with scopes, limits, behaviours and the data file all work from the command line."""
     data = tmp_path / "agency.sqlite"
     options = (*FEW, "--data", str(data), "--behaviour", "delete=message")
     keys = ("--api-key", "all", "--api-key", "some=jobs.read,leads.read")
@@ -112,14 +110,12 @@ def test_options_reach_the_sandbox(tmp_path: Path) -> None:
 
 
 def test_key_may_have_no_scope() -> None:
-    """A token with nothing behind its equals sign is known, and may do nothing."""
     with started(*FEW, "--api-key", "all", "--api-key", "none=") as one:
         assert "forbidden" == one.total("/candidates", "none")
         assert 25 == one.total("/candidates", "all")
 
 
 def test_data_file_is_one_sandboxs(tmp_path: Path) -> None:
-    """A second sandbox on a file that one serves from is refused, and the first goes on."""
     data = ("--data", str(tmp_path / "agency.sqlite"))
     with started(*FEW, *data) as one:
         result = CliRunner().invoke(command, ["--port", "0", *FEW, *data])
@@ -147,7 +143,6 @@ FAULTS = {
 
 
 def test_every_fault_can_be_had_from_the_command() -> None:
-    """Each fault is met where its matcher says, once, in their order; then all is well."""
     assert {each.partition(" ")[0] for each in FAULTS} == {*KINDS}
     options = [("--fault", f"{each} method=GET path=/api/v1/jobs") for each in FAULTS]
     found: list[int | None] = []
@@ -166,7 +161,6 @@ def test_every_fault_can_be_had_from_the_command() -> None:
 
 
 def test_what_was_put_off_comes_at_a_signal() -> None:
-    """A lost delete has its effect when the process is sent SIGUSR1, and not before."""
     with started(*FEW, "--fault", "drop effect=later method=DELETE") as one:
         (first, _) = httpx.get(f"{one.url}/api/v1/jobs", headers=KEY).json()["data"]
         with pytest.raises(httpx.TransportError):
@@ -180,7 +174,6 @@ def test_what_was_put_off_comes_at_a_signal() -> None:
 
 
 def test_port_in_use_is_exit_1_and_a_sentence() -> None:
-    """A port that is taken is said in a sentence, without a traceback."""
     with started(*FEW) as one:
         port = one.url.rsplit(":", 1)[1]
         second = subprocess.run(
@@ -218,7 +211,6 @@ def test_port_in_use_is_exit_1_and_a_sentence() -> None:
     ],
 )
 def test_wrong_usage_is_exit_2_with_what_is_allowed(arguments: list[str], expected: str) -> None:
-    """A value that cannot be is answered with the values that can, and exit 2."""
     result = CliRunner().invoke(command, ["--port", "0", *FEW[:2], *arguments])
 
     assert (2, "") == (result.exit_code, result.stdout)
@@ -226,7 +218,6 @@ def test_wrong_usage_is_exit_2_with_what_is_allowed(arguments: list[str], expect
 
 
 def test_file_that_cannot_be_used_is_a_sentence(tmp_path: Path) -> None:
-    """A data file of another kind is named, and exit 2."""
     path = tmp_path / "letter.txt"
     path.write_text("Dear reader, " * 100)
 
@@ -237,7 +228,6 @@ def test_file_that_cannot_be_used_is_a_sentence(tmp_path: Path) -> None:
 
 
 def test_help_lists_every_behaviour_and_resource() -> None:
-    """`--help` names each switch with its values, each resource's number, and an example."""
     text = CliRunner().invoke(command, ["--help"]).output
 
     for each in BEHAVIOURS.values():
@@ -249,11 +239,9 @@ def test_help_lists_every_behaviour_and_resource() -> None:
 
 
 def test_manual_has_the_registry() -> None:
-    """The table of behaviours in the manual is the registry, word for word."""
     assert table() in PAGE, f"Put this into docs/SANDBOX.md:\n{table()}"
 
 
 def test_manual_names_every_option() -> None:
-    """Each option of the command is in the manual."""
     for parameter in command.params:
         assert parameter.opts[0] in PAGE

@@ -12,7 +12,6 @@ from tests.sandbox.world import ABSENT_ID, CHANGEABLE, COUNTS, CREATABLE, World
 
 @pytest.mark.parametrize("resource", CATALOG)
 def test_list_has_envelope_and_exact_item_shape(world: World, resource: str) -> None:
-    """A list answers 200 with `data` and `pagination`, its items exactly as declared."""
     answer = world.get(world.path(resource))
 
     assert 200 == answer.status_code
@@ -24,7 +23,6 @@ def test_list_has_envelope_and_exact_item_shape(world: World, resource: str) -> 
 
 @pytest.mark.parametrize("resource", CATALOG)
 def test_list_holds_every_record_once(world: World, resource: str) -> None:
-    """Page after page, a list shows every stored record of its kind exactly once."""
     path = world.path(resource)
     type = path.rsplit("/", 1)[-1] if resource == "content_items" else None
 
@@ -33,9 +31,6 @@ def test_list_holds_every_record_once(world: World, resource: str) -> None:
 
 @pytest.mark.parametrize("resource", CATALOG)
 def test_items_and_details_are_what_is_stored(world: World, resource: str) -> None:
-    """A detail answers 200 with `data` alone: every declared field, none that is write-only. An
-    item is a part of it, and `Store.records` tells a test the same.
-    """
     path, records = world.path(resource), world.store.records(resource)
     for item in world.get(path).json()["data"]:
         detail = records[item["id"]]
@@ -50,7 +45,6 @@ def test_items_and_details_are_what_is_stored(world: World, resource: str) -> No
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
 @pytest.mark.parametrize("resource", CHANGEABLE)
 def test_unknown_id_is_404(world: World, resource: str, method: str) -> None:
-    """An id without a record is a 404 with the error body, whatever the method."""
     answer = world.call(method, f"{world.path(resource)}/{ABSENT_ID}", json={})
 
     assert 404 == answer.status_code
@@ -60,7 +54,6 @@ def test_unknown_id_is_404(world: World, resource: str, method: str) -> None:
 
 @pytest.mark.parametrize("resource", CHANGEABLE)
 def test_create_then_get_update_delete(open_world: Callable[..., World], resource: str) -> None:
-    """A record is created (201), read, changed (200) and deleted (204), and then gone (404)."""
     world = open_world(counts=COUNTS)
     path = world.path(resource)
     declaration = CATALOG[resource]
@@ -87,7 +80,6 @@ def test_create_then_get_update_delete(open_world: Callable[..., World], resourc
 
 @pytest.mark.parametrize("resource", CREATABLE)
 def test_every_accepted_field_is_stored(open_world: Callable[..., World], resource: str) -> None:
-    """Whatever a body may carry comes back as sent, or is stored unseen where it is write-only."""
     world = open_world(counts=COUNTS)
     path = world.path(resource)
     sent = world.full_body(resource)
@@ -115,7 +107,6 @@ def _assert_stored(world: World, resource: str, id: str, sent: dict[str, object]
 
 @pytest.mark.parametrize("resource", CHANGEABLE)
 def test_update_leaves_the_rest_alone(open_world: Callable[..., World], resource: str) -> None:
-    """A PUT with one field changes that field and `updated_at`, and nothing else."""
     world = open_world(counts=COUNTS)
     path = world.path(resource)
     id = world.ids(path)[3]
@@ -133,7 +124,6 @@ def test_update_leaves_the_rest_alone(open_world: Callable[..., World], resource
 
 
 def test_convert_answers_with_active_and_keeps_the_lead(open_world: Callable[..., World]) -> None:
-    """Converting needs no body and answers `id`, `status` active, `converted_at`, `message`."""
     world = open_world(counts=COUNTS)
     id = world.ids("/leads")[0]
 
@@ -148,7 +138,6 @@ def test_convert_answers_with_active_and_keeps_the_lead(open_world: Callable[...
 
 
 def test_content_is_reached_by_slug_and_by_id(open_world: Callable[..., World]) -> None:
-    """`{type}` is a content type's slug or its id, in every content path."""
     world = open_world(counts=COUNTS)
     type = next(iter(world.store.records("content_types").values()))
 
@@ -160,7 +149,6 @@ def test_content_is_reached_by_slug_and_by_id(open_world: Callable[..., World]) 
 
 
 def test_content_item_belongs_to_its_type_alone(world: World) -> None:
-    """An item is not found under another type, nor any item under a type that does not exist."""
     first, second, *_ = world.store.records("content_types")
     id = world.ids(f"/content/{first}")[0]
 
@@ -171,7 +159,6 @@ def test_content_item_belongs_to_its_type_alone(world: World) -> None:
 
 
 def test_content_types_are_read_only(world: World) -> None:
-    """No method but GET exists for content types (API 4.7)."""
     id = next(iter(world.store.records("content_types")))
 
     assert 405 == world.call("POST", "/content-types", json={}).status_code
@@ -181,7 +168,6 @@ def test_content_types_are_read_only(world: World) -> None:
 
 
 def test_server_fills_in_what_clients_do_not_send(open_world: Callable[..., World]) -> None:
-    """State, slug, publication and meeting details are the server's, as API 2 and 3 imply."""
     world = open_world(counts=COUNTS)
 
     def create(path: str, body: dict[str, object]) -> dict[str, object]:
@@ -206,7 +192,6 @@ def test_server_fills_in_what_clients_do_not_send(open_world: Callable[..., Worl
 
 
 def test_publishing_later_dates_it_then(open_world: Callable[..., World]) -> None:
-    """`published_at` is the moment at which a record first became published."""
     world = open_world(counts=COUNTS)
     id = world.call("POST", "/jobs", json=world.body("jobs")).json()["data"]["id"]
 
@@ -219,7 +204,6 @@ def test_publishing_later_dates_it_then(open_world: Callable[..., World]) -> Non
 def test_counters_follow_jobs_and_bookings_and_date_nothing(
     open_world: Callable[..., World],
 ) -> None:
-    """A company's counters are counted when shown; its `updated_at` stays (API 2.3)."""
     world = open_world(counts=COUNTS)
     id = world.call("POST", "/companies", json=world.body("companies")).json()["data"]["id"]
 

@@ -37,7 +37,6 @@ def jobs(world: World) -> int:
 
 
 def test_latency_delays_an_answer_that_is_whole(world: World) -> None:
-    """A slow answer is no other answer."""
     world.sandbox.faults.add(faults.Latency(0.05))
 
     assert 201 == create(world).status_code
@@ -45,7 +44,6 @@ def test_latency_delays_an_answer_that_is_whole(world: World) -> None:
 
 
 def test_effect_comes_although_the_client_has_gone(world: World) -> None:
-    """A client that gives up on a slow write has written all the same."""
     world.sandbox.faults.add(faults.Latency(60))
 
     with pytest.raises(httpx.ReadTimeout):
@@ -60,7 +58,6 @@ def test_effect_comes_although_the_client_has_gone(world: World) -> None:
 def test_status_comes_before_or_after_the_effect(
     world: World, status: int, when: faults.When, effect: int
 ) -> None:
-    """An error with the API's body, whether or not the request was applied."""
     world.sandbox.faults.add(faults.Status(status, when))
 
     answer = create(world)
@@ -73,7 +70,6 @@ def test_status_comes_before_or_after_the_effect(
 
 @pytest.mark.parametrize(("when", "effect"), [("before", 0), ("after", 1)])
 def test_html_page_is_a_proxys(world: World, when: faults.When, effect: int) -> None:
-    """A page of HTML, without the API's headers."""
     world.sandbox.faults.add(faults.HtmlPage(502, when))
 
     answer = create(world)
@@ -85,7 +81,6 @@ def test_html_page_is_a_proxys(world: World, when: faults.When, effect: int) -> 
 
 
 def test_not_json_has_the_right_status(world: World) -> None:
-    """A 200 whose body is no JSON, although it says so."""
     world.sandbox.faults.add(faults.NotJson(b"OK"))
 
     answer = world.get("/jobs")
@@ -101,7 +96,6 @@ def test_not_json_has_the_right_status(world: World) -> None:
 def test_dropped_connection_leaves_the_effect_open(
     world: World, effect: Any, expected: int
 ) -> None:
-    """The connection ends without a byte, with, without or before the effect."""
     world.sandbox.faults.add(faults.Drop(effect))
 
     with pytest.raises(httpx.RemoteProtocolError):
@@ -117,7 +111,6 @@ def test_dropped_connection_leaves_the_effect_open(
 
 
 def test_late_effect_is_dated_when_it_comes(world: World) -> None:
-    """What was put off carries the time of its release."""
     clock = world.store.clock
     assert isinstance(clock, Clock)
     world.sandbox.faults.add(faults.Drop("later"))
@@ -131,7 +124,6 @@ def test_late_effect_is_dated_when_it_comes(world: World) -> None:
 
 
 def test_truncated_body_breaks_off_after_the_effect(world: World) -> None:
-    """Fewer bytes come than the head announced."""
     world.sandbox.faults.add(faults.Truncated())
 
     with pytest.raises(httpx.RemoteProtocolError, match="without sending complete message body"):
@@ -141,7 +133,6 @@ def test_truncated_body_breaks_off_after_the_effect(world: World) -> None:
 
 
 def test_endless_body_goes_on_until_the_client_leaves(world: World) -> None:
-    """More bytes come than any client should read, and the server survives it."""
     world.sandbox.faults.add(faults.Endless())
     received = 0
     with world.http.stream("GET", "/api/v1/jobs") as answer:
@@ -155,7 +146,6 @@ def test_endless_body_goes_on_until_the_client_leaves(world: World) -> None:
 
 @pytest.mark.parametrize("fault", [faults.Endless(), faults.Drip(60), faults.Latency(60)])
 def test_nothing_under_way_keeps_the_sandbox_from_ending(fault: faults.Fault) -> None:
-    """A sandbox ends at once while it sends without end, or waits, and leaves no thread."""
     with Sandbox(counts={"jobs": 2}) as sandbox:
         sandbox.faults.add(fault)
         url = httpx.URL(sandbox.base_url)
@@ -171,7 +161,6 @@ def test_nothing_under_way_keeps_the_sandbox_from_ending(fault: faults.Fault) ->
 
 
 def test_drip_comes_in_parts_and_whole(world: World) -> None:
-    """A body that comes slowly is the same body."""
     expected = world.get("/jobs").content
     world.sandbox.faults.add(faults.Drip(0.005))
 
@@ -185,7 +174,6 @@ def test_drip_comes_in_parts_and_whole(world: World) -> None:
     ("reset", "seconds"), [("right", 53), ("far", 20 * 24 * 3600), ("past", -60)]
 )
 def test_limited_claims_a_reset(world: World, reset: Any, seconds: int) -> None:
-    """A 429 without effect, whose reset is right, weeks away or over already."""
     world.sandbox.faults.add(faults.Limited(reset))
 
     answer = create(world)
@@ -197,7 +185,6 @@ def test_limited_claims_a_reset(world: World, reset: Any, seconds: int) -> None:
 
 
 def test_limited_in_seconds_or_without_headers(world: World) -> None:
-    """A 429 whose reset is a number of seconds, and one that says nothing."""
     world.sandbox.faults.add(faults.Limited("seconds"))
     world.sandbox.faults.add(faults.Limited("missing"))
 
@@ -208,7 +195,6 @@ def test_limited_in_seconds_or_without_headers(world: World) -> None:
 
 
 def test_rate_headers_are_missing_or_claim_anything(world: World) -> None:
-    """The headers of a served request are taken away, or replaced one by one."""
     world.sandbox.faults.add(faults.WrongRateHeaders())
     world.sandbox.faults.add(faults.WrongRateHeaders({"X-RateLimit-Remaining": "many"}))
 
@@ -221,7 +207,6 @@ def test_rate_headers_are_missing_or_claim_anything(world: World) -> None:
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 def test_redirect_points_elsewhere_without_effect(world: World, status: int) -> None:
-    """A redirect with its target."""
     target = "https://elsewhere.example/api/v1/jobs"
     world.sandbox.faults.add(faults.Redirect(target, status))
 
@@ -231,7 +216,6 @@ def test_redirect_points_elsewhere_without_effect(world: World, status: int) -> 
 
 
 def test_late_commit_is_dated_before_it_is_visible(world: World) -> None:
-    """A write appears with a date that an earlier list has already passed."""
     world.sandbox.faults.add(faults.LateCommit(30))
     late = create(world).json()["data"]
     id = late["id"]
@@ -243,7 +227,6 @@ def test_late_commit_is_dated_before_it_is_visible(world: World) -> None:
 
 
 def test_date_skew_is_in_the_header_alone(world: World) -> None:
-    """The `Date` header is wrong, and what the body says is right."""
     world.sandbox.faults.add(faults.DateSkew(-3600))
 
     answer = create(world)
@@ -254,7 +237,6 @@ def test_date_skew_is_in_the_header_alone(world: World) -> None:
 
 
 def test_sandbox_may_have_a_clock_of_its_own(open_world: Open) -> None:
-    """With another clock, `Date`, timestamps and resets are all of that clock."""
     clock = Clock(datetime(2031, 1, 1, tzinfo=UTC))
     world = open_world(clock=clock)
     answer = create(world)
@@ -271,7 +253,6 @@ def statuses(world: World, *requests: tuple[str, str]) -> list[int]:
 
 
 def test_faults_match_method_and_path(world: World) -> None:
-    """A fault meets the requests of its method and path, and no others."""
     id = next(iter(world.store.records("jobs")))
     world.sandbox.faults.add(faults.Status(503), method="GET", path="/api/v1/jobs/*", times=None)
 
@@ -280,7 +261,6 @@ def test_faults_match_method_and_path(world: World) -> None:
 
 
 def test_faults_count_and_end(world: World) -> None:
-    """`times` ends a fault, `nth` picks one request, `hits` counts, `clear` forgets."""
     twice = world.sandbox.faults.add(faults.Status(500), times=2)
     third = world.sandbox.faults.add(faults.Status(502), nth=3)
 
@@ -293,8 +273,6 @@ def test_faults_count_and_end(world: World) -> None:
 
 
 def test_probability_is_the_seeds(open_world: Open) -> None:
-    """A fault with a probability meets the same requests whenever the seed is the same."""
-
     def met(seed: int) -> list[int]:
         world = open_world(seed=seed)
         world.sandbox.faults.add(faults.Status(500), probability=0.5, times=None)

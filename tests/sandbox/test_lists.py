@@ -37,7 +37,6 @@ def test_pagination_arithmetic(world: World, per_page: int) -> None:
 
 
 def test_defaults_are_page_1_of_20_newest_first(world: World) -> None:
-    """Without parameters a list is its first twenty, by `created_at` descending (API 4.1)."""
     plain = world.get("/jobs").json()
     explicit = world.get("/jobs", page=1, per_page=20, sort="created_at", order="desc").json()
 
@@ -48,7 +47,6 @@ def test_defaults_are_page_1_of_20_newest_first(world: World) -> None:
 
 @pytest.mark.parametrize("page", [8, 9, 1_000_000_000, 2**63 - 1])
 def test_page_past_the_end_is_empty(world: World, page: int) -> None:
-    """Past the last page there is nothing, and the pagination says the same total."""
     answer = world.get("/candidates", page=page).json()
 
     assert [] == answer["data"]
@@ -57,7 +55,6 @@ def test_page_past_the_end_is_empty(world: World, page: int) -> None:
 
 
 def test_empty_list_has_no_pages(open_world: Callable[..., World]) -> None:
-    """A list without members has a total and pages of zero."""
     world = open_world()
 
     answer = world.get("/jobs").json()
@@ -66,7 +63,6 @@ def test_empty_list_has_no_pages(open_world: Callable[..., World]) -> None:
 
 @pytest.mark.parametrize(("resource", "sort"), SORTS)
 def test_every_sortable_field_sorts(world: World, resource: str, sort: str) -> None:
-    """Each sortable field orders the whole list, nulls first ascending; desc is asc reversed."""
     path = world.path(resource)
     records = world.store.records(resource)
     ascending = world.ids(path, sort=sort, order="asc")
@@ -88,7 +84,6 @@ def _order_of(value: Any) -> tuple[int, Any]:
 
 @pytest.mark.parametrize(("resource", "by"), FILTERS)
 def test_every_filter_narrows_to_its_value(world: World, resource: str, by: Filter) -> None:
-    """A filter gives exactly the records with its value, and the total counts them."""
     path = world.path(resource)
     type = path.rsplit("/", 1)[-1] if resource == "content_items" else None
     records = world.store.records(resource, type=type)
@@ -105,7 +100,6 @@ def test_every_filter_narrows_to_its_value(world: World, resource: str, by: Filt
 
 @pytest.mark.parametrize(("resource", "by"), [each for each in FILTERS if each[1].values])
 def test_every_documented_value_filters(world: World, resource: str, by: Filter) -> None:
-    """Each documented value of a filter is accepted, also one that only details show."""
     path = world.path(resource)
     for value in by.values:
         assert 200 == world.get(path, **{by.name: value}).status_code
@@ -115,7 +109,6 @@ def test_every_documented_value_filters(world: World, resource: str, by: Filter)
 
 @pytest.mark.parametrize("source", ["LinkedIn", "linkedin"])
 def test_filters_distinguish_case(world: World, source: str) -> None:
-    """A filter's value is matched as it is written, although texts sort without regard to case."""
     records = world.store.records("leads")
     expected = {id for id, each in records.items() if each["source"] == source}
 
@@ -124,7 +117,6 @@ def test_filters_distinguish_case(world: World, source: str) -> None:
 
 
 def test_content_types_come_as_they_were_made(world: World) -> None:
-    """The list that has no sort is in the order of creation."""
     assert list(world.store.records("content_types")) == world.ids("/content-types")
 
 
@@ -143,7 +135,6 @@ def test_filters_combine(world: World) -> None:
 
 
 def test_booking_dates_are_inclusive_days_of_the_start(world: World) -> None:
-    """`start_date` and `end_date` bound `start_datetime`, both days included (our default)."""
     records = world.store.records("bookings")
     starts = sorted(each["start_datetime"] for each in records.values())
     first, last = starts[20][:10], starts[80][:10]
@@ -158,14 +149,12 @@ def test_booking_dates_are_inclusive_days_of_the_start(world: World) -> None:
 
 @pytest.mark.parametrize("value", ["2024-13-01", "yesterday", "2024-01-01T00:00:00Z", "9999-12-32"])
 def test_malformed_dates_are_refused(world: World, value: str) -> None:
-    """A date filter that is no date is a 422 that names the parameter."""
     answer = world.get("/bookings", start_date=value)
 
     assert (422, ["start_date"]) == (answer.status_code, list(answer.json()["errors"]))
 
 
 def test_farthest_dates_are_no_failure(world: World) -> None:
-    """The first and the last day of the calendar are answered like any other."""
     total = len(world.store.records("bookings"))
 
     found = world.get("/bookings", start_date="0001-01-01", end_date="9999-12-31").json()
@@ -173,7 +162,6 @@ def test_farthest_dates_are_no_failure(world: World) -> None:
 
 
 def test_search_finds_every_word_in_listed_texts(world: World) -> None:
-    """A search finds records in whose listed texts each word occurs, case aside."""
     records = world.store.records("candidates")
     one = next(each for each in records.values() if each["first_name"].isascii())
     text = f"{one['first_name'].upper()} {one['last_name'][:3]}"
@@ -189,7 +177,6 @@ def test_search_finds_every_word_in_listed_texts(world: World) -> None:
 
 
 def test_search_takes_wildcards_literally(world: World) -> None:
-    """Percent signs, underscores, quotes and backslashes in a search mean themselves."""
     for text in ("%", "_", "\\", "'", "a%b_c\\d'e\"f;--"):
         answer = world.get("/leads", search=text, per_page=100)
         assert 200 == answer.status_code
@@ -198,7 +185,6 @@ def test_search_takes_wildcards_literally(world: World) -> None:
 
 
 def test_filter_values_are_parameters_and_no_sql(world: World) -> None:
-    """A filter value with SQL in it matches nothing and breaks nothing."""
     answer = world.get("/leads", source="x' OR '1'='1")
 
     assert (200, 0) == (answer.status_code, answer.json()["pagination"]["total"])
@@ -207,7 +193,6 @@ def test_filter_values_are_parameters_and_no_sql(world: World) -> None:
 @pytest.mark.parametrize("name", ["page", "per_page"])
 @pytest.mark.parametrize("value", ["0", "-1", "two", "1.5", "99999999999999999999", "²"])
 def test_page_must_be_a_positive_integer(world: World, name: str, value: str) -> None:
-    """A page that cannot be is a 422 that names the parameter."""
     answer = world.get("/jobs", **{name: value})
 
     assert (422, [name]) == (answer.status_code, list(answer.json()["errors"]))
@@ -215,13 +200,10 @@ def test_page_must_be_a_positive_integer(world: World, name: str, value: str) ->
 
 @pytest.mark.parametrize("resource", [n for n, each in CATALOG.items() if not each.lists_cursor])
 def test_lists_hide_updated_at(world: World, resource: str) -> None:
-    """`updated_at` is in no list item but a content item's (API 2)."""
     assert all("updated_at" not in i for i in world.get(world.path(resource)).json()["data"])
 
 
 def test_deep_pages_agree_with_shallow_ones(world: World) -> None:
-    """Pages read from the far end hold what the same places of one long list hold."""
-
     def pages(size: int) -> Iterator[str]:
         for page in range(1, -(-130 // size) + 1):
             answer = world.get("/candidates", per_page=size, page=page, sort="updated_at")

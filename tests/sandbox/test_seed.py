@@ -55,14 +55,12 @@ def agency(store: Store) -> dict[str, Records]:
 
 
 def test_counts_are_those_asked_for(agency: dict[str, Records]) -> None:
-    """Each resource has exactly as many records as were asked for, others none."""
     assert COUNTS == {name: len(agency[name]) for name in COUNTS}
     few = made(counts={"jobs": 3})
     assert [3, 0] == [few.count(name) for name in ("jobs", "candidates")]
 
 
 def test_same_seed_makes_the_same_agency() -> None:
-    """The same seed and day give the same records; another seed gives others."""
     later = Clock(CLOCK.now + timedelta(hours=3))
     few = {name: number // 10 for name, number in COUNTS.items()} | {"content_types": 2}
     first, again, other = (
@@ -76,7 +74,6 @@ def test_same_seed_makes_the_same_agency() -> None:
 
 @pytest.mark.parametrize("resource", CATALOG)
 def test_records_are_as_declared(agency: dict[str, Records], resource: str) -> None:
-    """Every value is of its field's kind and among its documented values; required ones exist."""
     declaration = CATALOG[resource]
     for record in agency[resource].values():
         assert [f.name for f in declaration.detail_fields] == list(record)
@@ -89,7 +86,6 @@ def test_records_are_as_declared(agency: dict[str, Records], resource: str) -> N
 
 @pytest.mark.parametrize("resource", CATALOG)
 def test_related_records_exist(agency: dict[str, Records], resource: str) -> None:
-    """Every id of another record is one of that resource's; users and lead statuses are few."""
     related = references(CATALOG[resource])
     for name, target in related.items():
         given = {record[name] for record in agency[resource].values()} - {None}
@@ -102,7 +98,6 @@ def test_related_records_exist(agency: dict[str, Records], resource: str) -> Non
 
 
 def test_bookings_agree_with_their_job(agency: dict[str, Records]) -> None:
-    """A booking has what its type requires, and its company is its job's where that has one."""
     for booking in agency["bookings"].values():
         if booking["booking_type"] not in ("interview", "contract", "permanent"):
             continue
@@ -115,7 +110,6 @@ def test_bookings_agree_with_their_job(agency: dict[str, Records]) -> None:
 
 @pytest.mark.parametrize("resource", CATALOG)
 def test_everything_is_older_than_an_hour(agency: dict[str, Records], resource: str) -> None:
-    """Records were made before they were changed, within two years, and not in the last hour."""
     for record in agency[resource].values():
         created, updated = (read_datetime(record[n]) for n in ("created_at", "updated_at"))
         assert CLOCK.now - timedelta(days=732) <= created <= updated
@@ -123,14 +117,12 @@ def test_everything_is_older_than_an_hour(agency: dict[str, Records], resource: 
 
 
 def test_everything_is_old_enough_just_after_midnight() -> None:
-    """The promise holds at every time of the day."""
     clock = Clock(datetime.fromisoformat("2026-03-04T00:10:00+00:00"))
     for record in made(clock=clock, counts={"candidates": 700}).records("candidates").values():
         assert read_datetime(record["updated_at"]) <= clock.now - timedelta(hours=1)
 
 
 def test_the_day_of_the_seed_begins_an_hour_late() -> None:
-    """The first hour after midnight still belongs to the day before, and makes its records."""
     before = Clock(datetime.fromisoformat("2026-03-03T23:50:00+00:00"))
     after = Clock(datetime.fromisoformat("2026-03-04T00:10:00+00:00"))
     next_day = Clock(datetime.fromisoformat("2026-03-04T01:00:00+00:00"))
@@ -143,7 +135,6 @@ def test_the_day_of_the_seed_begins_an_hour_late() -> None:
 
 
 def test_timestamps_are_spread_over_two_years(agency: dict[str, Records]) -> None:
-    """Creations and changes fall in every one of the twenty-four months."""
     for name in ("created_at", "updated_at"):
         months = {record[name][:7] for record in agency["candidates"].values()}
         assert len(months) >= 24
@@ -151,14 +142,12 @@ def test_timestamps_are_spread_over_two_years(agency: dict[str, Records]) -> Non
 
 @pytest.mark.parametrize("resource", ["jobs", "candidates", "bookings", "leads"])
 def test_imports_share_their_stamps(agency: dict[str, Records], resource: str) -> None:
-    """A group larger than a page shares both timestamps."""
     stamps = Counter((r["created_at"], r["updated_at"]) for r in agency[resource].values())
 
     assert stamps.most_common(1)[0][1] > 100
 
 
 def test_bulk_edits_share_a_change(agency: dict[str, Records]) -> None:
-    """A group larger than a page shares `updated_at` and has different `created_at`."""
     changed: dict[str, set[str]] = {}
     for record in agency["candidates"].values():
         changed.setdefault(record["updated_at"], set()).add(record["created_at"])
@@ -173,7 +162,6 @@ def test_bulk_edits_share_a_change(agency: dict[str, Records]) -> None:
 def test_every_documented_value_occurs(
     agency: dict[str, Records], resource: str, name: str
 ) -> None:
-    """Each value of a choice occurs, those too that only responses may carry; none has them all."""
     values = Counter(record[name] for record in agency[resource].values())
     del values[None]
 
@@ -183,7 +171,6 @@ def test_every_documented_value_occurs(
 
 @pytest.mark.parametrize("resource", ["jobs", "candidates", "companies", "bookings", "leads"])
 def test_texts_are_awkward(agency: dict[str, Records], resource: str) -> None:
-    """Accents, quotes, line breaks, emoji, other scripts and long texts all occur."""
     texts = "".join(json.dumps(r, ensure_ascii=False) for r in agency[resource].values())
     plain = "".join(str(v) for r in agency[resource].values() for v in r.values())
     expected = [each for each in TEXTS if each != "王" or resource in ("candidates", "leads")]
@@ -196,7 +183,6 @@ def test_texts_are_awkward(agency: dict[str, Records], resource: str) -> None:
 
 @pytest.mark.parametrize("resource", ["jobs", "candidates", "companies", "bookings", "leads"])
 def test_values_are_missing_in_every_way(agency: dict[str, Records], resource: str) -> None:
-    """Nulls and empty strings occur beside values; true and false where there are booleans."""
     values = [v for record in agency[resource].values() for v in record.values()]
 
     assert None in values
@@ -207,7 +193,6 @@ def test_values_are_missing_in_every_way(agency: dict[str, Records], resource: s
 
 
 def test_every_field_has_a_value_somewhere(agency: dict[str, Records], store: Store) -> None:
-    """No field is always null, hidden ones included."""
     for name, declaration in CATALOG.items():
         for declared in declaration.detail_fields:
             assert any(r[declared.name] is not None for r in agency[name].values()), declared.name
@@ -218,7 +203,6 @@ def test_every_field_has_a_value_somewhere(agency: dict[str, Records], store: St
 
 
 def test_content_types_have_every_kind_of_field(agency: dict[str, Records]) -> None:
-    """Each content type has a field of every `field_type`, with JSON settings or none."""
     kinds = set(ContentTypeField.fields_declared["field_type"].values)
     for type in agency["content_types"].values():
         assert kinds == {each["field_type"] for each in type["fields"]}
@@ -230,7 +214,6 @@ def test_content_types_have_every_kind_of_field(agency: dict[str, Records]) -> N
 
 
 def test_content_values_fit_their_fields(store: Store, agency: dict[str, Records]) -> None:
-    """Every item would pass the API's own check of its type's fields, and types share the items."""
     for id, type in agency["content_types"].items():
         items = store.records("content_items", type=id)
         assert items
@@ -242,7 +225,6 @@ def test_content_values_fit_their_fields(store: Store, agency: dict[str, Records
 
 
 def test_some_people_share_an_address(agency: dict[str, Records]) -> None:
-    """A few emails occur twice, as in real imports, and most are unique."""
     emails = Counter(record["email"] for record in agency["candidates"].values())
 
     assert 1 < max(emails.values())
@@ -250,7 +232,6 @@ def test_some_people_share_an_address(agency: dict[str, Records]) -> None:
 
 
 def test_counters_are_those_of_jobs_and_bookings(agency: dict[str, Records]) -> None:
-    """Every company's counters agree with a count by hand, and some are above one."""
     jobs = Counter(job["company_id"] for job in agency["jobs"].values())
     active = Counter(
         job["company_id"] for job in agency["jobs"].values() if job["status"] == "published"

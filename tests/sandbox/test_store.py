@@ -43,7 +43,6 @@ def listed(store: Store, sort: str = "updated_at") -> list[str]:
 
 
 def test_operations_return_api_shaped_answers(store: Store, clock: Clock) -> None:
-    """Each operation takes plain dicts and answers with a status and an envelope."""
     body = {"title": "A", "location": "B", "employment_type": "permanent", "description": "C"}
 
     made = store.create("jobs", body)
@@ -57,7 +56,6 @@ def test_operations_return_api_shaped_answers(store: Store, clock: Clock) -> Non
 
 
 def test_refusals_are_raised_with_their_status(store: Store) -> None:
-    """A refusal is a `Rejection` that knows its status and its messages."""
     with pytest.raises(Rejection) as missing:
         store.get("jobs", ABSENT_ID)
     assert 404 == missing.value.status
@@ -72,7 +70,6 @@ def test_refusals_are_raised_with_their_status(store: Store) -> None:
 
 
 def test_convert_works_without_http(clock: Clock) -> None:
-    """A lead is converted at the store's time."""
     store = Store(clock=clock)
     id = store.insert("leads", {"email": "a@example.com", "status": "lead"})
 
@@ -83,8 +80,6 @@ def test_convert_works_without_http(clock: Clock) -> None:
 
 
 def test_ids_and_dates_come_from_the_callers_chance_and_clock(clock: Clock) -> None:
-    """Two stores with the same chance and the same clock hold the same records."""
-
     def made() -> dict[str, dict[str, object]]:
         store = Store(clock=clock, random=random.Random(5))
         for number in range(5):
@@ -96,7 +91,6 @@ def test_ids_and_dates_come_from_the_callers_chance_and_clock(clock: Clock) -> N
 
 
 def test_touch_dates_a_change(store: Store) -> None:
-    """`touch` changes without validation and moves the record to the top."""
     store.touch("jobs", "job-0", {"status": "a new status", "undeclared": 5})
 
     assert ["job-0", "job-2", "job-1"] == listed(store)
@@ -106,14 +100,12 @@ def test_touch_dates_a_change(store: Store) -> None:
 
 
 def test_touch_with_a_date_is_a_late_commit(store: Store, clock: Clock) -> None:
-    """A write with an earlier date appears below what was there before it."""
     store.touch("jobs", "job-0", {"title": "Late"}, updated_at=clock.now - timedelta(seconds=90))
 
     assert ["job-2", "job-0", "job-1"] == listed(store)
 
 
 def test_postponed_write_is_dated_at_its_beginning(store: Store, clock: Clock) -> None:
-    """A transaction's stamp is of its beginning, and it is invisible until its commit."""
     change = store.postpone("jobs", {"title": "Changed"}, id="job-0")
     make = store.postpone("jobs", {"id": "job-9", "title": "Made"})
     clock.advance(300)
@@ -127,7 +119,6 @@ def test_postponed_write_is_dated_at_its_beginning(store: Store, clock: Clock) -
 
 
 def test_bulk_edit_has_one_stamp(store: Store) -> None:
-    """Many records changed at once share one `updated_at`, and all or none are changed."""
     store.touch_many("jobs", ("job-0", "job-1"), {"location": "Leeds"})
 
     records = store.records("jobs")
@@ -139,7 +130,6 @@ def test_bulk_edit_has_one_stamp(store: Store) -> None:
 
 
 def test_silent_change_moves_nothing(store: Store) -> None:
-    """A silent change is seen, and `updated_at` and the order stay."""
     before = store.records("jobs")["job-0"]
 
     store.change_silently("jobs", "job-0", {"title": "Quietly"})
@@ -159,7 +149,6 @@ def test_removed_record_is_gone(store: Store) -> None:
 
 
 def test_records_show_what_details_show_and_nothing_hidden(clock: Clock) -> None:
-    """`records` is exactly the details, `hidden` exactly the write-only fields."""
     store = Store(clock=clock)
     id = store.insert("jobs", {"title": "A", "featured": True, "internal_notes": "psst"})
 
@@ -174,7 +163,6 @@ def test_records_show_what_details_show_and_nothing_hidden(clock: Clock) -> None
 
 
 def test_failed_write_changes_nothing(store: Store) -> None:
-    """A write that cannot be made leaves neither half of a record."""
     before = store.records("jobs")
     with pytest.raises(sqlite3.IntegrityError):
         store.load("jobs", iter([({"id": "job-7"}, None), ({"id": "job-0"}, None)]))
@@ -185,7 +173,6 @@ def test_failed_write_changes_nothing(store: Store) -> None:
 
 
 def test_records_survive_a_restart(open_world: Open, tmp_path: Path) -> None:
-    """With a file, everything is there after a restart, is not seeded again, and ids are new."""
     path = tmp_path / "agency.sqlite"
     options = {"counts": COUNTS, "data": path, "seed": 3}
     first = open_world(**options)
@@ -210,7 +197,6 @@ def test_records_survive_a_restart(open_world: Open, tmp_path: Path) -> None:
 
 
 def test_leaving_closes_the_file(tmp_path: Path) -> None:
-    """After the `with` block the store is closed and its file is whole, without a journal."""
     with Sandbox(counts={"jobs": 3}, data=tmp_path / "agency.sqlite") as sandbox:
         assert 3 == sandbox.store.count("jobs")
 
@@ -220,7 +206,6 @@ def test_leaving_closes_the_file(tmp_path: Path) -> None:
 
 
 def test_file_may_be_read_under_other_behaviours(clock: Clock, tmp_path: Path) -> None:
-    """What is stored does not depend on how it is shown."""
     path = tmp_path / "agency.sqlite"
     with Store(clock=clock, path=path) as store:
         id = store.insert("jobs", {"title": "A"})
@@ -234,7 +219,6 @@ def test_file_may_be_read_under_other_behaviours(clock: Clock, tmp_path: Path) -
 
 @pytest.mark.parametrize("content", [b"no database at all" * 100, None])
 def test_other_files_are_refused(tmp_path: Path, content: bytes | None) -> None:
-    """A file that is no sandbox's is refused with its name, and left as it is."""
     path = tmp_path / "other"
     if content is None:
         with sqlite3.connect(path) as connection:
@@ -253,7 +237,6 @@ def test_other_files_are_refused(tmp_path: Path, content: bytes | None) -> None:
 
 
 def test_seeding_refuses_what_cannot_be() -> None:
-    """Unknown resources, negative numbers and items without types are refused."""
     with pytest.raises(UnknownName, match="Did you mean 'jobs'"):
         seed_store(Store(), {"job": 1}, seed=1)
     with pytest.raises(SettingsError, match="-1"):
@@ -263,7 +246,6 @@ def test_seeding_refuses_what_cannot_be() -> None:
 
 
 def test_interlude_comes_between_total_and_rows(clock: Clock) -> None:
-    """With `total=earlier`, what happens during a list is in its rows and not in its total."""
     store = Store(clock=clock, behaviours={"total": "earlier"})
     store.insert("jobs", {"title": "First"})
     store.interlude = lambda: store.remove("jobs", next(iter(store.records("jobs"))))
@@ -274,7 +256,6 @@ def test_interlude_comes_between_total_and_rows(clock: Clock) -> None:
 
 
 def test_timestamps_far_apart_sort_as_times(clock: Clock) -> None:
-    """Order is by moment, from the year 1 to the year 9999."""
     store = Store(clock=clock)
     for year in (9999, 1, 2026, 999):
         store.insert("jobs", {"id": str(year), "created_at": datetime(year, 1, 1, tzinfo=UTC)})

@@ -42,7 +42,6 @@ def errors(world: World, method: str, path: str, body: Any) -> dict[str, list[st
 
 @pytest.mark.parametrize("resource", CREATABLE)
 def test_required_fields_are_named_all_at_once(world: World, resource: str) -> None:
-    """An empty create is a 422 that names every required field."""
     path = world.path(resource)
     required = {f.name for f, terms in CATALOG[resource].bodies("create") if terms.required}
     found = set(errors(world, "POST", path, {}))
@@ -61,7 +60,6 @@ def test_required_fields_are_named_all_at_once(world: World, resource: str) -> N
 def test_values_of_other_types_are_refused_on_create(
     world: World, resource: str, name: str
 ) -> None:
-    """A value of another type is a 422 under the field's name, and nothing is created."""
     path, total = world.path(resource), world.store.count(resource)
     for value in WRONG[CATALOG[resource].fields[name].kind]:
         body = {**world.body(resource), name: value}
@@ -73,7 +71,6 @@ def test_values_of_other_types_are_refused_on_create(
 def test_values_of_other_types_are_refused_on_update(
     world: World, resource: str, name: str
 ) -> None:
-    """A value of another type is a 422 under the field's name, and nothing is changed."""
     path = world.path(resource)
     id = world.ids(path)[0]
     before = world.store.records(resource)[id]
@@ -87,7 +84,6 @@ def test_values_of_other_types_are_refused_on_update(
 def test_choices_are_those_of_the_operation(
     open_world: Callable[..., World], resource: str, operation: Any
 ) -> None:
-    """Each operation accepts exactly the values declared for it, and lists them when it refuses."""
     world = open_world(counts=COUNTS)
     path = world.path(resource)
     full = world.full_body(resource)
@@ -108,7 +104,6 @@ def test_choices_are_those_of_the_operation(
 
 @pytest.mark.parametrize("resource", CHANGEABLE)
 def test_what_create_requires_update_cannot_clear(world: World, resource: str) -> None:
-    """Null and the empty string are a 422 for each field that a record always has."""
     target = f"{world.path(resource)}/{world.ids(world.path(resource))[0]}"
     for declared, terms in CATALOG[resource].bodies("create"):
         for empty in (None, "") if terms.required else ():
@@ -118,10 +113,6 @@ def test_what_create_requires_update_cannot_clear(world: World, resource: str) -
 
 @pytest.mark.parametrize(("resource", "name"), UPDATES)
 def test_null_empties_what_is_optional(world: World, resource: str, name: str) -> None:
-    """Null in an update leaves nothing in any field that a create may leave out.
-
-    The server alone decides a state, a slug, and when what is published now was published.
-    """
     declared = CATALOG[resource].fields[name]
     path = f"{world.path(resource)}/{world.ids(world.path(resource))[0]}"
     full = {**world.full_body(resource), "status": "published"}
@@ -136,7 +127,6 @@ def test_null_empties_what_is_optional(world: World, resource: str, name: str) -
 
 @pytest.mark.parametrize("kind", ["interview", "contract", "permanent"])
 def test_some_bookings_need_their_relations(world: World, kind: str) -> None:
-    """Interviews, contracts and placements need candidate, job and company; two need an end."""
     body = {"booking_type": kind, "start_datetime": "2026-05-04T09:30:00Z"}
     expected = {"candidate_id", "job_id", "company_id"}
     if kind != "permanent":
@@ -146,7 +136,6 @@ def test_some_bookings_need_their_relations(world: World, kind: str) -> None:
 
 
 def test_related_records_must_exist(world: World) -> None:
-    """The id of a record that does not exist is a 422 under each field that has one."""
     related = ("candidate_id", "job_id", "company_id", "lead_id")
     body = {**world.body("bookings"), **dict.fromkeys(related, ABSENT_ID)}
 
@@ -157,7 +146,6 @@ def test_related_records_must_exist(world: World) -> None:
 
 @pytest.mark.parametrize("name", ["first_name", "last_name", "company_name"])
 def test_a_lead_needs_one_name(open_world: Callable[..., World], name: str) -> None:
-    """Any one of the three names will do; without any, all three are named."""
     world = open_world()
     body = {**world.body("leads"), "company_name": None}
 
@@ -191,7 +179,6 @@ def test_reason_comes_with_cancelling(open_world: Callable[..., World]) -> None:
     ],
 )
 def test_formats_are_enforced(world: World, name: str, value: str) -> None:
-    """Addresses, currency codes and uuids that are none are a 422 under the field's name."""
     body = {**world.body("candidates"), name: value}
 
     assert [name] == list(errors(world, "POST", "/candidates", body))
@@ -199,14 +186,12 @@ def test_formats_are_enforced(world: World, name: str, value: str) -> None:
 
 @pytest.mark.parametrize("zone", ["Mars/Olympus", "../etc/passwd", "Europe", "x\x00y"])
 def test_time_zones_must_exist(world: World, zone: str) -> None:
-    """A time zone that nobody knows is a 422, whatever it looks like."""
     body = {**world.body("bookings"), "timezone": zone}
 
     assert ["timezone"] == list(errors(world, "POST", "/bookings", body))
 
 
 def test_optional_fields_are_cleared_by_null_and_by_empty(open_world: Callable[..., World]) -> None:
-    """Null clears an optional field, an empty string empties it, even where it has a format."""
     world = open_world()
     body = {**world.body("candidates"), "network_url": "https://x.example", "notes": "a"}
     id = world.call("POST", "/candidates", json=body).json()["data"]["id"]
@@ -217,7 +202,6 @@ def test_optional_fields_are_cleared_by_null_and_by_empty(open_world: Callable[.
 
 
 def test_timestamps_are_stored_in_utc(open_world: Callable[..., World]) -> None:
-    """A datetime with an offset comes back in UTC, one without is UTC."""
     world = open_world()
 
     def stored(given: str) -> str:
@@ -238,7 +222,6 @@ def test_timestamps_are_stored_in_utc(open_world: Callable[..., World]) -> None:
 )
 @pytest.mark.parametrize("method", ["POST", "PUT"])
 def test_what_is_no_object_is_400(world: World, method: str, content: bytes) -> None:
-    """A body that is not a JSON object is a 400 with the error body."""
     path = "/jobs" if method == "POST" else f"/jobs/{world.ids('/jobs')[0]}"
     answer = world.call(method, path, content=content)
 
@@ -246,7 +229,6 @@ def test_what_is_no_object_is_400(world: World, method: str, content: bytes) -> 
 
 
 def test_too_long_a_body_is_400(world: World) -> None:
-    """A body beyond the maximum is a 400, not a failure."""
     content = b'{"title": "' + b"x" * (10 * 1024 * 1024) + b'"}'
 
     assert 400 == world.call("POST", "/jobs", content=content).status_code
@@ -275,7 +257,6 @@ def test_too_long_a_body_is_400(world: World) -> None:
 def test_content_values_fit_their_field(
     open_world: Callable[..., World], key: str, wrong: Any, right: Any
 ) -> None:
-    """A content value is checked against its field's type, and named by `fields.<field_key>`."""
     world = open_world(counts={"content_types": 1})
     path = world.path("content_items")
 

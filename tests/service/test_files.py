@@ -59,7 +59,6 @@ def commands() -> list[list[str]]:
 
 @pytest.mark.parametrize("words", [c for c in commands() if c[0] == "connector"], ids=" ".join)
 def test_every_command_of_ours_can_be_given_so(words: list[str]) -> None:
-    """Each call of the connector is one that it takes, with these very options."""
     group = click.Context(main)
     command = main.get_command(group, words[1])
 
@@ -68,7 +67,6 @@ def test_every_command_of_ours_can_be_given_so(words: list[str]) -> None:
 
 
 def test_every_other_program_is_one_that_is_installed() -> None:
-    """Dagster's programs are there under these names; the rest is what base images have."""
     others = {words[0] for words in commands()} - {"connector"}
 
     assert {"dagster-webserver", "dagster-daemon", "python", "pg_isready"} == others
@@ -77,7 +75,6 @@ def test_every_other_program_is_one_that_is_installed() -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_every_variable_is_a_setting(path: Path) -> None:
-    """Every CONNECTOR_* name in the files is a setting's variable."""
     known = {*ENVIRONMENT.values(), CONFIG_VARIABLE}
     named = set(re.findall(r"\bCONNECTOR_[A-Z_]+\b", path.read_text(encoding="utf-8")))
 
@@ -85,9 +82,6 @@ def test_every_variable_is_a_setting(path: Path) -> None:
 
 
 def test_services_run_as_nobody_and_keep_what_must_last() -> None:
-    """No container is root, each has a health check or ends by itself, every named volume is
-    declared, and the webserver is published on this machine alone.
-    """
     whole = compose()
     services = whole["services"]
 
@@ -108,9 +102,6 @@ def test_services_run_as_nobody_and_keep_what_must_last() -> None:
 
 
 def test_the_image_copies_what_is_there_and_ends_as_nobody() -> None:
-    """What the image is made of exists, its last user is not root, and nothing unlocked is
-    installed.
-    """
     text = (FOLDER / "Containerfile").read_text(encoding="utf-8")
     copied = [line.split()[1:-1] for line in text.splitlines() if line.startswith("COPY ")]
     sources = [s for words in copied if not words[0].startswith("--") for s in words]
@@ -127,7 +118,6 @@ def test_the_image_copies_what_is_there_and_ends_as_nobody() -> None:
 
 
 def test_the_database_library_is_the_one_that_this_dagster_has() -> None:
-    """Dagster's library for PostgreSQL is locked to the version that goes with Dagster's own."""
     text = (FOLDER / "requirements" / "postgres.txt").read_text(encoding="utf-8")
     major, minor, patch = version("dagster").split(".")
 
@@ -136,9 +126,6 @@ def test_the_database_library_is_the_one_that_this_dagster_has() -> None:
 
 
 def test_dagster_runs_as_in_the_project_but_for_its_storage() -> None:
-    """The service's `dagster.yaml` differs from the project's in where things are kept alone, and
-    names no variable that the compose file does not give.
-    """
     theirs = yaml.safe_load((FOLDER / "dagster.yaml").read_text(encoding="utf-8"))
     ours = yaml.safe_load((ROOT / "dagster.yaml").read_text(encoding="utf-8"))
     kept = ("storage", "compute_logs", "local_artifact_storage")
@@ -155,9 +142,6 @@ def test_dagster_runs_as_in_the_project_but_for_its_storage() -> None:
 
 @pytest.mark.parametrize("path", UNITS, ids=lambda path: path.name)
 def test_units_are_closed_and_belong_together(path: Path) -> None:
-    """Each service has a user of its own, makes nothing that others may open, and may write to its
-    own folders alone; each timer has its service.
-    """
     if path.suffix == ".timer":
         assert path.with_suffix(".service").exists()
         return
@@ -176,7 +160,6 @@ def test_units_are_closed_and_belong_together(path: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd here")
 def test_systemd_takes_the_units(tmp_path: Path) -> None:
-    """The system that is to run the units finds nothing to say against any of them."""
     for path in UNITS:
         text = path.read_text(encoding="utf-8").replace(PROGRAMS, f"{BIN}/")
         (tmp_path / path.name).write_text(text, encoding="utf-8")

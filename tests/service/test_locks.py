@@ -1,4 +1,4 @@
-"""Test 46: what is installed is what is locked, wherever it runs, as far as that can be known
+"""What is installed is what is locked, wherever it runs, as far as that can be known
 without a network. `make audit` asks the network for known vulnerabilities.
 """
 
@@ -52,8 +52,7 @@ def runtime() -> Lock:
     return found
 
 
-def test_46_there_is_a_lock_of_the_base_and_one_of_each_extra() -> None:
-    """The base has no tool of the tests and no extra in it, and an extra has only what it adds."""
+def test_there_is_a_lock_of_the_base_and_one_of_each_extra() -> None:
     base = locked(FOLDER / "base.txt")
 
     assert sorted(["base", "build", *EXTRAS]) == sorted(each.stem for each in FOLDER.glob("*.txt"))
@@ -66,8 +65,7 @@ def test_46_there_is_a_lock_of_the_base_and_one_of_each_extra() -> None:
         assert {*lock} & {*base} <= {"psutil"}, extra
 
 
-def test_46_all_locks_have_the_same_versions_and_files() -> None:
-    """A machine that runs the connector has what was tested: version by version, hash by hash."""
+def test_all_locks_have_the_same_versions_and_files() -> None:
     tested = locked(ROOT / "requirements.txt")
     only_there = {"dagster-postgres", "psycopg2-binary"}
 
@@ -78,8 +76,7 @@ def test_46_all_locks_have_the_same_versions_and_files() -> None:
     }
 
 
-def test_46_what_is_installed_here_is_what_is_locked() -> None:
-    """No package of the lock is here in another version than the lock's."""
+def test_what_is_installed_here_is_what_is_locked() -> None:
     others = {}
     for name, versions in locked(ROOT / "requirements.txt").items():
         try:
@@ -93,8 +90,7 @@ def test_46_what_is_installed_here_is_what_is_locked() -> None:
 
 
 @pytest.mark.parametrize("lock", ["base", *EXTRAS])
-def test_46_every_licence_is_known_and_lets_a_service_be_run(lock: str) -> None:
-    """Each package says under which licence it is, and none is of those that are refused."""
+def test_every_licence_is_known_and_lets_a_service_be_run(lock: str) -> None:
     refused = {}
     for name in locked(FOLDER / f"{lock}.txt"):
         try:

@@ -91,7 +91,6 @@ def site(tmp_path: Path, pattern: Path) -> Iterator[Site]:
 
 @pytest.mark.parametrize("has_backup", [True, False])
 def test_a_work_file_that_is_none(site: Site, has_backup: bool) -> None:
-    """`not_a_warehouse`: a backup is restored; without one the file is moved away."""
     site.work.write_bytes(b"no database any more")
     site.fails("not_a_warehouse")
 
@@ -102,7 +101,6 @@ def test_a_work_file_that_is_none(site: Site, has_backup: bool) -> None:
 
 @pytest.mark.parametrize("has_backup", [True, False])
 def test_a_ledger_that_is_none(site: Site, has_backup: bool) -> None:
-    """`not_a_ledger`: a backup is restored; without one the file is moved away."""
     for each in site.data.glob("ledger.sqlite*"):
         each.unlink()
     site.ledger.write_bytes(b"no database any more" * 100)
@@ -114,7 +112,6 @@ def test_a_ledger_that_is_none(site: Site, has_backup: bool) -> None:
 
 
 def test_a_key_that_is_refused(site: Site) -> None:
-    """`unauthorized` and `forbidden`: a new key, or one with the scopes, in the old one's place."""
     site.fails("unauthorized", CONNECTOR_API_KEY="withdrawn")
     site.fails("forbidden", "pull", "candidates", CONNECTOR_API_KEY="jobs")
 
@@ -124,21 +121,18 @@ def test_a_key_that_is_refused(site: Site) -> None:
 
 
 def test_a_budget_that_is_spent(site: Site) -> None:
-    """`budget_spent`: the same command again, which goes on from there."""
     site.fails("budget_spent", "pull", "--full", "--budget", "4", status=4)
 
     site.is_well_after()
 
 
 def test_a_month_that_is_spent(site: Site) -> None:
-    """`quota_spent`: an enlarged plan, its number of requests, and `--ask-anyway`."""
     site.fails("quota_spent", status=4, CONNECTOR_MONTHLY_REQUESTS="1")
 
     site.is_well_after("pull", "--ask-anyway", CONNECTOR_MONTHLY_REQUESTS="1000")
 
 
 def test_an_address_of_something_else(site: Site) -> None:
-    """`unreachable` and `not_found`: the right address, and nothing was held for deleted."""
     site.fails("unreachable", CONNECTOR_BASE_URL="http://127.0.0.1:9")
     site.fails("not_found", CONNECTOR_BASE_URL=f"{site.sandbox.base_url}/elsewhere")
 
@@ -146,7 +140,6 @@ def test_an_address_of_something_else(site: Site) -> None:
 
 
 def test_everything_is_lost(site: Site) -> None:
-    """The data folder is gone: the backup is restored, and what it lacks is pulled."""
     shutil.rmtree(site.data)
 
     (file,) = site.backups.glob("*.tar")

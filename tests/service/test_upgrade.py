@@ -98,9 +98,6 @@ def churn(sandbox: Sandbox) -> None:
 
 
 def test_a_folder_of_the_first_version_upgrades_and_pulls_to_an_exact_copy(folder: Path) -> None:
-    """The first version's work file opens, keeps its runs and rows, gets its history, and the next
-    pull goes on from its bookmarks: exact again, for the requests of what has changed alone.
-    """
     data = folder / "data"
     make_ledger(data / "ledger.sqlite")
     with Sandbox(clock=lambda: NOW) as sandbox:
@@ -124,7 +121,6 @@ def test_a_folder_of_the_first_version_upgrades_and_pulls_to_an_exact_copy(folde
 
 
 def test_the_fixture_is_of_the_first_version(folder: Path) -> None:
-    """What the tests call the first version has one migration, no history and no ledger."""
     path = folder / "data" / "work.duckdb"
 
     assert [1] == [each["number"] for each in rows(path, "SELECT number FROM sync.migrations")]
@@ -134,9 +130,6 @@ def test_the_fixture_is_of_the_first_version(folder: Path) -> None:
 
 @pytest.mark.parametrize("last", range(1, LATEST))
 def test_a_ledger_of_every_version_upgrades(last: int, tmp_path: Path) -> None:
-    """A ledger that any version left opens with all of today's tables and the requests that it
-    counted, and is upgraded once.
-    """
     path = tmp_path / "ledger.sqlite"
     make_ledger(path, last)
 
@@ -166,9 +159,6 @@ def columns_of(connection: duckdb.DuckDBPyConnection) -> list[tuple[object, ...]
 
 
 def test_a_work_file_of_any_version_gets_every_table_and_column(first: Path) -> None:
-    """A work file that lacks any table, or any column but a table's first, has all of them after
-    it was brought up, as a new file has them, and keeps its rows; once is enough.
-    """
     with duckdb.connect() as connection:
         migrate(connection, "new")
         wanted = columns_of(connection)
@@ -223,7 +213,6 @@ def later_ledger(folder: Path) -> Iterator[ConnectorError]:
 
 @pytest.mark.parametrize("made", [later_work, later_ledger])
 def test_an_older_program_refuses_a_newer_file(made: object, tmp_path: Path) -> None:
-    """A file that a later version made is refused by its name, with what to do, and unchanged."""
     assert callable(made)
     (error,) = made(tmp_path)
 
@@ -238,7 +227,6 @@ def digest(text: str) -> str:
 
 
 def test_no_released_table_was_changed() -> None:
-    """Each table is as it was released: a file that has it would never get what was changed."""
     released = ";".join([*SCHEMA.split(";")[: STATEMENTS[-1]], "\n"])
 
     assert RELEASED == digest(released)

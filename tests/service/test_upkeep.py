@@ -62,7 +62,6 @@ def listening() -> Iterator[int]:
 
 
 def test_an_account_that_was_never_used_is_well(tmp_path: Path) -> None:
-    """Nothing is landed: nothing is missing, nothing is made, and every check is ok."""
     checks = looked(settings_of(tmp_path))
 
     assert {"ok"} == {each.state for each in checks.values()}, checks
@@ -74,7 +73,6 @@ def test_an_account_that_was_never_used_is_well(tmp_path: Path) -> None:
 
 
 def test_the_age_of_the_last_backup_is_told(tmp_path: Path) -> None:
-    """None, a fresh one, one of more than a week ago, and one that is gone."""
     settings = settings_of(tmp_path)
     land(settings, NOW)
     with Ledger(settings.folder) as ledger:
@@ -94,7 +92,6 @@ def test_the_age_of_the_last_backup_is_told(tmp_path: Path) -> None:
 
 
 def test_what_restores_have_left_is_told(tmp_path: Path) -> None:
-    """A copy that a restore has moved aside is a warning that names it, until it is removed."""
     settings = settings_of(tmp_path)
     land(settings, NOW)
     made = make_backup(settings, tmp_path / "backups", keep=None, now=lambda: NOW)
@@ -111,7 +108,6 @@ def test_what_restores_have_left_is_told(tmp_path: Path) -> None:
 
 
 def test_an_erasure_that_was_cut_off_is_told(tmp_path: Path) -> None:
-    """What was begun and not ended is a warning with the command that goes on."""
     settings = settings_of(tmp_path)
     settings.make_folder()
     with Ledger(settings.folder) as ledger:
@@ -125,7 +121,6 @@ def test_an_erasure_that_was_cut_off_is_told(tmp_path: Path) -> None:
 
 
 def test_a_disk_without_room_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Less than what a run may need at once is a warning."""
     usage = type("usage", (), {"free": 1024})
     monkeypatch.setattr("shutil.disk_usage", lambda path: usage)
 
@@ -133,9 +128,6 @@ def test_a_disk_without_room_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_alerts_are_tried_and_not_sent(tmp_path: Path) -> None:
-    """A webhook and a mail server that somebody listens at are well, and those that nobody does
-    are told without the address.
-    """
     with listening() as port:
         there = settings_of(tmp_path, CONNECTOR_ALERT_WEBHOOK=f"http://127.0.0.1:{port}/T0KEN")
         assert "ok" == looked(there)["alerts"].state
@@ -156,9 +148,6 @@ def test_alerts_are_tried_and_not_sent(tmp_path: Path) -> None:
 
 
 def test_doctor_looks_at_every_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With --all each account has its lines, one broken account keeps no other from being looked
-    at, and the exit status is the greatest.
-    """
     (tmp_path / "connector.toml").write_text(
         f'data_dir = "{tmp_path}/data"\n[accounts.acme]\nbilling_day = 99\n[accounts.globex]\n',
         encoding="utf-8",
@@ -176,9 +165,6 @@ def test_doctor_looks_at_every_account(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_health_is_one_line_and_a_status(tmp_path: Path) -> None:
-    """0 where nothing was pulled yet or all was proven lately, 1 where it was not, or where the
-    files cannot be read; no request is sent, and nothing is made.
-    """
     environ = variables(None, tmp_path / "data", None)
     new = call(["health"], environ)
     assert not (tmp_path / "data").exists()

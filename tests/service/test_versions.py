@@ -16,9 +16,6 @@ KINDS = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"]
 
 
 def test_the_changelog_has_the_form_that_it_names() -> None:
-    """Each version has its date, or is not released; each kind of change stands once in it, in one
-    order, with a list below it.
-    """
     text = (DOCS / "CHANGELOG.md").read_text(encoding="utf-8")
     _, *versions = re.split(r"^## ", text, flags=re.MULTILINE)
 
@@ -33,7 +30,6 @@ def test_the_changelog_has_the_form_that_it_names() -> None:
 
 
 def test_the_files_have_the_numbers_that_the_page_says() -> None:
-    """Work file, ledger and backups are of the versions that the table names."""
     text = (DOCS / "VERSIONS.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `?([\w.]+|backups)\b[^|]*\| (.+?) \|", text, re.MULTILINE))
 

@@ -45,7 +45,6 @@ def configured(folder: Path, text: str) -> dict[str | None, Configured]:
 
 @pytest.mark.parametrize(("table", "said"), BROKEN.values(), ids=BROKEN)
 def test_a_broken_account_harms_no_other(folder: Path, table: str, said: str) -> None:
-    """Each kind of mistake in one account's table is told of that account, and of no other."""
     found = configured(folder, f"{table}\n{WELL}")
 
     assert {"acme", "globex"} == set(found)
@@ -56,7 +55,6 @@ def test_a_broken_account_harms_no_other(folder: Path, table: str, said: str) ->
 
 
 def test_a_wrong_name_is_that_accounts_mistake(folder: Path) -> None:
-    """A table whose name no account can have is refused by itself."""
     found = configured(folder, f"{WELL}[accounts.Globex]\n")
 
     assert found["acme"].settings is not None
@@ -64,9 +62,6 @@ def test_a_wrong_name_is_that_accounts_mistake(folder: Path) -> None:
 
 
 def test_the_unnamed_account_is_not_harmed_either(folder: Path) -> None:
-    """Where the unnamed account has files of its own, it is there beside a broken table; a person
-    who names no account is told of the mistake.
-    """
     (folder / "data").mkdir()
     (folder / "data" / "work.duckdb").touch()
     found = configured(folder, "[accounts.globex]\nbase_ur = 'x'\n")
@@ -104,14 +99,10 @@ def test_folder_of_the_connector_is_no_account(folder: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["inbox-acme", "acme-seeds", "replaced", "data"])
 def test_names_alike_are_accounts(folder: Path, name: str) -> None:
-    """Only the very names are taken."""
     assert name == load_settings({"account": name}, {}, folder).account.value
 
 
 def test_own_folders_are_those_that_an_account_has() -> None:
-    """Every folder that backups, erasures and the inbox know is on the list, and the page has the
-    whole list.
-    """
     page = (ROOT / "docs" / "SETTINGS.md").read_text(encoding="utf-8")
     (told,) = re.findall(r"for something else: (.*?)\.\n", page, re.DOTALL)
 

@@ -30,7 +30,6 @@ from connector.settings.values import read_address, shown_address
     ],
 )
 def test_address_is_tidied(written: str, read: str) -> None:
-    """What people copy from a browser or a manual becomes the address before `/api/v1`."""
     assert read == read_address(written)
     assert read == read_address(read)
 
@@ -60,7 +59,6 @@ def test_address_is_tidied(written: str, read: str) -> None:
     ],
 )
 def test_unfit_address_is_refused(tmp_path: Path, written: str, said: str) -> None:
-    """What could send the key elsewhere, or in clear, is refused with the reason and the origin."""
     with pytest.raises(SettingsError) as caught:
         load_settings({}, {"CONNECTOR_BASE_URL": written}, tmp_path)
 
@@ -71,12 +69,10 @@ def test_unfit_address_is_refused(tmp_path: Path, written: str, said: str) -> No
 
 @pytest.mark.parametrize("raw", [None, 1, True, ["https://acme.example"], ""])
 def test_other_types_are_refused(raw: object) -> None:
-    """Only a string can be an address."""
     with pytest.raises(ValueError, match="an address such as"):
         read_address(raw)
 
 
 def test_refused_address_is_shown_without_secrets() -> None:
-    """A refused address is quoted without user, password, query and fragment."""
     assert "'https://acme.example/x'" == shown_address("https://u:p@acme.example/x?key=1#f")
     assert "a value without 'https://'" == shown_address("0123456789")

@@ -19,7 +19,6 @@ MAIL = {
 
 
 def test_an_accounts_table_inherits_where_alerts_go(tmp_path: Path) -> None:
-    """One webhook at the top serves every account; neither it nor a person is shown."""
     (tmp_path / "hook").write_text(f"{ADDRESS}\n", encoding="utf-8")
     (tmp_path / "hook").chmod(0o600)
     (tmp_path / "connector.toml").write_text(
@@ -54,7 +53,6 @@ def test_an_accounts_table_inherits_where_alerts_go(tmp_path: Path) -> None:
     ],
 )
 def test_webhook_addresses_that_are_refused(tmp_path: Path, text: str, said: str) -> None:
-    """What is no safe address is refused, and not repeated."""
     with pytest.raises(SettingsError, match=said) as caught:
         load_settings({}, {"CONNECTOR_ALERT_WEBHOOK": text}, tmp_path)
 
@@ -78,9 +76,6 @@ def test_webhook_addresses_that_are_refused(tmp_path: Path, text: str, said: str
     ],
 )
 def test_what_cannot_work_is_refused(tmp_path: Path, environ: dict[str, str], said: str) -> None:
-    """A half-described mail server, an open one, and values that mean nothing are refused; no
-    person's address is repeated.
-    """
     with pytest.raises(SettingsError, match=said) as caught:
         load_settings({}, environ, tmp_path)
 
@@ -89,7 +84,6 @@ def test_what_cannot_work_is_refused(tmp_path: Path, environ: dict[str, str], sa
 
 
 def test_password_may_have_spaces_and_is_not_shown(tmp_path: Path) -> None:
-    """Passwords that a provider makes have spaces; one with a line break is refused unseen."""
     named = {**MAIL, "CONNECTOR_ALERT_EMAIL_USER": "ann"}
     settings = load_settings({}, {**named, "CONNECTOR_ALERT_EMAIL_PASSWORD": "abcd efgh"}, tmp_path)
 

@@ -30,7 +30,6 @@ def read_from(file: Path) -> str:
 
 
 def test_key_from_the_environment_is_masked(tmp_path: Path) -> None:
-    """The key is kept as a secret: neither rows nor repr nor str hold it."""
     settings = load_settings({}, {"CONNECTOR_API_KEY": KEY}, tmp_path)
 
     assert settings.api_key.value is not None
@@ -47,7 +46,6 @@ def test_key_from_the_environment_is_masked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ending", [b"", b"\n", b"\r\n"])
 def test_line_end_of_a_key_file_is_not_the_keys(tmp_path: Path, ending: bytes) -> None:
-    """Editors end a file with a line's end, which is not part of the key."""
     assert KEY == read_from(write(tmp_path / "key", KEY.encode() + ending))
 
 
@@ -67,7 +65,6 @@ def test_line_end_of_a_key_file_is_not_the_keys(tmp_path: Path, ending: bytes) -
     ],
 )
 def test_unfit_key_file_is_refused(tmp_path: Path, content: bytes, problem: str) -> None:
-    """What cannot be a key is refused with the file's name and without what it holds."""
     file = write(tmp_path / "key", content)
 
     with pytest.raises(SettingsError) as caught:
@@ -80,8 +77,7 @@ def test_unfit_key_file_is_refused(tmp_path: Path, content: bytes, problem: str)
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o660])
-def test_34_a_key_file_open_to_others_is_a_warning(tmp_path: Path, mode: int) -> None:
-    """A key file that others may open is used, and a warning is collected, not printed."""
+def test_a_key_file_open_to_others_is_a_warning(tmp_path: Path, mode: int) -> None:
     file = write(tmp_path / "key", KEY.encode(), mode)
 
     settings = load_settings({}, {"CONNECTOR_API_KEY_FILE": str(file)}, tmp_path)
@@ -93,14 +89,12 @@ def test_34_a_key_file_open_to_others_is_a_warning(tmp_path: Path, mode: int) ->
 
 
 def test_closed_key_file_gives_no_warning(tmp_path: Path) -> None:
-    """A key file of its owner alone is as it should be."""
     file = write(tmp_path / "key", KEY.encode(), 0o600)
 
     assert () == load_settings({}, {"CONNECTOR_API_KEY_FILE": str(file)}, tmp_path).warnings
 
 
 def test_unreadable_key_file_is_refused_without_its_name(tmp_path: Path) -> None:
-    """A variable that names no file may hold the key itself by mistake, so it is not shown."""
     with pytest.raises(SettingsError) as caught:
         load_settings({}, {"CONNECTOR_API_KEY_FILE": KEY}, tmp_path)
 
@@ -111,7 +105,6 @@ def test_unreadable_key_file_is_refused_without_its_name(tmp_path: Path) -> None
 
 
 def test_two_keys_are_refused(tmp_path: Path) -> None:
-    """A key and a key file at once leave open which is meant."""
     file = write(tmp_path / "key", KEY.encode())
     environ = {"CONNECTOR_API_KEY": KEY, "CONNECTOR_API_KEY_FILE": str(file)}
 
@@ -123,7 +116,6 @@ def test_two_keys_are_refused(tmp_path: Path) -> None:
     "flag", [n for n, rule in RULES.items() if rule.is_secret or rule.place_of]
 )
 def test_secret_is_never_a_flag(tmp_path: Path, flag: str) -> None:
-    """Process lists show flags, so a secret in one is refused, and so is its place."""
     with pytest.raises(SettingsError, match="never taken from a flag") as caught:
         load_settings({flag: KEY}, {}, tmp_path)
 
@@ -133,7 +125,6 @@ def test_secret_is_never_a_flag(tmp_path: Path, flag: str) -> None:
 @pytest.mark.parametrize("table", ["", "[accounts.acme]\n"])
 @pytest.mark.parametrize("name", SECRETS)
 def test_secret_in_the_project_file_is_refused(tmp_path: Path, name: str, table: str) -> None:
-    """A project file is shared and committed, so a secret in it is refused and a file advised."""
     (tmp_path / "connector.toml").write_text(f"{table}{name} = '{KEY}'\n", encoding="utf-8")
 
     with pytest.raises(SettingsError, match=f"holds {name}") as caught:
@@ -158,7 +149,6 @@ def test_secret_in_the_project_file_is_refused(tmp_path: Path, name: str, table:
     ],
 )
 def test_no_refusal_holds_the_key(tmp_path: Path, environ: dict[str, str]) -> None:
-    """Wherever the key was put, no error says it, not even in its traceback's messages."""
     with pytest.raises(SettingsError) as caught:
         load_settings({}, environ, tmp_path)
 

@@ -59,7 +59,6 @@ def load(folder: Path, **environ: str) -> Settings:
 
 
 def test_the_key_is_read_from_the_keyring(ring: FileKeyring, tmp_path: Path) -> None:
-    """The key comes from the entry that is named, says so, and is shown by nothing."""
     settings = load(tmp_path)
 
     assert settings.api_key.value is not None
@@ -70,7 +69,6 @@ def test_the_key_is_read_from_the_keyring(ring: FileKeyring, tmp_path: Path) -> 
 
 
 def test_an_account_names_its_own_entry(ring: FileKeyring, tmp_path: Path) -> None:
-    """An account's table may name an entry, and inherits none from the top of the file."""
     (tmp_path / "connector.toml").write_text(
         'api_key_keyring = "recruitment-connector/top"\n[accounts.acme]\n'
         'base_url = "https://acme.example"\napi_key_keyring = "recruitment-connector/acme"\n'
@@ -96,7 +94,6 @@ def test_an_account_names_its_own_entry(ring: FileKeyring, tmp_path: Path) -> No
 def test_an_entry_that_is_not_there_is_told(
     ring: FileKeyring, tmp_path: Path, entry: str, said: str
 ) -> None:
-    """What is missing is told with how to put it there."""
     with pytest.raises(SettingsError, match=said) as caught:
         load(tmp_path, CONNECTOR_API_KEY_KEYRING=entry)
     assert "CONNECTOR_API_KEY_KEYRING" in str(caught.value)
@@ -109,7 +106,6 @@ def test_an_entry_that_is_not_there_is_told(
 def test_a_keyring_that_cannot_be_read_is_told(
     ring: FileKeyring, tmp_path: Path, error: KeyringError, said: str
 ) -> None:
-    """A locked or broken keyring is a sentence, with nothing of what it said itself."""
     ring.error = error
     with pytest.raises(SettingsError, match=said) as caught:
         load(tmp_path)
@@ -117,7 +113,6 @@ def test_a_keyring_that_cannot_be_read_is_told(
 
 
 def test_a_machine_without_a_keyring_is_told(ring: FileKeyring, tmp_path: Path) -> None:
-    """A server has no keyring: the error says so, and names the file as the way."""
     keyring.set_keyring(keyring.backends.fail.Keyring())  # type: ignore[no-untyped-call] # as above
     with pytest.raises(SettingsError, match="this machine has no keyring") as caught:
         load(tmp_path)
@@ -127,7 +122,6 @@ def test_a_machine_without_a_keyring_is_told(ring: FileKeyring, tmp_path: Path) 
 def test_without_the_package_the_error_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The extra is needed only where a keyring is named, and then it is named as well."""
     monkeypatch.setitem(sys.modules, "keyring", None)
 
     assert None is load_settings({}, {}, tmp_path).api_key.value
@@ -136,7 +130,6 @@ def test_without_the_package_the_error_says_what_to_install(
 
 
 def test_the_key_is_named_in_one_place_alone(ring: FileKeyring, tmp_path: Path) -> None:
-    """Two places for the key are refused, as is one from outside for an address of the file."""
     for other in ({"CONNECTOR_API_KEY": "k"}, {"CONNECTOR_API_KEY_FILE": "k"}):
         with pytest.raises(SettingsError, match="both"):
             load(tmp_path, **other)

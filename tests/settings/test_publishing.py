@@ -14,7 +14,6 @@ HASH_KEY = "planted-hash-key-77aa"
 
 @pytest.mark.parametrize("text", ['"push, sync"', '["push", "sync"]'])
 def test_schemas_left_out_are_a_list_or_parted_by_commas(tmp_path: Path, text: str) -> None:
-    """Names come from a text or a TOML list, and stand in the file's own order."""
     (tmp_path / "connector.toml").write_text(f"publish_without = {text}\n", encoding="utf-8")
 
     settings = load_settings({}, {}, tmp_path)
@@ -24,7 +23,6 @@ def test_schemas_left_out_are_a_list_or_parted_by_commas(tmp_path: Path, text: s
 
 
 def test_hashing_without_a_key_is_refused_before_anything_is_done(tmp_path: Path) -> None:
-    """Where fields are to be hashed and no key is set, the settings do not load."""
     with pytest.raises(SettingsError, match="publish_hash_key is not set") as caught:
         load_settings({}, {"CONNECTOR_PUBLISH_PERSONAL": "hash"}, tmp_path)
 
@@ -32,9 +30,6 @@ def test_hashing_without_a_key_is_refused_before_anything_is_done(tmp_path: Path
 
 
 def test_hash_key_is_a_secret(tmp_path: Path) -> None:
-    """The key comes from a file or the environment, an account's table has the top's, and neither
-    rows nor repr show it.
-    """
     (tmp_path / "hash.key").write_text(f"{HASH_KEY}\n", encoding="utf-8")
     (tmp_path / "hash.key").chmod(0o600)
     (tmp_path / "connector.toml").write_text(
@@ -56,7 +51,6 @@ def test_hash_key_is_a_secret(tmp_path: Path) -> None:
     [("tiny-0", "shorter than 16 characters"), ("two words, and long", "has a space")],
 )
 def test_hash_key_that_can_be_guessed_is_refused(tmp_path: Path, text: str, said: str) -> None:
-    """A key must be one long word; the refusal does not show it."""
     with pytest.raises(SettingsError, match=said) as caught:
         load_settings({}, {"CONNECTOR_PUBLISH_HASH_KEY": text}, tmp_path)
 

@@ -41,7 +41,6 @@ REFUSED = (
 
 @pytest.mark.parametrize("cron", TAKEN)
 def test_a_time_is_taken_as_dagster_takes_it(tmp_path: Path, cron: str) -> None:
-    """What is taken is one that Dagster schedules by, whatever the spaces between its fields."""
     settings = load_settings({"nightly_cron": f" {cron.replace(' ', '  ')} "}, {}, tmp_path)
 
     assert cron == settings.nightly_cron.value
@@ -50,7 +49,6 @@ def test_a_time_is_taken_as_dagster_takes_it(tmp_path: Path, cron: str) -> None:
 
 @pytest.mark.parametrize("cron", REFUSED)
 def test_another_time_is_refused_with_what_is_allowed(tmp_path: Path, cron: str) -> None:
-    """The message has the value, where it came from, and an example of what is allowed."""
     (tmp_path / "connector.toml").write_text(f"scrub_cron = '{cron}'\n", encoding="utf-8")
 
     with pytest.raises(SettingsError) as caught:
@@ -62,7 +60,6 @@ def test_another_time_is_refused_with_what_is_allowed(tmp_path: Path, cron: str)
 
 
 def test_off_is_a_time_that_never_comes(tmp_path: Path) -> None:
-    """`off` is taken for each of the three, and for nothing else."""
     environ = {f"CONNECTOR_{name}_CRON": "off" for name in ("NIGHTLY", "INTRADAY", "SCRUB")}
     settings = load_settings({}, environ, tmp_path)
 
@@ -71,7 +68,6 @@ def test_off_is_a_time_that_never_comes(tmp_path: Path) -> None:
 
 
 def test_time_zone_is_one_that_exists(tmp_path: Path) -> None:
-    """A zone is taken by its name; what is none is refused, a path among it."""
     assert "Europe/Berlin" == zone_of("Europe/Berlin", tmp_path)
     for wrong in ("Europe/Brelin", "CEST+", "../UTC", "/etc/localtime", "Europe/", "Europe"):
         with pytest.raises(SettingsError, match="must be the name of a time zone such as UTC"):
@@ -84,7 +80,6 @@ def zone_of(name: str, folder: Path) -> str:
 
 
 def test_an_accounts_own_times_take_the_place_of_those_at_the_top(tmp_path: Path) -> None:
-    """An account inherits times from the top of the file, and may have its own."""
     (tmp_path / "connector.toml").write_text(
         "nightly_cron = '0 1 * * *'\ntime_zone = 'Europe/Berlin'\n"
         "[accounts.acme]\n[accounts.globex]\nnightly_cron = '0 4 * * *'\n",

@@ -36,9 +36,6 @@ def refusal(caught: pytest.ExceptionInfo[ConnectorError]) -> str:
 
 
 def test_defaults_say_that_they_are(tmp_path: Path) -> None:
-    """With nothing set every value is the default and says so; docs/SETTINGS.md has them, which a
-    test of documents holds to it. Nothing is made.
-    """
     settings = load_settings({}, {}, tmp_path)
 
     assert {"default"} == {origin for _, _, origin in settings.rows()}
@@ -62,7 +59,6 @@ def test_nearer_source_wins(
     config: str,
     expected: tuple[int, str],
 ) -> None:
-    """A flag beats the environment, that beats the project file, that beats the default."""
     write_config(tmp_path, config)
     variables = {} if environ is None else {"CONNECTOR_BILLING_DAY": environ}
 
@@ -72,7 +68,6 @@ def test_nearer_source_wins(
 
 
 def test_account_table_beats_the_top_and_inherits_limits(tmp_path: Path) -> None:
-    """A named account takes its own table first, then the limits of the top of the file."""
     write_config(
         tmp_path,
         "connections = 2\nbilling_day = 5\n[accounts.acme]\nbilling_day = 9\n[accounts.globex]\n",
@@ -89,7 +84,6 @@ def test_account_table_beats_the_top_and_inherits_limits(tmp_path: Path) -> None
 
 
 def test_account_never_inherits_an_address_or_a_key(tmp_path: Path) -> None:
-    """The address and the key at the top belong to the unnamed account alone."""
     write_key(tmp_path)
     write_config(tmp_path, f"base_url = '{ADDRESS}'\napi_key_file = 'key'\n[accounts.acme]\n")
 
@@ -105,9 +99,6 @@ def test_account_never_inherits_an_address_or_a_key(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("outside", ["CONNECTOR_BASE_URL", "CONNECTOR_API_KEY"])
 def test_half_of_an_address_and_key_is_not_replaced(tmp_path: Path, outside: str) -> None:
-    """Where the project file gives an address and a key, replacing one of the two is refused, so
-    that no key goes to an address that it was not made for.
-    """
     write_key(tmp_path)
     write_config(tmp_path, f"[accounts.acme]\nbase_url = '{ADDRESS}'\napi_key_file = 'key'\n")
     environ = {
@@ -132,7 +123,6 @@ def test_half_of_an_address_and_key_is_not_replaced(tmp_path: Path, outside: str
 
 
 def test_unknown_account_is_refused_with_the_nearest(tmp_path: Path) -> None:
-    """A name that the project file has no table for is refused, and the names are listed."""
     write_config(tmp_path, "[accounts.acme]\n[accounts.globex]\n")
 
     with pytest.raises(UnknownName) as caught:
@@ -145,7 +135,6 @@ def test_unknown_account_is_refused_with_the_nearest(tmp_path: Path) -> None:
 
 
 def test_folder_is_the_accounts_own(tmp_path: Path) -> None:
-    """The unnamed account lives in the data folder, a named one in a folder of it."""
     environ = {"CONNECTOR_DATA_DIR": "here"}
 
     unnamed = load_settings({}, environ, tmp_path)
@@ -155,8 +144,7 @@ def test_folder_is_the_accounts_own(tmp_path: Path) -> None:
     assert tmp_path / "here" / "acme" == named.folder
 
 
-def test_34_folders_are_made_for_their_owner_alone(tmp_path: Path) -> None:
-    """Every folder that has to be made is closed to others, and one that exists is left alone."""
+def test_folders_are_made_for_their_owner_alone(tmp_path: Path) -> None:
     environ = {"CONNECTOR_DATA_DIR": "outer/inner", "CONNECTOR_ACCOUNT": "acme"}
     settings = load_settings({}, environ, tmp_path)
     before = stat.S_IMODE(tmp_path.stat().st_mode)
@@ -172,7 +160,6 @@ def test_34_folders_are_made_for_their_owner_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("account", [None, "acme"])
 def test_file_in_the_folders_place_is_refused(tmp_path: Path, account: str | None) -> None:
-    """A file where the data folder should be is a mistake in the settings, said as such."""
     (tmp_path / "data").write_text("", encoding="utf-8")
     settings = load_settings({"account": account}, {}, tmp_path)
 
@@ -204,7 +191,6 @@ def test_file_in_the_folders_place_is_refused(tmp_path: Path, account: str | Non
 def test_refusal_names_setting_value_allowed_and_origin(
     tmp_path: Path, name: str, received: str, allowed: str
 ) -> None:
-    """A refused value is shown with its setting, its origin and what is allowed; it ends in 2."""
     with pytest.raises(SettingsError) as caught:
         load_settings({}, {ENVIRONMENT[name]: received}, tmp_path)
 
@@ -217,7 +203,6 @@ def test_refusal_names_setting_value_allowed_and_origin(
     "line", ["billing_day = true", "billing_day = 1.0", "billing_day = [1]", "data_dir = 1"]
 )
 def test_value_of_another_toml_type_is_refused(tmp_path: Path, line: str) -> None:
-    """The project file's types are checked: true is not 1."""
     write_config(tmp_path, line)
 
     with pytest.raises(SettingsError, match=r"\(from connector\.toml\): it must be a"):
@@ -225,7 +210,6 @@ def test_value_of_another_toml_type_is_refused(tmp_path: Path, line: str) -> Non
 
 
 def test_long_value_is_cut_in_the_refusal(tmp_path: Path) -> None:
-    """A message stays readable whatever it quotes, and a control character in it is shown."""
     with pytest.raises(SettingsError) as caught:
         load_settings({}, {"CONNECTOR_ACCOUNT": "\x1b[31m" + "x" * 500}, tmp_path)
 
@@ -235,7 +219,6 @@ def test_long_value_is_cut_in_the_refusal(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ENVIRONMENT)
 def test_empty_variable_is_refused(tmp_path: Path, name: str) -> None:
-    """A variable that is set to nothing is a mistake, not a way to say default."""
     with pytest.raises(SettingsError) as caught:
         load_settings({}, {ENVIRONMENT[name]: " "}, tmp_path)
 
@@ -244,7 +227,6 @@ def test_empty_variable_is_refused(tmp_path: Path, name: str) -> None:
 
 
 def test_unknown_key_is_refused_with_the_nearest(tmp_path: Path) -> None:
-    """A key of the project file that means nothing is refused by name, at the top and in tables."""
     for text, where in (
         ("base_ur = 'x'", "connector.toml"),
         ("[accounts.acme]\nbase_ur = 'x'", "connector.toml [accounts.acme]"),
@@ -277,7 +259,6 @@ def test_account_table_cannot_move_the_account(tmp_path: Path, key: str) -> None
     ],
 )
 def test_malformed_project_file_is_refused(tmp_path: Path, text: bytes, said: str) -> None:
-    """What is wrong with the project file is said in one sentence that names the file."""
     (tmp_path / "connector.toml").write_bytes(text)
 
     with pytest.raises(SettingsError) as caught:
@@ -288,7 +269,6 @@ def test_malformed_project_file_is_refused(tmp_path: Path, text: bytes, said: st
 
 
 def test_project_file_elsewhere_is_named_by_a_variable(tmp_path: Path) -> None:
-    """CONNECTOR_CONFIG names the file, whose relative paths start from its own folder."""
     folder = tmp_path / "conf"
     folder.mkdir()
     write_config(folder, f"base_url = '{ADDRESS}'\napi_key_file = 'key'\ndata_dir = 'd'\n")
@@ -302,7 +282,6 @@ def test_project_file_elsewhere_is_named_by_a_variable(tmp_path: Path) -> None:
 
 
 def test_missing_named_project_file_is_refused(tmp_path: Path) -> None:
-    """A project file that was asked for and is not there is an error; the default one may lack."""
     with pytest.raises(SettingsError) as caught:
         load_settings({}, {"CONNECTOR_CONFIG": "other.toml"}, tmp_path)
 
@@ -311,7 +290,6 @@ def test_missing_named_project_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_dotenv_file_is_not_read(tmp_path: Path) -> None:
-    """A `.env` file in the folder changes nothing."""
     before = load_settings({}, {}, tmp_path)
     (tmp_path / ".env").write_text("CONNECTOR_BILLING_DAY=9\n", encoding="utf-8")
 
@@ -319,14 +297,12 @@ def test_dotenv_file_is_not_read(tmp_path: Path) -> None:
 
 
 def test_home_is_the_environments(tmp_path: Path) -> None:
-    """`~/` in a path stands for the HOME that was passed in, not for the process's own."""
     environ = {"HOME": str(tmp_path / "home"), "CONNECTOR_DATA_DIR": "~/data"}
 
     assert tmp_path / "home" / "data" == load_settings({}, environ, tmp_path).folder
 
 
 def test_misspelt_variable_is_a_warning(tmp_path: Path) -> None:
-    """A variable that looks like a setting and is none is pointed out; others are not."""
     environ = {"CONNECTOR_BASEURL": ADDRESS, "CONNECTOR_OF_SOMETHING": "x", "PATH": os.defpath}
 
     settings = load_settings({}, environ, tmp_path)
@@ -337,13 +313,11 @@ def test_misspelt_variable_is_a_warning(tmp_path: Path) -> None:
 
 
 def test_flag_that_is_no_setting_is_refused(tmp_path: Path) -> None:
-    """Only settings may be given as flags."""
     with pytest.raises(UnknownName, match="'acount' is not a setting that a flag may give"):
         load_settings({"acount": "x"}, {}, tmp_path)
 
 
 def test_missing_connection_says_what_to_set(tmp_path: Path) -> None:
-    """A command that needs the API says which variable or key to set, and which accounts exist."""
     write_config(tmp_path, "[accounts.acme]\n[accounts.globex]\n")
 
     def ask(settings: Settings) -> str:

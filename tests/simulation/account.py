@@ -29,7 +29,7 @@ from connector.pushes.push import PushReport, PushRunOptions, push
 from connector.pushes.undo import LAST, undo
 from connector.sandbox.server import Sandbox
 from tests.pulls.landed import reading, settings_of
-from tests.simulation.office import MARK, PERSONAL, RESOURCES, Office, Someone, is_rightly_marked
+from tests.simulation.agency import MARK, PERSONAL, RESOURCES, Agency, Someone, is_rightly_marked
 
 STEPS = 12
 FILES = ("work.duckdb", "ledger.sqlite", "recruitment.duckdb")
@@ -50,7 +50,7 @@ class Account:
         self, seed: int, sandbox: Sandbox, folder: Path, told: Callable[[str], None] | None
     ) -> None:
         self.chance = random.Random(seed)
-        self.office = Office(sandbox, self.chance)
+        self.agency = Agency(sandbox, self.chance)
         self.settings = settings_of(sandbox, folder)
         self.sandbox, self.folder, self.data = sandbox, folder, self.settings.folder
         self.erased: dict[str, Someone] = {}
@@ -62,7 +62,7 @@ class Account:
 
     def live(self) -> None:
         """Take steps by chance, then one quiet pull. Raises `Wrong`."""
-        self.office.open()
+        self.agency.open()
         self.pull()
         shares: dict[Callable[[], None], float] = {
             self.churn: 6,
@@ -97,7 +97,7 @@ class Account:
     def churn(self) -> None:
         """What people do on the platform."""
         for _ in range(1 + self.chance.randrange(3)):
-            self.office.churn()
+            self.agency.churn()
 
     def pull(self) -> None:
         """Pull everything, and publish it."""
@@ -108,10 +108,10 @@ class Account:
 
     def create(self) -> None:
         """Push a file of new people, and perhaps of one who was erased; perhaps twice."""
-        rows = [self.office.body("candidates") for _ in range(2)]
+        rows = [self.agency.body("candidates") for _ in range(2)]
         refused = self.chance.choice([*self.erased.values(), None])
         if refused is not None:
-            rows.append({**self.office.body("candidates"), "email": refused.email})
+            rows.append({**self.agency.body("candidates"), "email": refused.email})
         path = self._file(rows, HEADINGS)
         before = self._emails()
         for _ in range(1 + self.chance.randrange(2)):
@@ -122,13 +122,13 @@ class Account:
         ids = {record["email"]: id for id, record in there.items()}
         for row in rows:
             if row["email"] in ids and (refused is None or row["email"] != refused.email):
-                self.office.know("candidates", ids[row["email"]], row)
+                self.agency.know("candidates", ids[row["email"]], row)
 
     def update(self) -> None:
         """Push new notes on people who are there."""
         there = self.sandbox.store.records("candidates")
         ids = self.chance.sample(sorted(there), min(3, len(there)))
-        rows = [{"email": there[id]["email"], "notes": self.office.note()} for id in ids]
+        rows = [{"email": there[id]["email"], "notes": self.agency.note()} for id in ids]
         for id, row in zip(ids, rows, strict=True):
             self.notes.setdefault(id, set()).add(row["notes"])
         path = self._file(rows, ("email", "notes"))
@@ -143,7 +143,7 @@ class Account:
 
     def erase(self) -> None:
         """Erase somebody, and look at what everybody else's rows say then."""
-        people = [e for id, e in self.office.people.items() if id not in self.office.stayers]
+        people = [e for id, e in self.agency.people.items() if id not in self.agency.stayers]
         who = self.chance.choice(people)
         before = self._versions("work.duckdb")
         known = any(id == who.id for _, id, _ in before)
@@ -201,7 +201,7 @@ class Account:
 
     def _check(self) -> None:
         """What holds after every step."""
-        for resource, id, name, text in self.office.texts():
+        for resource, id, name, text in self.agency.texts():
             if MARK in text:
                 raise Wrong(f"the platform has {text!r} in {resource} {id} {name}")
         if doubled := [each for each, count in self._emails().items() if count > 1]:

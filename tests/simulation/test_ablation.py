@@ -22,7 +22,6 @@ HARMLESS_RUNS = 30
     "planted", [each for each in PLANTED if not each.is_harmless], ids=lambda each: each.id
 )
 def test_a_planted_fault_is_seen(planted: Planted) -> None:
-    """Each part of the engines is there for a reason that some early seed shows."""
     assert planted.first_seen(SOON) is not None
 
 
@@ -30,13 +29,11 @@ def test_a_planted_fault_is_seen(planted: Planted) -> None:
     "planted", [each for each in PLANTED if each.is_harmless], ids=lambda each: each.id
 )
 def test_a_harmless_fault_is_not_seen(planted: Planted) -> None:
-    """A fault that is proven to be none breaks no promise, in the world that would show it."""
     assert planted.first_seen(HARMLESS_RUNS) is None
 
 
 @pytest.mark.parametrize("module", [ablation, push_ablation])
 def test_every_fault_is_planted(module: object) -> None:
-    """A fault that nobody plants would pass for one that is seen."""
     faults = {
         name
         for name, each in vars(module).items()
@@ -51,7 +48,6 @@ def test_every_fault_is_planted(module: object) -> None:
 
 
 def test_the_document_has_every_planted_fault() -> None:
-    """The tables of docs/RELIABILITY.md name each fault, and where it is seen."""
     page = (ROOT / "docs" / "RELIABILITY.md").read_text(encoding="utf-8")
     rows = [line for line in page.splitlines() if line.startswith("| `")]
     shown = {match[1] for line in rows if (match := re.match(r"\| `(\w+)` \|", line))}
@@ -60,7 +56,6 @@ def test_the_document_has_every_planted_fault() -> None:
 
 
 def test_a_line_that_is_gone_is_noticed() -> None:
-    """An edit of a line that the engine no longer has raises, and plants nothing."""
     with (
         pytest.MonkeyPatch.context() as patch,
         pytest.raises(AssertionError, match="add has 'no such line' 0 times"),

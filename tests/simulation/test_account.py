@@ -9,7 +9,6 @@ from tests.simulation.run import ACCOUNT, run
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_life_of_an_account_keeps_its_promises(seed: int) -> None:
-    """Nobody erased comes back, nobody else is touched, nothing is created twice or lost."""
     verdict = run(ACCOUNT, seed)
 
     assert [] == verdict.wrong, verdict

@@ -65,9 +65,6 @@ def test_list_that_shrank_keeps_back_its_deletions_alone() -> None:
 
 @pytest.mark.parametrize("sweeps", [True, False])
 def test_list_that_shows_hardly_any_landed_record_is_another_one(sweeps: bool) -> None:
-    """All records were replaced by others, as where the address is another workspace's: no
-    tombstone, whether a sweep compares them or a pull that lands them first.
-    """
     mirror = _loaded()
     gone = set(mirror.world.server.born)
     for id in gone:
@@ -84,9 +81,6 @@ def test_list_that_shows_hardly_any_landed_record_is_another_one(sweeps: bool) -
 
 
 def test_details_that_are_gone_and_listed_are_a_contradiction() -> None:
-    """Forty changed records are 404 for a while, and the lists show them: they are not deleted, and
-    what can be read lands. Once they can be read, one pull gives all.
-    """
     mirror = _loaded()
     _work(mirror, 40)
     hidden, whole = set(mirror.rows), mirror.world.read
@@ -106,7 +100,6 @@ def test_details_that_are_gone_and_listed_are_a_contradiction() -> None:
 
 
 def test_many_that_are_gone_wait_until_lists_do_not_show_them() -> None:
-    """What was put off is told, with the code that says to run again, until it is let through."""
     guard = Guard(100, 100)
     gone = {f"{number}": Gone(START) for number in range(30)}
 
@@ -120,7 +113,6 @@ def test_many_that_are_gone_wait_until_lists_do_not_show_them() -> None:
 
 
 def test_broken_server_that_lists_nothing_deletes_nothing() -> None:
-    """A list of two is empty, and both can still be read: they stay, and nothing is proven."""
     mirror = _loaded(2)
     whole = mirror.world.list
 
@@ -138,7 +130,6 @@ def test_broken_server_that_lists_nothing_deletes_nothing() -> None:
 
 
 def test_list_of_more_than_a_few_is_not_emptied_unasked() -> None:
-    """Six records are gone at once, which is also how a key looks that sees nothing any more."""
     mirror = _loaded(6)
     for id in sorted(mirror.world.server.born):
         mirror.world.server.remove(id)

@@ -12,7 +12,7 @@ from connector.catalog.resource import Resource
 from connector.warehouse import versions as edits
 from connector.warehouse import versions as version
 from connector.warehouse.versions import Version
-from tests.faults.amount import IS_ALL
+from tests.faults.sampling import IS_ALL
 from tests.simulation import history
 from tests.simulation.run import run
 from tests.simulation.scenario import SMALL
@@ -25,9 +25,6 @@ clock that steps.
 
 @pytest.mark.parametrize("name", LANDED)
 def test_a_warehouse_keeps_the_history_that_the_rules_say(name: str) -> None:
-    """The real warehouse has the versions that the rules keep in memory, moment for moment; and
-    the world's own history agrees with each (`run`, as in every scenario).
-    """
     verdicts = [run(name + SMALL, seed, lands=True) for seed in range(8 if IS_ALL else 1)]
 
     assert [] == [str(each) for each in verdicts if each.wrong]
@@ -78,7 +75,6 @@ def rows_of_two_versions(patch: pytest.MonkeyPatch) -> None:
 def test_rules_that_are_wrong_are_found_out(
     ablation: Callable[[pytest.MonkeyPatch], None], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A history without one of its rules is denied by the world's own within a few runs."""
     ablation(monkeypatch)
 
     assert any(_denied(run(name + SMALL, seed).wrong) for seed in range(20))

@@ -54,8 +54,7 @@ def _steps_and_requests(kind: str, seed: int) -> tuple[int, int]:
 
 @pytest.mark.parametrize("is_after", [False, True])
 @pytest.mark.parametrize("kind", ["load", "changes", "content load", "content changes"])
-def test_8_a_kill_at_any_step_costs_one_batch_and_two_requests(kind: str, is_after: bool) -> None:
-    """Killed before or after any step and pulled again: exact, and at most one batch read twice."""
+def test_a_kill_at_any_step_costs_one_batch_and_two_requests(kind: str, is_after: bool) -> None:
     with small_batches():
         steps, least = _steps_and_requests(kind, 0)
         dear = {}
@@ -75,8 +74,7 @@ def test_8_a_kill_at_any_step_costs_one_batch_and_two_requests(kind: str, is_aft
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", ["F", "content"])
-def test_8_a_kill_at_any_step_of_a_busy_pull_loses_nothing(name: str, seed: int) -> None:
-    """Killed at each step in turn while everything changes; exact after one quiet pull."""
+def test_a_kill_at_any_step_of_a_busy_pull_loses_nothing(name: str, seed: int) -> None:
     scenario = replace(scenario_of(name), records=15)
     wrong, step, is_over = {}, 0, False
     with small_batches():

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from connector.engine.first_load import SWEEPS_MAX
-from tests.faults.amount import IS_ALL
+from tests.faults.sampling import IS_ALL
 from tests.simulation.checkers import differences, judge
 from tests.simulation.mirror import CutShort, Mirror
 from tests.simulation.run import run
@@ -29,8 +29,7 @@ def _stamped(count: int, seed: int = 0) -> World:
     return world
 
 
-def test_5_a_quiet_pull_of_fifty_thousand_records_of_one_date_costs_two_requests() -> None:
-    """A table that was migrated in one transaction is read no more than any other."""
+def test_a_quiet_pull_of_fifty_thousand_records_of_one_date_costs_two_requests() -> None:
     world = _stamped(50_000)
     mirror = Mirror(world)
     mirror.adopt()
@@ -41,12 +40,9 @@ def test_5_a_quiet_pull_of_fifty_thousand_records_of_one_date_costs_two_requests
 
 
 @pytest.mark.parametrize(("at_request", "count"), [(0, 5_000), (40, 5_000 if IS_ALL else 2_000)])
-def test_6_a_bulk_edit_of_thousands_is_landed_or_the_bookmark_stands(
+def test_a_bulk_edit_of_thousands_is_landed_or_the_bookmark_stands(
     at_request: int, count: int
 ) -> None:
-    """One stamp on five of six records, in random order, before they are read, when it is on five
-    thousand, or while they are, when two thousand take a fifth of the time of five.
-    """
     world = _stamped(count * 6 // 5)
     mirror = Mirror(world, judge=judge)
     mirror.adopt()
@@ -73,10 +69,6 @@ def test_6_a_bulk_edit_of_thousands_is_landed_or_the_bookmark_stands(
 @pytest.mark.parametrize("cut_at", [3, 11, 600])
 @pytest.mark.parametrize("seed", range(3))
 def test_load_cut_short_over_ties_needs_one_quiet_pull(cut_at: int, seed: int) -> None:
-    """Six hundred records of one stamp, each page in an order of its own: killed in the first
-    sweep, in the next one or among the details, and a third deleted before the load goes on, whose
-    rows make up in number for those that no page has shown. One pull gives all of it.
-    """
     world = _stamped(600, seed)
     mirror = Mirror(world, judge=judge)
 
@@ -112,10 +104,7 @@ def test_load_counts_what_was_created_and_deleted_at_the_same_time(name: str, se
     assert [] == run(name, seed, scenario=scenario).wrong
 
 
-def test_4_edits_faster_than_details_do_not_keep_a_pull_from_ending() -> None:
-    """Ten edits a second for an hour, of which about six can be read: every pull ends, the
-    bookmark goes on or stands, what waits is told; and one quiet pull gives all.
-    """
+def test_edits_faster_than_details_do_not_keep_a_pull_from_ending() -> None:
     churn = {"update": 10.0, "touch_top": 3.0, "create": 0.1, "delete": 0.1}
     scenario = Scenario("a storm", churn, records=120, mutations_per_second=10.0)
     world = World(0, scenario)

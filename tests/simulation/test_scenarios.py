@@ -17,7 +17,7 @@ import pytest
 from connector.catalog.page import Page
 from connector.catalog.resource import Resource
 from connector.engine.commands import Outcome, Unread
-from tests.faults.amount import IS_ALL
+from tests.faults.sampling import IS_ALL
 from tests.repository import ROOT
 from tests.simulation.checkers import differences, judge
 from tests.simulation.mirror import Mirror
@@ -46,29 +46,21 @@ def _play(name: str, block: int) -> list[str]:
 
 
 @pytest.mark.parametrize(("name", "block"), _blocks("ABCDEF"))
-def test_2_one_quiet_pull_makes_the_landing_exact(name: str, block: int) -> None:
-    """Whatever changes between any two requests, the bookmark never says more than is true, and
-    one pull in quiet times gives every field of every record. A pull after that costs the least.
-    """
+def test_one_quiet_pull_makes_the_landing_exact(name: str, block: int) -> None:
     assert [] == _play(name, block)
 
 
 @pytest.mark.parametrize(("name", "block"), _blocks(["edge", "content-edge", "tied-updates"]))
-def test_2_writes_as_late_as_allowed_lose_nothing(name: str, block: int) -> None:
-    """Writes that use the whole lateness, and bulk edits in any order: exact all the same."""
+def test_writes_as_late_as_allowed_lose_nothing(name: str, block: int) -> None:
     assert [] == _play(name, block)
 
 
 @pytest.mark.parametrize(("name", "block"), _blocks("GH"))
-def test_3_what_no_list_shows_is_found_by_the_scrub(name: str, block: int) -> None:
-    """Commits later than allowed for, and changes without a date: exact once the scrub has looked
-    at everything, and each found one is reported.
-    """
+def test_what_no_list_shows_is_found_by_the_scrub(name: str, block: int) -> None:
     assert [] == _play(name, block)
 
 
-def test_3_what_breaks_the_assumptions_is_reported() -> None:
-    """In a world that breaks the assumptions the run ledger says so, and in no other."""
+def test_what_breaks_the_assumptions_is_reported() -> None:
     told = {name: sum(run(name + SMALL, seed).anomalies for seed in range(5)) for name in "BGH"}
 
     assert told["G"] > 0
@@ -77,55 +69,42 @@ def test_3_what_breaks_the_assumptions_is_reported() -> None:
 
 
 @pytest.mark.parametrize(("name", "block"), _blocks(["bulk"]))
-def test_6_an_edit_of_half_of_all_records_is_landed_or_the_bookmark_stands(
+def test_an_edit_of_half_of_all_records_is_landed_or_the_bookmark_stands(
     name: str, block: int
 ) -> None:
-    """One stamp on half of the records, ties in any order: exact, and never a wrong bookmark."""
     assert [] == _play(name, block)
 
 
 @pytest.mark.parametrize(
     ("name", "block"), _blocks(["killed", "killed-late", "killed-load", "content-killed"])
 )
-def test_8_a_pull_killed_anywhere_loses_nothing(name: str, block: int) -> None:
-    """Killed before or after any step, again and again, in a busy world: exact in the end."""
+def test_a_pull_killed_anywhere_loses_nothing(name: str, block: int) -> None:
     assert [] == _play(name, block)
 
 
 @pytest.mark.parametrize(("name", "block"), _blocks(["flaky"]))
-def test_13_lost_answers_and_errors_lose_nothing(name: str, block: int) -> None:
-    """5xx, dropped answers and waits after 429: exact in the end."""
+def test_lost_answers_and_errors_lose_nothing(name: str, block: int) -> None:
     assert [] == _play(name, block)
 
 
 @pytest.mark.parametrize(("name", "block"), _blocks(["clock", "no-date", "no-date-behind"]))
-def test_18_wrong_clocks_lose_nothing(name: str, block: int) -> None:
-    """The server's clock steps by ten minutes, or ours is ten minutes off and the server's not
-    told: exact in the end.
-    """
+def test_wrong_clocks_lose_nothing(name: str, block: int) -> None:
     assert [] == _play(name, block)
 
 
 @pytest.mark.parametrize(("name", "block"), _blocks(["blind-empty", "blind-half", "blind-details"]))
-def test_22_a_key_that_loses_sight_makes_no_tombstones(name: str, block: int) -> None:
-    """While the list is empty or half of it is out of sight, or every detail a 404, nothing is
-    taken for deleted; once it is seen again, one pull gives all.
-    """
+def test_a_key_that_loses_sight_makes_no_tombstones(name: str, block: int) -> None:
     assert [] == _play(name, block)
 
 
 @pytest.mark.parametrize(
     ("name", "block"), _blocks(["lag", "lag-ties", "content-lag", "lag-details"])
 )
-def test_24_replicas_that_lag_lose_nothing(name: str, block: int) -> None:
-    """Lists, pages and details each from another replica, up to L old: exact in the end."""
+def test_replicas_that_lag_lose_nothing(name: str, block: int) -> None:
     assert [] == _play(name, block)
 
 
-def test_24_an_old_detail_that_closes_two_walks_hides_nothing() -> None:
-    """Two walks in quick succession are closed by one old answer: once it is known to be old, the
-    next walk reads what changed before the first of them.
-    """
+def test_an_old_detail_that_closes_two_walks_hides_nothing() -> None:
     world = World(0, replace(scenario_of("lag-details"), records=10, lag_seconds_max=7.0))
     mirror = Mirror(world, judge=judge)
     mirror.adopt()
@@ -146,10 +125,7 @@ def test_24_an_old_detail_that_closes_two_walks_hides_nothing() -> None:
     assert {} == differences(mirror)
 
 
-def test_24_a_reading_older_than_the_list_closes_no_walk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A record was read clean, then changed, was listed again, and its new reading is lost: the
-    old one is no evidence, or the walk would end above records that changed before it began.
-    """
+def test_a_reading_older_than_the_list_closes_no_walk(monkeypatch: pytest.MonkeyPatch) -> None:
     quiet = Scenario("nothing happens by itself", {"create": 1}, records=12, per_page_max=5)
     world = World(0, quiet)
     mirror = Mirror(world, judge=judge)
@@ -190,25 +166,21 @@ def test_24_a_reading_older_than_the_list_closes_no_walk(monkeypatch: pytest.Mon
     ("name", "block"),
     _blocks(["unsorted", "unsorted-updated", "capped", "total-high", "total-low"]),
 )
-def test_25_a_list_that_is_not_as_asked_makes_no_wrong_bookmark(name: str, block: int) -> None:
-    """`sort` ignored, `per_page` capped, totals off by one: what is called proven is exact."""
+def test_a_list_that_is_not_as_asked_makes_no_wrong_bookmark(name: str, block: int) -> None:
     assert [] == _play(name, block)
 
 
 @pytest.mark.parametrize(("name", "block"), _blocks(["null-dates", "future-dates"]))
-def test_26_records_with_odd_dates_are_read_each_time(name: str, block: int) -> None:
-    """Records without `updated_at`, or dated 2099, move no bookmark and are exact all the same."""
+def test_records_with_odd_dates_are_read_each_time(name: str, block: int) -> None:
     assert [] == _play(name, block)
 
 
 @pytest.mark.parametrize(("name", "block"), _blocks(["content", "types", "types-undated"]))
 def test_content_is_landed_as_other_resources_are(name: str, block: int) -> None:
-    """Content items, whose lists show `updated_at`, and content types, which no list sorts."""
     assert [] == _play(name, block)
 
 
 def test_every_scenario_is_played() -> None:
-    """A scenario that no test plays would pass for one that holds."""
     played = {
         argument[0]
         for test in globals().values()
@@ -221,9 +193,6 @@ def test_every_scenario_is_played() -> None:
 
 
 def test_a_run_is_the_same_in_every_process() -> None:
-    """One seed is one run, to the last command: that is what makes a failure replayable, although
-    each process has an order of its own for what is in a set.
-    """
     command = [sys.executable, "-m", "tests.simulation", "--scenario", f"content-lag{SMALL}"]
     first, second = (
         subprocess.run(

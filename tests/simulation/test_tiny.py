@@ -20,7 +20,6 @@ def _wrong(every: list[Shape], mutations: int, pulls: int) -> list[str]:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_two_mutations_in_any_gaps_of_a_first_load(part: int) -> None:
-    """Worlds of one and two records, two a page, read while any two things happen to them."""
     every = [each for each in shapes((1, 2)) if each.landing == "empty"]
 
     assert [] == _wrong(every[part::PARTS], mutations=2, pulls=1)
@@ -28,16 +27,12 @@ def test_two_mutations_in_any_gaps_of_a_first_load(part: int) -> None:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_two_mutations_in_any_gaps_of_two_pulls(part: int) -> None:
-    """Worlds of up to three records that are landed already, pulled twice while any two things
-    happen to them.
-    """
     every = [each for each in shapes((1, 2, 3)) if each.landing == "proven"]
 
     assert [] == _wrong(every[part::PARTS], mutations=2, pulls=2)
 
 
 def test_every_tape_is_played_once() -> None:
-    """The exploration leaves nothing out: as many runs as there are tapes, all of them distinct."""
     shape = Shape("content_items", 1, "apart", "apart", "proven", "stable")
     commands = [command for command, _ in explore(shape, 1)]
 
@@ -47,7 +42,6 @@ def test_every_tape_is_played_once() -> None:
 
 
 def test_a_tape_replays_its_run() -> None:
-    """What a failure prints is the run that failed."""
     shape = Shape("candidates", 2, "apart", "apart", "proven", "stable")
     first, second = list[str](), list[str]()
     play(shape, 2, Chooser((1, 2)), trace=first.append)

@@ -45,10 +45,6 @@ def test_total_one_too_high_does_not_vouch_for_a_ghost() -> None:
 @pytest.mark.parametrize("total_offset", [-1, 0, 1])
 @pytest.mark.parametrize("records", [9, 10, 11, 40, 41])
 def test_list_ends_where_its_rows_do(records: int, total_offset: int) -> None:
-    """Whether the last page is full or not, a total that is too low hides no record, neither from
-    a first load nor from the walk that finds all of them changed; one that is too high costs no
-    proof, and a right one no more than a list for the full page.
-    """
     mirror = _mirror(records, total_offset)
     world = mirror.world
     ended = mirror.pull()
@@ -72,14 +68,10 @@ def test_list_ends_where_its_rows_do(records: int, total_offset: int) -> None:
     [("total-high", 81), ("total-high", 149), ("total-low-small", 59), ("total-low-small", 251)],
 )
 def test_seeds_in_which_a_wrong_total_was_believed(name: str, seed: int) -> None:
-    """What a total that is off once let pass for proven, in worlds that change while read."""
     assert [] == run(name, seed).wrong
 
 
 def test_one_deletion_costs_eight_requests() -> None:
-    """Wherever it is among twenty pages, of which two bulk imports of one stamp each fill some: a
-    list and a detail for the walk, at most five pages, and the 404.
-    """
     mirror = Mirror(World(0, replace(_QUIET, records=0, per_page_max=100)), judge=judge)
     world, server = mirror.world, mirror.world.server
     for number in range(2_000):

@@ -21,7 +21,6 @@ def _told(name: str, seed: int, through: Literal["twin", "store"]) -> tuple[list
     "name", ["B", "D", "E", "F", "H", "killed", "unsorted", "content", "types"]
 )
 def test_a_run_over_the_store_is_the_run_over_the_twin(name: str) -> None:
-    """Every ask and every answer, to the order of ties and the instant of totals."""
     for seed in range(SEEDS):
         store, store_verdict = _told(name, seed, "store")
         twin, twin_verdict = _told(name, seed, "twin")

@@ -49,9 +49,6 @@ def work(warehouse: Warehouse) -> Path:
 
 
 def test_no_progress_is_drawn_among_what_a_program_prints(work: Path) -> None:
-    """A session of either file tells nothing of its queries on standard output, however long they
-    take. DuckDB's own choice is to do so in a program that is no file, as `python -c` runs one.
-    """
     program = f"""
 from pathlib import Path
 import duckdb
@@ -81,9 +78,6 @@ def row_groups(connection: duckdb.DuckDBPyConnection, table: str) -> list[int]:
 
 @pytest.mark.usefixtures("made_the_real_way")
 def test_small_commits_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many runs have changed a row, the rows lie together in a few row groups, and each is
-    there once. What a person should hear is still to be told.
-    """
     monkeypatch.setattr(warehouse_module, "RUNS_UNTIL_COMPACTION", 5)
     counts = []
     for number in range(12):
@@ -108,7 +102,6 @@ def test_small_commits_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_file_of_other_sizes_is_used_as_it_is(tmp_path: Path) -> None:
-    """A file that was made with DuckDB's own sizes keeps its rows, and takes more."""
     path = tmp_path / "older.duckdb"
     with duckdb.connect(str(path)) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 1 AS n")
@@ -119,7 +112,6 @@ def test_a_file_of_other_sizes_is_used_as_it_is(tmp_path: Path) -> None:
 
 
 def test_parts_of_one_process_have_the_file_together(work: Path) -> None:
-    """Two connections see each other's commits, and each stays open when the other is closed."""
     with opened(work) as mine:
         with opened(work) as theirs:
             theirs.execute("INSERT INTO landing.jobs (id) VALUES ('theirs')")
@@ -133,9 +125,6 @@ def test_parts_of_one_process_have_the_file_together(work: Path) -> None:
 
 
 def test_a_file_is_free_once_it_is_closed(tmp_path: Path) -> None:
-    """Nobody has it any more, its log is in it, and what is behind its name may be another file
-    the next time.
-    """
     path = tmp_path / "work.duckdb"
     for number in range(3):
         with opened(path) as connection:
@@ -147,7 +136,6 @@ def test_a_file_is_free_once_it_is_closed(tmp_path: Path) -> None:
 
 
 def test_openings_of_a_file_at_one_time_share_it(tmp_path: Path) -> None:
-    """Threads that have the same file open see each other's commits, and others have others."""
     paths = [tmp_path / f"{number}.duckdb" for number in range(3)]
     for path in paths:
         with opened(path) as connection:
@@ -169,7 +157,6 @@ def test_openings_of_a_file_at_one_time_share_it(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_open_otherwise_is_busy(work: Path) -> None:
-    """A connection that another part of this process made by itself is waited for, and named."""
     held = duckdb.connect(str(work))
     with pytest.raises(WarehouseBusy), opened(work, wait_seconds=0):
         pass
@@ -179,7 +166,6 @@ def test_a_file_that_is_open_otherwise_is_busy(work: Path) -> None:
 
 
 def test_the_catalog_has_the_file_s_own_name(tmp_path: Path) -> None:
-    """A statement that names the catalog means the same here and wherever the file is opened."""
     path = tmp_path / "some'thing.duckdb.draft"
     with opened(path) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 1 AS n")
@@ -191,7 +177,6 @@ def test_the_catalog_has_the_file_s_own_name(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_kept_open_is_had_by_who_waits_for_it(warehouse: Warehouse) -> None:
-    """A process that keeps the file open looks whether another one waits, and lets it go first."""
     with warehouse.keeping():
         warehouse.runs(1)
         waiting = start_waiting(warehouse.work)
@@ -210,7 +195,6 @@ def test_a_file_that_is_kept_open_is_had_by_who_waits_for_it(warehouse: Warehous
 
 
 def test_nobody_waits_for_a_file_that_is_free(warehouse: Warehouse) -> None:
-    """A file that is kept open stays open where nobody wants it."""
     with warehouse.keeping():
         warehouse.runs(1)
         assert not is_wanted(warehouse.work)

@@ -55,9 +55,6 @@ def ends(warehouse: Warehouse) -> list[tuple[Any, ...]]:
 
 
 def test_a_version_begins_when_the_api_says_between_two_looks(warehouse: Warehouse) -> None:
-    """`updated_at` dates a version within the interval that two details leave open, and nothing
-    outside of it: an older date is the earlier look, a later one the look that showed it.
-    """
     commit(warehouse, detail("1", 0, -500, city="Bath"))
     commit(warehouse, detail("1", 100, 40, city="York"))
     commit(warehouse, detail("1", 200, 40, city="Leeds"))
@@ -74,7 +71,6 @@ def test_a_version_begins_when_the_api_says_between_two_looks(warehouse: Warehou
 
 
 def test_an_unchanged_answer_adds_no_row(warehouse: Warehouse) -> None:
-    """A detail that reads as before, in whatever order of keys, extends what was observed."""
     commit(warehouse, detail("1", 0, -500, city="Bath", skills="SQL"))
     fates = commit(warehouse, detail("1", 50, -500, skills="SQL", city="Bath"))
     commit(warehouse, items=(item("1", 70),))
@@ -103,10 +99,6 @@ def test_a_first_load_makes_one_version(warehouse: Warehouse) -> None:
 
 
 def test_what_only_a_list_showed_is_a_version_of_its_own(warehouse: Warehouse) -> None:
-    """A status seen in a list is kept with its interval and is marked, and nothing is said of what
-    the list did not show; the landed row stays what the detail showed, and the detail that agrees
-    completes it and dates it.
-    """
     first = detail("1", 0, -500, first_name="Ada", status="screening", city="Bath")
     commit(warehouse, first)
     commit(warehouse, items=(item("1", 50, first_name="Ada", status="screening"),))
@@ -136,9 +128,6 @@ def test_what_only_a_list_showed_is_a_version_of_its_own(warehouse: Warehouse) -
 def test_a_record_created_within_the_second_of_its_list_has_one_version(
     warehouse: Warehouse,
 ) -> None:
-    """A clock of whole seconds cannot say that a change of the same second came after the list,
-    whatever the list shows for a status that it cannot show; a second later it came after it.
-    """
     commit(warehouse, items=(item("1", 0, status="offer_made"), item("2", 0, status="offer_made")))
     commit(warehouse, detail("1", 0, 0.4, status="offer_accepted"))
     commit(warehouse, detail("2", 5, 1, status="offer_made"))
@@ -154,9 +143,6 @@ def test_a_record_created_within_the_second_of_its_list_has_one_version(
 
 
 def test_a_status_between_two_details_is_not_lost(warehouse: Warehouse) -> None:
-    """A status that a list alone showed remains where the next detail shows a third, or the first
-    one again.
-    """
     commit(warehouse, detail("1", 0, -5, status="screening"))
     commit(warehouse, items=(item("1", 50, status="submitted"),))
     commit(warehouse, detail("1", 100, 70, status="placed"))
@@ -175,9 +161,6 @@ def test_a_status_between_two_details_is_not_lost(warehouse: Warehouse) -> None:
 
 
 def test_what_a_list_cannot_show_is_no_difference(warehouse: Warehouse) -> None:
-    """Lists document seven of ten statuses: whatever one shows of an eighth begins no version; and
-    a list's status does not stand against a detail's that dates from before that list.
-    """
     commit(warehouse, detail("1", 0, -5, status="offer_accepted"))
     commit(warehouse, items=(item("1", 50, status="offer_made"),))
     assert 1 == len(versions(warehouse))
@@ -222,9 +205,6 @@ def test_a_deletion_ends_a_version_and_a_return_continues(warehouse: Warehouse) 
 
 
 def test_answers_out_of_order_never_overlap(warehouse: Warehouse) -> None:
-    """A detail that is older than the landed one counts as of the last moment there, as the
-    landing shows it; a page that is no newer tells nothing.
-    """
     commit(warehouse, detail("1", 100, 90, city="Bath", status="placed"))
     commit(warehouse, items=(item("1", 100.5, status="screening"), item("2", 100)))
     assert 1 == len(versions(warehouse))
@@ -240,9 +220,6 @@ def test_answers_out_of_order_never_overlap(warehouse: Warehouse) -> None:
 
 
 def test_a_file_without_history_gets_its_first_versions(warehouse: Warehouse) -> None:
-    """Rows that an earlier version landed begin their history with what is known of them, which
-    goes on from there; a second migration adds nothing.
-    """
     commit(warehouse, detail("1", 0, -500, city="Bath"), detail("2", 0, 999))
     commit(warehouse, items=(item("3", 10, status="screening"),))
     commit(warehouse, gone={"2": Gone(moment(50))})
@@ -261,9 +238,6 @@ def test_a_file_without_history_gets_its_first_versions(warehouse: Warehouse) ->
 
 
 def test_versions_of_an_earlier_program_get_the_intervals_of_this_one(warehouse: Warehouse) -> None:
-    """A file without `_began_before` said that a version was true for as long as a list showed the
-    record, and that a first answer was of the beginning of its second: after the upgrade neither.
-    """
     commit(warehouse, items=(item("1", 0, status="screening"),))
     commit(warehouse, detail("1", 60, -5, status="screening", city="Bath"))
     commit(warehouse, detail("2", 60, -5, status="screening"))
@@ -284,7 +258,6 @@ def test_versions_of_an_earlier_program_get_the_intervals_of_this_one(warehouse:
 
 
 def test_content_items_share_one_history(warehouse: Warehouse) -> None:
-    """Items carry their content type, and a list that shows `updated_at` dates what it shows."""
     stream = Stream(CATALOG["content_items"], "type-1")
     stamps = {"created_at": CREATED.isoformat(), "updated_at": moment(-9).isoformat()}
     raw = {"id": "i", **stamps, "title": "T", "fields": {"body": [1, True], "x": None}}
@@ -303,9 +276,6 @@ def test_content_items_share_one_history(warehouse: Warehouse) -> None:
 
 
 def test_every_column_is_typed_as_landed_and_explained(warehouse: Warehouse) -> None:
-    """Each landing table of records has a history table with its documented columns, and every
-    column has a comment.
-    """
     query = (
         "SELECT table_name, column_name, data_type, comment FROM duckdb_columns() "
         "WHERE schema_name = '{}' AND table_name <> 'content_type_fields'"

@@ -155,10 +155,6 @@ STEPS = st.lists(st.tuples(st.sampled_from([0, 0.5, 1, 20, 40, -30]), BATCH), ma
 @CHECKED
 @given(STEPS)
 def test_the_versions_are_those_that_were_observed(prepared: Path, steps: Any) -> None:
-    """Commits of any items, details and deletions, in order or not: as many versions as were
-    observed, with the values observed, none lost, none overlapping, one open where live; and the
-    landed row shows the open version.
-    """
     model, at = Model(), 0.0
     with fresh(prepared) as warehouse:
         for wait, batch in steps:
@@ -245,9 +241,6 @@ def look_at(warehouse: Warehouse, life: Life, chance: random.Random, at: float) 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_each_interval_holds_what_happened(prepared: Path, seed: int) -> None:
-    """In a world whose clock is right, every beginning lies in the interval that its version
-    names, every end too, and a version that no list had shown is dated exactly by the API's word.
-    """
     chance = random.Random(seed)
     life = Life({"status": "screening", "first_name": "A", "city": "X"}, -100, [-100])
     with fresh(prepared) as warehouse:

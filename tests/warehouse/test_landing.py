@@ -49,9 +49,6 @@ def land(warehouse: Warehouse, *found: Found, **rest: Any) -> Landed:
 
 
 def test_whatever_text_holds_is_landed_as_it_came(warehouse: Warehouse) -> None:
-    """Quotes, line breaks, NUL, emoji and empty strings survive; of half a surrogate pair, which
-    no column can hold, the place is marked.
-    """
     texts = ["", "a 'b' \"c\"", "x\r\ny\tz", "nul \x00 inside", "👩🏽‍💻 Zoë", "half \ud83d pair"]
     land(warehouse, *(candidate(str(n), notes=text) for n, text in enumerate(texts)))
     landed = rows(warehouse.work, "SELECT notes, _record FROM landing.candidates ORDER BY id")
@@ -62,9 +59,6 @@ def test_whatever_text_holds_is_landed_as_it_came(warehouse: Warehouse) -> None:
 
 
 def test_odd_values_are_kept_and_told_once(warehouse: Warehouse) -> None:
-    """An unknown field, an unknown choice and a value of the wrong type stay in `_record`; each is
-    one event, however many records show it, and no event holds a person's data.
-    """
     odd = {"status": "on_mars", "rating": "five", "shoe_size": 44, "first_name": "Ada"}
     land(warehouse, candidate("1", **odd), candidate("2", **odd))
     land(warehouse, candidate("3", **odd))
@@ -81,7 +75,6 @@ def test_odd_values_are_kept_and_told_once(warehouse: Warehouse) -> None:
 
 
 def test_fates_are_counted_and_an_id_is_one_row(warehouse: Warehouse) -> None:
-    """New, changed, unchanged and deleted add up, and landing twice leaves one row."""
     assert Landed(new=2) == land(warehouse, candidate("1"), candidate("2"))
     again = land(warehouse, candidate("1"), candidate("2", city="Bath"), candidate("3"))
 
@@ -96,7 +89,6 @@ def test_fates_are_counted_and_an_id_is_one_row(warehouse: Warehouse) -> None:
 
 
 def test_listed_rows_are_queued_until_their_details_land(warehouse: Warehouse) -> None:
-    """A list item lands at once, waits in the queue newest first, and a detail takes it out."""
     items = tuple(
         Job(
             {"id": f"j{n}", "title": f"T{n}", "created_at": f"2026-01-0{n}T00:00:00Z"}, is_item=True
@@ -116,7 +108,6 @@ def test_listed_rows_are_queued_until_their_details_land(warehouse: Warehouse) -
 
 
 def test_a_commit_is_whole_or_nothing(warehouse: Warehouse) -> None:
-    """A bookmark that would move back takes everything committed with it out again."""
     land(warehouse, bookmark=Bookmark(proven_at=NOW))
     earlier = Bookmark(proven_at=NOW.replace(year=2025))
     with pytest.raises(AssertionError, match="moved back"):
@@ -128,7 +119,6 @@ def test_a_commit_is_whole_or_nothing(warehouse: Warehouse) -> None:
 
 
 def test_a_file_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
-    """Neither a file that is no database nor another's tables are touched."""
     foreign = Warehouse(tmp_path / "foreign")
     foreign.folder.mkdir()
     with duckdb.connect(str(foreign.work)) as connection:
@@ -146,7 +136,6 @@ def test_a_file_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_column_that_a_declaration_gained_is_added(warehouse: Warehouse) -> None:
-    """A file of an earlier version gets the column, with its comment, and keeps its rows."""
     land(warehouse, candidate("1", city="Bath"))
     with opened(warehouse.work) as connection:
         connection.execute("ALTER TABLE landing.candidates DROP COLUMN languages")
@@ -159,7 +148,6 @@ def test_a_column_that_a_declaration_gained_is_added(warehouse: Warehouse) -> No
 
 
 def test_whoever_holds_the_file_is_named(warehouse: Warehouse) -> None:
-    """Another process that keeps the work file open is named by its number, after a deadline."""
     hold = (
         "import duckdb, sys; held = duckdb.connect(sys.argv[1]); "
         "print('held', flush=True); sys.stdin.read()"

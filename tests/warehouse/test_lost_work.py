@@ -62,9 +62,6 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 def test_a_lost_work_file_is_made_of_the_published_one(site: Site) -> None:
-    """`status` and `doctor` say that it is gone; the pull says so, goes on from the bookmark
-    without reading everything again, and history and tombstones are as they were.
-    """
     site.warehouse.work.unlink()
     site.sandbox.store.update("candidates", site.ids[2], {"city": "York"})
     site.sandbox.store.delete("candidates", site.ids[3])
@@ -91,7 +88,6 @@ def test_a_lost_work_file_is_made_of_the_published_one(site: Site) -> None:
 
 
 def test_what_is_taken_back_is_the_work_file_as_it_was(site: Site) -> None:
-    """Bookmarks, landing, history and events are those of the lost file to the last value."""
     tables = {
         f"{each['schema_name']}.{each['table_name']}"
         for each in site.rows("SELECT schema_name, table_name FROM duckdb_tables()")
@@ -115,9 +111,6 @@ def test_what_is_taken_back_is_the_work_file_as_it_was(site: Site) -> None:
 def test_a_published_file_that_lacks_something_is_not_published_over(
     site: Site, setting: dict[str, str]
 ) -> None:
-    """Where the published file cannot give everything back, a pull refuses with what to do, and
-    leaves it as it is; moved away, the pull begins anew.
-    """
     assert 0 == site.call("publish", **setting).status
     site.warehouse.work.unlink()
     before = site.warehouse.published.read_bytes()
@@ -134,7 +127,6 @@ def test_a_published_file_that_lacks_something_is_not_published_over(
 
 
 def test_a_log_of_a_lost_file_is_set_aside(site: Site) -> None:
-    """A log that is left of the lost file is kept, and not put into the new one."""
     site.warehouse.work.with_name("work.duckdb.wal").write_bytes(b"of the lost file")
     site.warehouse.work.unlink()
 
@@ -146,7 +138,6 @@ def test_a_log_of_a_lost_file_is_set_aside(site: Site) -> None:
 
 
 def test_processes_that_begin_together_make_it_once(site: Site) -> None:
-    """Several that need the file at once have one file, with the event of its loss once."""
     site.warehouse.work.unlink()
 
     async def together() -> None:
@@ -163,9 +154,6 @@ def test_processes_that_begin_together_make_it_once(site: Site) -> None:
 @pytest.mark.usefixtures("made_the_real_way")
 @pytest.mark.parametrize("has_published", [False, True])
 def test_a_disk_that_fills_while_the_file_is_made(site: Site, has_published: bool) -> None:
-    """With room for files of so many KiB and no more the file is not made, and what was begun of it
-    is gone; with room again it is made, with the history if there is any.
-    """
     site.warehouse.work.unlink()
     if not has_published:
         site.warehouse.published.unlink()
@@ -199,7 +187,6 @@ def room_for(size: int) -> Iterator[None]:
 
 @pytest.mark.parametrize("size", [0, 4096, 8192])
 def test_a_half_made_file_of_an_earlier_version(site: Site, size: int) -> None:
-    """Headers alone, as an earlier version left them on a full disk, are made anew."""
     content = site.warehouse.work.read_bytes()[:size]
     shutil.rmtree(site.warehouse.folder)
     site.warehouse.folder.mkdir(mode=0o700)

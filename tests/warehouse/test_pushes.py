@@ -12,7 +12,7 @@ from connector.pushes.landed import publish
 from connector.sandbox.faults import Drop, Status
 from connector.sandbox.server import Sandbox
 from connector.warehouse.warehouse import Warehouse
-from tests.faults.patience import Time
+from tests.faults.simulated_time import Time
 from tests.pulls.landed import published, rows
 from tests.pushes.pushing import CANDIDATES, Pusher, create, creates, file_of, outcomes, update
 
@@ -45,10 +45,6 @@ def pushed(pusher: Pusher) -> BatchReport:
 
 
 def test_the_copy_is_the_journal(tmp_path: Path) -> None:
-    """After a push every row of the file is there once, with the report's outcome; attempts with
-    what was sent, problems and before-images are the journal's. Copied again, nothing changes; what
-    a decision changes later is replaced and not added.
-    """
     time = Time()
     with Sandbox(clock=time.servers) as sandbox:
         pusher = Pusher(sandbox, tmp_path, time)
@@ -93,9 +89,6 @@ def assert_same(file: Path, report: BatchReport, pusher: Pusher) -> None:
 
 
 def test_a_copy_that_is_overtaken_writes_nothing(tmp_path: Path) -> None:
-    """Two processes that copy at once: the one that read the journal earlier writes nothing, and
-    reads it again.
-    """
     warehouse = Warehouse(tmp_path)
     warehouse.prepare()
     image = {"batch": "b", "number": 2, "step": "first", "noted_at": None}

@@ -41,7 +41,6 @@ def answer(document: Any, status: int = 200, **headers: str) -> Answer:
 
 
 def test_a_list_keeps_its_items_as_received() -> None:
-    """Items with fields and values that nobody declared are kept as they came, in their order."""
     listed = read_list(LIST, answer({"data": [RECORD, {"id": "6"}], "pagination": PAGES}))
 
     assert (RECORD, {"id": "6"}) == listed.items
@@ -49,7 +48,6 @@ def test_a_list_keeps_its_items_as_received() -> None:
 
 
 def test_numbers_in_texts_are_numbers() -> None:
-    """A pagination whose numbers are texts or floats says the same."""
     loose = {"page": "2", "per_page": 100.0, "total": "101", "total_pages": 2, "next": None}
     listed = read_list(LIST, answer({"data": [], "pagination": loose}))
 
@@ -78,14 +76,12 @@ def test_numbers_in_texts_are_numbers() -> None:
     ],
 )
 def test_a_list_of_another_shape_is_refused(document: Any) -> None:
-    """A list without records, or without a whole and readable pagination, is not believed."""
     with pytest.raises(UnreadableAnswer, match="GET /api/v1/jobs"):
         read_list(LIST, answer(document))
 
 
 @pytest.mark.parametrize(("page", "pages"), [(1, 2), (3, 3), (1, 1000), (3, 2)])
 def test_another_page_than_asked_for_is_refused(page: int, pages: int) -> None:
-    """An answer that says it is another page is not taken for the one that was asked for."""
     pagination = {**PAGES, "page": page, "total_pages": pages}
     with pytest.raises(UnreadableAnswer, match=f"asked for page 2 and answered page {page}"):
         read_list(LIST, answer({"data": [RECORD], "pagination": pagination}))
@@ -93,7 +89,6 @@ def test_another_page_than_asked_for_is_refused(page: int, pages: int) -> None:
 
 @pytest.mark.parametrize("pages", [0, 1])
 def test_the_last_page_again_is_an_empty_page(pages: int) -> None:
-    """A server that repeats its last page past the end gives no items twice."""
     pagination = {"page": 1, "per_page": 100, "total": pages, "total_pages": pages}
     listed = read_list(LIST, answer({"data": [RECORD] * pages, "pagination": pagination}))
 
@@ -101,20 +96,17 @@ def test_the_last_page_again_is_an_empty_page(pages: int) -> None:
 
 
 def test_a_record_is_kept_as_received() -> None:
-    """A detail's record keeps fields and values that nobody declared."""
     assert RECORD == read_record(GET, answer({"data": RECORD, "meta": 1}))
 
 
 @pytest.mark.parametrize("data", [None, [], "x", {}, {"id": None}, {"title": "A"}])
 def test_a_record_without_an_id_is_refused(data: Any) -> None:
-    """A success without a record that has an id is not the API's."""
     with pytest.raises(UnreadableAnswer, match="without a record in 'data'"):
         read_record(GET, answer({"data": data}))
 
 
 @pytest.mark.parametrize("status", [200, 201])
 def test_a_write_gives_the_record_and_the_message(status: int) -> None:
-    """Created and converted may both be 200 or 201; the message is the API's own."""
     written = answer({"data": RECORD, "message": "The job was created."}, status)
 
     assert (RECORD, "The job was created.") == read_written(CREATE, written)
@@ -122,7 +114,6 @@ def test_a_write_gives_the_record_and_the_message(status: int) -> None:
 
 
 def test_a_delete_is_either_of_two_answers() -> None:
-    """204 without a body and 200 with a message are both a delete (API 4.8)."""
     assert None is read_deleted(DELETE, Answer(204, {}, b""))
     assert "Gone." == read_deleted(DELETE, answer({"message": "Gone."}))
     assert None is read_deleted(DELETE, answer({"data": None}))
@@ -149,7 +140,6 @@ REQUESTS = (LIST, GET, CREATE, DELETE)
 @pytest.mark.parametrize("found", NOT_THE_APIS, ids=lambda each: repr(each.body[:20]))
 @pytest.mark.parametrize("asked", REQUESTS, ids=lambda each: each.operation)
 def test_a_success_that_cannot_be_read(asked: Request, found: Answer) -> None:
-    """An unreadable success is refused for a read, and leaves a write in doubt: it happened."""
     expected = UnreadableAnswer if asked.is_read else InDoubt
     with pytest.raises(expected) as caught:
         READERS[asked.operation](asked, found)
@@ -159,7 +149,6 @@ def test_a_success_that_cannot_be_read(asked: Request, found: Answer) -> None:
 
 @pytest.mark.parametrize("data", [None, {}, {"title": "A"}])
 def test_a_create_without_an_id_is_in_doubt(data: Any) -> None:
-    """A create whose answer has no id has happened; its record is still to be found."""
     with pytest.raises(InDoubt, match="without a record in 'data'"):
         read_written(CREATE, answer({"data": data}, 201))
 
@@ -177,7 +166,6 @@ def test_a_create_without_an_id_is_in_doubt(data: Any) -> None:
     ],
 )
 def test_rate_headers_are_read_or_none(text: str, limit: int | None, reset: float | None) -> None:
-    """A figure is a plain number; anything else is as if it had not been sent."""
     headers = {f"x-ratelimit-{name}": text for name in ("limit", "remaining", "reset")}
 
     assert RateHeaders(limit, limit, reset) == rate_headers(Answer(200, headers, b""))
@@ -194,7 +182,6 @@ def test_rate_headers_are_read_or_none(text: str, limit: int | None, reset: floa
     ],
 )
 def test_the_servers_clock_is_read(text: str) -> None:
-    """`Date` is read in the forms that servers send, as a moment in UTC."""
     moment = served_at(Answer(200, {"date": text}, b""))
 
     assert datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC) == moment
@@ -206,13 +193,11 @@ def test_the_servers_clock_is_read(text: str) -> None:
     "text", ["", "now", "2026", "Sat, 99 Mar 2026 05:06:07 GMT", "Fri, 31 Dec 9999 23:59:59 -2359"]
 )
 def test_a_date_that_is_none_is_none(text: str) -> None:
-    """A `Date` that is no moment of any calendar is as if it had not been sent."""
     assert None is served_at(Answer(200, {"date": text}, b""))
 
 
 @given(st.text())
 def test_no_header_breaks_the_reading(text: str) -> None:
-    """Whatever the headers hold, reading them ends in figures, moments or None."""
     names = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "date")
     found = Answer(200, dict.fromkeys(names, text), b"")
     rate = rate_headers(found)
@@ -223,7 +208,6 @@ def test_no_header_breaks_the_reading(text: str) -> None:
 
 @given(st.binary(), st.sampled_from(range(200, 600)))
 def test_no_answer_breaks_the_reading(body: bytes, status: int) -> None:
-    """Whatever comes back, reading it ends in what was asked for or in an error of ours."""
     for asked in REQUESTS:
         try:
             READERS[asked.operation](asked, Answer(status, {}, body))
@@ -232,7 +216,6 @@ def test_no_answer_breaks_the_reading(body: bytes, status: int) -> None:
 
 
 def test_answers_do_not_show_what_they_hold() -> None:
-    """The repr of an answer holds no field of a record, which can be personal."""
     found = answer({"data": [{"id": "5", "email": "anna@example.com"}], "pagination": PAGES})
 
     assert "anna" not in repr(found) + repr(read_list(LIST, found))

@@ -73,16 +73,12 @@ def refusal_of(request: Request, status: int, document: Any) -> ConnectorError:
     ],
 )
 def test_each_status_is_an_error_for_a_read(status: int, expected: type[ConnectorError]) -> None:
-    """A read's error is named by its status alone, whether the body is the API's or a page."""
     assert expected is type(refusal_of(GET, status, SAID))
     assert expected is type(error_of(GET, Answer(status, {}, HTML)))
 
 
 @pytest.mark.parametrize("asked", WRITES, ids=lambda each: each.operation)
 def test_only_a_refusal_of_the_api_says_that_nothing_was_written(asked: Request) -> None:
-    """A write was not applied if the API refused it in JSON with a documented status, or with 429;
-    else it is in doubt.
-    """
     for status in range(300, 600):
         by_a_page = RateLimited if status == 429 else InDoubt
         by_the_api = DOCUMENTED.get(status, by_a_page)
@@ -93,7 +89,6 @@ def test_only_a_refusal_of_the_api_says_that_nothing_was_written(asked: Request)
 
 @pytest.mark.parametrize("status", [*DOCUMENTED, 500, 418])
 def test_the_apis_own_words_are_carried(status: int) -> None:
-    """Code and message of the API are kept, and the message is part of the error's sentence."""
     error = refusal_of(GET, status, SAID)
 
     assert ("not_so", "That cannot be.") == (
@@ -104,12 +99,10 @@ def test_the_apis_own_words_are_carried(status: int) -> None:
 
 
 def test_a_code_alone_is_said() -> None:
-    """Where the API gives a code and no message, the code is what it said."""
     assert str(refusal_of(GET, 404, {"error": "gone"})).endswith("404: gone")
 
 
 def test_a_missing_scope_is_named() -> None:
-    """403 names the scope that the operation needs (API 5.4)."""
     error = refusal_of(WRITES[0], 403, SAID)
 
     assert isinstance(error, Forbidden)
@@ -134,7 +127,6 @@ def test_a_missing_scope_is_named() -> None:
     ],
 )
 def test_a_404_is_evidence_only_in_the_apis_words(body: bytes, expected: bool) -> None:
-    """A 404 proves that a record is gone only if its body is the API's error shape (API 7)."""
     error = error_of(GET, Answer(404, {}, body))
 
     assert isinstance(error, NotFound)
@@ -162,7 +154,6 @@ def test_a_404_is_evidence_only_in_the_apis_words(body: bytes, expected: bool) -
 def test_messages_by_field_lose_nothing(
     errors: Any, expected: dict[str, tuple[str, ...]], summary: dict[str, str]
 ) -> None:
-    """Messages are kept by field in every form an API may use; of no field, under no name."""
     error = refusal_of(WRITES[0], 422, {**summary, "errors": errors})
 
     assert isinstance(error, ValidationFailed)
@@ -172,7 +163,6 @@ def test_messages_by_field_lose_nothing(
 
 @pytest.mark.parametrize("document", [{}, {"message": 5}, {"errors": 5}])
 def test_a_422_of_any_shape_is_a_refusal(document: Any) -> None:
-    """A 422 without messages is still a refusal, and nothing was written."""
     assert isinstance(refusal_of(WRITES[0], 422, document), ValidationFailed)
 
 
@@ -190,7 +180,6 @@ def test_a_422_of_any_shape_is_a_refusal(document: Any) -> None:
     ],
 )
 def test_a_redirect_names_its_target(location: str, shown: str) -> None:
-    """The target is named without a user, a query, or more than fits a line."""
     error = error_of(GET, Answer(302, {"location": location}, b""))
 
     assert isinstance(error, Redirected)
@@ -198,7 +187,6 @@ def test_a_redirect_names_its_target(location: str, shown: str) -> None:
 
 
 def test_errors_hold_no_query_and_no_email() -> None:
-    """A query, and an email address that the API quotes in its summary, are in no error's text."""
     searching = list_request(CATALOG["leads"], search="anna@example.com")
     said = {"message": "Nobody is called 'anna@example.com' <bob.b+c@mail.example.co.uk>."}
     for status in (400, 401, 403, 404, 422, 429, 500):
@@ -210,7 +198,6 @@ def test_errors_hold_no_query_and_no_email() -> None:
 
 
 def test_doubt_says_where_once() -> None:
-    """The reason of a doubt is what happened, without the request's name said twice."""
     error = refusal_of(WRITES[0], 502, SAID)
 
     assert (
@@ -220,7 +207,6 @@ def test_doubt_says_where_once() -> None:
 
 
 def test_long_words_are_cut() -> None:
-    """A message of any length leaves an error that can be printed."""
     error = refusal_of(GET, 404, {"message": "x" * 100_000})
 
     assert len(str(error)) < 1000

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.publishing.marts import desk, people
+from tests.publishing.marts import jobs_and_placements, people
 from tests.publishing.marts.recomputed import Recomputed
 from tests.publishing.marts.world import BuiltWorld, World
 
@@ -19,9 +19,9 @@ def people_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltWorl
 
 
 @pytest.fixture(scope="session")
-def desk_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltWorld]:
+def jobs_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltWorld]:
     """Jobs, interviews, placements and clients."""
-    yield from _built(tmp_path_factory.mktemp("desk"), desk.fill)
+    yield from _built(tmp_path_factory.mktemp("jobs"), jobs_and_placements.fill)
 
 
 @pytest.fixture(scope="session")

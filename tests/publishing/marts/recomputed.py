@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tests.faults.amount import SEED
+from tests.faults.sampling import SEED
 from tests.publishing.marts import month as made
 from tests.publishing.marts.month import NOW, RATES, Truth, local
 from tests.publishing.marts.world import BuiltWorld, World

@@ -65,7 +65,7 @@ FAULTS: Mapping[str, str] = {
     "unmapped_people": "UPDATE marts.dim_people SET is_mapped = false",
     "unmapped_sources": "UPDATE marts.dim_sources SET source_group = 'unmapped'",
 }
-"""For each audit, what is done to the desk's file that the audit must find."""
+"""For each audit, what is done to the file of jobs and placements that the audit must find."""
 
 SOUND: Mapping[str, str] = {
     "details_are_read": "UPDATE marts.mirror_health SET listed_only = 1, live = 20",
@@ -74,22 +74,20 @@ SOUND: Mapping[str, str] = {
         WHERE question = 'placements_with_fee'
     """,
 }
-"""What the audit just about allows, where the desk has more than that."""
+"""What the audit just about allows, where that file has more than that."""
 
 AUDITS = sorted(path.stem for path in (shipped_folder() / "audits").glob("*.sql"))
 
 
 def test_every_audit_has_a_fault() -> None:
-    """No audit stands in the folder without a fault that it is shown to find."""
     assert AUDITS == sorted(FAULTS)
 
 
 @pytest.mark.parametrize("name", AUDITS)
-def test_an_audit_finds_its_fault(desk_world: BuiltWorld, name: str) -> None:
-    """The planted fault adds rows to what the audit finds; taken back, they are gone again."""
-    audit = next(each for each in desk_world.project.audits if each.name == name)
-    query = f"SELECT count(*) FROM ({desk_world.project.sql(audit.template)}\n)"  # our own
-    connection = desk_world.connection
+def test_an_audit_finds_its_fault(jobs_world: BuiltWorld, name: str) -> None:
+    audit = next(each for each in jobs_world.project.audits if each.name == name)
+    query = f"SELECT count(*) FROM ({jobs_world.project.sql(audit.template)}\n)"  # our own
+    connection = jobs_world.connection
 
     def found() -> int:
         return int(connection.execute(query).fetchall()[0][0])

@@ -10,12 +10,10 @@ _STANDS_ALONE = frozenset(("dim_days", "mirror_health", "sum_coverage"))
 
 
 def test_every_check_passes(empty_world: BuiltWorld) -> None:
-    """Where there is nothing, nothing is wrong: no check fails and none is warned of."""
     assert [] == [check for check in empty_world.built.checks if not check.passed]
 
 
 def test_marts_are_empty_or_zero(empty_world: BuiltWorld) -> None:
-    """A mart has no row, or one for "all" in which counts are 0 and rates are null."""
     told = []
     for mart in (each for each in empty_world.built.models if each.schema == "marts"):
         rows = empty_world.rows(f"SELECT * FROM {mart.table}")
@@ -30,7 +28,6 @@ def test_marts_are_empty_or_zero(empty_world: BuiltWorld) -> None:
 
 
 def test_nothing_is_covered_or_mirrored(empty_world: BuiltWorld) -> None:
-    """Questions have no coverage, and resources no rows, no age and no share."""
     assert [(0, 0, None)] == empty_world.table(
         "SELECT DISTINCT covered, total, coverage FROM marts.sum_coverage"
     )
@@ -42,16 +39,12 @@ def test_nothing_is_covered_or_mirrored(empty_world: BuiltWorld) -> None:
 
 
 def test_now_is_not_known(empty_world: BuiltWorld) -> None:
-    """Where nothing ran there is no moment to be true of."""
     assert [None, None, "nothing", None] == empty_world.row(
         "staging.as_of", "true", "as_of_at", "as_of_date", "basis", "all_proven_at"
     )
 
 
 def test_one_mart_alone_says_who_candidates_are(empty_world: BuiltWorld) -> None:
-    """No mart but dim_candidates has a column that bears the name of a candidate's own data, and
-    dim_leads one that bears that of a lead's.
-    """
     personal = [each.name for each in CATALOG["candidates"].detail_fields if each.personal]
 
     assert personal

@@ -24,14 +24,12 @@ def test_nothing_blocks(month: Recomputed) -> None:
 
 
 def test_bookings_count_on_their_days(month: Recomputed) -> None:
-    """Each booking counts as the truth says, on the days of its own zone."""
     truth = month.bookings.reset_index(names="booking_id")
     columns = ("booking_id", "counts_as", "start_date", "end_date", "created_date")
     same(month.mart("fct_bookings"), truth, *columns)
 
 
 def test_placements_and_fees(month: Recomputed) -> None:
-    """Placements, their clients, currencies and fees, and the forecast by month and currency."""
     truth = month.placements.reset_index(names="booking_id")
     names = month.companies.name
     truth["company_name"] = [
@@ -60,7 +58,6 @@ def test_placements_and_fees(month: Recomputed) -> None:
 
 
 def test_contracts_by_month_and_by_end(month: Recomputed) -> None:
-    """Working days, revenue, and the contracts that have not ended with what follows."""
     contracts = month.placements[month.placements.booking_type == "contract"]
     rows: list[Any] = []
     for id, row in contracts.iterrows():
@@ -104,7 +101,6 @@ def test_contracts_by_month_and_by_end(month: Recomputed) -> None:
 
 
 def test_funnels_and_interviews(month: Recomputed) -> None:
-    """Interviews by job, to come and held, and who was placed after one."""
     met = month.bookings[month.bookings.counts_as.isin(("interview_held", "interview_to_come"))]
     pairs = set(zip(met.job_id, met.candidate_id, strict=True))
     placed = set(zip(month.placements.job_id, month.placements.candidate_id, strict=True))
@@ -198,7 +194,6 @@ def test_activity(month: Recomputed) -> None:
 
 
 def test_times_to_hire_and_leads(month: Recomputed) -> None:
-    """Days from the candidate's creation to the first placement, and leads that are known won."""
     rows: list[Any] = []
     ordered = month.placements.reset_index(names="id").sort_values(["placed_on", "id"])
     for _, group in ordered.groupby("candidate_id"):

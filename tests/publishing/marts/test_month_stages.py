@@ -31,7 +31,6 @@ ORDER = {stage: place for place, stage in enumerate(STAGES[:7], 1)}
 
 
 def test_visits_are_what_the_looks_show(month: Recomputed) -> None:
-    """Each visit with its moments and its mark, of candidates and of jobs."""
     columns = ("id", "number", "status", "entered_at", "left_at", "left_by", "hides", "is_new")
     renamed = {"visit_number": "number", "may_hide_return": "hides", "is_entry_observed": "is_new"}
     for resource, mart, key, status in (
@@ -43,9 +42,6 @@ def test_visits_are_what_the_looks_show(month: Recomputed) -> None:
 
 
 def test_bounds_hold_the_truth(month: Recomputed) -> None:
-    """Every visit that is not marked truly lasted between days_min and days_max; marked ones are
-    there, and some of them truly hide a return.
-    """
     true_days: dict[str, list[tuple[datetime, datetime, str]]] = {}
     for each in month.month["candidates"]:
         changes = [(at, fields["status"]) for at, fields in each.edits if "status" in fields]
@@ -84,7 +80,6 @@ def _measured(month: Recomputed) -> Frame:
 
 
 def test_survival_is_the_product_limit(month: Recomputed) -> None:
-    """At each number of days: who was watched, who left, and the product of what stayed."""
     visits = _measured(month)
     visits = visits[visits.days > visits["first"]]
     rows: list[tuple[Any, ...]] = []
@@ -109,7 +104,6 @@ def test_survival_is_the_product_limit(month: Recomputed) -> None:
 
 
 def test_conversions_and_offers(month: Recomputed) -> None:
-    """What became of whoever was seen in a stage, and of each offer, by the month of it."""
     visits = month.observed("candidates")
     rows: list[tuple[Any, ...]] = []
     offers: list[tuple[str, str]] = []
@@ -163,7 +157,6 @@ def _offers(group: Frame) -> Iterator[tuple[str, str]]:
 
 
 def test_pipeline_day_by_day(month: Recomputed) -> None:
-    """Who came in, went out and stood in each stage in the evening of each day."""
     visits = month.observed("candidates")
     first = min(local(at) for at in month.looks)
 
@@ -201,9 +194,6 @@ def test_pipeline_day_by_day(month: Recomputed) -> None:
 
 
 def test_openings_are_filled_when_somebody_is_placed(month: Recomputed) -> None:
-    """Each opening of a job begins and ends as the looks show, and is filled by its first
-    placement, else when the job is marked so.
-    """
     visits = month.observed("jobs")
     rows = []
     for id, group in visits[visits.id.isin(month.jobs.index)].groupby("id"):

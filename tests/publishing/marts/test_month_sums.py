@@ -94,7 +94,6 @@ def by_month(facts: Frame, column: str) -> Frame:
 
 
 def test_facts_belong_to_whom_the_truth_says(month: Recomputed) -> None:
-    """The consultant of a job, a candidate and a lead, and the client of a job."""
     jobs = month.jobs.rename_axis("job_id").reset_index()
     truth = jobs.rename(columns={"assigned_to": "consultant_id"})
     for mart in ("fct_job_funnel", "dim_jobs"):
@@ -109,7 +108,6 @@ def test_facts_belong_to_whom_the_truth_says(month: Recomputed) -> None:
 
 
 def test_funnels_add_up(month: Recomputed) -> None:
-    """Of jobs and of leads, by client, consultant, employment, source, status and month."""
     holds(
         month,
         "sum_job_funnel",
@@ -142,7 +140,6 @@ def test_funnels_add_up(month: Recomputed) -> None:
 
 
 def test_times_are_spread_as_their_facts(month: Recomputed) -> None:
-    """Days to fill and to hire by everything, and how long others have been open."""
     fills = by_month(month.mart("fct_time_to_fill"), "filled_month")
     fills = fills[fills.outcome.isin(("filled", "open"))]
     waited = [
@@ -168,9 +165,6 @@ def test_times_are_spread_as_their_facts(month: Recomputed) -> None:
 
 
 def test_stages_add_up(month: Recomputed) -> None:
-    """Quantiles are where the product-limit estimate reaches them, and those who wait stand
-    beside; what is counted of offers and stages adds up to all in each dimension.
-    """
     survival, visits = month.mart("sum_stage_survival"), month.mart("fct_time_in_stage")
     for row in month.mart("sum_time_in_stage").itertuples():
         curve = survival[survival.stage == row.stage].sort_values("days")
@@ -196,7 +190,6 @@ def test_stages_add_up(month: Recomputed) -> None:
 
 
 def test_open_jobs_and_what_is_covered(month: Recomputed) -> None:
-    """What open jobs may still earn, each in its currency, and how much of all is known."""
     jobs = month.jobs[month.jobs.status.isin(("published", "on_hold"))]
     ours = month.placements.groupby("job_id").size()
     left = jobs.positions_available.fillna(1) - ours.reindex(jobs.index).fillna(0)

@@ -8,12 +8,6 @@ from tests.publishing.marts.world import BuiltWorld, World
 
 
 def test_visits_have_the_interval_between_two_looks(people_world: BuiltWorld) -> None:
-    """The candidate ann entered interviewing between the looks of 19 and 26 January, on the
-    23rd by updated_at.
-
-    She left it between those of 26 January and 9 February. That she was submitted in between
-    nobody saw, so the visit before it is screening.
-    """
     shown = ("entered_after", "entered_at", "entered_before", "left_after", "left_at")
     columns = ", ".join(f"strftime({each}, '%m-%d') AS {each}" for each in shown)
 
@@ -30,7 +24,6 @@ def test_visits_have_the_interval_between_two_looks(people_world: BuiltWorld) ->
 
 
 def test_days_in_stage_are_bounded(people_world: BuiltWorld) -> None:
-    """The days run between the best moments, the bounds between the looks around them."""
     assert [
         # Bounds are rounded outwards, and a look is a second long. 6 to 15 January; seen once, on
         # the 12th; at most from the 6th to the 19th.
@@ -60,7 +53,6 @@ def test_days_in_stage_are_bounded(people_world: BuiltWorld) -> None:
 
 
 def test_time_in_stage_is_a_distribution(people_world: BuiltWorld) -> None:
-    """Whoever is at risk counts, from the first look on and until they leave or nobody looks."""
     columns = (
         *("visits", "ended_visits", "measured_visits", "measured_share", "begun_before_visits"),
         *("estimated_from", "p25_days", "p50_days", "p75_days", "p50_at_risk", "current_visits"),
@@ -82,7 +74,6 @@ def test_time_in_stage_is_a_distribution(people_world: BuiltWorld) -> None:
 
 
 def test_conversion_counts_candidates_once(people_world: BuiltWorld) -> None:
-    """Each candidate counts once in each stage that it was seen in, by what became of it."""
     assert [
         # ann and bob advanced. Seen further on only: cat, dan, eve, fay, gus.
         ("new_lead", 2, 2, 0, 0, 0, 0, 1, 1, 5),
@@ -127,9 +118,6 @@ def test_conversion_counts_candidates_once(people_world: BuiltWorld) -> None:
 
 
 def test_offers_are_accepted_declined_or_pending(people_world: BuiltWorld) -> None:
-    """A withdrawn offer is declined, a hold decides nothing, and an unseen offer is counted
-    apart.
-    """
     assert [
         # ann accepted, cat withdrew, fay was held and offered again: 1 of 2 that are decided.
         ("all", 3, 1, 1, 1, 2, 0.5, 1),
@@ -151,7 +139,6 @@ def test_offers_are_accepted_declined_or_pending(people_world: BuiltWorld) -> No
 
 
 def test_pipeline_shows_live_candidates(people_world: BuiltWorld) -> None:
-    """Every live candidate is where the history last saw it; the deleted one is nowhere."""
     assert [
         ("ann", "placed", "won", False, "linkedin", "Social network", "Ada", True),
         ("bob", "rejected", "lost", False, "referral", "Referral", "Ben", True),
@@ -166,7 +153,6 @@ def test_pipeline_shows_live_candidates(people_world: BuiltWorld) -> None:
 
 
 def test_leads_are_converted_where_that_is_known(people_world: BuiltWorld) -> None:
-    """The connector's own conversions, the record's word and the seed's are told apart."""
     assert [
         ("listed", None, None, "unmapped", "unmapped"),
         ("lost", None, None, "Lost", "not stated"),
@@ -196,9 +182,6 @@ def test_leads_are_converted_where_that_is_known(people_world: BuiltWorld) -> No
 
 
 def test_content_is_counted_by_type(people_world: BuiltWorld) -> None:
-    """What is there counts, published or draft; a type without items has none, and one that is
-    gone has no row.
-    """
     at = "strftime({} AT TIME ZONE 'UTC', '%d %b')"
     assert [
         ("Posts", True, 3, 2, 1, "02 Feb", "05 Feb"),
@@ -211,7 +194,6 @@ def test_content_is_counted_by_type(people_world: BuiltWorld) -> None:
 
 
 def test_sources_are_compared(people_world: BuiltWorld) -> None:
-    """Spellings of one source are one row, with the candidates and leads of it."""
     assert [
         # ann and gus; the lead "open". Neither candidate has an interview or a placement.
         ("linkedin", "Social network", 2, 0, 0, 0, 1, 0, 0),
@@ -226,7 +208,6 @@ def test_sources_are_compared(people_world: BuiltWorld) -> None:
 
 
 def test_mirror_tells_its_own_health(people_world: BuiltWorld) -> None:
-    """Rows, gaps, requests of the billing month and the age of the oldest reading."""
     # Six live, of which eve was only listed and waits, and dan deleted. Of three runs two began in
     # the month from 15 February on: 7 + 5 requests. The reading that is longest ago is that of gus,
     # on 19 January at 09:00: 45 days and 15 hours before now.
@@ -246,9 +227,6 @@ def test_mirror_tells_its_own_health(people_world: BuiltWorld) -> None:
 
 
 def test_what_a_list_does_not_show_is_as_the_last_detail_had_it(tmp_path: Path) -> None:
-    """A last version that lists alone showed takes from a lead neither its consultant nor its
-    status, and from a candidate no stage that lists cannot show.
-    """
     world = World(tmp_path)
     world.seed("lead_statuses", "id,name,outcome", "s1,New,open")
     created = {"created": "2026-01-06 09:00"}

@@ -81,9 +81,6 @@ def _evenings(world: World) -> None:
 
 
 def test_days_are_those_of_the_bookings_zone_or_the_accounts(world: World) -> None:
-    """A day is the booking's own zone's, else the account's; an unknown zone is none; a whole day
-    at midnight in UTC is that day. Moments stay in UTC.
-    """
     _evenings(world)
     shown = built(world)
 
@@ -113,7 +110,6 @@ def test_days_are_those_of_the_bookings_zone_or_the_accounts(world: World) -> No
 
 
 def test_a_publication_has_the_accounts_zone(tmp_path: Path) -> None:
-    """The setting time_zone is what days are counted by in the published file."""
     world = World(tmp_path)
     world.look("2026-03-01 09:00", candidates={"ann": {"created": "2026-01-31 23:30"}})
     world.prove("2026-03-05 23:30")
@@ -130,9 +126,6 @@ def test_a_publication_has_the_accounts_zone(tmp_path: Path) -> None:
 
 
 def test_who_waits_counts_in_the_time_in_a_stage(world: World) -> None:
-    """Somebody who came and went in days says nothing of a stage where twenty have waited for
-    months; where half are seen to leave, the median is said, with how many were watched.
-    """
     waiting = {f"w{n}": {**BORN, "status": "offer_made"} for n in range(20)}
     quick = {"created": "2026-02-01 09:00", "status": "offer_made"}
     slow = {f"s{n}": {"created": "2026-02-01 09:00", "status": "screening"} for n in range(4)}
@@ -161,9 +154,6 @@ def test_who_waits_counts_in_the_time_in_a_stage(world: World) -> None:
 
 
 def test_a_visit_that_may_hide_a_return_is_marked(world: World) -> None:
-    """An edit between two looks may hide a status that came and went; a quiet record hides none,
-    nor does what lies between two stages.
-    """
     here = {"created": "2026-02-01 09:00", "status": "screening"}
     world.look("2026-02-01 10:00", candidates={"quiet": here, "edited": here, "moved": here})
     world.look(
@@ -187,9 +177,6 @@ def test_a_visit_that_may_hide_a_return_is_marked(world: World) -> None:
 
 
 def test_what_is_older_than_the_mirror_is_in_no_month(world: World) -> None:
-    """The last edit of an offer that was there before the first look dates neither the offer nor
-    the stage.
-    """
     offer = {"status": "offer_made", "updated": "2026-01-20 09:00"}
     world.look("2026-02-01 08:00", candidates={"old": {**BORN, **offer}})
     new = {"created": "2026-02-01 09:00", "status": "interviewing"}
@@ -236,7 +223,6 @@ def _bookings_of(world: World, status: str) -> None:
 
 
 def test_every_status_counts_where_the_page_says(world: World) -> None:
-    """The table of docs/MARTS.md is what each status of each kind of booking does."""
     table = next(t for t in read_tables(PAGE.read_text("utf-8")) if t.header[0] == "Status")
     records = {quoted(each["Status"])[0]: each for each in table.records()}
     for status in records:
@@ -278,8 +264,6 @@ def test_every_status_counts_where_the_page_says(world: World) -> None:
 
 
 def test_a_contract_that_runs_beside_is_not_the_next(world: World) -> None:
-    """Redeployed is who begins elsewhere once the contract ends, not whoever has two at once."""
-
     def contract(who: str, job: str, start: str, end: str) -> dict[str, Any]:
         return booking(
             *("contract", f"{start}T09:00:00Z", "confirmed"),
@@ -314,9 +298,6 @@ def test_a_contract_that_runs_beside_is_not_the_next(world: World) -> None:
 
 
 def test_clients_counters_and_currencies(world: World) -> None:
-    """A deleted client keeps its name and its percentage; the platform's counters stand beside
-    ours; what has no known currency is in none.
-    """
     counters = {"jobs_count": 2, "active_jobs_count": 1, "placements_count": 4}
     world.look(
         "2026-02-01 09:00",
@@ -368,9 +349,6 @@ def test_clients_counters_and_currencies(world: World) -> None:
 
 
 def test_no_count_is_a_float(empty_world: BuiltWorld) -> None:
-    """No column of a mart is of a type that pandas reads as floating point, but shares, days and
-    money.
-    """
     assert [] == empty_world.table(
         "SELECT table_name, column_name FROM duckdb_columns() WHERE schema_name IN "
         "('marts', 'staging') AND (data_type = 'HUGEINT' OR data_type LIKE 'DECIMAL(38%')"

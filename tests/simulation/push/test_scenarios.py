@@ -21,16 +21,11 @@ def _wrong(name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_9_every_row_is_written_once_or_held(name: str) -> None:
-    """P1 to P8: nothing is sent that is not written down as it is sent, no write is open twice or
-    has its effect twice, what has ended stays ended, every row has one outcome and it is the right
-    one, and the same file again sends nothing.
-    """
+def test_every_row_is_written_once_or_held(name: str) -> None:
     assert [] == _wrong(name)
 
 
 def test_a_play_is_the_same_each_time() -> None:
-    """One seed is one play, to the last step: that is what makes a failure replayable."""
     first, second = list[str](), list[str]()
     run("worst", 3, trace=first.append)
     run("worst", 3, trace=second.append)
@@ -40,7 +35,6 @@ def test_a_play_is_the_same_each_time() -> None:
 
 
 def test_the_worlds_go_wrong() -> None:
-    """Plays in which nothing is lost and nobody dies would hold of anything."""
     verdicts = [run("worst", seed) for seed in range(20)]
 
     assert sum(each.crashes for each in verdicts) > 5

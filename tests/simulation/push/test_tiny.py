@@ -25,16 +25,10 @@ def _wrong(shape: Shape) -> list[str]:
     ],
 )
 def test_every_play_of_a_tiny_file(shape: str) -> None:
-    """So many deaths at any asks, and so many faults of any writes, with a late commit at once, in
-    the middle or at the end of what is allowed: never two effects, never a wrong report.
-    """
     assert [] == _wrong(Shape.read(shape))
 
 
 def test_every_tape_is_played_once() -> None:
-    """The exploration leaves nothing out: one write that is sent well, or meets one of five faults,
-    of which two may come at three times.
-    """
     commands = [command for command, _ in explore(Shape(("create",), "hold", 0, 1))]
 
     assert len({*commands}) == len(commands)
@@ -42,7 +36,6 @@ def test_every_tape_is_played_once() -> None:
 
 
 def test_a_tape_replays_its_play() -> None:
-    """What a failure prints is the play that failed."""
     shape = Shape(("create",), "hold", 1, 1)
     first, second = list[str](), list[str]()
     play(shape, Chooser((0, 0, 0, 1)), trace=first.append)

@@ -295,9 +295,6 @@ def test_no_value_is_sent_that_a_person_would_not_read(
     layout: str,
     encoding: str,
 ) -> None:
-    """In csv, xlsx and ods, in each encoding and layout, of every column: what is sent without a
-    warning and without a question is what a person reads in the cell.
-    """
     columns, rows = sheet
     file = file_of(kind, layout, encoding, columns, rows)
     if file is None:

@@ -19,9 +19,6 @@ FILES = corpus()
 
 @pytest.mark.parametrize("file", FILES, ids=[each.name for each in FILES])
 def test_each_cell_is_what_a_person_reads(tmp_path: Path, file: File) -> None:
-    """Every row that a person can read is sent as they read it, at most after one answer; no other
-    row is sent, and no value and no column is lost, without anybody being asked.
-    """
     found = judged(file, tmp_path)
 
     assert [] == found.wrong
@@ -30,13 +27,11 @@ def test_each_cell_is_what_a_person_reads(tmp_path: Path, file: File) -> None:
 
 
 def test_the_corpus_is_large_and_all_of_it_differs() -> None:
-    """At least 60 files, each with a name of its own."""
     assert 60 <= len(FILES) == len({each.name for each in FILES})
 
 
 @pytest.mark.parametrize("file", FILES, ids=[each.name for each in FILES])
 def test_every_reading_gives_the_same_rows(tmp_path: Path, file: File) -> None:
-    """A file's rows are the same at each reading, also while another reading is under way."""
     try:
         table = open_table(file.put(tmp_path))
     except ConnectorError:
@@ -51,7 +46,6 @@ def test_every_reading_gives_the_same_rows(tmp_path: Path, file: File) -> None:
 def test_a_title_is_found_however_many_lines_it_has_and_a_person_may_say_otherwise(
     tmp_path: Path,
 ) -> None:
-    """The row of the headings is found behind any preamble; `header_row` goes before that."""
     for count in range(6):
         title = [(f"Note {n}",) for n in range(count)]
         for name, content in (

@@ -51,7 +51,6 @@ RESULTS = (
 
 
 def test_a_csv_report_has_the_inputs_columns_and_six_more(tmp_path: Path) -> None:
-    """In the input's order, with its delimiter and blank rows, byte for byte."""
     path = tmp_path / "report.csv"
     write_report(path, people(tmp_path), RESULTS)
 
@@ -66,7 +65,6 @@ def test_a_csv_report_has_the_inputs_columns_and_six_more(tmp_path: Path) -> Non
 
 
 def test_rows_that_are_added_to_a_report_are_rows_like_others(tmp_path: Path) -> None:
-    """Corrections and new lines in a report are read as the input's own."""
     write_report(tmp_path / "first.csv", people(tmp_path), RESULTS)
     corrected = (tmp_path / "first.csv").read_text("utf-8").replace("Zoë;x", "Zoë;z@x.de")
     (tmp_path / "first.csv").write_text(corrected + "New;n@x.de;;;;;;\r\n", "utf-8")
@@ -78,7 +76,6 @@ def test_rows_that_are_added_to_a_report_are_rows_like_others(tmp_path: Path) ->
 
 
 def test_a_workbook_report_keeps_types_and_shows_problems_where_they_are(tmp_path: Path) -> None:
-    """Values keep their types; a wrong cell is coloured and says why."""
     book = Workbook()
     sheet = book.active
     assert isinstance(sheet, Worksheet)
@@ -108,7 +105,6 @@ def test_a_workbook_report_keeps_types_and_shows_problems_where_they_are(tmp_pat
 
 
 def test_every_outcome_can_be_reported(tmp_path: Path) -> None:
-    """Each word for how a row ends, or would, has its place in either kind of report."""
     words = (*get_args(RowOutcome), *get_args(Operation))
     table = open_table(text_file(tmp_path, csv_of([["a"], *(["x"] for _ in words)])))
     results = [RowResult(n, word) for n, word in enumerate(words, 2)]
@@ -123,7 +119,6 @@ def test_every_outcome_can_be_reported(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
 def test_lost_formulas_stay_lost_and_errors_stay_errors(tmp_path: Path, suffix: str) -> None:
-    """What a workbook could not tell is not made to look like a value by the report."""
     path = workbook_file(
         tmp_path,
         text_row(1, "a", "b"),
@@ -151,13 +146,9 @@ CELL = st.text(
 @given(rows=st.lists(st.lists(CELL, min_size=1, max_size=5), min_size=1, max_size=5))
 @example(rows=[["1"], ["1", "2", "3", ""], ["(missing)", "(empty)", "x"], ["1", "2", "3"]])
 @example(rows=[[cell, "x", cell] for cell in HOSTILE])
-def test_38_any_report_gives_the_original_back(
+def test_any_report_gives_the_original_back(
     tmp_path: Path, suffix: str, rows: list[list[str]]
 ) -> None:
-    """A report opens as its input, whatever that is, and so does a report on it.
-
-    No cell is changed by being kept inert, and no wrong row is made to look right.
-    """
     content = csv_of([["name", "=1+1", "'=x"], ["1", "2", "3"], *rows])
     table = open_table(text_file(tmp_path, content), delimiter="comma")
     first, second = tmp_path / f"first{suffix}", tmp_path / f"second{suffix}"
@@ -188,7 +179,6 @@ def test_38_any_report_gives_the_original_back(
 def test_counts_that_do_not_add_up_are_no_report(
     tmp_path: Path, numbers: tuple[int, ...], part: str
 ) -> None:
-    """A row without a result or with two, or a result without a row, leaves no file."""
     table = people(tmp_path)
     before = sorted(tmp_path.iterdir())
     for name in ("report.csv", "report.xlsx"):
@@ -201,7 +191,6 @@ def test_counts_that_do_not_add_up_are_no_report(
 
 @pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
 def test_a_report_is_its_owners_and_whole(tmp_path: Path, suffix: str) -> None:
-    """Its mode is 0600 whatever the umask; an earlier one stays until it is whole."""
     table = people(tmp_path)
     path = tmp_path / f"report{suffix}"
     path.write_text("earlier")
@@ -219,7 +208,6 @@ def test_a_report_is_its_owners_and_whole(tmp_path: Path, suffix: str) -> None:
 
 
 def test_what_prevents_writing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A missing folder, a full disk, another kind of file and the input itself."""
     table = people(tmp_path)
     with pytest.raises(SpreadsheetError, match=r"none/report\.csv cannot be written: No such file"):
         write_report(tmp_path / "none" / "report.csv", table, RESULTS)
@@ -238,7 +226,6 @@ def test_what_prevents_writing_is_named(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_cell_too_long_for_a_workbook_is_refused_with_advice(tmp_path: Path) -> None:
-    """Text is never cut: the place is named, and the advice is csv, which takes it."""
     table = open_table(text_file(tmp_path, b"a,b\n1," + b"x" * 40_000 + b"\n"))
     with pytest.raises(ReportRefused, match="cell B2 of the input has more text") as refused:
         write_report(tmp_path / "report.xlsx", table, settled(table))
@@ -249,7 +236,6 @@ def test_a_cell_too_long_for_a_workbook_is_refused_with_advice(tmp_path: Path) -
 
 
 def test_reports_are_named_beside_the_input_and_never_over_another(tmp_path: Path) -> None:
-    """The next free name is taken, for a report on a report as well."""
     table = people(tmp_path)
     names = []
     for _ in range(2):
@@ -270,13 +256,11 @@ def test_reports_are_named_beside_the_input_and_never_over_another(tmp_path: Pat
     ],
 )
 def test_a_reports_columns_elsewhere_are_refused(tmp_path: Path, headings: list[str]) -> None:
-    """Moved columns would be taken for the input's own, and be reported twice."""
     with pytest.raises(HeadingsRefused, match="a report's own columns"):
         open_table(text_file(tmp_path, csv_of([headings, ["x"] * len(headings)])))
 
 
 def test_a_report_that_a_program_saved_wider_is_still_one(tmp_path: Path) -> None:
-    """Programs pad all rows to the widest; a row that was too wide still is."""
     wide = [["1", "2", "3"], ["6", "7", ""]]
     table, _ = report_on(tmp_path, [["a", "b"], *wide, ["4", "5"]], ".csv")
     with (tmp_path / "report.csv").open(encoding="utf-8-sig", newline="") as file:

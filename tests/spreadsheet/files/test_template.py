@@ -29,7 +29,6 @@ COLUMNS = (
 
 @pytest.mark.parametrize("name", ["rows.csv", "rows.tsv", "rows.txt", "rows.xlsx"])
 def test_a_template_opens_as_a_table(tmp_path: Path, name: str) -> None:
-    """It has the headings and the example as its only row, for its owner alone."""
     write_template(tmp_path / name, COLUMNS)
     table = open_table(tmp_path / name)
 
@@ -47,7 +46,6 @@ def written(folder: Path) -> Worksheet:
 
 
 def test_columns_are_text(tmp_path: Path) -> None:
-    """Cells that are not filled in yet are formatted as text, and the example is text."""
     sheet = written(tmp_path)
     kinds = {kind for _, kind, _, _ in sheet_cells(tmp_path / "rows.xlsx")}
 
@@ -57,7 +55,6 @@ def test_columns_are_text(tmp_path: Path) -> None:
 
 
 def test_headings_tell_the_rule_and_whether_it_is_required(tmp_path: Path) -> None:
-    """Each heading has its rule as a comment; a required one looks different."""
     sheet = written(tmp_path)
     said = [cell.comment.text if cell.comment else None for cell in sheet[1]]
     fills = [cell.fill.fgColor.rgb for cell in sheet[1]]
@@ -69,10 +66,6 @@ def test_headings_tell_the_rule_and_whether_it_is_required(tmp_path: Path) -> No
 
 
 def test_allowed_values_are_offered_in_every_row(tmp_path: Path) -> None:
-    """A short list is in the cell's rule; another one is on a hidden sheet.
-
-    That sheet is never taken for the rows.
-    """
     sheet = written(tmp_path)
     offered = {str(each.sqref): each.formula1 for each in sheet.data_validations.dataValidation}
     lists = load_workbook(tmp_path / "rows.xlsx")["Allowed values"]
@@ -88,7 +81,6 @@ def test_allowed_values_are_offered_in_every_row(tmp_path: Path) -> None:
 
 
 def test_headings_must_tell_columns_apart(tmp_path: Path) -> None:
-    """A template that could not be read again is not written, nor one of another kind."""
     with pytest.raises(HeadingsRefused, match="first name, First Name"):
         write_template(
             tmp_path / "rows.csv", (COLUMNS[0], TemplateColumn("First Name", "", (), "", False))

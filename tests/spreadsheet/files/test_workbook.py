@@ -40,7 +40,6 @@ def saved(folder: Path, *rows: list[object]) -> Path:
 
 
 def test_cells_keep_the_types_that_were_typed(tmp_path: Path) -> None:
-    """Values come with their types; whole numbers without a point."""
     typed = ["00123", "NA", "TRUE", 5, 5.0, 0.1, True, d.date(2025, 3, 4), d.time(9, 30)]
     table = open_table(saved(tmp_path, [*typed, d.datetime(2025, 3, 4, 10, 11, 12)]))
     ((*cells, moment),) = cells_of(table)
@@ -54,7 +53,6 @@ def test_cells_keep_the_types_that_were_typed(tmp_path: Path) -> None:
 
 
 def test_lengths_of_time_and_numbers_without_end_are_text(tmp_path: Path) -> None:
-    """Thirty hours come as they are shown; no digit of a long number is made up."""
     path = saved(tmp_path, [d.timedelta(hours=30, minutes=5), 2_000_000_000_000_000])
 
     assert ["30:05:00", "2000000000000000.0"] == [
@@ -63,7 +61,6 @@ def test_lengths_of_time_and_numbers_without_end_are_text(tmp_path: Path) -> Non
 
 
 def test_rows_have_the_numbers_that_the_program_shows(tmp_path: Path) -> None:
-    """Rows that are not in the file at all count, and so do blank ones."""
     path = workbook_file(
         tmp_path,
         text_row(1, "a", "b"),
@@ -77,7 +74,6 @@ def test_rows_have_the_numbers_that_the_program_shows(tmp_path: Path) -> None:
 
 
 def test_what_has_no_heading_is_named_by_its_column(tmp_path: Path) -> None:
-    """A table of one column that begins further down is refused, and a column is no heading."""
     low = workbook_file(tmp_path, text_row(3, "a"), text_row(4, "1"))
     with pytest.raises(HeadingsRefused, match="row 1 is blank"):
         open_table(low)
@@ -95,10 +91,6 @@ def test_what_has_no_heading_is_named_by_its_column(tmp_path: Path) -> None:
 
 
 def test_formulas_are_their_values_and_lost_ones_are_problems(tmp_path: Path) -> None:
-    """A saved value is read; an error or an uncalculated formula is a problem.
-
-    The problem has the cell's heading and what it holds.
-    """
     path = workbook_file(
         tmp_path,
         text_row(1, "a", "b", "c"),
@@ -130,7 +122,6 @@ def test_formulas_are_their_values_and_lost_ones_are_problems(tmp_path: Path) ->
 
 
 def test_texts_come_as_they_were_written(tmp_path: Path) -> None:
-    """Characters that XML cannot hold, styled parts and outer blanks all arrive."""
     cell = '<c t="inlineStr"><is>{}</is></c>'
     path = workbook_file(
         tmp_path,
@@ -159,7 +150,6 @@ def test_texts_come_as_they_were_written(tmp_path: Path) -> None:
 def test_sheets_that_can_be_read_in_two_ways_are_refused(
     tmp_path: Path, rows: tuple[str, ...], part: str
 ) -> None:
-    """Two cells in one place would leave one of them out, so neither is believed."""
     with pytest.raises(DamagedSpreadsheet) as refused:
         open_table(workbook_file(tmp_path, *rows))
 
@@ -178,7 +168,6 @@ def several(folder: Path) -> Path:
 
 
 def test_the_sheet_is_named_or_the_only_one_with_rows(tmp_path: Path) -> None:
-    """Several sheets with rows are refused by name; a hidden one must be named."""
     path = several(tmp_path)
     with pytest.raises(SheetUnknown, match="has 2 sheets with something in them") as refused:
         open_table(path)
@@ -194,7 +183,6 @@ def test_the_sheet_is_named_or_the_only_one_with_rows(tmp_path: Path) -> None:
 
 
 def test_options_of_text_say_nothing_of_a_workbook(tmp_path: Path) -> None:
-    """An option that would be ignored is refused."""
     path = workbook_file(tmp_path, text_row(1, "a"), text_row(2, "1"))
     with pytest.raises(Misused, match="is a workbook, and --encoding"):
         open_table(path, encoding="utf-8")
@@ -210,7 +198,6 @@ def test_options_of_text_say_nothing_of_a_workbook(tmp_path: Path) -> None:
 def test_workbooks_without_rows(
     tmp_path: Path, rows: tuple[str, ...], error: type[ConnectorError]
 ) -> None:
-    """A workbook without any row below the headings is refused."""
     with pytest.raises(error, match=r"rows\.xlsx"):
         open_table(workbook_file(tmp_path, *rows))
 
@@ -231,7 +218,6 @@ def test_workbooks_without_rows(
 def test_files_that_are_no_workbook(
     tmp_path: Path, content: bytes, error: type[ConnectorError], part: str
 ) -> None:
-    """What has the name of a workbook and is none is told for what it is."""
     path = tmp_path / "rows.xlsx"
     path.write_bytes(content)
     with pytest.raises(error) as refused:
@@ -241,7 +227,6 @@ def test_files_that_are_no_workbook(
 
 
 def test_a_part_that_is_damaged_is_noticed(tmp_path: Path) -> None:
-    """A flipped byte of a packed part is found by its check sum."""
     whole = bytearray(zipped(parts({"People": sheet_xml(text_row(1, "a"), text_row(2, "1"))})))
     place = whole.index(b"xl/worksheets/s1.xml") + 60
     whole[place] ^= 0xFF
@@ -252,7 +237,6 @@ def test_a_part_that_is_damaged_is_noticed(tmp_path: Path) -> None:
 
 
 def test_merged_cells_are_told_of(tmp_path: Path) -> None:
-    """Ranges of merged cells are named: only the first cell of each is read."""
     path = saved(tmp_path, ["x", "Leeds"], ["y", "lost"], ["z", "York"])
     assert () == open_table(path).merged
     book = load_workbook(path)
@@ -281,7 +265,6 @@ PLACED = st.tuples(st.sampled_from(["A", "B", "C", "AA", "ZZZ"]), st.sampled_fro
 def test_plain_rows_are_passed_over_and_judged_alike(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[list[tuple[str, str]]], far: bool
 ) -> None:
-    """A sheet is scanned or refused alike where no row is passed over."""
     numbers = [number * (1_000_000 if far else 1) for number in range(1, len(rows) + 1)]
     path = workbook_file(
         tmp_path,

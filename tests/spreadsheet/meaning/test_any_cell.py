@@ -48,7 +48,6 @@ _TYPES = {
 def test_any_cell_is_a_value_or_a_documented_problem(
     cell: str | float | bool | date | datetime | time,
 ) -> None:
-    """A value is of its field's kind, and stays itself when it is read again."""
     if isinstance(cell, str) and not cell.strip():
         return
     refusals = set()
@@ -75,7 +74,6 @@ def test_any_cell_is_a_value_or_a_documented_problem(
 @settings(max_examples=200, deadline=None)
 @given(cents=some.integers(-(10**12), 10**12))
 def test_numbers_written_plainly_are_read_exactly(cents: int) -> None:
-    """A number written in digits is that number, with either sign before its fraction."""
     (column,) = (
         s for s in target_columns(CATALOG["candidates"], "create") if s.key == "expected_salary"
     )
@@ -89,7 +87,6 @@ def test_numbers_written_plainly_are_read_exactly(cents: int) -> None:
 @settings(max_examples=200, deadline=None)
 @given(day=some.dates(date(1900, 1, 1), date(2199, 12, 31)))
 def test_dates_are_read_as_they_are_declared(day: date) -> None:
-    """Every day is read in its declared form, and in ISO, and typed, as the same day."""
     (column,) = (
         s for s in target_columns(CATALOG["candidates"], "create") if s.key == "date_of_birth"
     )

@@ -53,7 +53,6 @@ def task(found: CheckedRow) -> Task:
 
 
 def test_only_what_differs_is_wanted() -> None:
-    """Values that mean the same are no change: numbers, midnights, blanks for none."""
     (found,) = updated(
         {
             "id": "c1",
@@ -74,7 +73,6 @@ def test_only_what_differs_is_wanted() -> None:
 
 
 def test_row_that_changes_nothing_is_unchanged() -> None:
-    """No task is made, whether the values are there already or the row has none."""
     found = updated({"id": "c1", "city": "Leeds", "phone": ""})
 
     assert [("unchanged", None, "c1")] == [(e.outcome, e.task, e.record_id) for e in found]
@@ -90,7 +88,6 @@ def test_row_that_changes_nothing_is_unchanged() -> None:
     ],
 )
 def test_policy_says_what_a_column_may_do(policy: ColumnPolicy, changes: dict[str, Any]) -> None:
-    """A column overwrites, fills what is empty, or leaves records that exist alone."""
     options = CellOptions(policy=policy)
     saved = SavedMap("candidates", {"city": ("city", options), "phone": ("phone", options)})
     (found,) = updated({"id": "c1", "city": "York", "phone": "0161 4960"}, saved=saved)
@@ -100,7 +97,6 @@ def test_policy_says_what_a_column_may_do(policy: ColumnPolicy, changes: dict[st
 
 
 def test_clearing_needs_the_very_text_and_a_field_that_may_be_empty() -> None:
-    """Blank cells leave alone; the text clears what need not have a value."""
     found = updated(
         {"id": "c1", "city": "NULL", "notes": "NULL", "first_name": ""},
         {"id": "c1", "city": "", "first_name": "NULL"},
@@ -113,7 +109,6 @@ def test_clearing_needs_the_very_text_and_a_field_that_may_be_empty() -> None:
 
 
 def test_records_are_found_by_fields_and_never_chosen() -> None:
-    """One match is the record; none, several, a blank and a deleted one are problems."""
     found = updated(
         {"email": "ANNA@people.example", "city": "York"},
         {"email": "nobody@people.example", "city": "York"},
@@ -137,12 +132,10 @@ def test_records_are_found_by_fields_and_never_chosen() -> None:
 
 
 def test_update_without_anything_to_find_records_by_is_said_of_each_row() -> None:
-    """Where no column has the id, every row says what it needs."""
     assert [(2, None, "match_missing")] == problems(updated({"city": "York"}))
 
 
 def test_second_row_of_one_record_is_a_duplicate() -> None:
-    """One record is updated by one row, however the rows find it."""
     found = updated({"id": "c1", "city": "York"}, {"id": "c1", "city": "Hull"})
 
     assert [None, "duplicate"] == [each.outcome for each in found]
@@ -150,7 +143,6 @@ def test_second_row_of_one_record_is_a_duplicate() -> None:
 
 
 def test_update_takes_its_own_values() -> None:
-    """An update refuses states of answers, and takes kinds that create refuses."""
     found = updated({"id": "c1", "status": "on_hold", "employment_type": "freelance"})
 
     assert [(2, "status", "value_not_accepted")] == problems(found)
@@ -159,7 +151,6 @@ def test_update_takes_its_own_values() -> None:
 
 
 def test_condition_of_an_update_looks_at_the_record() -> None:
-    """A reason to cancel is taken where the booking is, or becomes, cancelled."""
     said = landing(bookings=[{"id": "b1", "status": "cancelled"}, {"id": "b2", "status": "draft"}])
     rows = table(
         {"id": "b1", "cancellation_reason": "Ill"},
@@ -173,7 +164,6 @@ def test_condition_of_an_update_looks_at_the_record() -> None:
 
 
 def test_record_that_only_a_list_has_shown_is_not_compared() -> None:
-    """Fields that the list showed can be compared; another one needs a pull first."""
     found = updated({"id": "c2", "phone": "4960002"})
 
     assert {"phone": "4960002"} == task(found[0]).fields
@@ -181,7 +171,6 @@ def test_record_that_only_a_list_has_shown_is_not_compared() -> None:
 
 
 def test_write_only_field_is_wanted_without_a_base() -> None:
-    """What answers never show cannot be compared, so it is sent."""
     said = landing(jobs=[{"id": "j1", "title": "Nurse"}])
     row = {"id": "j1", "title": "Nurse", "internal_notes": "Urgent"}
     (found,) = checked(table(row), aimed("jobs", "update"), said)
@@ -190,7 +179,6 @@ def test_write_only_field_is_wanted_without_a_base() -> None:
 
 
 def test_upsert_updates_what_is_there_and_makes_what_is_not() -> None:
-    """No match is a create with a create's rules, one match an update with its own."""
     rows = table(
         {"email": "anna@people.example", "city": "York", "employment_type": "freelance"},
         {**CANDIDATE, "city": "York"},
@@ -214,7 +202,6 @@ def test_upsert_updates_what_is_there_and_makes_what_is_not() -> None:
 
 
 def test_upsert_by_another_field_still_makes_no_second_record() -> None:
-    """A row that finds nothing by its code, and whose email is there, is a duplicate."""
     said = landing(candidates=[{"id": "c1", **CANDIDATE, "phone": "4960001"}])
     rows = table(
         {**CANDIDATE, "phone": "4960002"}, {**CANDIDATE, "phone": "4960001", "first_name": "Z"}
@@ -238,7 +225,6 @@ LEADS = landing(
 
 @pytest.mark.parametrize("by", ["id", "email"])
 def test_leads_are_converted_by_id_or_email_and_once(by: str) -> None:
-    """A conversion has no fields; one that is done, or there twice, is told."""
     ids = {"l1": "a@b.example", "l2": "c@d.example", "l3": "e@f.example"}
     cells = [*ids, "l1"] if by == "id" else [*ids.values(), "A@b.example"]
     found = checked(table(*({by: cell} for cell in cells)), aimed("leads", "convert"), LEADS)
@@ -257,7 +243,6 @@ def test_leads_are_converted_by_id_or_email_and_once(by: str) -> None:
 
 
 def test_lead_that_is_gone_is_not_converted() -> None:
-    """A deleted lead may have been converted, and the row says so."""
     (found,) = checked(table({"id": "l4"}), aimed("leads", "convert"), LEADS)
 
     assert ["record_deleted"] == [each.code for each in found.problems]
@@ -265,7 +250,6 @@ def test_lead_that_is_gone_is_not_converted() -> None:
 
 
 def test_of_two_columns_for_the_id_its_own_name_goes_first() -> None:
-    """The other one fills nothing, and is told."""
     columns = map_headings(["Record ID", "id"], aimed(mode="update"))
 
     assert ("id",) == tuple(each.heading for each in columns.columns)

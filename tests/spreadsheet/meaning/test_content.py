@@ -38,7 +38,6 @@ SAID = landing(FIELDS, content_items=[ITEM])
 
 
 def test_fields_of_the_type_are_columns() -> None:
-    """By key or by name; a key that every item has as a field is reached by its path."""
     wanted = aimed("content_items", said=SAID, parent="posts")
     headings = ("Title", "Status", "short SUMMARY", "number_value", "fields.status")
 
@@ -52,7 +51,6 @@ def test_fields_of_the_type_are_columns() -> None:
 
 
 def test_values_are_read_by_type_and_nested() -> None:
-    """Each `field_type` has its reading; the values stand below the body's `fields`."""
     wanted = aimed("content_items", said=SAID, parent="posts")
     row = {
         "title": "News",
@@ -87,7 +85,6 @@ def test_values_are_read_by_type_and_nested() -> None:
 
 
 def test_what_is_wrong_is_told_by_column() -> None:
-    """Required, typed and chosen values are checked as those of any resource."""
     wanted = aimed("content_items", said=SAID, parent="posts")
     row = {
         "title": "News",
@@ -111,7 +108,6 @@ def test_what_is_wrong_is_told_by_column() -> None:
 
 
 def test_update_wants_the_values_that_differ() -> None:
-    """Only values that change are wanted, with what is landed of them."""
     wanted = aimed("content_items", "update", said=SAID, parent="posts")
     row = {"id": "i1", "title": "Hello", "text_value": "New", "summary": "S"}
     (found,) = checked(table(row), wanted, SAID)
@@ -123,7 +119,6 @@ def test_update_wants_the_values_that_differ() -> None:
 
 
 def test_existing_item_of_the_slug_or_title_is_a_duplicate() -> None:
-    """An item is known by its slug, and by its title where it has none."""
     wanted = aimed("content_items", said=SAID, parent="posts")
     rows = table(
         {"title": "Other", "slug": "HELLO", "summary": "S"},
@@ -138,7 +133,6 @@ def test_existing_item_of_the_slug_or_title_is_a_duplicate() -> None:
 
 
 def test_config_that_is_odd_offers_no_options() -> None:
-    """Options are taken only where `config` has a list of texts."""
     for config in ("", "{", "[]", '{"options": "Red"}', '{"options": [1]}'):
         odd = ContentTypeField({**declared("s", "select").raw, "config": config})
         (slot,) = (

@@ -36,10 +36,6 @@ RELATED = landing(
 
 
 def test_good_row_becomes_a_task() -> None:
-    """A row without problems is to be sent, with its values as a body takes them.
-
-    Its mapping says how cells are read.
-    """
     born, kind = CellOptions(date_format="DD/MM/YYYY"), CellOptions(values={"Perm": "permanent"})
     decided = {"Born": ("date_of_birth", born), "Kind": ("employment_type", kind)}
     row = {**CANDIDATE, "rating": "4", "notes": " No idea ", "mobile": "", "Born": "03/04/1985"}
@@ -58,7 +54,6 @@ def test_good_row_becomes_a_task() -> None:
 
 
 def test_everything_wrong_with_a_row_is_said_at_once() -> None:
-    """Unreadable, missing and refused cells are told; no cell is told twice."""
     wrong = {"last_name": "", "email": "anna", "employment_type": "freelance", "rating": "x"}
     found = checked(table({**CANDIDATE, **wrong}), aimed())
 
@@ -76,7 +71,6 @@ def test_everything_wrong_with_a_row_is_said_at_once() -> None:
 
 
 def test_required_field_without_a_column_is_said_of_the_row() -> None:
-    """A constant gives every row what no column gives, which is a problem else."""
     row = {name: cell for name, cell in CANDIDATE.items() if name != "employment_type"}
     constant = SavedMap("candidates", constants={"employment_type": "Interim"})
 
@@ -87,7 +81,6 @@ def test_required_field_without_a_column_is_said_of_the_row() -> None:
 
 
 def test_what_create_refuses_and_update_accepts_follows_it() -> None:
-    """A status, a closed job, a cancelled booking with its reason come by update."""
     (candidate,) = checked(table({**CANDIDATE, "status": "Screening"}), aimed())
     draft, closed = checked(
         table({**JOB, "status": "draft"}, {**JOB, "title": "Cook", "status": "closed"}),
@@ -125,7 +118,6 @@ def test_what_create_refuses_and_update_accepts_follows_it() -> None:
 def test_rules_of_the_declaration_hold(
     resource: str, row: dict[str, str], code: str, column: str | None
 ) -> None:
-    """Values that nothing accepts, and conditions, are checked as declared."""
     found = checked(table(row), aimed(resource))
 
     assert {(2, column, code)} == set(problems(found))
@@ -134,7 +126,6 @@ def test_rules_of_the_declaration_hold(
 
 
 def test_references_are_resolved_and_never_chosen() -> None:
-    """One match becomes its id; none and several are problems, told with their ids."""
     rows = table(
         {**BOOKING, "candidate_email": "ZOE@people.example", "job_reference_code": "00123"},
         {**BOOKING, "company_name": "wren & co ", "candidate_email": "nobody@people.example"},
@@ -153,7 +144,6 @@ def test_references_are_resolved_and_never_chosen() -> None:
 
 
 def test_ids_are_checked_where_anything_is_landed() -> None:
-    """An id that is not landed is a problem, unless its resource was never pulled."""
     wrong = table({**BOOKING, "candidate_id": "c9", "company_id": "k1"})
 
     assert [(2, "candidate_id", "reference_unknown")] == problems(
@@ -165,7 +155,6 @@ def test_ids_are_checked_where_anything_is_landed() -> None:
 
 
 def test_second_row_of_one_record_is_a_duplicate() -> None:
-    """By the natural key in any case, the first row that can be sent has the record."""
     rows = table(
         {**CANDIDATE, "last_name": ""},
         CANDIDATE,
@@ -180,7 +169,6 @@ def test_second_row_of_one_record_is_a_duplicate() -> None:
 
 
 def test_rows_without_a_key_are_duplicates_only_if_identical() -> None:
-    """Two jobs of one title are two; the very same row twice is one."""
     rows = table(JOB, {**JOB, "location": "York"}, JOB)
 
     assert [None, None, "duplicate"] == [each.outcome for each in checked(rows, aimed("jobs"))]
@@ -189,7 +177,6 @@ def test_rows_without_a_key_are_duplicates_only_if_identical() -> None:
 
 
 def test_record_that_exists_is_a_duplicate() -> None:
-    """A record of the same natural key is named, with all ids where there are several."""
     said = landing(
         candidates=[
             {"id": "c1", "email": "zoe@people.example"},
@@ -207,10 +194,6 @@ def test_record_that_exists_is_a_duplicate() -> None:
 
 
 def test_row_that_was_created_before_is_known_by_its_task() -> None:
-    """Once its record exists a row is a duplicate, with the task that it had.
-
-    A second such row of the file has none.
-    """
     rows = table({**CANDIDATE, "status": "screening"}, CANDIDATE)
     (first, _), said = (checked(rows, aimed()), landing(candidates=[{"id": "c1", **CANDIDATE}]))
     again, twin = checked(rows, aimed(), said)
@@ -222,7 +205,6 @@ def test_row_that_was_created_before_is_known_by_its_task() -> None:
 
 
 def test_blank_rows_are_no_rows_and_misshapen_ones_are_not_read() -> None:
-    """Nothing is said of a blank row; of a row with the wrong width only that."""
     wide = Problem("row_width", "The row has 9 cells.")
     cell = Problem("spreadsheet_error", "The cell's formula failed.", "email")
     harmless = Problem("spreadsheet_error", "The cell's formula failed.", "Other")
@@ -243,7 +225,6 @@ def test_blank_rows_are_no_rows_and_misshapen_ones_are_not_read() -> None:
 
 
 def test_clearing_makes_nothing_of_a_record_that_is_new() -> None:
-    """The text that clears leaves a new record's field out, unless it is required."""
     wanted = aimed(clear="NULL")
     rows = table({**CANDIDATE, "notes": "NULL"}, {**CANDIDATE, "email": " NULL ", "notes": "null"})
     found = checked(rows, wanted)
@@ -254,7 +235,6 @@ def test_clearing_makes_nothing_of_a_record_that_is_new() -> None:
 
 
 def test_rows_are_looked_up_in_batches() -> None:
-    """A file of 2,500 rows asks as often as it has batches, and not as it has rows."""
     said = Said()
     rows = table(*({**CANDIDATE, "email": f"p{n}@people.example"} for n in range(2500)))
 
@@ -282,13 +262,11 @@ def test_rows_are_looked_up_in_batches() -> None:
 def test_targets_that_make_no_sense_are_refused(
     resource: str, mode: str, options: dict[str, object], error: type[Exception], said: str
 ) -> None:
-    """What cannot be done is refused before the file is read, with what is allowed."""
     with pytest.raises(error, match=said):
         aimed(resource, mode, **options)  # type: ignore[arg-type] # on purpose
 
 
 def test_claims_hold_more_keys_than_they_began_with() -> None:
-    """Every key is remembered with its first row, however many come."""
     claims = ClaimedKeys()
 
     assert all(claims.claim(f"key {n}", n) is None for n in range(20_000))

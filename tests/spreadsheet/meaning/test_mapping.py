@@ -25,7 +25,6 @@ WRITABLE = [name for name, each in CATALOG.items() if "create" in each.operation
     ["first_name", "First Name", "FIRST-NAME", " first  name ", "First.Name:", "Fírst námé"],
 )
 def test_own_name_is_found_however_it_is_written(heading: str) -> None:
-    """Case, blanks, underscores, punctuation and accents make no difference."""
     assert {heading: ("first_name", "name")} == mapped(map_headings([heading], aimed()))
 
 
@@ -42,7 +41,6 @@ def test_own_name_is_found_however_it_is_written(heading: str) -> None:
     ],
 )
 def test_known_other_names_are_found(heading: str, column: str) -> None:
-    """What people call a field is known, and said to be so."""
     assert {heading: (column, "alias")} == mapped(map_headings([heading], aimed()))
 
 
@@ -56,7 +54,6 @@ def test_known_other_names_are_found(heading: str, column: str) -> None:
     ],
 )
 def test_likeness_is_suggested_and_not_used(heading: str, column: str, reason: str) -> None:
-    """A heading that may be a field fills none; the field is suggested with reason."""
     found = map_headings([heading], aimed())
 
     assert () == found.columns
@@ -66,7 +63,6 @@ def test_likeness_is_suggested_and_not_used(heading: str, column: str, reason: s
 
 
 def test_fields_that_the_mode_does_not_take_are_told_so() -> None:
-    """A field that only answers carry is named as such, and is no unknown column."""
     found = map_headings(["created_at", "CV file path", "id"], aimed())
 
     assert () == found.columns
@@ -74,7 +70,6 @@ def test_fields_that_the_mode_does_not_take_are_told_so() -> None:
 
 
 def test_of_two_columns_for_one_field_the_second_fills_nothing() -> None:
-    """It is told, a field's own name goes first, and two that a person decided are refused."""
     found = map_headings(["E-mail", "Mail"], aimed())
     assert {"E-mail": ("email", "name")} == mapped(found)
     assert "the column 'E-mail' fills email already" == found.unmapped[0].reason
@@ -90,7 +85,6 @@ def test_of_two_columns_for_one_field_the_second_fills_nothing() -> None:
 
 
 def test_a_whole_name_is_used_where_no_part_of_it_has_a_column() -> None:
-    """With a first name beside it, "Name" is the last one."""
     assert {"Name": ("full_name", "alias")} == mapped(map_headings(["Name"], aimed()))
     assert () == map_headings(["Full name", "Mail", "employment_type"], aimed()).missing
     assert {"Vorname": ("first_name", "alias"), "Name": ("last_name", "alias")} == mapped(
@@ -99,7 +93,6 @@ def test_a_whole_name_is_used_where_no_part_of_it_has_a_column() -> None:
 
 
 def test_missing_names_what_a_create_cannot_do_without() -> None:
-    """Required fields that neither a column nor a constant gives are named at once."""
     saved = SavedMap("candidates", constants={"employment_type": "permanent"})
 
     assert ("last_name", "email") == map_headings(["Forename"], aimed(), saved=saved).missing
@@ -107,7 +100,6 @@ def test_missing_names_what_a_create_cannot_do_without() -> None:
 
 
 def test_references_have_several_columns_and_a_plain_field_stays_one() -> None:
-    """A job's company can be named; a lead's `company_name` is the lead's own."""
     booking = map_headings(["Candidate email", "job_reference_code", "Client"], aimed("bookings"))
     lead = map_headings(["Company name"], aimed("leads"))
 
@@ -118,7 +110,6 @@ def test_references_have_several_columns_and_a_plain_field_stays_one() -> None:
 
 
 def test_what_was_decided_goes_first() -> None:
-    """A decision takes a heading from the field of its name, and may free another."""
     saved = SavedMap(
         "candidates",
         {"Phone": ("mobile", CellOptions(policy="fill")), "Handy": ("phone", CellOptions())},
@@ -148,7 +139,6 @@ def test_what_was_decided_goes_first() -> None:
     ],
 )
 def test_decisions_that_make_no_sense_are_refused(saved: SavedMap, said: str) -> None:
-    """A wrong name or value in a mapping is named before any row is read."""
     with pytest.raises((Misused, UnknownName), match=said):
         map_headings(["Mail", "Type"], aimed(), saved=saved)
 
@@ -162,7 +152,6 @@ def test_policy_fill_is_refused_where_nothing_shows_what_is_there() -> None:
 
 
 def test_map_is_the_same_when_saved_and_given_again() -> None:
-    """What was found once is found again from the saved map, all of it."""
     headings = ["Forename", "Surname", "Mail", "Perm?", "Salary"]
     found = map_headings(headings, aimed(), ignored=["Perm?"])
     again = map_headings(headings, aimed(), saved=saved_from(found))
@@ -174,7 +163,6 @@ def test_map_is_the_same_when_saved_and_given_again() -> None:
 
 @pytest.mark.parametrize("resource", WRITABLE)
 def test_every_accepted_field_is_found_by_its_name(resource: str) -> None:
-    """No alias takes a field's own name away, and no two columns share an alias."""
     declared = CATALOG[resource]
     made = target_columns(declared, "create")
     own = {plain(each.name) for each in made}
@@ -189,7 +177,6 @@ def test_every_accepted_field_is_found_by_its_name(resource: str) -> None:
 
 
 def test_hints_name_columns_that_exist() -> None:
-    """No hint is left behind for a field that is not there."""
     columns = {
         each.name
         for declared in CATALOG.values()

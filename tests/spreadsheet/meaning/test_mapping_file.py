@@ -31,7 +31,6 @@ FULL = SavedMap(
 
 
 def test_mapping_survives_its_file(tmp_path: Path) -> None:
-    """Everything that a mapping says is the same after writing and reading."""
     path = tmp_path / "map.toml"
     save_map(path, FULL)
 
@@ -100,7 +99,6 @@ def test_file_wide_manner_holds_for_every_column(tmp_path: Path) -> None:
 def test_wrong_mapping_is_named_by_its_key(
     tmp_path: Path, text: str, said: str, allowed: str
 ) -> None:
-    """The error names the file, the key and the value, and says what is allowed."""
     path = tmp_path / "map.toml"
     path.write_text(text, encoding="utf-8")
 
@@ -111,7 +109,6 @@ def test_wrong_mapping_is_named_by_its_key(
 
 
 def test_mapping_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """A missing file, a folder and a closed place are errors of the user's."""
     with pytest.raises(Misused, match=r"is not there"):
         load_map(tmp_path / "none.toml")
     with pytest.raises(Misused, match=r"cannot be used"):

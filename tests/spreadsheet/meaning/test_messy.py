@@ -33,10 +33,6 @@ def outcome(made: Made) -> list[CheckedRow]:
 
 
 def test_finds_exactly_the_planted_problems(file: Messy) -> None:
-    """Each planted problem is found in its place, with its code, and no other is.
-
-    A row is to be sent exactly if nothing is wrong with it.
-    """
     found = outcome(from_csv(file.content, ";"))
     told = [(each.row.number, str(p.column), p.code) for each in found for p in each.problems]
 
@@ -49,7 +45,6 @@ def test_finds_exactly_the_planted_problems(file: Messy) -> None:
 
 
 def test_corrected_file_has_nothing_wrong(file: Messy) -> None:
-    """With the wrong cells put right every row is sent, and no email twice."""
     found = outcome(Made(HEADINGS, file.corrected_rows()))
 
     assert [] == [p for each in found for p in each.problems]
@@ -59,7 +54,6 @@ def test_corrected_file_has_nothing_wrong(file: Messy) -> None:
 
 
 def test_generator_keeps_its_word() -> None:
-    """About 12 % of rows are wrong, in 15 ways and more; a seed makes one file."""
     made = messy(7, 3000, landed=LANDED)
     codes = {each.code for each in made.planted}
 
@@ -74,7 +68,6 @@ def test_generator_keeps_its_word() -> None:
 
 
 def test_unknown_columns_are_told() -> None:
-    """Columns that no field takes are told, and all others found their field."""
     columns = map_headings(HEADINGS, aimed())
     unmapped: Mapping[str, str] = {each.heading: each.reason for each in columns.unmapped}
 

@@ -74,7 +74,6 @@ def one(store: Store, resource: str) -> dict[str, Any]:
 
 
 def test_every_record_is_found_by_its_natural_key(lookups: WarehouseLookups, store: Store) -> None:
-    """Each record is found under its own key, whatever the kinds of the key's fields."""
     for resource in [name for name, each in CATALOG.items() if each.natural_keys]:
         keyed = {id: natural_key(resource, record) for id, record in store[resource].items()}
         assert any(keyed.values())
@@ -87,7 +86,6 @@ def test_every_record_is_found_by_its_natural_key(lookups: WarehouseLookups, sto
 def test_text_is_compared_without_case_and_outer_blanks(
     lookups: WarehouseLookups, store: Store
 ) -> None:
-    """Another spelling of the same name finds the company; a part of it does not."""
     company = one(store, "companies")
     name = company["name"]
     asked = [(f"  {name.upper()} ",), (name[:-1],), ("",), ("'; DROP TABLE landing.companies",)]
@@ -96,7 +94,6 @@ def test_text_is_compared_without_case_and_outer_blanks(
 
 
 def test_landed_records_are_the_answers(lookups: WarehouseLookups, store: Store) -> None:
-    """What is landed is the detail as received, and says that it is whole and alive."""
     ids = list(store["jobs"])
     found = lookups.landed("jobs", [*ids, "nothing"])
 
@@ -111,7 +108,6 @@ def test_landed_records_are_the_answers(lookups: WarehouseLookups, store: Store)
 def test_deleted_records_are_known_and_not_found(
     lookups: WarehouseLookups, pulled_once: Pulled
 ) -> None:
-    """A record that is gone is no match of any value, and its row says so."""
     gone = pulled_once.gone
     wanted = push_target("candidates", "update", lookups)
     rows = table({"id": gone, "city": "York"}, {"id": "nothing", "city": "York"})
@@ -123,7 +119,6 @@ def test_deleted_records_are_known_and_not_found(
 
 
 def test_content_types_are_found_by_slug_and_by_id(lookups: WarehouseLookups, store: Store) -> None:
-    """A type's fields come in order; items are looked for within their type alone."""
     declared = one(store, "content_types")
     keys = [each["field_key"] for each in declared["fields"]]
     for name in (declared["slug"], declared["id"]):
@@ -140,7 +135,6 @@ def test_content_types_are_found_by_slug_and_by_id(lookups: WarehouseLookups, st
 
 
 def test_what_is_not_there_is_said(lookups: WarehouseLookups, tmp_path: Path) -> None:
-    """An empty warehouse holds nothing, and wrong names are refused."""
     fresh = Warehouse(tmp_path / "fresh")
     fresh.prepare()
     with WarehouseLookups(fresh, folded) as empty:
@@ -156,7 +150,6 @@ def test_what_is_not_there_is_said(lookups: WarehouseLookups, tmp_path: Path) ->
 
 
 def test_file_is_let_go_in_between(pulled_once: Pulled) -> None:
-    """After a release another connection may write; the next question opens it."""
     warehouse = Warehouse(pulled_once.folder)
     with WarehouseLookups(warehouse, folded) as asked:
         assert asked.holds("jobs")
@@ -166,7 +159,6 @@ def test_file_is_let_go_in_between(pulled_once: Pulled) -> None:
 
 
 def test_messy_file_is_checked_against_the_landing(lookups: WarehouseLookups, store: Store) -> None:
-    """Landed candidates that come again in a messy file are duplicates, and no more."""
     emails = sorted({record["email"] for record in store["candidates"].values()})
     file = messy(11, 400, landed=emails)
     made = from_csv(file.content, ";")
@@ -179,7 +171,6 @@ def test_messy_file_is_checked_against_the_landing(lookups: WarehouseLookups, st
 
 
 def test_export_of_the_landing_changes_nothing(lookups: WarehouseLookups, store: Store) -> None:
-    """A file of what is landed, pushed back as an update, has no row to send."""
     for resource in ("jobs", "candidates", "companies", "bookings", "leads"):
         wanted = push_target(resource, "update", lookups)
         keys = [each.key for each in wanted.columns if each.name == each.key]
@@ -205,10 +196,6 @@ def written(value: Any) -> Any:
 
 
 def test_example_row_of_a_template_is_right(lookups: WarehouseLookups, store: Store) -> None:
-    """Every column of a template maps by its name, and its example row is right.
-
-    It is wrong only in being the example, and where what it refers to is not landed.
-    """
     for resource in [name for name, each in CATALOG.items() if "create" in each.operations]:
         parent = one(store, "content_types")["slug"] if resource == "content_items" else None
         wanted = push_target(resource, "create", lookups, parent=parent)
@@ -226,7 +213,6 @@ def test_example_row_of_a_template_is_right(lookups: WarehouseLookups, store: St
 
 
 def test_rules_of_a_template_are_those_of_the_declaration(lookups: WarehouseLookups) -> None:
-    """Needs, conditions, allowed values and other ways to say a reference are told."""
     booking = {
         each.heading: each for each in template_columns(push_target("bookings", "create", lookups))
     }
@@ -250,7 +236,6 @@ def test_rules_of_a_template_are_those_of_the_declaration(lookups: WarehouseLook
 def test_checked_creates_are_accepted_by_the_api(
     lookups: WarehouseLookups, pulled_once: Pulled
 ) -> None:
-    """What the check lets through, the server takes, and it is what was sent."""
     lead = {"email": "new@lead.example", "lead_status_id": LEAD_STATUSES[0], "last_name": "Öz"}
     company = one(pulled_once.store, "companies")
     job = {"title": "T", "location": "Leeds", "employment_type": "Interim", "description": "D"}

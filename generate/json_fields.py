@@ -1,0 +1,94 @@
+"""The fields of each command's `--json` object, for `docs/COMMANDS.md`.
+
+A test compares the list with the output.
+
+A command prints one object. A field with a question mark is there only if it applies. Where an
+option changes the object, the option has an entry of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_ROW_OUTCOMES = (
+    "created? updated? converted? unchanged? duplicate? invalid? rejected? not_applied? conflict?"
+    " held? not_sent? create? update? convert?"
+)
+_PULL = (
+    "outcome run_id seconds waited_seconds requests rate_limited resources notices? month?"
+    " published? unpublished? error? exit_status?"
+)
+_PERSON = "found records places batches by_hand not_searched rows_in_doubt shared_identifiers texts"
+_RECEIPTS = "applied unended receipts files"
+_LAKEHOUSE = "applied? account outcome publication snapshot tables inserted removed seconds error?"
+
+JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
+    "demo": {
+        "": "folder published report sandbox dagster seconds models checks warnings resources"
+        " answers"
+    },
+    "doctor": {"": "settings checks requests exit_status", "--all": "accounts exit_status"},
+    "pull": {"": _PULL, "--all": "accounts exit_status"},
+    "sweep": {"": _PULL},
+    "plan": {
+        "": "requests minutes month_share limit_per_minute spent resources skipped month schedule"
+    },
+    "verify": {"": "equal requests seconds streams harmed_by_erasures? error?"},
+    "template": {"": "file columns"},
+    "push": {
+        "": "outcome batch resource file rows requests requests_foreseen seconds merged missing"
+        " unmapped notices questions warned changes report error unpublished " + _ROW_OUTCOMES,
+        "several files": "files",
+    },
+    "page": {"": "address link"},
+    "resolve": {
+        "": "rows",
+        "BATCH": "outcome batch rows requests seconds waited_seconds rate_limited settled error?"
+        " unpublished? " + _ROW_OUTCOMES,
+    },
+    "undo": {"": "outcome batch applied rows counts requests seconds error unpublished"},
+    "models list": {"": "models"},
+    "models build": {"": "models checks"},
+    "models test": {"": "checks"},
+    "models seeds": {"": "unmapped written"},
+    "publish": {
+        "": "outcome file true_of models checks failed_checks personal bytes seconds lakehouse?"
+        " parquet?"
+    },
+    "lakehouse publish": {"": "accounts"},
+    "lakehouse status": {"": "data snapshots files bytes accounts"},
+    "lakehouse maintain": {"": "applied keeps_from kept expired removed_files rewritten joined"},
+    "lakehouse remove": {"": "applied account rows", "--apply": _LAKEHOUSE},
+    "report": {"": "file as_of period key_figures"},
+    "whereis": {"": _PERSON},
+    "erase": {
+        "": f"{_PERSON} {_RECEIPTS}",
+        "--apply without a person": _RECEIPTS,
+        "--release": "released",
+    },
+    "retention": {"": "rules erased"},
+    "backup": {"": "file account made_at files bytes removed", "--all": "accounts"},
+    "restore": {
+        "": "made_at version files ledger lost aside erased_again waiting error",
+        "--check": "whole made_at account version work ledger entries format digest",
+    },
+    "account rename": {"": "old new folder aside requests_added"},
+    "status": {
+        "": "folder resources runs alerts alerts_waiting is_lost? silent? published? unpublished?"
+        " lakehouse? left? month? limit_per_minute? leases?",
+        "--all": "accounts exit_status?",
+    },
+    "health": {"": "well at accounts"},
+    "alerts": {"": "accounts exit_status?", "--test": "tests"},
+    "metrics": {"": "metrics runs"},
+}
+"""Fields by command and option, each with "?" if it can be missing; "" is the plain command."""
+
+
+def names(fields: str) -> tuple[set[str], set[str]]:
+    """Return the fields that are always there, and those that can be missing."""
+    words = fields.split()
+    return (
+        {word for word in words if not word.endswith("?")},
+        {word.removesuffix("?") for word in words if word.endswith("?")},
+    )

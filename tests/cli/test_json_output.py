@@ -1,0 +1,137 @@
+"""The `--json` object of every command has the fields that docs/COMMANDS.md lists."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from connector.cli import main
+from connector.sandbox.faults import Drop
+from connector.sandbox.server import Sandbox
+from generate.json_fields import JSON_FIELDS
+from tests.cli.calling import COUNTS, KEY, call, check_fields, start, variables
+
+
+def with_json(group: click.Group, above: str = "") -> Iterator[str]:
+    """Each command that has --json."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        found = group.get_command(context, name)
+        if isinstance(found, click.Group):
+            yield from with_json(found, f"{above}{name} ")
+        elif found is not None and any("--json" in each.opts for each in found.get_params(context)):
+            yield f"{above}{name}"
+
+
+def test_every_command_with_json_lists_its_fields() -> None:
+    # The sandbox prints one line when it is ready, and has no object.
+    assert {*with_json(main)} - {"sandbox"} == {*JSON_FIELDS}
+
+
+@pytest.fixture(scope="module")
+def pulled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The environment of an account that was pulled and planned once."""
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        environ = variables(sandbox.base_url, tmp_path_factory.mktemp("json") / "data")
+        check_fields("status", "", call(["status", "--json"], environ).object)
+        check_fields("plan", "", call(["plan", "--json"], environ).object)
+        check_fields("pull", "", call(["pull", "--json"], environ).object)
+        yield environ
+
+
+MONTH = {"CONNECTOR_MONTHLY_REQUESTS": "500"}
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "words", "more"),
+    [
+        ("plan", "", "plan --every 1h", MONTH),
+        ("verify", "", "verify", {}),
+        ("verify", "", "verify jobs --budget 1", {}),
+        ("pull", "", "pull jobs --budget 1", {}),
+        ("pull", "", "pull jobs", {"CONNECTOR_API_KEY": "refused"}),
+        ("pull", "--all", "pull --all jobs", {}),
+        ("sweep", "", "sweep jobs", {}),
+        ("status", "", "status --max-age 1h", MONTH),
+        ("status", "--all", "status --all", {}),
+        ("health", "", "health", {}),
+        ("doctor", "", "doctor", {}),
+        ("doctor", "--all", "doctor --all", {}),
+        ("metrics", "", "metrics", {}),
+        ("alerts", "", "alerts", {}),
+    ],
+)
+def test_reading_commands_print_the_listed_fields(
+    pulled: dict[str, str], command: str, option: str, words: str, more: dict[str, str]
+) -> None:
+    check_fields(command, option, call([*words.split(), "--json"], pulled | more).object)
+
+
+@pytest.mark.parametrize("words", ["pull nothing", "restore nowhere.tar --check"])
+def test_a_command_that_fails_prints_its_error(pulled: dict[str, str], words: str) -> None:
+    found = call([*words.split(), "--json"], pulled).object
+
+    assert ["error"] == [*found]
+    assert {"code", "message", "action"} <= found["error"].keys()
+
+
+def test_writing_commands_print_the_listed_fields(tmp_path: Path) -> None:
+    people, held, firms = (tmp_path / f"{name}.csv" for name in ("people", "held", "firms"))
+    head = "first_name,last_name,email,employment_type\n"
+    people.write_text(f"{head}Eve,Orr,eve@people.example,permanent\n", encoding="utf-8")
+    held.write_text(f"{head}Ada,Poe,ada@people.example,permanent\n", encoding="utf-8")
+    firms.write_text("name\nNorth\n", encoding="utf-8")
+    rules = tmp_path / "connector.toml"
+    rules.write_text('[retention]\ncandidates = "1 days after created_at"\n', encoding="utf-8")
+    create = "--mode create"
+
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        environ = variables(sandbox.base_url, tmp_path / "data")
+
+        def check(command: str, words: str, option: str = "", **more: str) -> Mapping[str, Any]:
+            found = call([*words.split(), "--json"], environ | more).object
+            check_fields(command, option, found)
+            return found
+
+        check("template", f"template candidates --out {tmp_path / 'template.csv'}")
+        check("push", f"push candidates {people} {create}")
+        check("push", f"push candidates {people} {create} --apply")
+        check("push", f"push companies {firms} candidates {people} {create}", "several files")
+        check("undo", "undo last")
+        check("whereis", "whereis eve@people.example")
+        check("erase", "erase eve@people.example")
+        check("undo", "undo last --apply")
+        sandbox.faults.add(Drop("later"), method="POST", path="/api/v1/candidates")
+        check("push", f"push candidates {held} {create} --apply --no-wait")
+        (row,) = check("resolve", "resolve")["rows"]
+        sandbox.faults.release()
+        check("resolve", f"resolve {row['batch']} --look", "BATCH")
+        check("erase", "erase eve@people.example --apply")
+        check("erase", "erase --apply", "--apply without a person")
+        check("erase", "erase --release eve@people.example", "--release")
+        check("retention", "retention", CONNECTOR_CONFIG=str(rules))
+        check("retention", "retention --apply --most 1", CONNECTOR_CONFIG=str(rules))
+        backup = check("backup", f"backup {tmp_path / 'backups'}")["file"]
+        check("restore", f"restore {backup} --check", "--check")
+        check("restore", f"restore {backup} --replace")
+        check("models list", "models list")
+        check("models build", "models build", CONNECTOR_MODELS="on")
+        check("models test", "models test sum_coverage", CONNECTOR_MODELS="on")
+        check("models seeds", "models seeds --write")
+        check("report", "report")
+        check("publish", f"publish --parquet {tmp_path / 'lake'}")
+
+
+def test_the_page_prints_where_it_is_served(tmp_path: Path) -> None:
+    environ = variables("http://127.0.0.1:9", tmp_path / "data")
+    with start(["page", "--port", "0", "--json"], environ) as page:
+        assert page.stdout is not None
+        text = "".join(iter(page.stdout.readline, "}\n"))
+        page.send_signal(signal.SIGINT)
+        check_fields("page", "", json.loads(f"{text}}}"))

@@ -1,0 +1,155 @@
+"""A key that loses its rights, or its sight, and an address
+that is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connector.sandbox.faults import Fault, HtmlPage, Status
+from connector.sandbox.server import Sandbox
+from tests.faults.network_faults import DETAILS, LISTS, Edited, From, plan
+from tests.faults.simulated_time import Time, pulled, tombstones, work_rows
+from tests.pulls.landed import differences, published, rows
+
+COUNTS = {"candidates": 60, "jobs": 6, "leads": 5, "bookings": 4}
+IN_FLIGHT_MAX = 4
+SCOPES = ("jobs", "candidates", "companies", "bookings", "leads", "content")
+
+
+def test_a_key_that_is_revoked_ends_the_run_at_once(tmp_path: Path) -> None:
+    time = Time()
+    with Sandbox(counts=COUNTS, clock=time.servers) as sandbox:
+        sandbox.faults.add(From(30, Status(401)), times=None)
+        report = pulled(sandbox, tmp_path, time=time)
+
+        assert ("failed", 1) == (report.outcome, report.exit_status)
+        assert report.error is not None
+        assert "unauthorized" == report.error.code
+        assert "CONNECTOR_API_KEY" in report.error.action
+        refused = [each.status for each in sandbox.log].count(401)
+        assert 1 <= refused <= IN_FLIGHT_MAX
+        assert len(sandbox.log) == 29 + refused
+        assert "not_started" == report.resources["leads"].outcome
+
+        sandbox.faults.clear()
+        assert "done" == pulled(sandbox, tmp_path, time=time).outcome
+        assert [] == differences(sandbox, published(tmp_path))
+
+
+@pytest.mark.parametrize("missing", ["leads", "candidates"])
+def test_a_missing_scope_costs_its_own_resource_alone(tmp_path: Path, missing: str) -> None:
+    keys = {"some": [f"{scope}.read" for scope in SCOPES if scope != missing], "all": ("*",)}
+    time = Time()
+    with Sandbox(counts=COUNTS, keys=keys, clock=time.servers) as sandbox:
+        report = pulled(sandbox, tmp_path, time=time)
+
+        assert ("partial", 3) == (report.outcome, report.exit_status)
+        outcomes = {name: each.outcome for name, each in report.resources.items()}
+        assert {missing: "skipped"} == {n: o for n, o in outcomes.items() if o != "done"}
+        skipped = report.resources[missing]
+        assert ("forbidden", 1) == (skipped.error_code, skipped.requests)
+        lacking = differences(sandbox, published(tmp_path))
+        assert COUNTS[missing] == len(lacking)
+        assert all(each.startswith(missing) for each in lacking)
+
+        assert "done" == pulled(sandbox, tmp_path, key="all", time=time).outcome
+        assert [] == differences(sandbox, published(tmp_path))
+
+
+def hide_all(document: dict[str, Any]) -> None:
+    """Make a list's answer show nothing, as for a key that sees nothing."""
+    if "pagination" in document:
+        document["data"] = []
+        document["pagination"] |= {"total": 0, "total_pages": 0}
+
+
+def hide_half(document: dict[str, Any]) -> None:
+    """Make a list's answer show a half of each page, and say so."""
+    if "pagination" in document:
+        document["data"] = document["data"][::2]
+        document["pagination"]["total"] //= 2
+
+
+@pytest.mark.parametrize("hide", [hide_all, hide_half])
+@pytest.mark.parametrize("is_denied_too", [False, True], ids=["details shown", "details 404"])
+def test_a_key_that_loses_sight_deletes_nothing(
+    tmp_path: Path, hide: Any, is_denied_too: bool
+) -> None:
+    time = Time()
+    with Sandbox(counts={"candidates": 60}, clock=time.servers) as sandbox:
+        before = pulled(sandbox, tmp_path, "candidates", time=time).resources["candidates"]
+        time.pass_minutes(10)
+        plan(sandbox, Edited(hide), LISTS)
+        if is_denied_too:
+            plan(sandbox, Status(404), DETAILS)
+        for _ in range(3):
+            report = pulled(sandbox, tmp_path, "candidates", time=time)
+            after = report.resources["candidates"]
+            assert "partial" == report.outcome
+            assert (False, 0, 60) == (after.proven, after.deleted, after.live)
+            assert before.bookmark_after == after.bookmark_after
+            # Where the API denies every record that it lists, all of those may be asked for: as
+            # queued, and by the walk, which goes on so that what is new lands.
+            assert after.requests <= 2 + 2 * 30
+            assert "60" in str(after.message) or "missing" in str(after.message)
+            time.pass_minutes(10)
+        assert 0 == tombstones(tmp_path)
+
+        sandbox.faults.clear()
+        assert "done" == pulled(sandbox, tmp_path, "candidates", time=time).outcome
+        assert [] == differences(sandbox, published(tmp_path))
+
+
+ELSEWHERE: Mapping[str, Fault] = {
+    "a proxy's page": HtmlPage(404),
+    "an API of another kind": Status(404),
+}
+
+
+@pytest.mark.parametrize("is_loading", [False, True], ids=["loaded", "half loaded"])
+@pytest.mark.parametrize("variant", ELSEWHERE)
+def test_a_wrong_address_deletes_nothing(tmp_path: Path, variant: str, is_loading: bool) -> None:
+    time = Time()
+    with Sandbox(counts={"candidates": 60}, clock=time.servers) as sandbox:
+        if is_loading:
+            # The list is landed, and no detail can be read: all of them stay queued.
+            plan(sandbox, Status(503), DETAILS)
+            pulled(sandbox, tmp_path, "candidates", time=time)
+            sandbox.faults.clear()
+        else:
+            pulled(sandbox, tmp_path, "candidates", time=time)
+        query = "SELECT proven_at FROM sync.bookmarks WHERE resource = 'candidates'"
+        before = work_rows(tmp_path, query)
+        spent = len(sandbox.log)
+        time.pass_minutes(10)
+        sandbox.faults.add(ELSEWHERE[variant], times=None)
+        report = pulled(sandbox, tmp_path, "candidates", time=time)
+
+        assert report.outcome in ("failed", "partial")
+        assert not report.resources["candidates"].proven
+        assert [] == work_rows(tmp_path, "FROM landing.candidates WHERE _deleted_at IS NOT NULL")
+        assert before == work_rows(tmp_path, query)
+        assert len(sandbox.log) - spent <= 110
+
+        sandbox.faults.clear()
+        assert "done" == pulled(sandbox, tmp_path, "candidates", time=time).outcome
+        assert [] == differences(sandbox, published(tmp_path))
+
+
+def test_an_address_with_a_wrong_path_deletes_nothing(tmp_path: Path) -> None:
+    time = Time()
+    with Sandbox(counts={"candidates": 60}, clock=time.servers) as sandbox:
+        pulled(sandbox, tmp_path, "candidates", time=time)
+        kept = rows(published(tmp_path), "FROM landing.candidates ORDER BY id")
+        report = pulled(
+            sandbox, tmp_path, "candidates", time=time, base_url=f"{sandbox.base_url}/elsewhere"
+        )
+
+        assert "failed" == report.outcome, report.as_json()
+        assert kept == rows(published(tmp_path), "FROM landing.candidates ORDER BY id")
+        assert 0 == tombstones(tmp_path)

@@ -1,0 +1,52 @@
+"""The disk is full, at every write."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from connector.sandbox.server import Sandbox
+from tests.faults.killable_pull import PullForkServer, child
+from tests.faults.sampling import SEED, SHARES, sample_points
+from tests.faults.simulated_time import pulled
+from tests.pulls.landed import differences, published, rows
+
+COUNTS = {"candidates": 40, "jobs": 6}
+RESOURCES = ("jobs", "candidates")
+STEP_BYTES = 16 * 1024
+"""Files grow by a multiple of this, and the log by less: from here on the points are finer."""
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+def test_a_full_disk_is_a_clean_end_wherever_it_is_met(tmp_path: Path, share: int) -> None:
+    with Sandbox(counts=COUNTS) as sandbox, PullForkServer() as fork_server:
+        base = tmp_path / "base"
+        assert "done" == pulled(sandbox, base, "jobs").outcome
+        before = rows(published(base), "FROM landing.jobs ORDER BY id")
+        shutil.copytree(base, tmp_path / "clean")
+        assert "done" == pulled(sandbox, tmp_path / "clean", *RESOURCES).outcome
+        largest = max(each.stat().st_size for each in (tmp_path / "clean" / "data").iterdir())
+        starved = 0
+        for size in sample_points(range(0, 2 * largest, STEP_BYTES), 3, share):
+            point = f"no file beyond {size} bytes, seed {SEED}"
+            folder = tmp_path / "starved"
+            shutil.rmtree(folder, ignore_errors=True)
+            shutil.copytree(base, folder)
+            ended = fork_server.run(child(sandbox, folder, *RESOURCES, file_bytes_max=size))
+
+            assert "Traceback" not in ended.said, (point, ended.said)
+            assert "unexpected" not in ended.said, (point, ended.said)
+            if ended.status != 0:
+                starved += 1
+                assert 1 == ended.status, (point, ended)
+                # SQLite takes a limit on a file's size for a broken disk, and a full one for full.
+                named = ("no room left", "ledger.sqlite cannot be used: disk I/O error")
+                assert any(each in ended.said for each in named), (point, ended.said)
+                found = rows(published(folder), "FROM landing.jobs ORDER BY id")
+                assert before == found, point
+            report = pulled(sandbox, folder, *RESOURCES)
+            assert "done" == report.outcome, (point, report.as_json())
+            assert [] == differences(sandbox, published(folder)), point
+        assert starved > 0

@@ -1,0 +1,131 @@
+"""Failed, lost, slow and foreign answers to reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from connector.client.client import Limits
+from connector.engine.commands import UNREAD_MAX
+from connector.pulls import driver
+from connector.sandbox.faults import Drip, Fault, HtmlPage, NotJson, Status
+from connector.sandbox.server import Sandbox
+from tests.faults.network_faults import DETAILS, LISTS, Bytes, Cut, Edited, Where, plan
+from tests.faults.simulated_time import Time, pulled, pulled_until_done, tombstones, work_rows
+from tests.pulls.landed import differences, published
+
+COUNTS = {"candidates": 110, "jobs": 6, "content_types": 2, "content_items": 4}
+FEW = {"candidates": 40, "jobs": 4}
+
+
+def test_server_errors_at_thirty_percent_leave_an_exact_copy(tmp_path: Path) -> None:
+    time = Time()
+    with Sandbox(counts=COUNTS, clock=time.servers) as sandbox:
+        # Each is drawn where those before it did not strike, which makes 30 % of all.
+        for fault, share in (
+            (Status(500), 0.075),
+            (HtmlPage(502), 0.0811),
+            (Status(503), 0.0882),
+            (HtmlPage(504), 0.0968),
+        ):
+            sandbox.faults.add(fault, method="GET", times=None, probability=share)
+        reports = pulled_until_done(sandbox, tmp_path, time=time, runs_max=6)
+
+        assert "done" == reports[-1].outcome, reports[-1].as_json()
+        assert [] == differences(sandbox, published(tmp_path))
+        failed = sum(each.status in (500, 502, 503, 504) for each in sandbox.log)
+        assert 0.2 < failed / len(sandbox.log) < 0.4
+        assert len(sandbox.log) == sum(each.requests for each in reports)
+        assert max(time.waits) <= 30
+        assert sum(time.waits) <= 20 * failed
+        assert 0 == tombstones(tmp_path)
+
+
+@pytest.mark.parametrize("is_reset", [True, False], ids=["reset", "closed"])
+@pytest.mark.parametrize("where", get_args(Where))
+def test_lost_answers_are_read_again(tmp_path: Path, where: Where, is_reset: bool) -> None:
+    time = Time()
+    with Sandbox(counts=FEW, clock=time.servers) as sandbox:
+        cut = Cut(where, is_reset)
+        fault = sandbox.faults.add(cut, method="GET", times=None, probability=0.2)
+        report = pulled(sandbox, tmp_path, time=time)
+
+        assert fault.hits >= 5
+        assert "done" == report.outcome, report.as_json()
+        assert [] == differences(sandbox, published(tmp_path))
+        # A connection that was lost before a byte of the answer came is counted all the same.
+        assert len(sandbox.log) == report.requests
+
+
+@pytest.mark.parametrize("path", [LISTS, DETAILS], ids=["list", "detail"])
+def test_a_slow_drip_meets_the_deadline_and_is_counted_once(tmp_path: Path, path: str) -> None:
+    limits = Limits(deadline_seconds=1.0)
+    with Sandbox(counts={"candidates": 8}) as sandbox:
+        clean = pulled(sandbox, tmp_path / "clean", "candidates")
+        # Eight parts, of which the first seven come before the deadline.
+        drip = sandbox.faults.add(Drip(0.14), path=path)
+        report = pulled(sandbox, tmp_path, "candidates", limits=limits)
+
+        assert 1 == drip.hits
+        assert "done" == report.outcome, report.as_json()
+        assert clean.requests + 1 == report.requests
+        assert len(sandbox.log) == clean.requests + report.requests
+        assert [] == differences(sandbox, published(tmp_path))
+
+
+TRUNCATED = b'{"data": [{"id": "5d1c", "first_na'
+FOREIGN: Mapping[str, Fault] = {
+    "200 with a page of HTML": HtmlPage(200),
+    "200 with half a JSON": NotJson(TRUNCATED),
+    "200 with data: null": Edited(lambda document: document.update(data=None)),
+    "200 with an empty object": NotJson(json.dumps({}).encode()),
+    "204 with a body": Bytes(b"HTTP/1.1 204 No Content\r\n\r\n" + b'{"data": []}'),
+}
+"""Successes that are no answers of this API."""
+
+
+@pytest.mark.parametrize("path", [LISTS, DETAILS], ids=["list", "detail"])
+@pytest.mark.parametrize("variant", FOREIGN)
+def test_foreign_successes_change_nothing(tmp_path: Path, variant: str, path: str) -> None:
+    time = Time()
+    with Sandbox(counts={"candidates": 40}, clock=time.servers) as sandbox:
+        before = pulled(sandbox, tmp_path, "candidates", time=time).resources["candidates"]
+        time.pass_minutes(10)
+        ids = sorted(sandbox.store.records("candidates"))
+        sandbox.store.update("candidates", ids[0], {"city": "Bern"})
+        sandbox.store.delete("candidates", ids[1])
+        plan(sandbox, FOREIGN[variant], path)
+        report = pulled(sandbox, tmp_path, "candidates", time=time)
+
+        after = report.resources["candidates"]
+        assert "failed" == report.outcome
+        # Bytes behind an answer that has no body leave it unclear where the next one begins.
+        code = "no_answer" if variant == "204 with a body" else "unreadable_answer"
+        assert ("failed", code) == (after.outcome, after.error_code)
+        assert (before.bookmark_after, 0, 40) == (after.bookmark_after, after.deleted, after.live)
+        assert [] == work_rows(tmp_path, "FROM landing.candidates WHERE _deleted_at IS NOT NULL")
+        assert report.requests <= (20 if code == "unreadable_answer" else 100)
+
+        sandbox.faults.clear()
+        assert "done" == pulled(sandbox, tmp_path, "candidates", time=time).outcome
+        assert [] == differences(sandbox, published(tmp_path))
+
+
+def test_details_that_fail_slowly_are_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "BATCH_SECONDS_MAX", -1.0)
+    time = Time()
+    with Sandbox(counts={"candidates": 60}, clock=time.servers) as sandbox:
+        plan(sandbox, Status(500), DETAILS)
+        report = pulled(sandbox, tmp_path, "candidates", time=time)
+
+        assert ("failed", "server_failed") == (
+            report.outcome,
+            report.resources["candidates"].error_code,
+        )
+        assert report.requests <= 1 + 5 * (UNREAD_MAX + 4)

@@ -1,0 +1,216 @@
+"""`kill -9` at every request, at every commit, at any moment."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from connector.sandbox.server import Sandbox
+from connector.sandbox.store import Store
+from tests.faults.killable_pull import BATCH_REQUESTS, Ended, PullForkServer, child
+from tests.faults.sampling import IS_ALL, SEED, SHARES, sample_points, seeded_random
+from tests.faults.simulated_time import Time, pulled
+from tests.pulls.landed import differences, published
+
+COUNTS = {"candidates": 110, "jobs": 185}
+RESOURCES = ("jobs", "candidates")
+
+
+@pytest.fixture(scope="module")
+def fork_server() -> Iterator[PullForkServer]:
+    """One process that forks them all."""
+    with PullForkServer() as opened:
+        yield opened
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A folder to kill pulls in, its platform, and what a pull spends that nobody kills."""
+
+    folder: Path
+    clean: int
+    most: int
+
+    @contextmanager
+    def opened(self, folder: Path) -> Iterator[Sandbox]:
+        """A copy of the platform, ten minutes after the last change."""
+        shutil.copy(self.folder / "platform", folder / "platform")
+        time = Time()
+        time.pass_minutes(10)
+        with Sandbox(data=folder / "platform", clock=clock_of(time)) as sandbox:
+            yield sandbox
+
+    def restore(self, folder: Path) -> None:
+        """The folder as it was before anything was killed."""
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(self.folder / "base", folder)
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    """Made once, for all that are killed at requests and commits."""
+    folder, time = tmp_path_factory.mktemp("killed"), Time()
+    with Sandbox(counts=COUNTS, data=folder / "platform", clock=clock_of(time)) as sandbox:
+        return Prepared(folder, *prepare(sandbox, time, folder / "base"))
+
+
+def clock_of(time: Time) -> Callable[[], datetime]:
+    """The wall's clock, until minutes are let pass."""
+    return lambda: datetime.now(UTC) + timedelta(seconds=time.seconds)
+
+
+def prepare(sandbox: Sandbox, time: Time, base: Path) -> tuple[int, int]:
+    """A folder with a loaded resource, most of which then changes, and others never loaded.
+
+    Returns what a pull that nobody kills spends on it, about 300 requests, and the most that it
+    may be together with one that was killed: it looks again at what was done already.
+    """
+    pulled(sandbox, base, "candidates")
+    ids = sorted(sandbox.store.records("candidates"))
+    for id in ids[:104]:
+        sandbox.store.update("candidates", id, {"city": "Bern"})
+    for id in ids[-3:]:
+        sandbox.store.delete("candidates", id)
+    # What changed within the lateness allowed for is read twice, killed or not.
+    time.pass_minutes(10)
+    clean = base.with_name("clean")
+    shutil.copytree(base, clean)
+    report, quiet = pulled(sandbox, clean, *RESOURCES), pulled(sandbox, clean, *RESOURCES)
+    assert "done" == report.outcome == quiet.outcome, report.as_json()
+    assert 270 <= report.requests <= 330
+    return report.requests, report.requests + BATCH_REQUESTS + 2 + quiet.requests
+
+
+def finish(sandbox: Sandbox, folder: Path, point: str) -> int:
+    """Pull to an end that must be exact; returns the requests that the server has ever seen."""
+    report = pulled(sandbox, folder, *RESOURCES)
+    assert "done" == report.outcome, (point, report.as_json())
+    assert [] == differences(sandbox, published(folder)), point
+    return len(sandbox.log)
+
+
+def tell(what: str, extra: dict[int, int]) -> None:
+    """Print what the kills cost; shown for a test that fails, and with `-s`."""
+    worst = max(extra, key=lambda n: extra[n])
+    print(  # noqa: T201  # the figures are the point of trying every one
+        f"{len(extra)} kills, each at another {what}: exact; extra requests "
+        f"{sum(extra.values()) / len(extra):.1f} in the mean, {extra[worst]} at most, at {worst}"
+    )
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+def test_killed_after_any_request_of_a_sync(
+    tmp_path: Path, fork_server: PullForkServer, prepared: Prepared, share: int
+) -> None:
+    clean, most = prepared.clean, prepared.most
+    with prepared.opened(tmp_path) as sandbox:
+        extra = {}
+        for request in sample_points(range(1, clean), 2, share):
+            point = f"killed after request {request}, seed {SEED}"
+            folder = tmp_path / "killed"
+            before = len(sandbox.log)
+            prepared.restore(folder)
+            assert kill_at(sandbox, fork_server, folder, request).is_killed, point
+            extra[request] = finish(sandbox, folder, point) - before - clean
+        tell("request", extra)
+        assert {n: e for n, e in extra.items() if clean + e > most} == {}
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+def test_killed_after_any_commit_of_a_sync(
+    tmp_path: Path, fork_server: PullForkServer, prepared: Prepared, share: int
+) -> None:
+    clean, most = prepared.clean, prepared.most
+    with prepared.opened(tmp_path) as sandbox:
+        commits = committed(sandbox, fork_server, prepared, tmp_path)
+        extra = {}
+        for commit in sample_points(range(1, commits + 1), 2, share):
+            point = f"killed after commit {commit}, seed {SEED}"
+            folder = tmp_path / "killed"
+            before = len(sandbox.log)
+            prepared.restore(folder)
+            ended = fork_server.run(child(sandbox, folder, *RESOURCES, dies_after_commit=commit))
+            assert ended.is_killed, (point, ended)
+            extra[commit] = finish(sandbox, folder, point) - before - clean
+        tell("commit", extra)
+        assert {n: e for n, e in extra.items() if clean + e > most} == {}
+
+
+def committed(
+    sandbox: Sandbox, fork_server: PullForkServer, prepared: Prepared, tmp_path: Path
+) -> int:
+    """How many transactions a pull that nobody kills commits."""
+    folder = tmp_path / "counted"
+    prepared.restore(folder)
+    ended = fork_server.run(child(sandbox, folder, *RESOURCES, counts_commits=True))
+    assert 0 == ended.status, ended
+    return int(ended.said.splitlines()[-1])
+
+
+def test_killed_at_random_moments_of_a_long_load(
+    tmp_path: Path, fork_server: PullForkServer
+) -> None:
+    kills, candidates = (100, 2940) if IS_ALL else (8, 300)
+    chance = seeded_random("moments")
+    with Sandbox(counts={"candidates": candidates}) as sandbox:
+        clean = pulled(sandbox, tmp_path / "clean", *RESOURCES).requests
+        before = len(sandbox.log)
+        folder = tmp_path / "killed"
+        for number in range(kills):
+            # A batch is committed in some of them, so that the load gets on: else all would be
+            # killed in its first batch.
+            ended = kill_at(
+                sandbox, fork_server, folder, chance.randint(1, 125), chance.uniform(0, 0.004)
+            )
+            assert ended.is_killed, (number, SEED, ended)
+        spent = finish(sandbox, folder, f"{kills} kills, seed {SEED}") - before
+        extra = spent - clean
+        print(  # noqa: T201  # the figures are the point
+            f"{kills} kills in a load of {clean} requests: exact; {extra} requests extra, "
+            f"{extra / kills:.1f} for each kill"
+        )
+        assert extra <= kills * (BATCH_REQUESTS + 2)
+
+
+def kill_at(
+    sandbox: Sandbox, fork_server: PullForkServer, folder: Path, request: int, seconds: float = 0.0
+) -> Ended:
+    """Start a pull, and kill it after that request, when the next has reached the server, or a
+    moment later.
+    """
+    served = 0
+    pid = 0
+    is_started = threading.Event()
+    killers: list[threading.Timer] = []
+
+    def kill() -> None:
+        assert is_started.wait(60)
+        os.kill(pid, signal.SIGKILL)
+
+    def count(_: Store) -> None:
+        nonlocal served
+        served += 1
+        if served == request and seconds > 0:
+            killers.append(threading.Timer(seconds, kill))
+            killers[0].start()
+        elif served == request:
+            kill()
+
+    sandbox.between = count
+    pid = fork_server.start(child(sandbox, folder, *RESOURCES))
+    is_started.set()
+    # The child cannot be reaped before it is waited for, so its id stays its own.
+    ended = fork_server.wait()
+    sandbox.between = None
+    for each in killers:
+        each.join()
+    return ended

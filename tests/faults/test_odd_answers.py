@@ -1,0 +1,179 @@
+"""Lists that are not what was asked for, and records that
+hold what nobody declared.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connector.sandbox.server import Sandbox
+from tests.faults.network_faults import DETAILS, LISTS, Edited, plan
+from tests.faults.simulated_time import Time, pulled, tombstones
+from tests.pulls.landed import differences, published, rows
+
+COUNT = 110
+
+
+def change(sandbox: Sandbox) -> None:
+    """What happens between two pulls: seven records change, two come and one goes."""
+    ids = sorted(sandbox.store.records("candidates"))
+    for id in ids[:7]:
+        sandbox.store.update("candidates", id, {"city": "Bern"})
+    sandbox.store.delete("candidates", ids[7])
+    for number in range(2):
+        person = {"first_name": "Zoë", "last_name": "O'Neill", "employment_type": "permanent"}
+        email = f"zoe.{number}@people.example"
+        sandbox.store.create("candidates", {**person, "email": email})
+
+
+def test_pages_capped_at_fifty_change_nothing(tmp_path: Path) -> None:
+    time = Time()
+    with Sandbox(
+        counts={"candidates": COUNT}, clock=time.servers, behaviours={"per_page_max": "50"}
+    ) as sandbox:
+        for _ in range(3):
+            report = pulled(sandbox, tmp_path, "candidates", time=time)
+            assert "done" == report.outcome, report.as_json()
+            assert [] == differences(sandbox, published(tmp_path))
+            time.pass_minutes(10)
+            change(sandbox)
+
+
+def test_a_sort_that_is_ignored_is_never_called_proven(tmp_path: Path) -> None:
+    time = Time()
+    with Sandbox(
+        counts={"candidates": COUNT}, clock=time.servers, behaviours={"sorting": "ignored"}
+    ) as sandbox:
+        first = pulled(sandbox, tmp_path, "candidates", time=time)
+        assert [] == differences(sandbox, published(tmp_path))
+        time.pass_minutes(10)
+        change(sandbox)
+        second = pulled(sandbox, tmp_path, "candidates", time=time)
+
+        for report in (first, second):
+            assert "partial" == report.outcome
+            assert not report.resources["candidates"].proven
+            assert "sort" in str(report.resources["candidates"].message)
+        # What came and what went is in the list all the same.
+        assert sandbox.store.records("candidates").keys() == landed_ids(tmp_path)
+
+
+def landed_ids(folder: Path) -> set[str]:
+    """The ids of the live candidates in the copy for analysts."""
+    query = "SELECT id FROM landing.candidates WHERE _deleted_at IS NULL"
+    return {row["id"] for row in rows(published(folder), query)}
+
+
+@pytest.mark.parametrize("by", [-1, 1])
+@pytest.mark.parametrize("when", ["at the first load", "afterwards"])
+def test_a_total_that_is_off_by_one_deletes_nothing(tmp_path: Path, when: str, by: int) -> None:
+    time = Time()
+
+    def miscount(document: dict[str, Any]) -> None:
+        if "pagination" in document:
+            document["pagination"]["total"] += by
+
+    with Sandbox(counts={"candidates": COUNT}, clock=time.servers) as sandbox:
+        if when == "afterwards":
+            assert "done" == pulled(sandbox, tmp_path, "candidates", time=time).outcome
+            time.pass_minutes(10)
+        plan(sandbox, Edited(miscount), LISTS)
+        for _ in range(2):
+            report = pulled(sandbox, tmp_path, "candidates", time=time)
+            assert report.outcome in ("done", "partial"), report.as_json()
+            if report.resources["candidates"].proven:
+                assert [] == differences(sandbox, published(tmp_path))
+            assert 0 == tombstones(tmp_path)
+            time.pass_minutes(10)
+            for id in sorted(sandbox.store.records("candidates"))[:5]:
+                sandbox.store.update("candidates", id, {"city": f"At {time.seconds:.0f}"})
+
+        sandbox.faults.clear()
+        assert "done" == pulled(sandbox, tmp_path, "candidates", time=time).outcome
+        assert [] == differences(sandbox, published(tmp_path))
+
+
+Oddity = Callable[[dict[str, Any]], None]
+ODD: Mapping[str, tuple[Oddity, str]] = {
+    "an unknown choice": (lambda r: r.update(status="teleported"), "unknown_value"),
+    "a new field": (lambda r: r.update(shoe_size={"eu": 42}), "unknown_field"),
+    "another type": (lambda r: r.update(expected_salary="a lot"), "unreadable_value"),
+    "a missing field": (lambda r: r.pop("city", None), ""),
+    "no updated_at": (lambda r: r.update(updated_at=None), ""),
+    "an updated_at of 2099": (lambda r: r.update(updated_at="2099-01-01T00:00:00Z"), ""),
+}
+"""What is odd about a record's detail, and the kind of event that tells of it."""
+
+
+@pytest.mark.parametrize("oddity", ODD)
+def test_odd_records_land_as_received_and_are_told(tmp_path: Path, oddity: str) -> None:
+    time = Time()
+    edit, kind = ODD[oddity]
+    with Sandbox(counts={"candidates": 40}, clock=time.servers) as sandbox:
+        ids = sorted(sandbox.store.records("candidates"))
+        odd = ids[3]
+
+        def twist(document: dict[str, Any]) -> None:
+            if document["data"]["id"] == odd:
+                edit(document["data"])
+
+        plan(sandbox, Edited(twist), DETAILS)
+        report = pulled(sandbox, tmp_path, "candidates", time=time)
+        assert report.resources["candidates"].live == 40, report.as_json()
+        shown = {"data": dict(sandbox.store.records("candidates")[odd])}
+        edit(shown["data"])
+        query = f"SELECT _record::VARCHAR AS record FROM landing.candidates WHERE id = '{odd}'"
+        (landed,) = rows(published(tmp_path), query)
+        assert shown["data"] == read(landed["record"])
+        if kind:
+            events = rows(published(tmp_path), f"FROM sync.events WHERE kind = '{kind}'")
+            assert 1 == len(events)
+
+        for number in range(3):
+            time.pass_minutes(10)
+            sandbox.store.update("candidates", ids[10], {"city": f"City {number}"})
+            assert_only_odd(sandbox, tmp_path, time, odd)
+        time.pass_minutes(10)
+        quiet = pulled(sandbox, tmp_path, "candidates", time=time).resources["candidates"]
+        assert quiet.requests <= 2 + 2
+        assert (0, 40) == (quiet.deleted, quiet.live)
+
+
+def assert_only_odd(sandbox: Sandbox, folder: Path, time: Time, odd: str) -> None:
+    """Pull; nothing but the odd record may differ from the store."""
+    report = pulled(sandbox, folder, "candidates", time=time)
+    assert report.outcome in ("done", "partial"), report.as_json()
+    found = differences(sandbox, published(folder))
+    assert [] == [each for each in found if odd not in each]
+
+
+def read(record: str) -> Any:
+    """The landed answer."""
+    return json.loads(record)
+
+
+def test_records_that_the_server_itself_dates_oddly(tmp_path: Path) -> None:
+    time = Time()
+    with Sandbox(counts={"candidates": 60}, clock=time.servers) as sandbox:
+        ids = sorted(sandbox.store.records("candidates"))
+        ahead = datetime(2099, 1, 1, tzinfo=UTC)
+        sandbox.store.touch("candidates", ids[0], updated_at=ahead)
+        pulled(sandbox, tmp_path, "candidates", time=time)
+        for number in range(3):
+            time.pass_minutes(10)
+            sandbox.store.update("candidates", ids[5 + number], {"city": "Bern"})
+            changed = {"city": f"City {number}", "updated_at": ahead.isoformat()}
+            sandbox.store.change_silently("candidates", ids[0], changed)
+            report = pulled(sandbox, tmp_path, "candidates", time=time)
+            assert "done" == report.outcome, report.as_json()
+            assert report.requests <= 1 + 1 + 1 + 2
+            assert [] == differences(sandbox, published(tmp_path))
+        bookmark = report.resources["candidates"].bookmark_after
+        assert bookmark is not None
+        assert bookmark < time.servers()

@@ -1,0 +1,202 @@
+"""Odd refusals for going too fast, and odd clocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from connector.sandbox.exchange import RateFigures
+from connector.sandbox.server import Sandbox
+from connector.sandbox.store import Store
+from tests.faults.network_faults import Refused
+from tests.faults.simulated_time import Time, pulled
+from tests.pulls.landed import differences, published
+
+COUNTS = {"candidates": 90, "jobs": 4, "content_types": 1, "content_items": 2}
+IN_FLIGHT_MAX = 4
+
+ODD_REFUSALS: Mapping[str, Refused] = {
+    "no headers": Refused(None, {}),
+    "reset in the past": Refused(-60),
+    "reset long ago": Refused(-1_000_000),
+    "nothing but garbage": Refused(
+        None, {"x-ratelimit-remaining": "many", "x-ratelimit-reset": "soon", "retry-after": "?"}
+    ),
+    "reset as seconds": Refused(None, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "30"}),
+    "reset right": Refused(30),
+}
+
+
+@pytest.mark.parametrize("variant", ODD_REFUSALS)
+def test_odd_429s_are_waited_for_sanely(tmp_path: Path, variant: str) -> None:
+    time = Time()
+    refused: list[datetime] = []
+    with Sandbox(counts=COUNTS, clock=time.servers) as sandbox:
+
+        class UntilItIsOver:
+            """Refuses for 20 seconds from the first request that it meets."""
+
+            async def perform(self, exchange):  # type: ignore[no-untyped-def]
+                now = exchange.now()
+                if not refused or now - refused[0] < timedelta(seconds=20):
+                    refused.append(now)
+                    await ODD_REFUSALS[variant].perform(exchange)
+                else:
+                    await exchange.send(await exchange.serve())
+
+        begin_at(sandbox, 60, lambda: sandbox.faults.add(UntilItIsOver(), times=None))
+        report = pulled(sandbox, tmp_path, time=time)
+
+        assert "done" == report.outcome, report.as_json()
+        assert [] == differences(sandbox, published(tmp_path))
+        # Those in flight together are refused together; what counts is who comes back too early.
+        together = sum(each - refused[0] < timedelta(seconds=1) for each in refused)
+        assert 1 <= together <= IN_FLIGHT_MAX
+        assert len(refused) - together <= 2
+        assert len(refused) == report.rate_limited
+        assert max(time.waits) <= 121
+
+
+def test_a_reset_in_forty_minutes_stops_the_run_and_the_next_goes_on(tmp_path: Path) -> None:
+    time = Time()
+    with Sandbox(counts=COUNTS, clock=time.servers) as sandbox:
+        refusal = Refused(40 * 60)
+        begin_at(sandbox, 60, lambda: sandbox.faults.add(refusal, times=None))
+        report = pulled(sandbox, tmp_path, time=time)
+
+        assert ("stopped", 4) == (report.outcome, report.exit_status)
+        assert "quota_spent" == report.error.code if report.error else None
+        assert 1 <= report.rate_limited <= IN_FLIGHT_MAX
+        assert sum(time.waits) <= 121
+        spent = len(sandbox.log)
+
+        time.pass_minutes(41)
+        sandbox.faults.clear()
+        again = pulled(sandbox, tmp_path, time=time)
+
+        assert "done" == again.outcome, again.as_json()
+        assert 0 == again.rate_limited
+        assert [] == differences(sandbox, published(tmp_path))
+        clean = pulled(sandbox, tmp_path / "clean", time=time)
+        assert spent + again.requests <= clean.requests + report.rate_limited + IN_FLIGHT_MAX + 2
+
+
+def begin_at(sandbox: Sandbox, request: int, act: Callable[[], object]) -> None:
+    """Do something once, when that many requests have been served."""
+    served = 0
+
+    def count(_: Store) -> None:
+        nonlocal served
+        served += 1
+        if served == request:
+            act()
+
+    sandbox.between = count
+
+
+class SteadyWindows:
+    """Windows of a server that counts them by a clock which never steps, as limiters do; what it
+    shows in its headers is of the clock on its wall.
+    """
+
+    def __init__(self, sandbox: Sandbox, time: Time) -> None:
+        self._time = time
+        self._spend, self._allowance = sandbox.limits.spend, sandbox.limits.allowance
+        sandbox.limits.spend = self.spend  # type: ignore[method-assign]
+        sandbox.limits.allowance = self.allowance  # type: ignore[method-assign]
+
+    def spend(self, now: datetime) -> bool:
+        """Count one request."""
+        return self._spend(now - self._time.skew)
+
+    def allowance(self, now: datetime) -> RateFigures:
+        """The figures, with the reset by the wall's clock."""
+        steady = self._allowance(now - self._time.skew)
+        shift = int(self._time.skew.total_seconds())
+        return RateFigures(steady.limit, steady.remaining, steady.reset_at + shift)
+
+
+SKEWS: Mapping[str, tuple[int, ...]] = {
+    "ten minutes ahead": (10,),
+    "ten minutes behind": (-10,),
+    "right": (0,),
+    "steps ahead": (0, 10),
+    "steps back": (0, -10),
+    "steps to and fro": (-10, 10, 0),
+}
+"""Minutes by which the server's clock is ahead: at first, and after each step."""
+
+
+@pytest.mark.parametrize(
+    ("skews", "window"), list(zip(SKEWS, 2 * ("aligned", "first_request", "sliding"), strict=True))
+)
+def test_a_servers_clock_costs_no_429(tmp_path: Path, skews: str, window: str) -> None:
+    time = Time()
+    first, *steps = SKEWS[skews]
+    time.skew = timedelta(minutes=first)
+    with Sandbox(
+        counts={"candidates": 140},
+        clock=time.servers,
+        rate_limit=60,
+        behaviours={"rate_window": window},
+    ) as sandbox:
+        SteadyWindows(sandbox, time)
+        served = 0
+
+        def step(_: Store) -> None:
+            nonlocal served
+            served += 1
+            if served % 50 == 0 and steps:
+                time.skew = timedelta(minutes=steps.pop(0))
+
+        sandbox.between = step
+        report = pulled(sandbox, tmp_path, "candidates", time=time)
+
+        assert "done" == report.outcome, report.as_json()
+        assert [] == steps
+        assert 0 == report.rate_limited
+        assert not [each for each in sandbox.log if each.status == 429]
+        assert [] == differences(sandbox, published(tmp_path))
+        # A limit of 60 a minute means at least this; waiting much longer would be no answer.
+        assert report.requests - 120 <= time.seconds <= report.requests + 180
+
+
+@pytest.mark.parametrize("skews", SKEWS)
+def test_changes_under_an_odd_clock_are_found(tmp_path: Path, skews: str) -> None:
+    time = Time()
+    first, *steps = SKEWS[skews]
+    time.skew = timedelta(minutes=first)
+    names = ("candidates", "content_types")
+    with Sandbox(counts={"candidates": 30, "content_types": 1}, clock=time.servers) as sandbox:
+        ids = sorted(sandbox.store.records("candidates"))
+        pulled(sandbox, tmp_path, *names, time=time)
+        for number, skew in enumerate((first, *steps)):
+            time.skew = timedelta(minutes=skew)
+            time.pass_minutes(3)
+            for id in ids[number * 5 : number * 5 + 5]:
+                sandbox.store.update("candidates", id, {"city": f"City {number}"})
+            pulled(sandbox, tmp_path, *names, time=time)
+        time.pass_minutes(5)
+        report = pulled(sandbox, tmp_path, *names, time=time)
+
+        assert "done" == report.outcome, report.as_json()
+        assert [] == differences(sandbox, published(tmp_path))
+
+
+def test_our_own_clock_decides_nothing(tmp_path: Path) -> None:
+    time = Time()
+    time.skew = timedelta(days=365)
+    with Sandbox(counts={"candidates": 20}, clock=time.servers) as sandbox:
+        pulled(sandbox, tmp_path, time=time)
+        time.pass_minutes(10)
+        id = min(sandbox.store.records("candidates"))
+        sandbox.store.update("candidates", id, {"city": "Basel"})
+        report = pulled(sandbox, tmp_path, time=time)
+
+        bookmark = report.resources["candidates"].bookmark_after
+        assert bookmark is not None
+        assert timedelta(0) <= time.servers() - bookmark.astimezone(UTC) < timedelta(minutes=1)
+        assert [] == differences(sandbox, published(tmp_path))

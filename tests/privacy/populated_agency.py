@@ -1,0 +1,257 @@
+"""An agency in a data folder with one person in every place that can hold somebody.
+
+The agency is landed without a request, as the models' tests do it; the person is put into the
+landing with a history, a booking, a colleague's notes, the journal of pushes, the inbox and its
+reports, and a published file with a page.
+"""
+
+from __future__ import annotations
+
+import atexit
+import csv
+import json
+import shutil
+import zipfile
+from collections.abc import Iterator, Mapping
+from copy import copy as copy_of
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+from click.testing import CliRunner, Result
+from openpyxl import Workbook
+
+from connector.catalog import CATALOG
+from connector.cli import main
+from connector.client.request import Request
+from connector.engine.bookmark import Stream
+from connector.engine.commands import Commit, Event, Found
+from connector.engine.push_commands import Move
+from connector.engine.push_plan import Plan, Problem, PushPolicy, Verdict
+from connector.engine.push_states import Task
+from connector.ledger.journal import PUSH_LEASE, Journal
+from connector.ledger.lease import LeaseOwner
+from connector.ledger.ledger import Ledger
+from connector.publishing.publication import publish
+from connector.pushes.landed import copy
+from connector.report.page import REPORT_FILE
+from connector.settings.model import Settings, load_settings
+from connector.warehouse.duckdb_file import opened
+from connector.warehouse.warehouse import Warehouse
+from tests.publishing.demonstration import AT, land_agency
+
+FEW = {"jobs": 6, "candidates": 14, "companies": 4, "bookings": 20, "leads": 6}
+
+FIRST, LAST = "Olwen", "Zzyzxworth"
+EMAIL = "Olwen.Zzyzxworth@Mail.example"
+FORMER_EMAIL = "o.former@mail.example"
+PHONE = "+44 20 7946 0958"
+PROFILE = "https://people.example/olwen-zz"
+TRACES = (EMAIL, FORMER_EMAIL, PHONE, LAST, PROFILE, "7946 0958")
+"""Texts that must be nowhere once the person is erased, in whatever letter case."""
+
+TABLE = "inbox/candidates/done/people.20260901T090000Z.report.csv"
+WORKBOOK = "inbox/candidates/next.xlsx"
+
+LATER = AT + timedelta(hours=1)
+NOW = datetime(2026, 9, 2, 9, 0, tzinfo=UTC)
+
+
+def settings_of(folder: Path, **environ: str) -> Settings:
+    """Settings of the account whose data folder is `data` in this one, without models unless
+    said otherwise.
+    """
+    given = {"CONNECTOR_DATA_DIR": str(folder / "data"), "CONNECTOR_MODELS": "off", **environ}
+    return load_settings({}, given, folder)
+
+
+@cache
+def _template() -> PopulatedAgency:
+    """The agency as it was before anybody was erased; it is copied and never used itself."""
+    folder = Path(mkdtemp(prefix="erasure-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return PopulatedAgency(folder)
+
+
+def populated_agency(folder: Path, *, models: str = "off") -> PopulatedAgency:
+    """A copy of the agency in the folder; `models` is how it is published from then on."""
+    found = copy_of(_template())
+    found.folder = folder / "data"
+    found.settings = settings_of(folder, CONNECTOR_MODELS=models)
+    found.warehouse = Warehouse(found.folder)
+    found.table = found.folder / TABLE
+    found.workbook = found.folder / WORKBOOK
+    shutil.copytree(_template().folder, found.folder)
+    return found
+
+
+class PopulatedAgency:
+    """The agency's folder, with the person in it under the id of one of its candidates."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "data"
+        self.settings = settings_of(folder)
+        self.warehouse = land_agency(self.folder, FEW)
+        with self.warehouse.keeping():
+            self.id = self._someone_with_a_booking()
+            self._land_person()
+        self._push_person()
+        self._file_person()
+        publish(self.settings, now=lambda: AT)
+        (self.folder / REPORT_FILE).write_text(f"<p>{FIRST} {LAST}</p>", encoding="utf-8")
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """What a query of the work file returns."""
+        with opened(self.warehouse.work) as connection:
+            return connection.execute(sql).fetchall()
+
+    # -- the landing ------------------------------------------------------------------------------
+
+    def record(self, resource: str, id: str) -> dict[str, Any]:
+        """What is landed of a record."""
+        sql = f"SELECT _record::VARCHAR FROM landing.{resource} WHERE id = '{id}'"
+        ((text,),) = self.rows(sql)
+        found: dict[str, Any] = json.loads(text)
+        return found
+
+    def land(self, resource: str, record: Mapping[str, Any], at: datetime) -> None:
+        """Land a record as a pull would."""
+        land(self.warehouse, resource, record, at)
+
+    def _someone_with_a_booking(self) -> str:
+        ((id,),) = self.rows(
+            "SELECT candidate_id FROM landing.bookings WHERE candidate_id IN "
+            "(SELECT id FROM landing.candidates) ORDER BY booking_type, id LIMIT 1"
+        )
+        assert isinstance(id, str)
+        return id
+
+    def _land_person(self) -> None:
+        person = {
+            **self.record("candidates", self.id),
+            "first_name": FIRST,
+            "last_name": LAST,
+            "email": FORMER_EMAIL,
+            "phone": PHONE,
+            "network_url": PROFILE,
+            "notes": f"{FIRST} is keen",
+            "updated_at": LATER.isoformat(),
+            "nickname": f"{LAST} of old",
+        }
+        self.land("candidates", person, LATER)
+        person |= {"email": EMAIL, "updated_at": (LATER + timedelta(hours=1)).isoformat()}
+        self.land("candidates", person, LATER + timedelta(hours=1))
+        for (id,) in self.rows(f"SELECT id FROM landing.bookings WHERE candidate_id = '{self.id}'"):
+            booking = self.record("bookings", id)
+            told = {"title": f"{LAST} meets the client", "internal_notes": f"call {PHONE}"}
+            self.land("bookings", {**booking, **told}, LATER)
+        ((other,),) = self.rows(
+            f"SELECT id FROM landing.candidates WHERE id <> '{self.id}' ORDER BY id LIMIT 1"
+        )
+        self.other = str(other)
+        notes = f"Was recommended by {FIRST} {LAST} <{EMAIL.lower()}>, tel {PHONE}."
+        self.land("candidates", {**self.record("candidates", self.other), "notes": notes}, LATER)
+        ((company,),) = self.rows("SELECT id FROM landing.companies ORDER BY id LIMIT 1")
+        self.company = str(company)
+        contact = {"primary_contact_name": f"{FIRST} {LAST}", "primary_contact_email": EMAIL}
+        firm = self.record("companies", self.company)
+        self.land("companies", {**firm, **contact, "email": "office@firm.example"}, LATER)
+        event = Commit(events=(Event("unknown_value", f"source {EMAIL!r} is not documented"),))
+        stream = Stream(CATALOG["candidates"])
+        self.warehouse.commit(stream, event, "the-run", LATER)
+
+    # -- the journal ------------------------------------------------------------------------------
+
+    def _push_person(self) -> None:
+        made = {"first_name": FIRST, "last_name": LAST, "email": FORMER_EMAIL}
+        fields = {**made, "employment_type": "permanent", "source": "fair"}
+        update = Task(
+            3,
+            "update",
+            "candidates",
+            {"phone": PHONE, "source": "walk-in"},
+            record_id=self.id,
+            base={"phone": None, "source": "fair"},
+            identity={"email": EMAIL},
+        )
+        create = Task(2, "create", "candidates", fields, identity={"email": FORMER_EMAIL})
+        wrong = Problem("email_format", "It is no address.", "Email", EMAIL, field="email")
+        verdict = Verdict(4, "invalid", "email_format", (wrong,))
+        later = Task(5, "update", "candidates", {"mobile": PHONE}, record_id=self.id)
+        plan = Plan(
+            "candidates", "upsert", f"{FIRST} {LAST}.csv", "0" * 64, (create, update, later)
+        )
+        plan = Plan(plan.resource, plan.mode, plan.file, plan.digest, plan.tasks, (verdict,))
+        with Ledger(self.folder) as ledger:
+            ledger.take_lease(PUSH_LEASE, LeaseOwner.of_this_process("r1", "push"), AT)
+            journal = Journal(ledger, "r1", now=lambda: AT)
+            self.batch = journal.undertake(plan, PushPolicy())
+            self._apply(journal, create, None)
+            self._apply(journal, update, {**fields, "id": self.id, "phone": PHONE})
+            journal.end(self.batch, "partial", requests=2, seconds=1.0)
+            ledger.release_lease(PUSH_LEASE, "r1")
+        copy(self.settings)
+
+    def _apply(self, journal: Journal, task: Task, before: Mapping[str, Any] | None) -> None:
+        body = json.dumps(dict(task.fields)).encode()
+        path = f"/api/v1/candidates/{task.record_id or ''}"
+        request = Request("candidates", task.operation, "PUT", path, "candidates.write", body=body)
+        key = (self.batch, task.number)
+        journal.intend(key, request, before=before, sent_after=AT)
+        journal.move(key, Move("accepted", "", record_id=self.id, fate="accepted"))
+
+    # -- files ------------------------------------------------------------------------------------
+
+    def _file_person(self) -> None:
+        self.table, self.workbook = self.folder / TABLE, self.folder / WORKBOOK
+        self.table.parent.mkdir(parents=True)
+        rows = [
+            ["Email", "Name", "_row", "_outcome", "_code", "_problem", "_fix", "_id"],
+            ["bob@mail.example", "Bob Old", "2", "created", "", "", "", "b-1"],
+            [EMAIL.upper(), LAST, "3", "created", "", "", "", self.id],
+        ]
+        with self.table.open("w", encoding="utf-8-sig", newline="") as file:
+            csv.writer(file).writerows(rows)
+        workbook = Workbook()
+        sheet = workbook.active
+        assert sheet is not None
+        for row in (["Email", "Phone"], ["bob@mail.example", "1"], ["x@mail.example", PHONE]):
+            sheet.append(row)
+        workbook.save(self.workbook)
+        (self.folder / "work.duckdb.damaged-20260901T090000Z-1.wal").write_bytes(
+            b"\0\1" + EMAIL.encode() + b"\2"
+        )
+        (self.folder / "recruitment.duckdb.publishing").write_bytes(LAST.encode())
+
+
+def land(warehouse: Warehouse, resource: str, record: Mapping[str, Any], at: datetime) -> None:
+    """Land a record as a pull would."""
+    declared = CATALOG[resource]
+    found = Found(declared.record(dict(record)), at)
+    warehouse.commit(Stream(declared), Commit(records=(found,)), "the-run", at)
+
+
+def traces(folder: Path, *texts: str) -> Iterator[str]:
+    """The files below the folder in whose bytes one of the texts is, in any letter case; what is
+    packed in a workbook is unpacked.
+    """
+    needles = [each.lower().encode() for each in texts or TRACES]
+    for path in sorted(folder.rglob("*")):
+        if not path.is_file():
+            continue
+        contents = [path.read_bytes()]
+        if path.suffix == ".xlsx":
+            with zipfile.ZipFile(path) as archive:
+                contents = [archive.read(name) for name in archive.namelist()]
+        for content in contents:
+            for needle in needles:
+                if needle in content.lower():
+                    yield f"{path.relative_to(folder)}: {needle.decode()}"
+
+
+def call(folder: Path, *arguments: str) -> Result:
+    """Call the command on the account whose data folder is `data` in the folder."""
+    environ = {"CONNECTOR_DATA_DIR": str(folder / "data"), "CONNECTOR_MODELS": "off"}
+    return CliRunner().invoke(main, list(arguments), env=environ)

@@ -1,0 +1,348 @@
+"""The inbox with everything in it that must not be read: refused, told of, and left as it was."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from connector.errors import Misused, SpreadsheetChanged
+from connector.pushes.inbox import KEYS, Inbox, Orders, orders_of
+from connector.pushes.options import PUSH_OPTIONS, PushOptions
+from tests.pushes.inboxes import BAD, GOOD, settled
+
+SECRET = "first_name,last_name,email,employment_type\nTop,Secret,top@example.com,permanent\n"
+
+
+@pytest.fixture
+def inbox(tmp_path: Path) -> Path:
+    """The folder of candidates in the inbox, empty."""
+    folder = tmp_path / "data" / "inbox" / "candidates"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def tree(folder: Path) -> dict[str, tuple[int, int, bytes]]:
+    """Everything below the folder: its mode, its time of change, and what it holds."""
+    found: dict[str, tuple[int, int, bytes]] = {}
+    for path in sorted(folder.rglob("*")):
+        status, held = path.lstat(), b""
+        if stat.S_ISREG(status.st_mode):
+            held = path.read_bytes()
+        elif path.is_symlink():
+            held = os.fsencode(path.readlink())
+        found[str(path.relative_to(folder))] = (status.st_mode, status.st_mtime_ns, held)
+    return found
+
+
+# -- what is refused ------------------------------------------------------------------------------
+
+
+def _link(path: Path, outside: Path) -> None:
+    path.symlink_to(outside)
+
+
+def _hard_link(path: Path, outside: Path) -> None:
+    path.hardlink_to(outside)
+
+
+def _pipe(path: Path, _: Path) -> None:
+    os.mkfifo(path)
+
+
+def _folder(path: Path, _: Path) -> None:
+    path.mkdir()
+
+
+def _empty(path: Path, _: Path) -> None:
+    path.touch()
+
+
+def _file(path: Path, _: Path) -> None:
+    path.write_text(GOOD, encoding="utf-8")
+
+
+def _socket(path: Path, _: Path) -> None:
+    # A socket's path has few characters: it is made from within.
+    with socket.socket(socket.AF_UNIX) as made:
+        here = Path.cwd()
+        os.chdir(path.parent)
+        try:
+            made.bind(path.name)
+        finally:
+            os.chdir(here)
+
+
+HOSTILE: dict[str, tuple[str, Callable[[Path, Path], None], str]] = {
+    "symlink": ("people.csv", _link, "is a link"),
+    "hard link": ("people.csv", _hard_link, "another name elsewhere"),
+    "pipe": ("people.csv", _pipe, "a pipe"),
+    "device": ("people.csv", lambda path, _: path.symlink_to("/dev/zero"), "is a link"),
+    "socket": ("people.csv", _socket, "and no file"),
+    "folder": ("people.csv", _folder, "a folder"),
+    "0 bytes": ("people.csv", _empty, "is empty"),
+    "newline": ("people\n2026.csv", _file, "characters that are not taken"),
+    "quotes": ("'; DROP TABLE candidates; --.csv", _file, "characters that are not taken"),
+    "backslash": ("..\\people.csv", _file, ""),
+    "backslash within": ("a\\..\\people.csv", _file, "characters that are not taken"),
+    "not Unicode": (os.fsdecode(b"people\xff.csv"), _file, "characters that are not taken"),
+    "turned round": ("people\u202evsc.csv", _file, "characters that are not taken"),
+    "option": ("-rf.csv", _file, "characters that are not taken"),
+    "too long": ("p" * 200 + ".csv", _file, "more than 180 bytes"),
+    "partial": ("people.csv.part", _file, "a part of a file"),
+    "partial within": ("people.part.csv", _file, "a part of a file"),
+    "lock": ("~$people.xlsx", _file, "a program's lock"),
+    "program": ("people.sh", _file, "is none of .csv"),
+    "hidden": (".people.csv", _file, ""),
+}
+"""A name, how it is made, and why it is refused: empty for what is passed over without a word."""
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_what_is_no_plain_file_of_the_inbox_is_refused_and_left(
+    tmp_path: Path, inbox: Path, kind: str
+) -> None:
+    name, make, reason = HOSTILE[kind]
+    outside = tmp_path / "outside.csv"
+    outside.write_text(SECRET, encoding="utf-8")
+    make(inbox / name, outside)
+    (inbox / "zeal.csv").write_text(GOOD, encoding="utf-8")
+    before = tree(tmp_path)
+
+    look = settled(tmp_path)
+    digest = hashlib.sha256((GOOD if make is _file else SECRET).encode()).hexdigest()
+    with pytest.raises(Misused):
+        Inbox(tmp_path / "data").take("candidates", name, digest)
+
+    assert ["zeal.csv"] == [each.name for each in look.waiting]
+    if reason:
+        (told,) = look.refused
+        assert reason in told
+        assert told.isprintable()
+        assert told.isascii()
+    else:
+        assert () == look.refused
+    assert before == tree(tmp_path)
+
+
+def test_a_device_is_refused(inbox: Path, tmp_path: Path) -> None:
+    try:
+        os.mknod(inbox / "people.csv", stat.S_IFCHR | 0o600, os.makedev(1, 5))
+    except PermissionError:
+        pytest.skip("only an administrator may make a device")
+
+    look = settled(tmp_path)
+
+    assert () == look.waiting
+    assert "a device" in look.refused[0]
+
+
+@pytest.mark.parametrize(
+    "name", ["../outside.csv", "../../../outside.csv", "/outside.csv", "..", ""]
+)
+def test_no_path_leads_out_of_the_inbox(tmp_path: Path, inbox: Path, name: str) -> None:
+    for folder in (tmp_path, inbox.parent):
+        (folder / "outside.csv").write_text(SECRET, encoding="utf-8")
+    before = tree(tmp_path)
+    digest = hashlib.sha256(SECRET.encode()).hexdigest()
+
+    for resource in ("candidates", "../inbox/candidates", "done"):
+        with pytest.raises(Misused):
+            Inbox(tmp_path / "data").take(resource, name, digest)
+
+    assert before == tree(tmp_path)
+
+
+@pytest.mark.parametrize("pair", [("People.csv", "people.csv"), ("Zo\u00eb.csv", "Zoe\u0308.csv")])
+def test_names_that_differ_by_case_alone_wait(
+    tmp_path: Path, inbox: Path, pair: tuple[str, str]
+) -> None:
+    for name in pair:
+        (inbox / name).write_text(GOOD, encoding="utf-8")
+
+    look = settled(tmp_path)
+    (inbox / pair[1]).rename(inbox / "other.csv")
+
+    assert () == look.waiting
+    assert 2 == len(look.refused)
+    assert all("but for its case" in each for each in look.refused)
+    assert {pair[0], "other.csv"} == {each.name for each in settled(tmp_path).waiting}
+
+
+@pytest.mark.parametrize("which", ["inbox", "candidates", "done", "rejected"])
+def test_no_folder_of_the_inbox_may_be_a_link(tmp_path: Path, which: str) -> None:
+    real = tmp_path / "data" / "inbox" / "candidates"
+    link = {"inbox": real.parent, "candidates": real}.get(which, real / which)
+    elsewhere = tmp_path / "elsewhere"
+    link.parent.mkdir(parents=True)
+    (elsewhere / "candidates").mkdir(parents=True)
+    for each in (elsewhere, elsewhere / "candidates"):
+        (each / "people.csv").write_text(SECRET, encoding="utf-8")
+    link.symlink_to(elsewhere, target_is_directory=True)
+    if which in ("done", "rejected"):
+        (real / "people.csv").write_text(SECRET, encoding="utf-8")
+    before = tree(tmp_path)
+
+    look = settled(tmp_path)
+    digest = hashlib.sha256(SECRET.encode()).hexdigest()
+    with pytest.raises(Misused, match="leads elsewhere"):
+        Inbox(tmp_path / "data").take("candidates", "people.csv", digest)
+
+    assert () == look.waiting
+    assert "leads elsewhere" in look.refused[0]
+    assert before == tree(tmp_path)
+
+
+def test_a_file_that_grows_waits(tmp_path: Path, inbox: Path) -> None:
+    file, door = inbox / "people.csv", Inbox(tmp_path / "data")
+    file.write_text(GOOD, encoding="utf-8")
+    first = door.look(None)
+    with file.open("a", encoding="utf-8") as more:
+        more.write("Bo,Ray,bo@example.com,permanent\n")
+    second = door.look(first.seen)
+    was = file.stat()
+    file.write_bytes(file.read_bytes().replace(b"Bo", b"Al"))
+    os.utime(file, ns=(was.st_atime_ns, was.st_mtime_ns))
+    third = door.look(second.seen)
+    fourth = door.look(third.seen)
+
+    assert [(), (), ()] == [first.waiting, second.waiting, third.waiting]
+    (found,) = fourth.waiting
+    assert hashlib.sha256(file.read_bytes()).hexdigest() == found.digest
+
+
+@pytest.mark.parametrize("seen", ["", "no JSON", "[]", '{"candidates/people.csv": 3}', "{"])
+def test_a_look_that_is_not_remembered_is_the_first(tmp_path: Path, inbox: Path, seen: str) -> None:
+    (inbox / "people.csv").write_text(GOOD, encoding="utf-8")
+    door = Inbox(tmp_path / "data")
+    first = door.look(seen)
+
+    assert () == first.waiting
+    assert 1 == len(door.look(first.seen).waiting)
+
+
+def test_a_file_that_was_changed_after_the_look_is_not_taken(tmp_path: Path, inbox: Path) -> None:
+    file, outside = inbox / "people.csv", tmp_path / "outside.csv"
+    file.write_text(GOOD, encoding="utf-8")
+    (found,) = settled(tmp_path).waiting
+    outside.write_text(GOOD, encoding="utf-8")
+
+    def take() -> None:
+        Inbox(tmp_path / "data").take("candidates", "people.csv", found.digest)
+
+    file.write_text(BAD, encoding="utf-8")
+    with pytest.raises(SpreadsheetChanged):
+        take()
+    file.unlink()
+    with pytest.raises(SpreadsheetChanged):
+        take()
+    file.symlink_to(outside)
+    with pytest.raises(Misused, match="is a link"):
+        take()
+
+
+# -- push.toml ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('mode = "delete"', "create, update, upsert, convert"),
+        ('match = "email"', "list of texts"),
+        ("apply = 1", "apply is neither true nor false"),
+        ('overwrite = "yes"', "overwrite is neither true nor false"),
+        ("aply = true", "'aply' is none of mode, match, map,"),
+        ("budget = 0", "no whole number from 1 on"),
+        ("clear = 7", "clear is no text in quotes"),
+        ('decimal = ","', "',' is not a decimal sign"),
+        ('date_format = "D/D"', "'D/D' is no form of a date"),
+        ('in_doubt = "guess"', "hold, retry-after-settle"),
+        ('map = "../map.toml"', "characters that are not taken"),
+        ('map = "gone.toml"', "No such file"),
+        ('map = "link.toml"', "is a link"),
+        ("mode = ", "Invalid value"),
+        ("a = [" * 100_000, "too large"),
+    ],
+)
+def test_orders_that_make_no_sense_hold_their_folder_back(
+    tmp_path: Path, inbox: Path, text: str, reason: str
+) -> None:
+    (tmp_path / "map.toml").write_text('resource = "candidates"', encoding="utf-8")
+    (inbox / "link.toml").symlink_to(tmp_path / "map.toml")
+    (inbox / "people.csv").write_text(GOOD, encoding="utf-8")
+    (inbox / "push.toml").write_text(text, encoding="utf-8")
+
+    look = settled(tmp_path)
+
+    assert () == look.waiting
+    assert reason in look.refused[0]
+
+
+def test_orders_say_how_files_are_pushed(tmp_path: Path, inbox: Path) -> None:
+    (inbox / "people.csv").write_text(GOOD, encoding="utf-8")
+    (inbox / "ours.toml").write_text('resource = "candidates"', encoding="utf-8")
+    orders = 'mode = "upsert"\nmatch = ["email"]\napply = true\nmap = "ours.toml"\n'
+    (inbox / "push.toml").write_text(orders, encoding="utf-8")
+    firms = inbox.parent / "companies"
+    firms.mkdir()
+    (firms / "firms.csv").write_text("name\nAcme\n", encoding="utf-8")
+
+    firm, person = settled(tmp_path).waiting
+
+    assert ("companies", Orders()) == (firm.resource, firm.orders)
+    mapped = inbox / "ours.toml"
+    options = PushOptions("upsert", match=("email",), map_file=mapped)
+    assert Orders(options, applies=True) == person.orders
+
+
+def test_orders_take_every_option_of_a_push(inbox: Path) -> None:
+    (inbox / "ours.toml").write_text('resource = "candidates"', encoding="utf-8")
+    said = {
+        "mode": '"update"',
+        "match": '["email", "phone"]',
+        "map": '"ours.toml"',
+        "ignore": '["Notes"]',
+        "content_type": '"news"',
+        "sheet": '"Sheet 2"',
+        "encoding": '"cp1252"',
+        "delimiter": '"semicolon"',
+        "header_row": "2",
+        "date_format": '"DD/MM/YYYY"',
+        "century": "1930",
+        "decimal": '"comma"',
+        "region": '"GB"',
+        "clear": '"(none)"',
+        "accept_warnings": "true",
+        "overwrite": "true",
+        "again": "true",
+        "in_doubt": '"retry-after-settle"',
+        "marker_field": '"internal_notes"',
+        "apply": "true",
+        "pull": "false",
+        "budget": "500",
+    }
+    text = "\n".join(f"{key} = {value}" for key, value in said.items())
+    (inbox / "push.toml").write_text(text, encoding="utf-8")
+
+    orders = orders_of(inbox)
+
+    assert set(KEYS) == set(said)
+    assert (True, False, 500) == (orders.applies, orders.pulls, orders.budget)
+    given = {name: getattr(orders.options, name) for name in PUSH_OPTIONS}
+    untouched = {name: getattr(PushOptions("create"), name) for name in PUSH_OPTIONS}
+    assert [] == [name for name in PUSH_OPTIONS if given[name] == untouched[name]]
+    assert ("(none)", ("Notes",), inbox / "ours.toml") == tuple(
+        given[name] for name in ("clear", "ignore", "map_file")
+    )
+
+
+def test_there_may_be_no_inbox(tmp_path: Path) -> None:
+    look = settled(tmp_path)
+
+    assert () == look.waiting
+    assert "There is no folder" in look.refused[0]

@@ -1,0 +1,179 @@
+"""`kill -9` of a push at every commit and at every socket call."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connector.engine.push_plan import Plan
+from connector.pushes.batch_report import BatchReport
+from connector.sandbox.faults import Drop, PlannedFault
+from connector.sandbox.server import Sandbox
+from tests.faults.sampling import IS_ALL, SEED, SHARES
+from tests.faults.simulated_time import Time
+from tests.pushes.killable_push import Child, Point, PushForkServer, ended_at
+from tests.pushes.pushing import CANDIDATES, Pusher, creates, file_of, writes
+
+ROWS = 30
+POINTS = 2
+"""Deaths that are tried of each kind, over all shares, unless all are."""
+
+MODES = ("commits", "drops", "commits late", "commits very late")
+"""What the server does with the write that was under way."""
+
+
+class WallTime(Time):
+    """The wall's time, and what was waited for on top: children have no other clock."""
+
+    def ours(self) -> datetime:
+        """The time."""
+        return datetime.now(UTC) + timedelta(seconds=self.seconds)
+
+    def servers(self) -> datetime:
+        """The same."""
+        return self.ours()
+
+
+@pytest.fixture(scope="module")
+def fork_server() -> Iterator[PushForkServer]:
+    """One process that forks them all."""
+    with PushForkServer() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def points(fork_server: PushForkServer, tmp_path_factory: pytest.TempPathFactory) -> list[Point]:
+    """Where a push that nobody kills passes, over one connection: the same each time."""
+    time = WallTime()
+    with Sandbox(clock=time.servers) as sandbox:
+        return Stage(sandbox, tmp_path_factory.mktemp("counted"), time, ROWS).points(fork_server, 1)
+
+
+class Stage:
+    """A sandbox, a folder that nobody has pushed from, and the file."""
+
+    def __init__(self, sandbox: Sandbox, folder: Path, time: Time, rows: int) -> None:
+        self.sandbox, self.time, self.rows = sandbox, time, rows
+        self.plan: Plan = file_of(creates(rows))
+        self._base, self._folder = folder / "base", folder / "killed"
+        Pusher(sandbox, self._base, time)
+
+    def restore(self) -> Pusher:
+        """Everything as it was before anything was pushed."""
+        for id in self.sandbox.store.records("candidates"):
+            self.sandbox.store.remove("candidates", id)
+        self.sandbox.faults.clear()
+        self.sandbox.faults.release()
+        for id in self.sandbox.store.records("candidates"):
+            self.sandbox.store.remove("candidates", id)
+        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.copytree(self._base, self._folder)
+        return Pusher(self.sandbox, self._folder, self.time)
+
+    def child(self, **options: Any) -> Child:
+        """A push of the file in a process of its own."""
+        return Child.of(self.sandbox, self._folder, self.rows, **options)
+
+    def points(self, fork_server: PushForkServer, connections: int) -> list[Point]:
+        """Where a push that nobody kills may be killed, in order."""
+        self.restore()
+        return ended_at(fork_server.run(self.child(connections=connections)))
+
+
+def judged(stage: Stage, pusher: Pusher, point: str, since: int) -> BatchReport:
+    """Push until the file has ended, and hold the report against the server (P1 to P8)."""
+    sandbox = stage.sandbox
+    report = pusher.push(stage.plan)
+    # Whatever is still on its way arrives now, long after.
+    sandbox.faults.release()
+    assert report.error is None, (point, report.error)
+    records = sandbox.store.records("candidates")
+    made = [each["email"] for each in records.values()]
+    # P5: never two of one row. P4: every row has one outcome.
+    assert len({*made}) == len(made), point
+    assert [*range(2, stage.rows + 2)] == [row.number for row in report.rows], point
+    assert {"created", "held"} >= {*report.counts}, (point, report.counts)
+    for row, task in zip(report.rows, stage.plan.tasks, strict=True):
+        if row.outcome == "created":
+            assert row.record_id is not None
+            shown = records[row.record_id]
+            assert {**task.fields} == {name: shown[name] for name in task.fields}, point
+    with pusher.journal() as journal:
+        attempts = journal.attempts(report.batch)
+        # P1, P7: what the server saw was written down, and no attempt reached it twice.
+        assert len(writes(sandbox)) - since <= len(attempts), point
+        held = {row.number for row in report.rows if row.outcome == "held"}
+        assert held <= {each.number for each in attempts if each.fate == "lost"}, point
+    # P6: nothing is sent for what has ended.
+    before = len(writes(sandbox))
+    again = pusher.push(stage.plan)
+    assert before == len(writes(sandbox)), point
+    assert {"unchanged", "held"} >= {*again.counts}, (point, again.counts)
+    return report
+
+
+def tried(points: list[Point], share: int, mode: str) -> list[Point]:
+    """The points of one share: every one, or a few of each kind."""
+    if IS_ALL:
+        return points[share::SHARES]
+    chance = random.Random(f"{SEED} {mode}")
+    by_kind: dict[str, list[Point]] = {}
+    for point in points:
+        by_kind.setdefault(point.kind, []).append(point)
+    kinds = sorted(by_kind)
+    chosen = [chance.choice(by_kind[kind]) for kind in chance.sample(kinds, len(kinds))]
+    return chosen[:POINTS][share::SHARES]
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+@pytest.mark.parametrize("mode", MODES)
+def test_killed_at_any_commit_or_socket_call(
+    tmp_path: Path, fork_server: PushForkServer, points: list[Point], mode: str, share: int
+) -> None:
+    time = WallTime()
+    with Sandbox(clock=time.servers) as sandbox:
+        stage = Stage(sandbox, tmp_path, time, ROWS)
+        held = 0
+        for point in tried(points, share, mode):
+            told = f"killed at {point}, server {mode}, seed {SEED}"
+            pusher = stage.restore()
+            since = len(writes(sandbox))
+            planned = faulty(sandbox, point, mode)
+            ended = fork_server.run(stage.child(connections=1, dies_at=point.number))
+            assert ended.is_killed, (told, ended)
+            sandbox.faults.clear()
+            if mode == "commits late":
+                sandbox.faults.release()
+            report = judged(stage, pusher, told, since)
+            held += report.counts.get("held", 0)
+            assert report.counts.get("held", 0) <= 1, told
+            assert planned is None or planned.hits <= 1
+        print(f"{len(points)} points, {held} rows held")  # noqa: T201  # shown with -s
+
+
+def faulty(sandbox: Sandbox, point: Point, mode: str) -> PlannedFault | None:
+    """What becomes of the write that is under way at the point."""
+    if mode == "commits" or point.writes == 0:
+        return None
+    fault = Drop("none") if mode == "drops" else Drop("later")
+    return sandbox.faults.add(fault, method="POST", path=CANDIDATES, nth=point.writes)
+
+
+def test_killed_again_and_again(tmp_path: Path, fork_server: PushForkServer) -> None:
+    time, chance = WallTime(), random.Random(f"again {SEED}")
+    with Sandbox(clock=time.servers) as sandbox:
+        stage = Stage(sandbox, tmp_path, time, ROWS)
+        pusher = stage.restore()
+        kills = 12 if IS_ALL else 3
+        for _ in range(kills):
+            ended = fork_server.run(stage.child(connections=4, dies_at=chance.randint(5, 60)))
+            assert ended.is_killed or ended.status in (0, 3), ended
+        report = judged(stage, pusher, f"{kills} kills, seed {SEED}", 0)
+
+        assert report.counts.get("held", 0) <= kills * 4

@@ -1,0 +1,208 @@
+"""The power fails, and what was not yet synchronised is gone.
+
+A process intends one row after another and says so; every write, truncation and synchronisation of
+its ledger is recorded on the way to the kernel. From the record, the disk is made again as a power
+cut at any moment may leave it: what was synchronised, and of the rest all, nothing or pieces.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from connector.ledger.journal import Journal
+from connector.ledger.ledger import Ledger
+from connector.ledger.sqlite_file import connect
+from tests.faults.fork_server import ROOT
+from tests.faults.sampling import SEED
+
+ROWS = 4
+CUTS = 16
+"""Moments that are tried besides those at which a row was acknowledged."""
+
+_CALL = re.compile(
+    r"\d+ +(?P<name>\w+)\((?:AT_FDCWD<[^>]*>, )?(?:(?P<fd>\d+)<(?P<path>[^>]*)>)?"
+    r"(?:, )?(?:\"(?P<text>[^\"]*)\")?(?P<rest>.*)\) += (?P<result>-?\d+)"
+)
+_CHILD = """
+import os, sys
+from datetime import UTC, datetime
+from pathlib import Path
+from connector.catalog import CATALOG
+from connector.engine.push_plan import Plan, PushPolicy
+from connector.engine.push_states import Task
+from connector.ledger.ledger import Ledger; from connector.ledger.lease import LeaseOwner
+from connector.ledger.journal import PUSH_LEASE, Journal
+from connector.client.request import create_request
+
+folder, rows = Path(sys.argv[1]), int(sys.argv[2])
+said = os.open(folder / "said", os.O_CREAT | os.O_WRONLY)
+values = [{"email": f"p{n}@people.example", "notes": "long " * 900} for n in range(rows)]
+tasks = tuple(Task(n, "create", "candidates", each) for n, each in enumerate(values, 2))
+with Ledger(folder) as ledger:
+    owner = LeaseOwner.of_this_process("run", "push")
+    ledger.take_lease(PUSH_LEASE, owner, datetime.now(UTC))
+    journal = Journal(ledger, "run")
+    plan = Plan("candidates", "create", "people.csv", "0" * 64, tasks)
+    batch = journal.undertake(plan, PushPolicy())
+    for task in tasks:
+        request = create_request(CATALOG["candidates"], task.fields)
+        journal.intend((batch, task.number), request, before=None, sent_after=datetime.now(UTC))
+        os.write(said, b"%d" % task.number)
+    os.kill(os.getpid(), 9)
+"""
+
+
+@dataclass
+class Disk:
+    """Files as the kernel shows them, and as they would be after a power cut.
+
+    A file is there only once its folder was synchronised after it was made.
+    """
+
+    safe: dict[str, bytes] = field(default_factory=dict)
+    waiting: dict[str, list[tuple[int, bytes | None]]] = field(default_factory=dict)
+    named: set[str] = field(default_factory=set)
+
+    def sync(self, path: str) -> None:
+        """What was written to the file is safe; of a folder, the names in it."""
+        if path in self.waiting:
+            for at, data in self.waiting[path]:
+                self.safe[path] = _written(self.safe.get(path, b""), at, data)
+            self.waiting[path] = []
+        else:
+            self.named |= self.waiting.keys()
+
+    def cut(self, folder: Path, keeps: random.Random | None) -> None:
+        """Make the files as they are after the cut; of what was not safe pieces, by chance."""
+        for path in self.named:
+            content = self.safe.get(path, b"")
+            for at, data in self.waiting[path] if keeps is not None else ():
+                assert keeps is not None
+                kept = None if data is None else data[: keeps.choice((0, len(data) // 2, None))]
+                content = _written(content, at, kept) if keeps.random() < 0.7 else content
+            (folder / Path(path).name).write_bytes(content)
+
+
+def _written(content: bytes, at: int, data: bytes | None) -> bytes:
+    """The file's content after a write at a place, or a truncation to that length."""
+    padded = content.ljust(at, b"\0")
+    return padded[:at] if data is None else padded[:at] + data + padded[at + len(data) :]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of the kernel: its name, the file's path, its data and a place in the file."""
+
+    name: str
+    path: str
+    data: bytes = b""
+    at: int = 0
+
+
+def calls(record: Path) -> Iterator[Call]:
+    """The calls that succeeded, in order."""
+    for line in record.read_text(encoding="ascii").splitlines():
+        found = _CALL.match(line)
+        if found is None or found["result"].startswith("-"):
+            continue
+        text = _bytes(found["text"] or "")
+        numbers = re.findall(r"-?\d+", found["rest"])
+        match found["name"]:
+            case "openat" if "O_CREAT" in found["rest"]:
+                yield Call("make", text.decode())
+            case "pwrite64":
+                yield Call("write", _path(found["path"]), text, int(numbers[-1]))
+            case "ftruncate":
+                yield Call("truncate", _path(found["path"]), at=int(numbers[-1]))
+            case "fsync" | "fdatasync":
+                yield Call("sync", _path(found["path"]))
+            case "unlink":
+                yield Call("unlink", text.decode())
+            case "write":
+                yield Call("say", _path(found["path"]), text)
+
+
+def _bytes(text: str) -> bytes:
+    return bytes.fromhex(text.replace("\\x", ""))
+
+
+def _path(text: str) -> str:
+    return _bytes(text).decode() if text.startswith("\\x") else text
+
+
+def recorded(folder: Path, record: Path) -> list[Call]:
+    """What a process did to the ledger in the folder, until it was killed."""
+    names = ("", "ledger.sqlite", "ledger.sqlite-wal", "ledger.sqlite-journal", "said")
+    watched = [word for name in names for word in ("-P", str(folder / name))]
+    kinds = "trace=openat,pwrite64,write,fsync,fdatasync,ftruncate,unlink"
+    command = ["strace", "-f", "-y", "-xx", "-s", "1000000", "-e", kinds, *watched]
+    child = [sys.executable, "-c", _CHILD, str(folder), str(ROWS)]
+    ran = subprocess.run(
+        [*command, "-o", str(record), *child], cwd=ROOT, capture_output=True, check=False
+    )
+    assert b"Traceback" not in ran.stderr, ran.stderr
+    return list(calls(record))
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace, which records, is not here")
+def test_no_acknowledged_intent_is_lost(tmp_path: Path) -> None:
+    (tmp_path / "ledger").mkdir()
+    made = recorded(tmp_path / "ledger", tmp_path / "record")
+    acknowledged = [place for place, each in enumerate(made) if each.name == "say"]
+    assert ROWS == len(acknowledged), made
+    chance = random.Random(f"power {SEED}")
+    moments = {*acknowledged, *chance.sample(range(acknowledged[0], len(made)), CUTS)}
+    disk, said, tried = Disk(), set[int](), 0
+    for place, call in enumerate(made):
+        _happen(disk, call)
+        if call.name == "say":
+            said.add(int(call.data))
+        if place in moments:
+            for keeps in (None, random.Random(place)):
+                tried += 1
+                folder = tmp_path / f"after-{tried}"
+                folder.mkdir()
+                disk.cut(folder, keeps)
+                with Ledger(folder) as ledger:
+                    attempts = Journal(ledger).attempts("run")
+                found = {each.number: each.body for each in attempts}
+                assert said <= found.keys(), (place, call.name, sorted(found))
+                assert all(f"p{n - 2}@" in (found[n] or "") for n in said)
+                with closing(connect(folder / "ledger.sqlite")) as connection:
+                    assert [("ok",)] == connection.execute("PRAGMA integrity_check").fetchall()
+    assert tried >= 2 * ROWS
+
+
+def _happen(disk: Disk, call: Call) -> None:
+    """One call more has come to the kernel."""
+    match call.name:
+        case "make":
+            disk.waiting.setdefault(call.path, [])
+        case "write":
+            disk.waiting[call.path].append((call.at, call.data))
+        case "truncate":
+            disk.waiting[call.path].append((call.at, None))
+        case "unlink":
+            disk.named.discard(call.path)
+            disk.waiting.pop(call.path, None)
+            disk.safe.pop(call.path, None)
+        case "sync":
+            disk.sync(call.path)
+
+
+def test_every_connection_waits_for_the_disk(tmp_path: Path) -> None:
+    for _ in range(2):
+        with closing(connect(tmp_path / "ledger.sqlite")) as connection:
+            # 2 is FULL.
+            assert [(2,)] == connection.execute("PRAGMA synchronous").fetchall()
+            assert [("wal",)] == connection.execute("PRAGMA journal_mode").fetchall()

@@ -1,0 +1,210 @@
+"""A dry run of any length, in the memory of a few rows.
+
+The million itself is `python -m benchmarks.push_preview 1000000`; here the growth is held, between
+two sizes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import gc
+import json
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from tempfile import mkdtemp
+
+import pytest
+
+from connector.errors import WarehouseError
+from connector.ledger import journal as push_journal
+from connector.ledger import journal_reads, journal_writes
+from connector.pushes import dry_run as foresee
+from connector.pushes.dry_run import PushFile
+from connector.pushes.push import PushReport, PushRunOptions, push
+from connector.sandbox.server import Sandbox
+from connector.spreadsheet import check, row_reader
+from connector.spreadsheet import delimited as encoding
+from connector.spreadsheet import source_file as source
+from connector.system import spill_file as kept
+from connector.system.spill_file import SpillFile
+from connector.warehouse.warehouse import Warehouse
+from tests.pulls.landed import rows
+from tests.pushes.pushing import settings_at, settings_of
+from tests.repository import ROOT
+
+FEW, MANY = 3_000, 6_000
+"""Rows of two files, of which the smaller fills every portion."""
+
+GROWTH_BYTES_MAX = 60
+"""What a row may leave behind in memory: its digest, in a table that is at least a quarter full and
+is copied when it grows.
+"""
+
+SENT_BYTES_MAX = 120
+"""The same where rows are undertaken as well."""
+
+
+def dry_run(folder: Path, count: int) -> PushReport:
+    """Preview a file of so many creates, of which one in ten is wrong."""
+    settings = settings_at("http://127.0.0.1:9", folder, "nobody")
+    asked = PushFile("candidates", written(folder, count), "create")
+    (report,) = asyncio.run(push(settings, [asked], PushRunOptions()))
+    return report
+
+
+def written(folder: Path, count: int) -> Path:
+    """A file of so many creates, of which one in ten is wrong."""
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{count}.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(("first_name", "last_name", "email", "employment_type"))
+        for n in range(count):
+            email = "two@a.example three@a.example" if n % 10 == 0 else f"p{n}@people.example"
+            writer.writerow(("Zoë", f"N{n}", email, "permanent"))
+    return path
+
+
+def peak_of(work: Callable[[], PushReport]) -> tuple[PushReport, int]:
+    """What the work gives, and how many bytes of its own it held at most. The collector looks at
+    those alone, so that what else the process holds does not keep it from the work's garbage.
+    """
+    gc.collect()
+    gc.freeze()
+    tracemalloc.start()
+    try:
+        return work(), tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+        gc.unfreeze()
+
+
+def applied(sandbox: Sandbox, folder: Path, count: int) -> PushReport:
+    """Apply such a file, of which one row may be sent after the look at the newest records, and
+    then the budget is spent.
+    """
+    asked = PushFile("candidates", written(folder, count), "create")
+    manner = PushRunOptions(applies=True, pulls=False)
+    (report,) = asyncio.run(push(settings_of(sandbox, folder), [asked], manner, budget=2))
+    return report
+
+
+@pytest.fixture
+def _small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is read and kept at once is little, so that what is kept for good is seen."""
+    for module, name, small in (
+        (kept, "MEMORY_BYTES", 4_000),
+        (kept, "_LINES_AT_ONCE", 50),
+        (kept, "_READ_BYTES", 4_000),
+        (check, "BATCH_ROWS", 100),
+        (row_reader, "_CELLS_REMEMBERED", 50),
+        (foresee, "BATCH_ROWS", 100),
+        (encoding, "_CHUNK_BYTES", 4_000),
+        (source, "_PIECE_BYTES", 4_000),
+        (journal_reads, "ROWS_AT_ONCE", 50),
+        (push_journal, "VALUES_AT_ONCE", 50),
+        (journal_writes, "VALUES_AT_ONCE", 50),
+    ):
+        monkeypatch.setattr(module, name, small)
+
+
+@pytest.mark.usefixtures("_small_portions")
+def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
+    def peak(count: int) -> int:
+        report, peak = peak_of(partial(dry_run, Path(mkdtemp(dir=tmp_path)), count))
+
+        assert {"create": count - count // 10, "invalid": count // 10} == report.counts
+        # One for each row, and one look at the newest records for all of them.
+        assert count - count // 10 + 1 == report.preview.requests
+        _assert_in_the_report(report, count)
+        return peak
+
+    dry_run(tmp_path, 20)
+    _assert_growth(peak, GROWTH_BYTES_MAX)
+
+
+def _assert_in_the_report(report: PushReport, count: int) -> None:
+    """Each row of the file is in the report once, with the outcome that the push gives."""
+    assert report.file is not None
+    with report.file.open(encoding="utf-8-sig", newline="") as file:
+        told = [(int(row["_row"]), row["_outcome"]) for row in csv.DictReader(file)]
+    assert list(range(2, count + 2)) == [number for number, _ in told]
+    assert told == [(row.number, row.outcome) for row in report.results]
+
+
+def _assert_growth(peak: Callable[[int], int], bytes_max: int) -> None:
+    """A row more takes at most so many bytes more. What else the process does meanwhile can only
+    add to a peak, so the least of up to three is the work's own.
+    """
+    few, many = peak(FEW), peak(MANY)
+    for _ in range(2):
+        if many - few > bytes_max * (MANY - FEW):
+            few, many = min(few, peak(FEW)), min(many, peak(MANY))
+    assert many - few <= bytes_max * (MANY - FEW), (few, many)
+
+
+def test_pandas_is_not_imported(tmp_path: Path) -> None:
+    with Sandbox() as sandbox:
+        applied(sandbox, tmp_path / "old", 20)
+    for name, counts in {
+        "new": {"invalid": 2, "create": 18},
+        "old": {"invalid": 2, "unchanged": 1, "create": 17},
+    }.items():
+        command = (
+            "import sys; from pathlib import Path; "
+            "from tests.pushes.test_preview import dry_run; "
+            f"counts = dry_run(Path({str(tmp_path / name)!r}), 20).counts; "
+            f"print(counts == {counts}, 'pandas' in sys.modules)"
+        )
+        told = subprocess.check_output([sys.executable, "-c", command], cwd=ROOT, text=True)
+        assert "True False\n" == told
+
+
+@pytest.mark.usefixtures("_small_portions")
+def test_applying_keeps_no_rows_in_memory(tmp_path: Path) -> None:
+    def peak(count: int) -> int:
+        # A sandbox for each folder: what another folder has created is not created again.
+        with Sandbox() as sandbox:
+            home = Path(mkdtemp(dir=tmp_path))
+            report, peak = peak_of(partial(applied, sandbox, home, count))
+            folder = settings_of(sandbox, home).folder
+
+        wrong = count // 10
+        counts = {"created": 1, "not_sent": count - wrong - 1, "invalid": wrong}
+        assert counts == report.counts
+        _assert_in_the_report(report, count)
+        shown = rows(
+            Warehouse(folder).published, "SELECT number, outcome FROM push.rows ORDER BY number"
+        )
+        assert [(row.number, row.outcome) for row in report.results] == [
+            (row["number"], row["outcome"]) for row in shown
+        ]
+        return peak
+
+    with Sandbox() as sandbox:
+        applied(sandbox, tmp_path / "warm", 20)
+    _assert_growth(peak, SENT_BYTES_MAX)
+
+
+def test_what_is_put_aside_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "MEMORY_BYTES", 100)
+    values: SpillFile[list[str]] = SpillFile(tmp_path, json.dumps, json.loads)
+    wanted = [[f"row {n}", "ü\nü\u2028", '"'] for n in range(1_500)]
+    for each in wanted[:1_000]:
+        values.add(each)
+
+    pairs = [(a, b) for a, b in zip(values, values, strict=True)]
+    assert [(each, each) for each in wanted[:1_000]] == pairs
+    for each in wanted[1_000:]:
+        values.add(each)
+    assert (1_500, wanted) == (len(values), list(values))
+    assert [] == [*tmp_path.iterdir()]
+    broken: SpillFile[str] = SpillFile(tmp_path / "absent", json.dumps, json.loads)
+    broken.add("x" * 200)
+    with pytest.raises(WarehouseError, match="absent"):
+        list(broken)

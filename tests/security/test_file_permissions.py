@@ -1,0 +1,71 @@
+"""Whatever commands make is their owner's alone, whatever the umask; what was wider before
+is told and left.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from connector.sandbox.server import Sandbox
+from connector.system.atomic_files import wide
+from tests.cli.calling import KEY, call, variables
+
+COUNTS = {"jobs": 2, "candidates": 2}
+PEOPLE = "First name,Last name,Email,Employment type\nAnn,Lee,ann@new.example,permanent\n"
+
+
+def modes(folder: Path) -> dict[str, str]:
+    """Everything below a folder that others may open, with its mode."""
+    return {
+        str(path.relative_to(folder)): oct(mode)
+        for path in sorted(folder.rglob("*"))
+        if (mode := stat.S_IMODE(path.stat().st_mode)) & 0o077
+    }
+
+
+def test_everything_is_made_for_its_owner_alone(tmp_path: Path) -> None:
+    people = tmp_path / "people.csv"
+    former = os.umask(0)
+    try:
+        with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+            environ = variables(sandbox.base_url, tmp_path / "above" / "data")
+            assert 0 == call(["pull", "jobs", "candidates"], environ).status
+            people.write_text(PEOPLE, encoding="utf-8")
+            people.chmod(0o600)
+            pushed = ["push", "candidates", str(people), "--mode", "create", "--apply"]
+            assert 0 == call(pushed, environ).status
+            assert 0 == call(["backup", str(tmp_path / "kept" / "here")], environ).status
+            call(["erase", "ann@new.example", "--apply"], environ)
+            assert 0 == call(["status"], environ).status
+    finally:
+        os.umask(former)
+
+    made = {path.name for path in tmp_path.rglob("*")}
+    assert {"work.duckdb", "ledger.sqlite", "recruitment.duckdb", "receipts"} <= made
+    assert {} == modes(tmp_path)
+
+
+def test_wider_files_are_told_and_left(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir(mode=0o755)
+    for name in ("ledger.sqlite", "recruitment.duckdb"):
+        (data / name).touch()
+        (data / name).chmod(0o644)
+    data.chmod(0o755)
+    (data / "ledger.sqlite").unlink()
+    environ = variables(None, data, None)
+
+    status = call(["status"], environ)
+    doctor = call(["doctor", "--json"], environ)
+
+    assert f"Warning: {data} can be opened by others (mode 0755)" in status.err
+    assert "chmod 700" in status.err
+    (check,) = (each for each in doctor.object["checks"] if each["name"] == "permissions")
+    assert "warning" == check["state"]
+    assert 0o755 == stat.S_IMODE(data.stat().st_mode)
+    (data / "work.duckdb").touch(mode=0o644)
+    assert ["data", "work.duckdb"] == [each.path.name for each in wide(data)]
+    data.chmod(0o700)
+    assert [] == list(wide(data))

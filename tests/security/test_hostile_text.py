@@ -1,0 +1,178 @@
+"""Texts of the API that mean harm, in every field of every record, from the landing to the
+last file: no terminal obeys them, no page runs them, no table is lost to them, no path is theirs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import openpyxl
+import pytest
+
+from connector.catalog import CATALOG
+from connector.client.answer import Answer
+from connector.client.envelope import error_of
+from connector.client.request import get_request
+from connector.errors_api import ValidationFailed
+from connector.sandbox.server import Sandbox
+from connector.system.log import UNSAFE
+from tests.cli.calling import KEY, Called, call, variables
+from tests.report.document import Document
+
+COUNTS = {"jobs": 6, "candidates": 12, "companies": 3, "bookings": 6, "leads": 4}
+COUNTS |= {"content_types": 2, "content_items": 4}
+HOSTILE = (
+    "</td></script><script>alert(1)</script><img src=x onerror=alert(1)>"
+    "\x1b[2J\x1b]0;owned\x07\u202e\r\n'\"; DROP TABLE landing.jobs; --{{7*7}}${7*7}../../../etc/x"
+)
+FORMULA = f'=HYPERLINK("http://evil.example"){HOSTILE}'
+_PLAIN = re.compile(r"[\d:TZ.+-]+|[0-9a-f-]{36}|[A-Z]{2,3}|[\w.+-]+@[\w.-]+")
+"""Moments, ids, codes and addresses, which the models calculate with: they stay."""
+_FILE_NAME = re.compile(r"[\w.-]+")
+
+
+def hostile(value: Any) -> Any:
+    """The value with every text in it turned hostile."""
+    match value:
+        case str() if not _PLAIN.fullmatch(value):
+            return HOSTILE + value
+        case dict():
+            return {name: hostile(each) for name, each in value.items()}
+        case list():
+            return [hostile(each) for each in value]
+    return value
+
+
+def poison(sandbox: Sandbox) -> None:
+    """Turn every text of every record hostile; some begin as a formula does."""
+    for resource in COUNTS:
+        for id, record in sandbox.store.records(resource).items():
+            changes = {name: hostile(value) for name, value in record.items() if name != "id"}
+            for name in ("first_name", "source", "assigned_to_name"):
+                if name in record:
+                    changes[name] = FORMULA
+            sandbox.store.change_silently(resource, id, changes)
+    (first, second) = sandbox.store.records("content_types").items()
+    for (id, record), keeps_keys in ((first, False), (second, True)):
+        options = {"config": json.dumps({"options": [FORMULA, HOSTILE]}), "field_type": "select"}
+        plain = [{"field_key": f"plain_{n}"} if keeps_keys else {} for n in range(99)]
+        fields = [{**f, **options, **key} for f, key in zip(record["fields"], plain, strict=False)]
+        sandbox.store.change_silently("content_types", id, {"fields": fields})
+
+
+def texts_of(path: Path) -> Iterator[str]:
+    """The texts of a file that is opened by people: of a workbook, those of its parts."""
+    if path.suffix == ".xlsx":
+        with zipfile.ZipFile(path) as book:
+            yield from (book.read(name).decode() for name in book.namelist())
+    elif path.suffix in (".html", ".csv", ".json", ".toml", ".txt"):
+        yield path.read_text(encoding="utf-8-sig")
+
+
+def unsafe(text: str) -> set[str]:
+    """The characters in a text that something would obey, but for ends of lines and tabulators."""
+    return set(UNSAFE.findall(text)) - {"\n", "\r", "\t"}
+
+
+@pytest.fixture(scope="module")
+def left(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Called], Sandbox]:
+    """A folder where a hostile platform was pulled, published and pushed to, and what was said."""
+    folder = tmp_path_factory.mktemp("hostile")
+    said: list[Called] = []
+    people = folder / "people.csv"
+    people.write_text(
+        "First name,Last name,Email,Employment type\n"
+        "Ann,Lee,ann@new.example,permanent\nBo,Lee,bo@,freelance\n"
+    )
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        poison(sandbox)
+        odd, plain = sandbox.store.records("content_types")
+        environ = variables(sandbox.base_url, folder / "data") | {"CONNECTOR_MODELS": "on"}
+        template = ("template", "content_items", "--type")
+        push = ("push", "candidates", str(people), "--mode", "create")
+        for words in (
+            ("pull",),
+            ("pull", "--scrub", "40", "--json", "--debug"),
+            ("status",),
+            ("status", "--json"),
+            ("verify",),
+            ("models", "seeds", "--write"),
+            ("report", "--out", str(folder / "report.html"), "--json"),
+            (*template, plain, "--out", str(folder / "new.xlsx")),
+            (*template, plain, "--out", str(folder / "new.csv")),
+            (*template, odd, "--out", str(folder / "odd.csv")),
+            ("publish", "--parquet", str(folder / "parquet"), "--schema", "marts"),
+            push,
+            (*push, "--apply", "--json"),
+            ("whereis", "ann@new.example"),
+            ("undo", "last", "--apply"),
+            ("alerts",),
+        ):
+            said.append(call(words, environ))
+            is_refused = "odd.csv" in words[-1]
+            assert (said[-1].status in (0, 3)) is not is_refused, (words, said[-1])
+    return folder, said, sandbox
+
+
+Left = tuple[Path, list[Called], Sandbox]
+
+
+def test_no_terminal_obeys_them(left: Left) -> None:
+    texts = [text for each in left[1] for text in (each.out, each.err)]
+
+    assert any("\\x1b" in text or "\\u001b" in text for text in texts)
+    assert [] == [text for text in texts if unsafe(text)]
+
+
+def test_no_page_runs_them(left: Left) -> None:
+    text = (left[0] / "report.html").read_text(encoding="utf-8")
+    page = Document.of(text)
+
+    assert "&lt;script&gt;alert(1)" in text
+    assert [] == list(page.root.all("script", "img", "iframe"))
+    assert [] == [e for e in page.root.all() for name in e.attributes if name.startswith("on")]
+
+
+def test_no_table_is_lost_to_them(left: Left) -> None:
+    with duckdb.connect(str(left[0] / "data" / "recruitment.duckdb"), read_only=True) as published:
+        names = published.execute("SELECT first_name FROM landing.candidates").fetchall()
+        counted = {
+            each: published.execute(f"SELECT count(*) FROM landing.{each}").fetchall()[0][0]
+            for each in COUNTS
+        }
+        views = published.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal")
+        named = [name for (name,) in views.fetchall()]
+
+    assert names.count((FORMULA,)) == COUNTS["candidates"]
+    assert {**COUNTS, "candidates": counted["candidates"]} == counted
+    assert any(name.startswith("content_td_script") for name in named), named
+    assert [] == [name for name in named if not re.fullmatch(r"[a-z_0-9]+", name)]
+
+
+def test_no_file_has_them_raw_and_no_path_is_theirs(left: Left) -> None:
+    files = [path for path in left[0].rglob("*") if path.is_file()]
+    seeds = list((left[0] / "data" / "seeds").glob("*.csv"))
+
+    assert {"report.html", "new.xlsx", "recruitment.duckdb"} <= {each.name for each in files}
+    assert [] == [each.name for each in files if not _FILE_NAME.fullmatch(each.name)]
+    assert [] == [each.name for each in files if any(unsafe(t) for t in texts_of(each))]
+    assert seeds
+    assert [] == [s.name for s in seeds if re.search(r'(^|[,;])"?[=+@]', s.read_text(), re.M)]
+    assert [] == [t for t in texts_of(left[0] / "new.xlsx") if "<f>" in t or "<script" in t]
+    assert not (left[0] / "odd.csv").exists()
+    assert ["Rows", "Allowed values"] == openpyxl.load_workbook(left[0] / "new.xlsx").sheetnames
+
+
+def test_the_apis_own_words_of_an_error_are_visible() -> None:
+    body = b'{"message": "\\u001b[2J\\nforged", "errors": {"a\\u0007b": ["c\\u202ed"]}}'
+    error = error_of(get_request(CATALOG["jobs"], "5d1c"), Answer(422, {}, body))
+
+    assert isinstance(error, ValidationFailed)
+    assert "\\x1b[2J\\nforged" in str(error)
+    assert {"a\\x07b": ("c\\u202ed",)} == error.errors

@@ -1,0 +1,105 @@
+"""A planted key is in no output, log, table, file or backup, in none of its forms,
+whatever is asked and whatever goes wrong.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from connector.sandbox.server import Sandbox
+from connector.system.log import forms
+from connector.warehouse.warehouse import Warehouse
+from tests.cli.calling import Called, call, variables
+
+PLANTED = "planted/key+5f0c1e=of~tests"
+"""A key that addresses, JSON and base64 each write in another way."""
+
+COUNTS = {"jobs": 2, "candidates": 3, "companies": 1}
+PEOPLE = "First name,Last name,Email,Employment type\nAnn,Lee,ann@new.example,permanent\n"
+
+
+def texts_of(path: Path) -> Iterator[str]:
+    """Everything that a database holds, unpacked: its bytes may be compressed."""
+    if path.suffix == ".sqlite":
+        with closing(sqlite3.connect(path)) as connection:
+            yield from connection.iterdump()
+    elif path.suffix == ".duckdb":
+        with duckdb.connect(str(path), read_only=True) as connection:
+            tables = connection.execute("SELECT schema_name, table_name FROM duckdb_tables()")
+            for schema, table in tables.fetchall():
+                rows = connection.execute(f'SELECT row_to_json(t) FROM {schema}."{table}" AS t')
+                yield from (str(row) for (row,) in rows.fetchall())
+
+
+def found_in(folder: Path) -> list[str]:
+    """Every file below a folder that holds a form of the key."""
+    found = []
+    for path in sorted(each for each in folder.rglob("*") if each.is_file()):
+        content = path.read_bytes()
+        if any(each.encode() in content for each in forms(PLANTED)):
+            found.append(f"{path.name}: in its bytes")
+        if any(each in text for text in texts_of(path) for each in forms(PLANTED)):
+            found.append(f"{path.name}: in a table")
+    return found
+
+
+def test_the_key_is_in_nothing_that_any_command_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people = tmp_path / "people.csv"
+    people.write_text(PEOPLE, encoding="utf-8")
+    data = tmp_path / "data"
+    told: list[Called] = []
+    with Sandbox(counts=COUNTS, keys={PLANTED: ("*",)}) as sandbox:
+        environ = variables(sandbox.base_url, data, PLANTED)
+
+        def ask(*words: str, **more: str) -> Called:
+            told.append(call([*words, "--debug"], {**environ, **more}))
+            return told[-1]
+
+        assert 0 == ask("pull", "jobs", "candidates", "companies").status
+        assert 0 == ask("push", "candidates", str(people), "--mode", "create", "--apply").status
+        assert 0 == ask("verify", "jobs").status
+        assert 0 == ask("status", "--json").status
+        assert 0 == ask("alerts").status
+        assert 0 == ask("backup", str(tmp_path / "backups"), CONNECTOR_LOG="json").status
+        assert 0 == ask("erase", "ann@new.example", "--apply").status or told[-1].status == 3
+        assert 0 == ask("doctor").status
+        assert 1 == ask("pull", "jobs", CONNECTOR_API_KEY=f"{PLANTED}x").status
+
+        def broken(self: Warehouse) -> None:
+            raise RuntimeError(f"with {' '.join(forms(PLANTED))} in it")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Warehouse, "status", broken)
+            for form in ("text", "json"):
+                failed = ask("status", CONNECTOR_LOG=form)
+                assert 1 == failed.status
+                assert "Traceback" in failed.err
+                assert "RuntimeError" in failed.err
+
+    said = [text for each in told for text in (each.out, each.err)]
+    assert [] == [text for text in said for each in forms(PLANTED) if each in text]
+    assert {"work.duckdb", "ledger.sqlite", "recruitment.duckdb"} <= {
+        path.name for path in data.iterdir()
+    }
+    assert [] == found_in(tmp_path)
+
+
+def test_the_search_finds_what_is_there(tmp_path: Path) -> None:
+    """A key in a table or a file is found, so that finding nothing means something."""
+    with duckdb.connect(str(tmp_path / "work.duckdb")) as connection:
+        connection.execute("CREATE TABLE a AS SELECT ? AS b", [forms(PLANTED)[0]])
+    with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as ledger, ledger:
+        ledger.execute("CREATE TABLE a (b)")
+        ledger.execute("INSERT INTO a VALUES (?)", (PLANTED,))
+    (tmp_path / "report.csv").write_text(forms(PLANTED)[1], encoding="utf-8")
+
+    names = {each.split(":")[0] for each in found_in(tmp_path)}
+    assert {"work.duckdb", "ledger.sqlite", "report.csv"} == names

@@ -1,0 +1,101 @@
+"""Names that a terminal would obey are harmless in the log and on the console; and the log
+as JSON is one object a line, without a secret.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+from io import StringIO
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from connector.cli.session import show_log
+from connector.cli.terminal import Terminal
+from connector.errors import ConnectorError
+from connector.sandbox.server import Sandbox
+from connector.system.log import MASK, without
+from tests.cli.calling import COUNTS, KEY, call, variables
+
+HOSTILE = "Ann\x1b[2J\x1b]0;owned\x07\r\nError: forged\u202e\u2028line\x00"
+SECRET = "planted/key+of=the~tests"
+
+
+@pytest.fixture
+def quiet() -> object:
+    """The connector's logger is given back as it was."""
+    logger = logging.getLogger("connector")
+    before = logger.handlers, logger.level, logger.propagate
+    yield
+    logger.handlers, level, logger.propagate = before
+    logger.setLevel(level)
+
+
+def spoken(form: str) -> tuple[Terminal, StringIO]:
+    """A terminal that talks in this form, and what it says."""
+    err = StringIO()
+    return Terminal(StringIO(), err, {"CONNECTOR_LOG": form}), err
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_hostile_name_is_harmless_wherever_it_is_said(form: str, quiet: object) -> None:
+    terminal, err = spoken(form)
+    show_log(terminal)
+    terminal.say(HOSTILE)
+    terminal.warn(HOSTILE)
+    terminal.fail(ConnectorError(HOSTILE, action=f"Look at {HOSTILE}."))
+    logging.getLogger("connector.test").warning("read %r and then", HOSTILE)
+
+    lines = err.getvalue().split("\n")
+    assert "" == lines.pop()
+    assert (5 if form == "text" else 4) == len(lines)
+    assert [] == [line for line in lines if not all(c.isprintable() for c in line)]
+    if form == "json":
+        told = [json.loads(line) for line in lines]
+        assert ["info", "warning", "error", "warning"] == [each["level"] for each in told]
+        assert [HOSTILE] * 3 == [each["message"] for each in told[:3]]
+        assert ("failed", 1) == (told[2]["code"], told[2]["exit_status"])
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_no_form_of_a_secret_is_logged(form: str, quiet: object) -> None:
+    terminal, err = spoken(form)
+    show_log(terminal, SECRET)
+    logger = logging.getLogger("connector.test")
+    kinds = (SECRET, quote(SECRET, safe=""), base64.b64encode(SECRET.encode()).decode())
+    try:
+        raise ValueError(f"refused: {' '.join(kinds)}")
+    except ValueError:
+        logger.exception("sent %s", " ".join(kinds))
+
+    said = err.getvalue()
+    assert MASK in said
+    assert "Traceback" in said
+    assert [] == [each for each in kinds if each in said]
+
+
+def test_short_secrets_mask_nothing_else() -> None:
+    assert "a cat" == without("a cat", ["a"])
+
+
+def test_commands_talk_in_json_if_they_are_told_to(tmp_path: Path) -> None:
+    with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
+        environ = {**variables(sandbox.base_url, tmp_path), "CONNECTOR_LOG": "json"}
+        pulled = call(["pull", "jobs", "--debug"], environ)
+        plain = call(["status"], environ)
+        failed = call(["doctor", "--nonsense"], environ)
+        refused = call(["pull"], {**environ, "CONNECTOR_API_KEY": "wrong-key"})
+
+    assert (0, 0, 2, 1) == (pulled.status, plain.status, failed.status, refused.status)
+    for each in (pulled, plain, refused):
+        told = [json.loads(line) for line in each.err.splitlines()]
+        assert {"at", "level", "logger", "message"} <= set.intersection(*map(set, told))
+        assert KEY not in each.err
+    assert "unauthorized" in {json.loads(line).get("code") for line in refused.err.splitlines()}
+    assert pulled.out.startswith("resource")
+    other = call(["pull"], {**environ, "CONNECTOR_LOG": "xml"})
+    assert 2 == other.status
+    assert "text, json" in other.err

@@ -1,0 +1,126 @@
+"""A proxy is used where a setting names it, and nowhere else."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from connector.errors import SettingsError
+from connector.errors_api import Unreachable
+from connector.settings.model import load_settings
+from tests.cli.calling import call, variables
+from tests.client.calls import client_of
+from tests.client.peer import Peer, found
+
+PEM = Path(__file__).parents[1] / "client" / "loopback.pem"
+
+
+class Tunnel:
+    """A proxy that makes tunnels, and remembers to where and what it saw pass."""
+
+    def __init__(self, *, refuses: bool = False) -> None:
+        self.refuses = refuses
+        self.asked: list[str] = []
+        self.seen = b""
+
+    async def __aenter__(self) -> Tunnel:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.address = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        self._server.close()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError, asyncio.IncompleteReadError):
+            head = await reader.readuntil(b"\r\n\r\n")
+            self.seen += head
+            self.asked.append(head.split(b"\r\n")[0].decode())
+            if self.refuses:
+                writer.write(b"HTTP/1.1 407 No\r\nContent-Length: 0\r\n\r\n")
+                await writer.drain()
+                writer.close()
+                return
+            host, _, port = head.split(b" ")[1].decode().rpartition(":")
+            far_reader, far_writer = await asyncio.open_connection(host, int(port))
+            writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
+            await asyncio.gather(self._pass(reader, far_writer), self._pass(far_reader, writer))
+
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while part := await reader.read(65_536):
+                self.seen += part
+                writer.write(part)
+                await writer.drain()
+        writer.close()
+
+
+def tls() -> ssl.SSLContext:
+    """A server's context with a certificate for 127.0.0.1."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(PEM)
+    return context
+
+
+def test_a_proxy_that_is_set_is_used_and_sees_nothing() -> None:
+    async def act() -> None:
+        async with Tunnel() as proxy, Peer(found, tls=tls()) as peer:
+            async with client_of(peer.base_url, ca_file=PEM, proxy=proxy.address) as client:
+                assert "5d1c" == (await client.jobs.get("5d1c")).id
+            assert [f"CONNECT 127.0.0.1:{peer.port} HTTP/1.1"] == proxy.asked
+            assert "authorization" in peer.requests[0].headers
+        assert b"planted" not in proxy.seen
+        assert b"uthorization" not in proxy.seen
+
+    asyncio.run(act())
+
+
+def test_what_is_not_encrypted_goes_through_no_proxy() -> None:
+    async def act() -> None:
+        async with Tunnel() as proxy, Peer(found) as peer:
+            async with client_of(peer.base_url, proxy=proxy.address) as client:
+                await client.jobs.get("5d1c")
+            assert [] == proxy.asked
+            assert 1 == len(peer.requests)
+
+    asyncio.run(act())
+
+
+def test_a_proxy_that_refuses_is_told() -> None:
+    async def act() -> None:
+        async with Tunnel(refuses=True) as proxy, Peer(found, tls=tls()) as peer:
+            async with client_of(peer.base_url, ca_file=PEM, proxy=proxy.address) as client:
+                with pytest.raises(Unreachable):
+                    await client.jobs.get("5d1c")
+            assert [] == peer.requests
+
+    asyncio.run(act())
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("proxy.example:3128", "http://proxy.example", "http://a:b@proxy.example:3128"),
+        *("socks5://proxy.example:1080", "http://proxy.example:3128/path", "http://p.example:0"),
+        "http://p.example:99999",
+    ],
+)
+def test_an_address_that_is_no_proxys_is_refused(address: str, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="the address of a proxy"):
+        load_settings({}, {"CONNECTOR_PROXY": address}, tmp_path)
+
+
+def test_doctor_shows_proxies_that_are_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://name:word@proxy.example:3128")
+    called = call(["doctor", "--json"], variables(None, tmp_path, None))
+
+    (check,) = (each for each in called.object["checks"] if each["name"] == "proxy")
+    assert "HTTPS_PROXY" in check["found"]
+    assert "CONNECTOR_PROXY" in check["action"]
+    assert "name:word" not in called.out + called.err

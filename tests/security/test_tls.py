@@ -1,0 +1,75 @@
+"""Beyond what the client's own tests hold: certificates whose time is
+over, protocols whose time is over, and the way from the setting to the authority's file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from pathlib import Path
+
+import pytest
+
+from connector.client.client import Client
+from connector.errors_api import Unreachable
+from connector.settings.model import load_settings
+from tests.client.calls import KEY, client_of
+from tests.client.peer import Peer, found
+
+LOOPBACK = Path(__file__).parents[1] / "client" / "loopback.pem"
+EXPIRED = Path(__file__).with_name("expired.pem")
+
+
+def tls(pem: Path) -> ssl.SSLContext:
+    """A server's context with a certificate for 127.0.0.1."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem)
+    return context
+
+
+def test_an_expired_certificate_is_refused() -> None:
+    async def act() -> None:
+        async with Peer(found, tls=tls(EXPIRED)) as peer:
+            async with client_of(peer.base_url, ca_file=EXPIRED) as client:
+                with pytest.raises(Unreachable, match="certificate has expired"):
+                    await client.jobs.get("5d1c")
+            assert [] == peer.requests
+
+    asyncio.run(act())
+
+
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion")
+def test_a_protocol_whose_time_is_over_is_refused() -> None:
+    context = tls(LOOPBACK)
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    context.minimum_version = ssl.TLSVersion.TLSv1
+    context.maximum_version = ssl.TLSVersion.TLSv1_1
+
+    async def act() -> None:
+        async with Peer(found, tls=context) as peer:
+            async with client_of(peer.base_url, ca_file=LOOPBACK) as client:
+                with pytest.raises(Unreachable, match="cannot be reached"):
+                    await client.jobs.get("5d1c")
+            assert [] == peer.requests
+
+    asyncio.run(act())
+
+
+def test_the_setting_names_the_authority(tmp_path: Path) -> None:
+    async def act() -> None:
+        async with Peer(found, tls=tls(LOOPBACK)) as peer:
+            given = {"CONNECTOR_BASE_URL": peer.base_url, "CONNECTOR_API_KEY": KEY}
+            trusted = {**given, "CONNECTOR_CA_FILE": str(LOOPBACK)}
+            for environ in (given, trusted):
+                connection = load_settings({}, environ, tmp_path).connection()
+                client = Client(connection.base_url, connection.api_key, **connection.route())
+                async with client:
+                    if environ is given:
+                        with pytest.raises(Unreachable) as caught:
+                            await client.jobs.get("5d1c")
+                        assert "CONNECTOR_CA_FILE" in caught.value.action
+                    else:
+                        assert "5d1c" == (await client.jobs.get("5d1c")).id
+            assert 1 == len(peer.requests)
+
+    asyncio.run(act())

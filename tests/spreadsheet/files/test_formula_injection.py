@@ -1,0 +1,74 @@
+"""No cell of a report runs in a spreadsheet program.
+
+That each comes back as it was stands in test_report.py.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from connector.engine.push_plan import Problem
+from connector.spreadsheet.report import RowResult, write_report
+from connector.spreadsheet.table import open_table
+from connector.spreadsheet.texts import mark, mark_text_cell, unmark
+from tests.spreadsheet.files.made import cells_of, text_file
+from tests.spreadsheet.files.reported import HOSTILE, RUNS, csv_of, report_on, sheet_cells
+
+TRICKY = st.text(st.sampled_from("'=+-@\uff1d \t\r\n\0a1()\u200b"), max_size=6) | st.text(
+    max_size=8
+)
+
+
+def test_csv_reports_have_no_cell_that_runs(tmp_path: Path) -> None:
+    table = open_table(text_file(tmp_path, csv_of([["a", "-b"], *([c, "x"] for c in HOSTILE)])))
+    problem = Problem("=code", "=message", None, "=received", None, "=fix")
+    results = (
+        RowResult(row.number, "rejected", (problem,), "+code", "=id")
+        for row in table.rows()
+        if not row.is_left_out
+    )
+    path = tmp_path / "report.csv"
+    write_report(path, table, results)
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        cells = [cell for row in csv.reader(file) for cell in row]
+
+    assert [] == [cell for cell in cells if RUNS.match(cell)]
+    assert {
+        "'=1+1",
+        "'-b",
+        "'+code, =code",
+        "'=message Received: =received.",
+        "'=fix",
+        "'=id",
+    } < set(cells)
+
+
+def test_workbook_reports_have_text_and_no_formula(tmp_path: Path) -> None:
+    report_on(tmp_path, [["a", "=b"], *([c, "+1"] for c in HOSTILE)], ".xlsx")
+    cells = sheet_cells(tmp_path / "report.xlsx")
+    texts = [(text, quoted) for place, kind, text, quoted in cells if kind == "inlineStr"]
+
+    # `_row` is a number; an empty cell has no type that matters.
+    assert {"A", "n"} >= {"n" if kind == "n" else "A" for _, kind, _, _ in cells}
+    assert {"inlineStr", "n"} == {kind for _, kind, text, _ in cells if text}
+    assert [] == [text for text, quoted in texts if RUNS.match(text) and not quoted]
+    assert {("=1+1", True), ("=b", True), ("+1", True), ("#N/A", False)} < set(texts)
+
+
+@settings(max_examples=500, deadline=None)
+@given(TRICKY)
+def test_marking_and_unmarking_are_inverse(text: str) -> None:
+    assert text == unmark(mark(text))
+    assert text == unmark(mark_text_cell(text))
+    assert not RUNS.match(mark(text))
+
+
+def test_tables_that_are_no_report_are_left_alone(tmp_path: Path) -> None:
+    rows = [["a"], *([cell] for cell in HOSTILE)]
+    table = open_table(text_file(tmp_path, csv_of(rows)), delimiter="comma")
+
+    assert [tuple(row) for row in rows[1:]] == cells_of(table)

@@ -1,0 +1,118 @@
+"""What is no table, or has unclear columns, is refused with the place."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from connector.errors import (
+    ConnectorError,
+    DamagedSpreadsheet,
+    HeadingsRefused,
+    NoRows,
+    NotASpreadsheet,
+    SpreadsheetError,
+)
+from connector.spreadsheet import delimited as encoding
+from connector.spreadsheet.table import open_table
+from tests.spreadsheet.files.made import read_text, text_file
+
+
+@pytest.mark.parametrize(
+    ("headings", "third"),
+    [
+        ("email,name,email", "email (column C)"),
+        ("Email,name,eMAIL", "eMAIL (column C)"),
+        ("first name,x,First\u00a0 Name ", "First\u00a0 Name  (column C)"),
+        ("caf\u00e9,x,cafe\u0301", "cafe\u0301 (column C)"),
+        ("name,x,na\u200bme", "na\u200bme (column C)"),
+        ("ＩＤ,x,id", "id (column C)"),  # noqa: RUF001 # full width
+        ("b,a,", "(column C)"),
+        ("b,a, \u200b ", "(column C)"),
+    ],
+    ids=["same", "case", "blanks", "composed", "invisible", "width", "empty", "blank"],
+)
+def test_headings_that_do_not_tell_columns_apart(tmp_path: Path, headings: str, third: str) -> None:
+    table = open_table(text_file(tmp_path, f"{headings}\n1,2,3\n".encode()))
+
+    assert third == table.headings[2]
+    assert 3 == len(set(table.headings))
+
+
+def test_headings_are_kept_as_they_stand(tmp_path: Path) -> None:
+    table, _ = read_text(tmp_path, " name ,\u200bcity\n1,2\n".encode())
+
+    assert (" name ", "\u200bcity") == table.headings
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "part"),
+    [
+        (b"", NotASpreadsheet, "is empty"),
+        (b"\xef\xbb\xbf", HeadingsRefused, "row 1 is blank"),
+        (b"\n\na,b\n1,2\n", HeadingsRefused, "row 1 is blank"),
+        (b"a,b\n", NoRows, "no row below"),
+        (b"a,b\n,\n\n , \n", NoRows, "no row below"),
+        (b'a,b\n1,2\n3,"4\n5,6\n', DamagedSpreadsheet, 'line 3: a quote (") opens a cell that'),
+        (b'a,b\n"1"2,3\n', DamagedSpreadsheet, 'line 2: a quote (") inside a cell'),
+        (b"%PDF-1.7\n", NotASpreadsheet, "is a PDF, whatever its name"),
+    ],
+    ids=["empty", "mark", "late", "headings", "blank", "open", "quote", "pdf"],
+)
+def test_files_without_a_table(
+    tmp_path: Path, content: bytes, error: type[ConnectorError], part: str
+) -> None:
+    with pytest.raises(error) as refused:
+        open_table(text_file(tmp_path, content))
+
+    assert part in str(refused.value)
+    assert "rows.csv" in str(refused.value)
+    assert refused.value.action.endswith(".")
+
+
+def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoding, "LINE_CHARACTERS_MAX", 1_000_000)
+    with pytest.raises(DamagedSpreadsheet, match="line 2 is longer than 1,000,000 characters"):
+        open_table(text_file(tmp_path, b"a,b\n" + b"x" * 3_000_000))
+
+
+@pytest.mark.parametrize("name", ["rows.numbers", "rows.docx", "rows"])
+def test_other_kinds_are_refused_with_advice(tmp_path: Path, name: str) -> None:
+    with pytest.raises(
+        NotASpreadsheet, match="a table is a csv, tsv, txt, xlsx, xls or ods"
+    ) as refused:
+        open_table(text_file(tmp_path, b"a,b\n1,2\n", name))
+
+    assert "Save it as xlsx, or as csv in UTF-8" in refused.value.action
+
+
+def test_what_is_no_file(tmp_path: Path) -> None:
+    (tmp_path / "folder.csv").mkdir()
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "device.csv").symlink_to("/dev/null")
+    said = {}
+    for name in ("none", "folder", "pipe", "device"):
+        with pytest.raises(NotASpreadsheet) as refused:
+            open_table(tmp_path / f"{name}.csv")
+        said[name] = str(refused.value).removeprefix(str(tmp_path))
+
+    assert {
+        "none": "/none.csv: there is no such file",
+        "folder": "/folder.csv is a folder, not a file with a table",
+        "pipe": "/pipe.csv is a pipe, not a file with a table",
+        "device": "/device.csv is a device, not a file with a table",
+    } == said
+
+
+def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = text_file(tmp_path, b"a\n1\n")
+
+    def denied(path: Path, mode: str) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(Path, "open", denied)
+    with pytest.raises(SpreadsheetError, match=r"rows\.csv cannot be read: Permission denied"):
+        open_table(path)

@@ -1,0 +1,304 @@
+"""Text of every encoding, line ending and delimiter is right or refused.
+
+A refusal names the file and the place. Whatever is read, as many rows come out as went in.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from connector.errors import (
+    DelimiterUnknown,
+    EncodingUnknown,
+    Misused,
+    NoRows,
+    SpreadsheetChanged,
+    UnknownName,
+)
+from connector.spreadsheet.delimited import DELIMITERS
+from connector.spreadsheet.table import CELL_CHARACTERS_MAX, open_table
+from tests.spreadsheet.files.made import cells_of, read_text, text_file
+
+TEXT = "name,city\nJörg,Köln\nZoë,Łódź\n"
+CELLS = [("Jörg", "Köln"), ("Zoë", "Łódź")]
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "is_guessed"),
+    [
+        (TEXT.encode(), "utf-8", False),
+        (TEXT.encode("utf-8-sig"), "utf-8", False),
+        (b"\xff\xfe" + TEXT.encode("utf-16-le"), "utf-16", False),
+        (b"\xfe\xff" + TEXT.encode("utf-16-be"), "utf-16", False),
+        (TEXT.encode("utf-16-le"), "utf-16-le", True),
+        (TEXT.encode("utf-16-be"), "utf-16-be", True),
+        (TEXT.encode("utf-32"), "utf-32", False),
+    ],
+    ids=["utf-8", "bom", "utf-16-le bom", "utf-16-be bom", "utf-16-le", "utf-16-be", "utf-32"],
+)
+def test_encodings_that_are_certain(
+    tmp_path: Path, content: bytes, name: str, is_guessed: bool
+) -> None:
+    table, cells = read_text(tmp_path, content)
+
+    assert CELLS == cells
+    assert ("name", "city") == table.headings
+    assert (name, is_guessed) == (table.encoding, table.is_encoding_guessed)
+    assert ("Jörg", "Köln", "Zoë") == table.samples
+
+
+def test_an_old_encoding_is_taken_where_one_fits_and_asked_for_where_two_do(tmp_path: Path) -> None:
+    content = "name,city\nJörg,Köln\nZoë,Zürich\n".encode("cp1252")
+    table, cells = read_text(tmp_path, content)
+    assert [("Jörg", "Köln"), ("Zoë", "Zürich")] == cells
+    assert ("cp1252", True, ()) == (table.encoding, table.is_encoding_guessed, table.questions)
+    assert "reads as cp1252: Jörg, Köln, Zoë" in table.notices[0]
+
+    content = "name,city\nSøren,Nîmes\n".encode("cp1252")
+    (question,) = open_table(text_file(tmp_path, content)).questions
+    assert question.stops
+    assert "Søren (--encoding cp1252); Sřren (--encoding cp1250)" in question.message
+    table, cells = read_text(tmp_path, content, encoding="Windows-1252")
+    assert ([("Søren", "Nîmes")], ()) == (cells, table.questions)
+
+
+def test_no_encoding_is_offered_where_a_byte_means_nothing_in_it(tmp_path: Path) -> None:
+    content = "name,city\nБилл,Любляна\n".encode("cp866")
+    for each in (content, "a,b\nJörg,\0\n".encode("cp1252")):
+        with pytest.raises(EncodingUnknown) as refused:
+            open_table(text_file(tmp_path, each))
+        assert refused.value.offered is None
+
+    assert [("Билл", "Любляна")] == read_text(tmp_path, content, encoding="cp866")[1]
+
+
+def test_another_script_in_utf_16_is_offered_and_not_read_as_garbage(tmp_path: Path) -> None:
+    rows = [("Билл", "Любляна")] * 10
+    content = "".join(f"{a},{b}\n" for a, b in [("имя", "город"), *rows]).encode("utf-16-be")
+    with pytest.raises(EncodingUnknown, match="every NUL byte is where UTF-16") as refused:
+        open_table(text_file(tmp_path, content))
+
+    assert ("utf-16-be", ("имя", "город", "Билл")) == (
+        refused.value.offered, refused.value.samples
+    )  # fmt: skip
+    assert rows == read_text(tmp_path, content, encoding="utf-16-be")[1]
+
+
+@pytest.mark.parametrize(
+    ("content", "said", "part"),
+    [
+        (TEXT.encode("utf-8-sig"), "cp1252", "begins with the mark of utf-8"),
+        (b"a,b\nc,\xe9\n", "utf-8", "byte 0xE9 in line 2, character 3, is not utf-8"),
+        (b"\xef\xbb\xbfa,b\nc,\xe9\n", None, "byte 0xE9 in line 2, character 3, is not utf-8"),
+        (b"\xff\xfea\0,\0b\0\n\0c\0,\0\0\xd8", None, "line 2, character 3, is not utf-16"),
+    ],
+    ids=["mark against option", "said wrongly", "marked wrongly", "half a character"],
+)
+def test_encodings_that_do_not_fit(
+    tmp_path: Path, content: bytes, said: str | None, part: str
+) -> None:
+    with pytest.raises(EncodingUnknown) as refused:
+        open_table(text_file(tmp_path, content), encoding=said)
+
+    assert part in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["klingon", "rot13", "base64", "punycode", ""])
+def test_names_that_are_no_encoding(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UnknownName, match="is not a encoding") as refused:
+        open_table(text_file(tmp_path, TEXT.encode()), encoding=name)
+
+    assert "cp1252" in refused.value.action
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r", "\r\n", "mixed"])
+@pytest.mark.parametrize("is_ended", [True, False], ids=["ended", "not ended"])
+def test_line_endings(tmp_path: Path, ending: str, is_ended: bool) -> None:
+    """Every line ending parts rows, mixed too; between quotes it stays in its cell."""
+    lines = ["a,b", '1,"x\ny"', '2,"x\r\ny"', "", '3,"x\ry"', "4,"]
+    ends = ["\r", "\n", "\r\n"] * 2 if ending == "mixed" else [ending] * 6
+    if not is_ended:
+        ends[-1] = ""
+    content = "".join(line + end for line, end in zip(lines, ends, strict=True))
+    table, cells = read_text(tmp_path, content.encode())
+
+    assert [("1", "x\ny"), ("2", "x\r\ny"), ("", ""), ("3", "x\ry"), ("4", "")] == cells
+    assert [2, 3, 4, 5, 6] == [row.number for row in table.rows()]
+    assert [False, False, True, False, False] == [row.is_left_out for row in table.rows()]
+
+
+@pytest.mark.parametrize("delimiter", DELIMITERS.values(), ids=DELIMITERS)
+def test_delimiters(tmp_path: Path, delimiter: str) -> None:
+    """Each of the four is found although the others are in every cell."""
+    others = "".join(each for each in DELIMITERS.values() if each != delimiter)
+    content = f"a{delimiter}b{delimiter}c\n" + f"{others}{delimiter}{others * 3}{delimiter}z\n" * 2
+    table, cells = read_text(tmp_path, content.encode())
+
+    assert [(others, others * 3, "z")] * 2 == cells
+    assert delimiter == table.delimiter
+    assert ("tsv" if delimiter == "\t" else "csv") == table.kind
+
+
+@pytest.mark.parametrize("content", ["email\na@b.c\n\nd@e.f\n", "note\na;b|c\n\nd, e\n"])
+def test_one_column(tmp_path: Path, content: str) -> None:
+    """A file of one column is right, and blank lines in it are blank rows."""
+    lines = content.split("\n")[1:-1]
+
+    assert [(line,) for line in lines] == read_text(tmp_path, content.encode())[1]
+
+
+@pytest.mark.parametrize(
+    ("content", "part"),
+    [
+        ("a,b;c\n1,2;3\n", "more than one delimiter fits the rows: comma gives 2 columns"),
+        ("a,b\n1\n2\n3,4\n", "comma gives 2 columns and fits 1 of 3 rows (row 2, line 2, has 1)"),
+        ("note, all\nx\ny\n", "comma gives 2 columns and fits 0 of 2 rows"),
+    ],
+    ids=["tie", "misfits", "one column with a comma"],
+)
+def test_delimiters_that_are_not_certain(tmp_path: Path, content: str, part: str) -> None:
+    with pytest.raises(DelimiterUnknown) as refused:
+        open_table(text_file(tmp_path, content.encode()))
+
+    assert part in str(refused.value)
+    said = open_table(text_file(tmp_path, content.encode()), delimiter="comma")
+    assert content.count("\n") - 1 == len(cells_of(said))
+
+
+def test_the_name_tsv_settles_a_tie(tmp_path: Path) -> None:
+    table = open_table(text_file(tmp_path, b"a,b\tc\n1,2\t3\n", "rows.tsv"))
+
+    assert [("1,2", "3")] == cells_of(table)
+
+
+def test_what_is_said_of_delimiters_is_checked(tmp_path: Path) -> None:
+    path = text_file(tmp_path, b"a;b\n1;2\n")
+
+    assert ("a", "b") == open_table(path, delimiter=";").headings
+    assert ("a;b",) == open_table(path, delimiter="tab").headings
+    with pytest.raises(UnknownName, match="'#' is not a delimiter"):
+        open_table(path, delimiter="#")
+    with pytest.raises(Misused, match="is text, and --sheet says nothing of it"):
+        open_table(path, sheet="People")
+
+
+def test_rows_of_another_width_are_rows_with_a_problem(tmp_path: Path) -> None:
+    content = b"a,b,c\n1,2,3\n1,2\n1,2,3,4\n,,\n,,,,\n1,2,3,\n\n1,2,3\n4,5,6\n7,8,9\n"
+    table = open_table(text_file(tmp_path, content))
+    rows = list(table.rows())
+
+    assert list(range(2, 12)) == [row.number for row in rows]
+    assert {3: "2 cells", 4: "4 cells", 7: "4 cells"} == {
+        row.number: problem.received for row in rows for problem in row.problems
+    }
+    assert {"row_width"} == {problem.code for row in rows for problem in row.problems}
+    assert ("1", "2", "") == rows[1].cells
+    assert ("1", "2", "3", "4") == rows[2].cells
+    assert ("1", "2", "3", "") == rows[5].cells
+    assert [5, 6, 8] == [row.number for row in rows if row.is_left_out]
+
+
+@pytest.mark.parametrize(
+    "content", ["a,b,\n1,2,\n3,4,\n", "a,b\n1,2,\n3,4,\n", "a,b,,\n1,2,,\n3,4\n"]
+)
+def test_trailing_delimiters_are_no_columns(tmp_path: Path, content: str) -> None:
+    table = open_table(text_file(tmp_path, content.encode()))
+
+    assert ("a", "b") == table.headings
+    assert [("1", "2"), ("3", "4")] == cells_of(table)
+    assert not any(row.problems for row in table.rows())
+
+
+def test_nul_and_huge_cells(tmp_path: Path) -> None:
+    huge = "x" * 10_000_000
+    table = open_table(text_file(tmp_path, f'a,b\n1,x\0y\n2,"{huge}"\n3,z\n'.encode()))
+    rows = list(table.rows())
+
+    assert ["x\0y", huge, "z"] == [row.cells[1] for row in rows]
+    ((problem,),) = [row.problems for row in rows if row.problems]
+    assert ("cell_too_long", "b", 80) == (problem.code, problem.column, len(problem.received or ""))
+    assert f"at most {CELL_CHARACTERS_MAX:,} characters" == problem.allowed
+
+
+def test_a_file_that_changes_is_noticed(tmp_path: Path) -> None:
+    path = text_file(tmp_path, b"a,b\n" + b"1,2\n" * 5_000)
+    table = open_table(path)
+    assert cells_of(table) == cells_of(table)
+
+    rows = table.rows()
+    assert ("1", "2") == next(rows).cells
+    with path.open("ab") as file:
+        file.write(b"3,4\n")
+    for reading in (rows, table.rows()):
+        with pytest.raises(SpreadsheetChanged, match=r"rows\.csv was changed while it was being r"):
+            list(reading)
+
+
+CELL = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\ufeff")
+    | st.sampled_from('",;\t|\r\n\0'),
+    max_size=6,
+)
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    rows=st.lists(st.lists(CELL, min_size=1, max_size=5), min_size=1, max_size=8),
+    delimiter=st.sampled_from(sorted(DELIMITERS.values())),
+    ending=st.sampled_from(["\n", "\r\n", "\r"]),
+    codec=st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]),
+)
+def test_rows_out_are_rows_in(
+    tmp_path: Path, rows: list[list[str]], delimiter: str, ending: str, codec: str
+) -> None:
+    made = io.StringIO()
+    writer = csv.writer(made, delimiter=delimiter, lineterminator=ending, quoting=csv.QUOTE_ALL)
+    writer.writerows([["a", "b", "c"], *rows])
+    path = text_file(tmp_path, made.getvalue().encode(codec))
+    if not any(cell.strip() for row in rows for cell in row):
+        with pytest.raises(NoRows):
+            open_table(path, delimiter=delimiter)
+        return
+    table = open_table(path, delimiter=delimiter)
+    found = list(table.rows())
+
+    assert len(rows) == len(found)
+    is_ended = all(len(r) == 4 and not r[3] for r in rows if any(c.strip() for c in r))
+    for number, (given_cells, row) in enumerate(zip(rows, found, strict=True), 2):
+        assert number == row.number
+        if not any(cell.strip() for cell in given_cells):
+            assert row.is_left_out
+            continue
+        width = 3 if is_ended else len(given_cells)
+        assert tuple(given_cells[:width] + [""] * (3 - width)) == row.cells
+        assert (width != 3) == bool(row.problems)
+
+
+def test_memory_is_that_of_one_row(tmp_path: Path) -> None:
+    path = text_file(tmp_path, b"a,b\n" + (b"1," + b"x" * 400 + b"\n") * 10_000)
+    table = open_table(path)
+    tracemalloc.start()
+    try:
+        count = sum(1 for _ in table.rows())
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert 10_000 == count
+    assert peak < path.stat().st_size / 10
+
+
+def test_nul_bytes_alone_make_no_utf_16(tmp_path: Path) -> None:
+    table, cells = read_text(tmp_path, b"a,b\n" + b"\0\0\0x,\0\0\0\n" * 3)
+
+    assert [("\0\0\0x", "\0\0\0")] * 3 == cells
+    assert "utf-8" == table.encoding

@@ -195,7 +195,7 @@ look at the newest records with one request for all of them.
 OPERATIONS = frozenset(get_args(Operation))
 
 ADD_COLUMNS = (
-    "Add the columns, or name them with --map FILE, which can also give every row one value."
+    "Add the columns, or use a column map (--map FILE), which can also give all rows one value."
 )
 """What to do about a file that lacks what creating needs."""
 
@@ -203,13 +203,18 @@ PUSHED = "already_pushed"
 """The code of a row whose very write an earlier push has applied."""
 
 
+CREATES_REMEMBERED = 10
+"""Rows to create whose values are shown before they are sent."""
+
+
 class PreviewRows:
     """What is foreseen of a file's rows, in their order.
     The rows are on the disk, and what they come to is counted as they are added.
 
     `changes` are old and new values by field, of the first rows that would update; `changing`
-    counts all of them. `reported` are the rows with problems, warnings or changes, each with its
-    result: the report is made of them. `tasks` are the writes of the rows that would be sent, kept only if
+    counts all of them. `creates` are the values by field of the first rows that would create.
+    `reported` are the rows with problems, warnings or changes, each with its result: the report
+    is made of them. `tasks` are the writes of the rows that would be sent, kept only if
     `keeps_tasks`.
     """
 
@@ -221,6 +226,7 @@ class PreviewRows:
         )
         self.tasks: SpillFile[Task] = SpillFile(folder, packed, unpacked)
         self.changes: dict[int, Mapping[str, tuple[Any, Any]]] = {}
+        self.creates: dict[int, Mapping[str, Any]] = {}
         self.changing = self.requests = self.pushed = 0
         self.keeps_tasks, self._looks = keeps_tasks, False
 
@@ -250,6 +256,8 @@ class PreviewRows:
             self.requests, self._looks = self.requests + 1, True
         if self.keeps_tasks:
             self.tasks.add(checked.task)
+        if operation == "create" and len(self.creates) < CREATES_REMEMBERED:
+            self.creates[number] = _by_field({**checked.task.fields, **checked.task.afterwards})
         if checked.changes:
             self.changing += 1
             if len(self.changes) < REMEMBERED_MAX:
@@ -360,6 +368,17 @@ class Preview:
 def requests_of(task: Task) -> int:
     """Requests of a row; what follows a create reads the record first."""
     return REQUESTS[task.operation] + (REQUESTS["update"] if task.afterwards else 0)
+
+
+def _by_field(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a body by field; a content type's own are `fields.KEY`."""
+    values: dict[str, Any] = {}
+    for name, value in body.items():
+        if isinstance(value, Mapping):
+            values |= {f"{name}.{key}": each for key, each in value.items()}
+        else:
+            values[name] = value
+    return values
 
 
 def _verdict(result: RowResult) -> Verdict | None:

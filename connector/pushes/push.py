@@ -135,12 +135,18 @@ class PushReport:
         }
 
     def _changes(self) -> list[dict[str, Any]]:
-        """What the first rows would change, field by field; nothing once they were sent."""
+        """What the first rows would create or change, field by field; empty after sending."""
         if self.batch is not None:
             return []
+        rows = self.preview.rows
+        changes: dict[int, dict[str, tuple[Any, Any]]] = {
+            number: {name: (None, value) for name, value in fields.items()}
+            for number, fields in rows.creates.items()
+        }
+        changes |= {number: dict(fields) for number, fields in rows.changes.items()}
         return [
             {"row": number, "field": name, "now": now, "then": then}
-            for number, fields in self.preview.rows.changes.items()
+            for number, fields in sorted(changes.items())
             for name, (now, then) in fields.items()
         ]
 
@@ -222,7 +228,9 @@ async def push(
 def _previews(
     settings: Settings, files: Sequence[PushFile], manner: PushRunOptions
 ) -> list[tuple[Preview, float]]:
-    """Previews of all files, each with the seconds that it took, before the first request: a mistake in any costs nothing.
+    """Preview all files before the first request: a mistake in any of them costs nothing.
+
+    Returns each preview with the seconds that it took.
 
     The rows of an only file are checked once, against what its pull has landed. Those of several
     refer to each other, so that they are foreseen together here, and checked again one by one.

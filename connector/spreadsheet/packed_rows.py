@@ -12,7 +12,6 @@ from connector.engine.push_plan import Problem
 from connector.spreadsheet.problems import Amount, Cell, SheetRow
 from connector.spreadsheet.report import RowResult
 
-
 _PLAIN_PARTS = 4
 
 

@@ -24,7 +24,7 @@ from connector.engine.push_plan import Problem
 from connector.engine.push_states import PreviewOutcome
 from connector.errors import DiskFull, NotASpreadsheet, ReportRefused, SpreadsheetError
 from connector.spreadsheet.columns import REPORT_HEADINGS
-from connector.spreadsheet.problems import Cell, SheetRow, text_of
+from connector.spreadsheet.problems import Cell, SheetRow, fix_of, text_of
 from connector.spreadsheet.table import TEXT_SUFFIXES, WORKBOOK_SUFFIX, Spreadsheet
 from connector.spreadsheet.texts import EMPTY, MISSING, NOT_CALCULATED, mark
 from connector.system import atomic_files
@@ -56,17 +56,40 @@ REMEMBERED_MAX = 100
 
 @dataclass(slots=True)
 class ProblemGroup:
-    """Problems of one kind in one column, counted, with a few examples."""
+    """Problems of one kind in one column, counted, with the first few rows."""
 
     problem: Problem
     count: int = 0
-    examples: list[tuple[int, str]] = field(default_factory=list)
+    examples: list[tuple[int, Problem]] = field(default_factory=list)
 
     def add(self, number: int, problem: Problem) -> None:
         """Take in one more."""
         self.count += 1
         if len(self.examples) < _EXAMPLES_MAX:
-            self.examples.append((number, problem.received or ""))
+            self.examples.append((number, problem))
+
+    @property
+    def rows(self) -> str:
+        """The numbers of the first rows, for example "rows 2, 5, 9 and 4 more"."""
+        numbers = ", ".join(str(number) for number, _ in self.examples)
+        more = self.count - len(self.examples)
+        return f"row{'s' * (self.count > 1)} {numbers}{f' and {more:,} more' if more else ''}"
+
+    @property
+    def lines(self) -> list[str]:
+        """What is wrong: one sentence if it is the same in all rows, else one for each row."""
+        texts = {problem.text for _, problem in self.examples}
+        if len(texts) == 1:
+            return [f"{self.rows}: {texts.pop()}"]
+        lines = [f"row {number}: {problem.text}" for number, problem in self.examples]
+        more = self.count - len(self.examples)
+        return [*lines, f"{more:,} more row{'s' * (more > 1)}"] if more else lines
+
+    @property
+    def fix(self) -> str | None:
+        """What to do, if that is the same in all rows; else what to do in general."""
+        fixes = {problem.fix for _, problem in self.examples}
+        return fixes.pop() if len(fixes) == 1 else fix_of(self.problem.code) or self.problem.fix
 
 
 _EXAMPLES_MAX = 3
@@ -146,13 +169,10 @@ def report_cells(result: RowResult) -> tuple[int, str, str, str, str, str]:
 
 
 def _in_one_line(problem: Problem) -> str:
-    """A problem: where, what, what was received and what is allowed."""
-    parts = [f"{problem.column}: {problem.message}" if problem.column else problem.message]
-    if problem.received:
-        parts.append(f"Received: {problem.received}.")
-    if problem.allowed:
-        parts.append(f"Allowed: {problem.allowed}.")
-    return " ".join(parts)
+    """The problem in one line: its column, what is wrong, and what is allowed."""
+    where = f"{problem.column}: " if problem.column else ""
+    allowed = f" Allowed: {problem.allowed}." if problem.allowed else ""
+    return f"{where}{problem.text}{allowed}"
 
 
 def stand_in(row: SheetRow, index: int, width: int) -> str | None:

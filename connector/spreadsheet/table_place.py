@@ -159,7 +159,7 @@ class LeftOut:
         if self.rows:
             shown = ", ".join(f"{number} ({text})" for number, text in self.rows.items())
             more = "" if self.last in self.rows else f", … and {self.last}"
-            yield f"Rows that are totals, or the headings once more, are left out: {shown}{more}."
+            yield f"Rows with totals or repeated headings are not imported: {shown}{more}."
 
 
 class Outside:
@@ -183,7 +183,7 @@ class Outside:
         first: Cell = row.cells[0]
         # Most rows begin with neither letter: there may be a million of them.
         is_text = isinstance(first, str)
-        if is_text and first[:1] in self._other_initials and not self._is_after_blank:
+        if not self._is_after_blank and is_text and str(first)[:1] in self._other_initials:
             return row
         if first == "":
             first = next((cell for cell in row.cells if cell != ""), "")

@@ -76,8 +76,8 @@ _BY_NUMBER = re.compile(rf"{_NOT_IN_XML.pattern}|_(?=x[0-9A-Fa-f]{{4}}_)")
 _ANY = re.compile(".", re.DOTALL)
 # The first sheet sums up, and the second has the rows.
 _SHEET_PART = "xl/worksheets/sheet2.xml"
-_SUMMARY_HEADINGS = ("Rows", "What", "Column", "Problem", "For example", "What to do")
-_SUMMARY_WIDTHS = (8, 18, 24, 60, 40, 60)
+_SUMMARY_HEADINGS = ("Rows", "What", "Column", "Problem", "What to do")
+_SUMMARY_WIDTHS = (8, 18, 24, 80, 60)
 _ROWS = re.compile(rb"<sheetData\s*/>|<sheetData>.*</sheetData>", re.DOTALL)
 # Of the rows that the library knows, which are those with comments.
 _SIZE = re.compile(rb"<dimension [^>]*/>")
@@ -165,14 +165,11 @@ class _ReportSheet:
         """Fill the first sheet: the rows by outcome, and the problems by kind."""
         sheet, summary = self._book["Summary"], self._summary
         lines: list[tuple[object, ...]] = [_SUMMARY_HEADINGS]
-        lines += [(count, name, "", "", "", "") for name, count in summary.counts.most_common()]
+        lines += [(count, name, "", "", "") for name, count in summary.counts.most_common()]
         for what, groups in (("problem", summary.problems), ("warning", summary.warnings)):
             for each in sorted(groups.values(), key=lambda group: -group.count):
-                found = each.problem
-                examples = "\n".join(f"row {number}: {text}" for number, text in each.examples)
-                lines.append(
-                    (each.count, what, found.column or "", found.message, examples, found.fix or "")
-                )
+                found = (each.problem.column or "", "\n".join(each.lines), each.fix or "")
+                lines.append((each.count, what, *found))
         for index, line in enumerate(lines, 1):
             for column, value in enumerate(line, 1):
                 cell = sheet.cell(index, column)
@@ -305,7 +302,7 @@ class _ReportSheet:
     def _comment(self, number: int, index: int, problem: Problem) -> None:
         """Say at the cell what is wrong with it."""
         cell = self._sheet.cell(number, index + 1)
-        lines = "\n".join(part for part in (problem.message, problem.fix) if part)
+        lines = "\n".join(part for part in (problem.text, problem.fix) if part)
         lines = _NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", lines)[:_COMMENT_CHARACTERS_MAX]
         if cell.comment is not None:
             cell.comment.text += f"\n{lines}"

@@ -17,7 +17,7 @@ LOCK_TOOL := uv>=0.9,<1
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
   --no-emit-find-links --custom-compile-command 'make lock' --quiet
 # What a machine installs that only runs the connector: the base, and what each extra adds to it.
-EXTRAS := distributed keyring lakehouse postgres report telemetry
+EXTRAS := distributed keyring lakehouse metrics postgres report
 LOCKS := docs/service/requirements
 BUILDER := hatchling
 BOM_TOOL := cyclonedx-bom>=7,<8
@@ -153,7 +153,6 @@ $(PEERS)/%/installed: benchmarks/peers/requirements-%.txt
 pictures: install  ## take the pictures of the documents anew, from the running program
 	$(BIN)/python -m generate.pictures
 
-# Its environment has the pyright too that reads the recipes of the client.
 site: install $(SITE)/installed  ## build the site of the documents, dist/site/index.html
 	$(BIN)/python -m generate.site
 	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --quiet

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from connector.catalog.page import Page as Page
     from connector.catalog.resource import Declaration as Declaration
     from connector.client.client import Client as Client
-    from connector.client.endpoint import Written as Written
-    from connector.client.sync_client import SyncClient as SyncClient
+    from connector.client.endpoint import Endpoint as Endpoint
     from connector.engine.pull import PullOptions as PullOptions
     from connector.errors import *  # noqa: F403 # every error is public
     from connector.errors_api import *  # noqa: F403 # as above

@@ -80,7 +80,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     },
     "health": {"": "well at accounts"},
     "alerts": {"": "accounts exit_status?", "--test": "tests"},
-    "metrics": {"": "metrics runs"},
+    "metrics": {"": "metrics"},
 }
 """Fields by command and option, each with "?" if it can be missing; "" is the plain command."""
 

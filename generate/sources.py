@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from connector.publishing import dictionary
-from generate import commands, documents, figures, models, shapes
+from generate import commands, documents, figures, models
 from generate.files import Texts
 
 
@@ -16,7 +16,6 @@ def _dictionary() -> Texts:
 SOURCES: tuple[Callable[[], Texts], ...] = (
     # First: it refuses a view's name that is taken, and then nothing is written at all.
     models.staging,
-    shapes.texts,
     models.descriptions,
     models.per_resource,
     documents.api,

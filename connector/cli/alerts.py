@@ -6,7 +6,7 @@ Parses, calls, prints.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import click
 
@@ -19,16 +19,13 @@ from connector.operations.alert_check import AlertCheck, check_alerts, present_a
 from connector.operations.alerts import ALERTS
 from connector.operations.delivery import sinks_of
 from connector.operations.findings import Proof
-from connector.operations.metrics import Point, RunTrace, measure, prometheus_text, runs_since, send
+from connector.operations.metrics import Point, measure, prometheus_text, unreadable
 from connector.pulls.advice import explain
 from connector.settings.accounts import UNNAMED
 from connector.settings.model import Settings
-from connector.settings.values import Age
 
 COLUMNS = ("account", "kind", "alert", "about", "state", "since")
 WAITING_COLUMNS = ("account", "to", "alert", "about", "change", "at", "attempts")
-
-_SINCE = timedelta(hours=1)
 
 Trial = dict[str, str | None]
 """A test of one sink: `account`, `to`, and why it has not arrived, if it has not, as `failure`."""
@@ -200,47 +197,27 @@ def judge(terminal: Terminal, proof: Proof | None, what: AlertCheck) -> int:
 @click.command(
     cls=Command,
     examples=(
+        "connector metrics",
         "connector metrics --all > /var/lib/node_exporter/connector.prom",
-        "connector metrics --all --otlp --since 15min",
     ),
 )
 @options.all_accounts
-@click.option(
-    "--otlp", is_flag=True, help="Send them to a collector, with the latest runs' traces."
-)
-@click.option(
-    "--since",
-    type=options.age,
-    metavar="AGE",
-    help="With --otlp: the runs that ended in this time (default: 1h).",
-)
-def metrics(session: Session, *, is_for_all: bool, otlp: bool, since: Age | None) -> int:
-    """Print an account's figures for Prometheus, or send them to a collector.
+def metrics(session: Session, *, is_for_all: bool) -> int:
+    """Print an account's metrics for Prometheus.
 
-    They are read from the account's files, so that no pull does anything for them. It needs the
-    extra 'telemetry'. The collector is named by OpenTelemetry's own variables, such as
-    OTEL_EXPORTER_OTLP_ENDPOINT; a run that is sent twice is one trace.
+    Reads the account's files and makes no API requests. Needs the extra 'metrics'.
     """
     now, terminal = datetime.now(UTC), session.terminal
-    started = now - (since.length if since is not None else _SINCE)
-    points, runs = list[Point](), list[RunTrace]()
-    for account, found in session.for_each(
-        lambda each: (measure(each, now), runs_since(each, started) if otlp else []),
-        is_for_all=is_for_all,
-    ):
+    points = list[Point]()
+    for account, found in session.for_each(lambda each: measure(each, now), is_for_all=is_for_all):
         if isinstance(found, ConnectorError):
             terminal.warn(f"{account.title}: {explain(found)}")
-            points.append(("up", 0.0, {"connector.account": account.name or ""}))
+            points.append(unreadable(account.name))
         else:
-            points += found[0]
-            runs += found[1]
-    if otlp:
-        send(points, runs)
-        sent = f"{count_noun(len(points), 'figure')} and {count_noun(len(runs), 'run')}"
-        terminal.say(f"Sent {sent}.")
-    elif not terminal.is_json:
+            points += found
+    if not terminal.is_json:
         for line in prometheus_text(points).splitlines():
             terminal.print_line(line)
-    told = [{"name": name, "value": value, "attributes": about} for name, value, about in points]
-    terminal.print_object({"metrics": told, "runs": len(runs)})
+    printed = [{"name": name, "value": value, "labels": labels} for name, value, labels in points]
+    terminal.print_object({"metrics": printed})
     return 0

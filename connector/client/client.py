@@ -19,8 +19,10 @@ from typing import Any, Protocol, Self
 
 from pydantic import SecretStr
 
+from connector.catalog import CATALOG
 from connector.client.answer import Answer, rate_headers, retry_after, served_at
 from connector.client.connection import Connections
+from connector.client.endpoint import Endpoint, RecordEndpoint
 from connector.client.envelope import error_of
 from connector.client.rate_limiter import (
     RESET_SECONDS_MAX,
@@ -33,7 +35,6 @@ from connector.client.rate_limiter import (
     seconds_to,
 )
 from connector.client.request import Observer, Request
-from connector.client.resources import Resources
 from connector.errors import Misused, SettingsError
 from connector.errors_api import QuotaSpent, RateLimited, ServerFailed, TryAgain, Unreachable
 from connector.settings.credentials import read_key
@@ -45,6 +46,7 @@ CONNECT_ATTEMPTS_MAX = 3
 TURN_SECONDS = 1.0
 BACKOFF_SECONDS_MIN = 0.5
 BACKOFF_SECONDS_MAX = 20.0
+_RESOURCES = ", ".join(CATALOG)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +100,8 @@ class _Attempts:
     begun_at: float = 0.0
 
 
-class Client(Resources):
-    """Client of one workspace with one key.
+class Client:
+    """Client of one workspace with one key, with one attribute per resource: `client.jobs`.
 
     At most `connections` requests are under way at once; `reserve` requests of each minute are left
     for people. `pace` is the rate limiter, which several clients of one key may share. `meter`
@@ -148,6 +150,16 @@ class Client(Resources):
         self._observer, self._meter = observer or Observer(), meter or Unmetered()
         self._clock, self._sleep, self._chance = clock, sleep, chance
         self._waiting, self._waiting_since = 0, 0.0
+
+    def __getattr__(self, name: str) -> Endpoint:
+        """Return the resource of that name, for example `client.jobs`."""
+        if name not in CATALOG or CATALOG[name].parent is not None:
+            raise AttributeError(f"the client has no resource {name!r}; resources: {_RESOURCES}")
+        return Endpoint(RecordEndpoint(self, CATALOG[name].record))
+
+    def content_items(self, content_type: str) -> Endpoint:
+        """Return the content items of a type, named by its id or slug."""
+        return Endpoint(RecordEndpoint(self, CATALOG["content_items"].record, content_type))
 
     def __repr__(self) -> str:
         return f"<Client of {self.base_url}>"

@@ -1,7 +1,8 @@
-"""Resource as the client offers it: list, get, create, update, delete, convert.
+"""Operations of a resource: list, get, create, update, delete, convert.
 
-The declaration says what a record of the resource looks like and which operations it has. This
-module knows no HTTP library; it uses a `Sender`.
+`Endpoint` returns plain dictionaries, for scripts and notebooks. `RecordEndpoint` returns declared
+records with their page and server time, as a pull and a push need them. The declaration says which
+operations a resource has. This module knows no HTTP library; it uses a `Sender`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from connector.catalog.page import PER_PAGE_MAX, I_co, Order, Page
+from connector.catalog.page import PER_PAGE_MAX, Order, Page
 from connector.catalog.resource import Resource
 from connector.client.answer import Answer, served_at
 from connector.client.envelope import read_deleted, read_list, read_record, read_written
@@ -24,13 +25,8 @@ from connector.client.request import (
     update_request,
 )
 
-# Of a resource: its Record, list Item, Sorts, Filters, and the bodies of Create and Update.
 R = TypeVar("R", bound=Resource)
 R_co = TypeVar("R_co", bound=Resource, covariant=True)
-S_contra = TypeVar("S_contra", contravariant=True)
-F_contra = TypeVar("F_contra", contravariant=True)
-C_contra = TypeVar("C_contra", contravariant=True)
-U_contra = TypeVar("U_contra", contravariant=True)
 
 
 class Sender(Protocol):
@@ -51,84 +47,20 @@ class Written(Generic[R_co]):
     message: str | None
 
 
-class Readable(Protocol[R_co, I_co, S_contra, F_contra]):
-    """Resource that can be listed and read, for type checkers; see `Endpoint`."""
+class RecordEndpoint(Generic[R]):
+    """Operations of one resource on declared records.
 
-    async def list(
-        self,
-        *,
-        page: int = 1,
-        per_page: int = PER_PAGE_MAX,
-        sort: S_contra | None = None,
-        order: Order | None = None,
-        search: str | None = None,
-        filters: F_contra | None = None,
-    ) -> Page[I_co]:
-        """One page, 1 being the first, of at most 100 items."""
+    Sorts, filters and bodies are checked against the declaration before a request is sent. A
+    failed request raises an error of `connector.errors_api`; a write whose answer was lost raises
+    `InDoubt`.
 
-    def pages(
-        self,
-        *,
-        sort: S_contra | None = None,
-        order: Order | None = None,
-        search: str | None = None,
-        filters: F_contra | None = None,
-    ) -> AsyncIterator[Page[I_co]]:
-        """Every page, from the first to the last."""
+    Args:
+        sender: Sends the requests, for example a `Client`.
+        record: Class of the resource's records.
+        parent: Id or slug of the content type, for content items only.
 
-    def iterate(
-        self,
-        *,
-        sort: S_contra | None = None,
-        order: Order | None = None,
-        search: str | None = None,
-        filters: F_contra | None = None,
-    ) -> AsyncIterator[I_co]:
-        """Every list item, page after page."""
-
-    async def get(self, id: str) -> R_co:
-        """The record with all its fields."""
-
-
-class Creatable(
-    Readable[R_co, I_co, S_contra, F_contra], Protocol[R_co, I_co, S_contra, F_contra, C_contra]
-):
-    """A resource that can be created as well."""
-
-    async def create(self, fields: C_contra) -> Written[R_co]:
-        """Create a record."""
-
-
-class Changeable(
-    Creatable[R_co, I_co, S_contra, F_contra, C_contra],
-    Protocol[R_co, I_co, S_contra, F_contra, C_contra, U_contra],
-):
-    """A resource that can be updated and deleted as well."""
-
-    async def update(self, id: str, fields: U_contra) -> Written[R_co]:
-        """Change the fields that are given, and no others."""
-
-    async def delete(self, id: str) -> str | None:
-        """Delete the record; the API's message, if it gave one."""
-
-
-class Convertible(
-    Changeable[R_co, I_co, S_contra, F_contra, C_contra, U_contra],
-    Protocol[R_co, I_co, S_contra, F_contra, C_contra, U_contra],
-):
-    """A resource whose records can be converted as well: a lead."""
-
-    async def convert(self, id: str) -> Written[R_co]:
-        """Convert a lead into an active customer (API 4.6). It cannot be undone."""
-
-
-class Endpoint(Generic[R]):
-    """The operations of one resource; those that it does not have raise `UnknownName`.
-
-    By declaration: sorts, filters and bodies are checked when they are used. The client offers
-    the same under types that know the resource: `Readable`, `Changeable`, `Convertible`.
-    All of them raise the errors of `connector.errors`: what the API refused, what could not be
-    reached, and `InDoubt` for a write whose fate is unknown.
+    Raises:
+        UnknownName: The resource does not have the operation, field, sort or filter.
     """
 
     def __init__(self, sender: Sender, record: type[R], parent: str | None = None) -> None:
@@ -181,8 +113,8 @@ class Endpoint(Generic[R]):
     ) -> AsyncIterator[Page[R]]:
         """Every page, from the first to the last.
 
-        Pages shift when records come, go or change while they are read, so an item can be shown
-        twice or not at all. `connector pull` is for those who need to be sure.
+        Pages shift while records are created, changed or deleted, so an item can appear twice or
+        not at all. Use `connector pull` for a complete copy.
         """
         number, is_last = 1, False
         while not is_last:
@@ -193,19 +125,6 @@ class Endpoint(Generic[R]):
             # A short page need not be the last: the list says how many there are.
             is_last = not page.items or (page.is_last and number >= page.total_pages)
             number += 1
-
-    async def iterate(
-        self,
-        *,
-        sort: str | None = None,
-        order: Order | None = None,
-        search: str | None = None,
-        filters: Mapping[str, Any] | None = None,
-    ) -> AsyncIterator[R]:
-        """Every list item, page after page, with what `pages` says of them."""
-        async for page in self.pages(sort=sort, order=order, search=search, filters=filters):
-            for item in page.items:
-                yield item
 
     async def get(self, id: str) -> R:
         """The record with all its fields. Raises `NotFound`."""
@@ -234,3 +153,56 @@ class Endpoint(Generic[R]):
         answer = await self._sender.send(request)
         raw, message = read_written(request, answer)
         return Written(self._record(raw, served_at=served_at(answer)), message)
+
+
+class Endpoint:
+    """Operations of one resource on plain dictionaries; an attribute of `Client`.
+
+    Every method raises `UnknownName` if the resource does not have the operation, and the errors
+    of `connector.errors_api` if the request fails.
+    """
+
+    def __init__(self, records: RecordEndpoint[Resource]) -> None:
+        self._records = records
+
+    async def list(
+        self,
+        *,
+        sort: str | None = None,
+        order: Order | None = None,
+        search: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Yield every list item, page after page; a list item has few of a record's fields.
+
+        Args:
+            sort: Field to sort by. The API sorts by `created_at` if it is missing.
+            order: "asc" or "desc"; the API's default is "desc".
+            search: Text to search for.
+            filters: Values of the list's filters by name, for example `{"status": "draft"}`.
+        """
+        async for page in self._records.pages(
+            sort=sort, order=order, search=search, filters=filters
+        ):
+            for item in page.items:
+                yield dict(item.raw)
+
+    async def get(self, id: str) -> dict[str, Any]:
+        """Return the record with all its fields."""
+        return dict((await self._records.get(id)).raw)
+
+    async def create(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Create a record and return it as the API answered, with its `id`."""
+        return dict((await self._records.create(fields)).record.raw)
+
+    async def update(self, id: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Change the given fields only, and return the record as the API answered."""
+        return dict((await self._records.update(id, fields)).record.raw)
+
+    async def delete(self, id: str) -> None:
+        """Delete the record."""
+        await self._records.delete(id)
+
+    async def convert(self, id: str) -> dict[str, Any]:
+        """Convert a lead into an active customer. A conversion cannot be undone."""
+        return dict((await self._records.convert(id)).record.raw)

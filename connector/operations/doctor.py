@@ -23,7 +23,7 @@ from connector.catalog import CATALOG
 from connector.catalog.page import Page
 from connector.catalog.resource import Declaration, Resource
 from connector.client.client import Client, Limits
-from connector.client.endpoint import Endpoint
+from connector.client.endpoint import RecordEndpoint
 from connector.client.rate_limiter import Pace
 from connector.engine.quota import shown
 from connector.errors import (
@@ -457,7 +457,7 @@ async def _check_api(
 async def _scope(client: Client, resource: Declaration) -> tuple[Page[Resource] | None, Check]:
     """Whether the key may read the resource; raises what concerns all the others too."""
     name = f"scope {resource.read_scope()}"
-    endpoint: Endpoint[Resource] = Endpoint(client, resource.record)
+    endpoint: RecordEndpoint[Resource] = RecordEndpoint(client, resource.record)
     try:
         page = await endpoint.list(page=1, per_page=1)
     except Forbidden as error:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from connector.catalog.page import Order, Page
 from connector.catalog.resource import Resource
-from connector.client.endpoint import Endpoint
+from connector.client.endpoint import RecordEndpoint
 from connector.engine.bookmark import Stream
 from connector.engine.commands import (
     BATCH_SECONDS_MAX,
@@ -53,7 +53,7 @@ class Driver:
     ) -> None:
         self._context, self._stream = context, stream
         self._tally = tally or ResourceTally()
-        self._endpoint: Endpoint[Resource] = Endpoint(
+        self._endpoint: RecordEndpoint[Resource] = RecordEndpoint(
             context.client, stream.resource.record, stream.parent
         )
         # Whether each of the last details failed, in this batch or before: a batch ends by time, so

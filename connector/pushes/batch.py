@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from connector.catalog import declaration
 from connector.catalog.resource import Resource
 from connector.client.client import Client
-from connector.client.endpoint import Endpoint
+from connector.client.endpoint import RecordEndpoint
 from connector.engine.bookmark import LATENESS_UNTIMED_SECONDS
 from connector.engine.commands import Between
 from connector.engine.push import push
@@ -104,7 +104,9 @@ async def _declared(client: Client, row: PendingRow, said: DeclaredRecord) -> Mo
             f"row {row.key[1]} is about the record {task.record_id}, and another was named",
             action="Name that record, or decide otherwise.",
         )
-    endpoint: Endpoint[Resource] = Endpoint(client, declaration(task.resource).record, task.parent)
+    endpoint: RecordEndpoint[Resource] = RecordEndpoint(
+        client, declaration(task.resource).record, task.parent
+    )
     try:
         record = await endpoint.get(id)
     except NotFound as error:

@@ -14,7 +14,7 @@ from typing import Self
 from connector.catalog import declaration
 from connector.catalog.page import Page
 from connector.catalog.resource import Resource
-from connector.client.endpoint import Endpoint
+from connector.client.endpoint import RecordEndpoint
 from connector.engine.commands import Found, Gone, Outcome, Unread
 from connector.engine.push_commands import Lost, Move, Unsent, answer_of
 from connector.engine.push_states import Task
@@ -85,10 +85,10 @@ class PushSession:
         """The server's time, as far as it is known."""
         return self.now() + self.ahead
 
-    def endpoint(self, task: Task) -> Endpoint[Resource]:
-        """Endpoint of the task's resource. Raises `Halted` as `may_leave` does."""
+    def endpoint(self, task: Task) -> RecordEndpoint[Resource]:
+        """RecordEndpoint of the task's resource. Raises `Halted` as `may_leave` does."""
         self.may_leave()
-        return Endpoint(self.context.client, declaration(task.resource).record, task.parent)
+        return RecordEndpoint(self.context.client, declaration(task.resource).record, task.parent)
 
     async def move(self, row: PendingRow, move: Move) -> None:
         """Record a transition, land what it showed, and note it in the claims."""

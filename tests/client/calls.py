@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from connector.catalog import CATALOG
 from connector.client.client import Client
+from connector.client.endpoint import RecordEndpoint
 from connector.client.request import Observer, Request
 
 KEY = "planted/key+of=the~tests"
@@ -16,15 +18,23 @@ ID = "5d1c"
 
 Call = Callable[[Client], Awaitable[Any]]
 
+
+def records(client: Client, name: str, parent: str | None = None) -> RecordEndpoint[Any]:
+    """The operations of a resource on declared records."""
+    return RecordEndpoint(client, CATALOG[name].record, parent)
+
+
 READS: Mapping[str, Call] = {
-    "list": lambda client: client.jobs.list(search="anna@example.com"),
-    "get": lambda client: client.candidates.get(ID),
+    "list": lambda client: records(client, "jobs").list(search="anna@example.com"),
+    "get": lambda client: records(client, "candidates").get(ID),
 }
 WRITES: Mapping[str, Call] = {
-    "create": lambda client: client.companies.create({"name": "A", "email": "anna@example.com"}),
-    "update": lambda client: client.jobs.update(ID, {"title": "B"}),
-    "delete": lambda client: client.content_items("news").delete(ID),
-    "convert": lambda client: client.leads.convert(ID),
+    "create": lambda client: records(client, "companies").create(
+        {"name": "A", "email": "anna@example.com"}
+    ),
+    "update": lambda client: records(client, "jobs").update(ID, {"title": "B"}),
+    "delete": lambda client: records(client, "content_items", "news").delete(ID),
+    "convert": lambda client: records(client, "leads").convert(ID),
 }
 
 

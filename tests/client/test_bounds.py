@@ -13,7 +13,7 @@ from connector.client.client import Limits
 from connector.errors_api import AnswerTooLarge, InDoubt, NoAnswer, NotTheApi, Unreachable
 from connector.sandbox.faults import Drip
 from connector.sandbox.server import Sandbox
-from tests.client.calls import KEY, WRITES, Diary, client_of
+from tests.client.calls import KEY, WRITES, Diary, client_of, records
 from tests.client.peer import RECORD, Peer, Reply, endless, http, sends, silent
 
 BODY = json.dumps({"data": RECORD}).encode()
@@ -24,7 +24,7 @@ async def raw_of(reply: Reply, body_bytes_max: int) -> dict[str, object]:
     """The record that comes of getting that reply with that cap."""
     limits = Limits(body_bytes_max=body_bytes_max)
     async with Peer(reply) as peer, client_of(peer.base_url, limits=limits) as client:
-        return dict((await client.jobs.get("5d1c")).raw)
+        return dict((await records(client, "jobs").get("5d1c")).raw)
 
 
 def test_a_slow_drip_ends_at_the_deadline() -> None:
@@ -37,7 +37,7 @@ def test_a_slow_drip_ends_at_the_deadline() -> None:
             limits = Limits(deadline_seconds=0.6, attempts_max=1)
             async with client_of(sandbox.base_url, limits=limits, observer=diary) as client:
                 with pytest.raises(NoAnswer, match=r"no whole answer in time, of 0\.6 s"):
-                    await client.jobs.get(id)
+                    await records(client, "jobs").get(id)
 
         asyncio.run(act())
 
@@ -82,7 +82,7 @@ def test_packed_answers_are_asked_for_and_read() -> None:
     async def act() -> None:
         async with Peer(sends(http(200, gzip.compress(BODY), GZIP))) as peer:
             async with client_of(peer.base_url) as client:
-                assert RECORD == (await client.jobs.get("5d1c")).raw
+                assert RECORD == (await records(client, "jobs").get("5d1c")).raw
             headers = peer.requests[0].headers
         assert "gzip" == headers["accept-encoding"]
         assert "application/json" == headers["content-type"] == headers["accept"]
@@ -106,7 +106,7 @@ def test_no_answer_fills_the_memory(fault: str) -> None:
         async with Peer(replies[fault]) as peer, client_of(peer.base_url, limits=limits) as client:
             expected = "not asked for" if fault == "bomb in a bomb" else "more than 1000000 bytes"
             with pytest.raises(NotTheApi, match=expected):
-                await client.jobs.get("5d1c")
+                await records(client, "jobs").get("5d1c")
 
     tracemalloc.start()
     try:

@@ -28,7 +28,7 @@ from connector.errors_api import (
     UnreadableAnswer,
     ValidationFailed,
 )
-from tests.client.calls import READS, WRITES, Clock, Diary, client_of
+from tests.client.calls import READS, WRITES, Clock, Diary, client_of, records
 from tests.client.peer import (
     RECORD,
     Peer,
@@ -192,7 +192,7 @@ def test_repeats_wait_longer_each_time_and_not_beyond_their_bound() -> None:
         async with Peer(FAILED["500"]) as peer:
             async with client_of(peer.base_url, clock, **terms) as client:
                 with pytest.raises(ServerFailed):
-                    await client.jobs.get("5d1c")
+                    await records(client, "jobs").get("5d1c")
             assert len(clock.waits) + 1 == len(peer.requests)
         return clock.waits
 

@@ -13,12 +13,12 @@ from connector.catalog import CATALOG
 from connector.catalog.booking import Booking
 from connector.catalog.content import ContentItem, ContentTypeField
 from connector.catalog.job import Job
-from connector.catalog.resource import Resource
 from connector.client.client import Client
-from connector.client.endpoint import Endpoint
+from connector.client.endpoint import RecordEndpoint
 from connector.errors import Misused, UnknownName
 from connector.errors_api import Forbidden, NotFound, Unauthorized, ValidationFailed
 from connector.sandbox.server import Sandbox
+from tests.client.calls import records
 from tests.faults.network_faults import Edited
 from tests.sandbox.world import COUNTS, World, opened
 
@@ -54,11 +54,9 @@ def held(world: World, type: str) -> dict[str, Any]:
     return dict(world.store.records("content_items", type=type))
 
 
-def endpoint(client: Client, world: World, name: str) -> Endpoint[Resource]:
-    """The resource as the client offers it; of content items, one type's."""
-    if name == "content_items":
-        return cast("Endpoint[Resource]", client.content_items(type_of(world)))
-    return cast("Endpoint[Resource]", getattr(client, name))
+def endpoint(client: Client, world: World, name: str) -> RecordEndpoint[Any]:
+    """The operations of the resource; of content items, those of one type."""
+    return records(client, name, type_of(world) if name == "content_items" else None)
 
 
 def stored(world: World, name: str) -> dict[str, Any]:
@@ -140,7 +138,7 @@ def sent(body: dict[str, Any], hidden: set[str]) -> dict[str, Any]:
 def test_both_deletes_are_understood(behaviour: str, said: type | None) -> None:
     with Sandbox(counts={"jobs": 1}, behaviours={"delete": behaviour}) as sandbox:
         id = next(iter(sandbox.store.records("jobs")))
-        message = run(sandbox, lambda client: client.jobs.delete(id))
+        message = run(sandbox, lambda client: records(client, "jobs").delete(id))
 
         assert {} == sandbox.store.records("jobs")
         assert said is (None if message is None else type(message))
@@ -152,7 +150,7 @@ def test_a_lead_is_converted(status: str, shown: str) -> None:
     behaviours = {"convert_status": status, "convert_fields": shown}
     with Sandbox(counts={"leads": 1}, behaviours=behaviours) as sandbox:
         id = next(iter(sandbox.store.records("leads")))
-        written = run(sandbox, lambda client: client.leads.convert(id))
+        written = run(sandbox, lambda client: records(client, "leads").convert(id))
 
         assert id == written.record.id
         assert "active" == written.record.status
@@ -164,14 +162,16 @@ def test_content_is_found_by_the_slug_and_by_the_id_of_its_type(world: World) ->
     slug = type_of(world)
 
     async def act(client: Client) -> None:
-        types = [each async for each in client.content_types.iterate()]
+        types = [
+            each async for page in records(client, "content_types").pages() for each in page.items
+        ]
         one = next(each for each in types if each.slug == slug)
-        by_slug = await client.content_items(slug).list(sort="updated_at")
-        by_id = await client.content_items(one.id).list(sort="updated_at")
+        by_slug = await records(client, "content_items", slug).list(sort="updated_at")
+        by_id = await records(client, "content_items", one.id).list(sort="updated_at")
         assert by_slug.items == by_id.items
 
-        item = await client.content_items(one.id).get(by_slug.items[0].id)
-        whole = await client.content_types.get(one.id)
+        item = await records(client, "content_items", one.id).get(by_slug.items[0].id)
+        whole = await records(client, "content_types").get(one.id)
         assert isinstance(item, ContentItem)
         assert set(item.fields) <= {each.field_key for each in whole.fields}
         assert all(isinstance(each, ContentTypeField) for each in whole.fields)
@@ -181,7 +181,7 @@ def test_content_is_found_by_the_slug_and_by_the_id_of_its_type(world: World) ->
 
 def test_a_list_is_sorted_filtered_and_searched(world: World) -> None:
     async def act(client: Client) -> None:
-        page = await client.bookings.list(
+        page = await records(client, "bookings").list(
             sort="start_datetime", order="asc", filters={"status": "confirmed"}
         )
         starts = [each.start_datetime for each in page.items]
@@ -189,8 +189,8 @@ def test_a_list_is_sorted_filtered_and_searched(world: World) -> None:
         assert {"confirmed"} == {each.status for each in page.items}
         assert page.total < len(world.store.records("bookings"))
 
-        one = (await client.companies.list()).items[0]
-        found = await client.companies.list(search=one.name)
+        one = (await records(client, "companies").list()).items[0]
+        found = await records(client, "companies").list(search=one.name)
         assert one.id in {each.id for each in found.items}
 
     run(world.sandbox, act)
@@ -199,7 +199,7 @@ def test_a_list_is_sorted_filtered_and_searched(world: World) -> None:
 @pytest.mark.parametrize(("jobs", "requests"), [(0, 1), (1, 1), (200, 2), (201, 3), (250, 3)])
 def test_the_iterator_reads_every_item_once_in_full_pages(jobs: int, requests: int) -> None:
     async def act(client: Client) -> list[str]:
-        return [each.id async for each in client.jobs.iterate(sort="created_at")]
+        return [each["id"] async for each in client.jobs.list(sort="created_at")]
 
     with Sandbox(counts={"jobs": jobs, "companies": 3}) as sandbox:
         ids = run(sandbox, act)
@@ -213,7 +213,7 @@ def test_the_iterator_goes_on_after_a_short_page() -> None:
         document["data"].pop()
 
     async def act(client: Client) -> list[str]:
-        return [each.id async for each in client.jobs.iterate(sort="created_at")]
+        return [each["id"] async for each in client.jobs.list(sort="created_at")]
 
     with Sandbox(counts={"jobs": 201, "companies": 3}) as sandbox:
         sandbox.faults.add(Edited(shorten))
@@ -226,8 +226,8 @@ def test_what_the_api_adds_is_kept() -> None:
     with Sandbox(counts={"jobs": 1}, behaviours={"extra_fields": "shown"}) as sandbox:
 
         async def act(client: Client) -> None:
-            item = (await client.jobs.list()).items[0]
-            record = await client.jobs.get(item.id)
+            item = (await records(client, "jobs").list()).items[0]
+            record = await records(client, "jobs").get(item.id)
             assert item.unknown
             assert record.unknown
             assert record.unknown.items() <= record.raw.items()
@@ -240,7 +240,7 @@ def test_a_key_that_is_not_accepted_is_said_to_be() -> None:
 
         async def act() -> None:
             async with Client(sandbox.base_url, "another-key") as client:
-                await client.jobs.list()
+                await records(client, "jobs").list()
 
         with pytest.raises(Unauthorized, match="API key") as caught:
             asyncio.run(act())
@@ -251,17 +251,17 @@ def test_a_key_that_is_not_accepted_is_said_to_be() -> None:
 def test_a_missing_scope_is_named() -> None:
     with Sandbox(keys={"half": ("jobs.read",)}) as sandbox:
         with pytest.raises(Forbidden, match="scope") as caught:
-            run(sandbox, lambda client: client.jobs.delete("5d1c"))
+            run(sandbox, lambda client: records(client, "jobs").delete("5d1c"))
         assert "jobs.write" == caught.value.scope
         with pytest.raises(Forbidden) as caught:
-            run(sandbox, lambda client: client.content_types.list())
+            run(sandbox, lambda client: records(client, "content_types").list())
         assert "content.read" == caught.value.scope
 
 
 def test_refused_fields_are_named_with_the_apis_messages() -> None:
     with Sandbox() as sandbox:
         with pytest.raises(ValidationFailed) as caught:
-            run(sandbox, lambda client: client.companies.create(cast("Any", {"email": "none"})))
+            run(sandbox, lambda client: records(client, "companies").create({"email": "none"}))
 
         assert {"name", "email"} == set(caught.value.errors)
         assert all(messages for messages in caught.value.errors.values())
@@ -271,11 +271,11 @@ def test_refused_fields_are_named_with_the_apis_messages() -> None:
 
 def test_a_record_that_is_not_there_is_not_found(world: World) -> None:
     for act in (
-        lambda client: client.jobs.get("5d1c"),
-        lambda client: client.jobs.update("5d1c", {"title": "A"}),
-        lambda client: client.jobs.delete("5d1c"),
-        lambda client: client.leads.convert("5d1c"),
-        lambda client: client.content_items("none").list(),
+        lambda client: records(client, "jobs").get("5d1c"),
+        lambda client: records(client, "jobs").update("5d1c", {"title": "A"}),
+        lambda client: records(client, "jobs").delete("5d1c"),
+        lambda client: records(client, "leads").convert("5d1c"),
+        lambda client: records(client, "content_items", "none").list(),
     ):
         with pytest.raises(NotFound) as caught:
             run(world.sandbox, act)
@@ -285,10 +285,10 @@ def test_a_record_that_is_not_there_is_not_found(world: World) -> None:
 def test_operations_that_a_resource_lacks_are_refused_unsent() -> None:
     with Sandbox() as sandbox:
         for act in (
-            lambda client: client.content_types.create({}),
-            lambda client: client.content_types.update("5", {}),
-            lambda client: client.content_types.delete("5"),
-            lambda client: client.jobs.convert("5"),
+            lambda client: records(client, "content_types").create({}),
+            lambda client: records(client, "content_types").update("5", {}),
+            lambda client: records(client, "content_types").delete("5"),
+            lambda client: records(client, "jobs").convert("5"),
         ):
             with pytest.raises(UnknownName):
                 run(sandbox, cast("Callable[[Any], Awaitable[Any]]", act))
@@ -300,10 +300,10 @@ def test_a_closed_client_says_so() -> None:
 
         async def act() -> None:
             async with Client(sandbox.base_url, sandbox.key) as client:
-                await client.jobs.list()
+                await records(client, "jobs").list()
             for _ in range(3):
                 with pytest.raises(Misused, match="closed"):
-                    await client.jobs.list()
+                    await records(client, "jobs").list()
 
         asyncio.run(act())
 
@@ -312,10 +312,10 @@ def test_dates_and_moments_are_sent_as_the_api_writes_them(world: World) -> None
     starts = datetime(2026, 5, 4, 9, 30, tzinfo=UTC)
 
     async def act(client: Client) -> None:
-        made = await client.bookings.create(
+        made = await records(client, "bookings").create(
             {"booking_type": "internal", "start_datetime": starts, "title": "A"}
         )
-        booking: Booking = await client.bookings.get(made.record.id)
+        booking: Booking = await records(client, "bookings").get(made.record.id)
         assert starts == booking.start_datetime
 
     run(world.sandbox, act)
@@ -326,7 +326,7 @@ def test_the_limit_is_shown_as_the_answers_tell_it() -> None:
 
         async def act(client: Client) -> None:
             assert None is client.rate
-            job: Job = await client.jobs.get(next(iter(sandbox.store.records("jobs"))))
+            job: Job = await records(client, "jobs").get(next(iter(sandbox.store.records("jobs"))))
             assert job.id
             assert client.rate is not None
             assert (60, 59) == (client.rate.limit, client.rate.remaining)

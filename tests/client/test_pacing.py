@@ -13,7 +13,7 @@ from connector.client.request import Request
 from connector.errors_api import BudgetSpent, QuotaSpent, RateLimited, ServerFailed
 from connector.pulls.outcome import RequestTally
 from connector.sandbox.server import Sandbox
-from tests.client.calls import KEY, Clock, Diary, client_of
+from tests.client.calls import KEY, Clock, Diary, client_of, records
 from tests.client.peer import RECORD, Peer, Reply, answers, found, silent, waits_for
 
 DEADLINE_SECONDS = 20
@@ -23,7 +23,7 @@ START = datetime(2026, 3, 4, 5, 6, 0, tzinfo=UTC)
 async def get(client: Client) -> None:
     """One request, which ends well within a test's patience."""
     async with asyncio.timeout(DEADLINE_SECONDS):
-        await client.jobs.get("5d1c")
+        await records(client, "jobs").get("5d1c")
 
 
 @pytest.mark.parametrize("connections", [1, 3])
@@ -83,7 +83,7 @@ def test_concurrent_requests_share_one_pace() -> None:
         async def act() -> None:
             async with client_of(sandbox.base_url, clock, connections=4) as client:
                 async with asyncio.timeout(DEADLINE_SECONDS):
-                    await asyncio.gather(*(client.jobs.get(id) for _ in range(40)))
+                    await asyncio.gather(*(records(client, "jobs").get(id) for _ in range(40)))
 
         asyncio.run(act())
         assert [200] * 40 == [each.status for each in sandbox.log]

@@ -18,7 +18,7 @@ from pydantic import SecretStr
 
 from connector.client.client import Client, Limits
 from connector.errors import ConnectorError, SettingsError
-from tests.client.calls import KEY, READS, WRITES, Clock, client_of
+from tests.client.calls import KEY, READS, WRITES, Clock, client_of, records
 from tests.client.peer import Peer, Reply, answers, breaks_off, found, http, listed, sends, silent
 
 FORMS = (
@@ -100,7 +100,7 @@ def test_an_unreachable_server_is_told_without_the_key() -> None:
             address = peer.base_url
         async with client_of(address) as client:
             with pytest.raises(ConnectorError) as caught:
-                await client.jobs.get("5d1c")
+                await records(client, "jobs").get("5d1c")
         return caught.value
 
     assert [] == leaks(shown(asyncio.run(act())))
@@ -140,7 +140,7 @@ def test_a_record_may_hold_what_it_likes() -> None:
     async def act() -> None:
         reply = answers(200, {"data": {"id": "5d1c", "title": KEY}})
         async with Peer(reply) as peer, client_of(peer.base_url) as client:
-            assert KEY == (await client.jobs.get("5d1c")).title
+            assert KEY == (await records(client, "jobs").get("5d1c")).title
 
     asyncio.run(act())
 
@@ -173,9 +173,9 @@ def reachable(root: object) -> Iterator[object]:
 def test_nothing_that_belongs_to_a_client_shows_the_key() -> None:
     async def act() -> None:
         async with Peer(listed) as peer, client_of(peer.base_url, Clock()) as client:
-            page = await client.jobs.list()
+            page = await records(client, "jobs").list()
             assert f"<Client of {peer.base_url}>" == repr(client)
-            for root in (client, client.jobs, page, client.pace, client.rate):
+            for root in (client, records(client, "jobs"), page, client.pace, client.rate):
                 found_below = list(reachable(root))
                 assert [] == [each for each in found_below if leaks(repr(each))]
             # The walk goes all the way: to the key itself, which hides what it holds.

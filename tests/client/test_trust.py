@@ -11,7 +11,7 @@ import pytest
 from connector.client.client import Client
 from connector.errors import SettingsError
 from connector.errors_api import Redirected, Unreachable
-from tests.client.calls import KEY, READS, WRITES, client_of
+from tests.client.calls import KEY, READS, WRITES, client_of, records
 from tests.client.peer import Peer, found, http, listed, sends
 
 PEM = Path(__file__).with_name("loopback.pem")
@@ -48,7 +48,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused() -> None:
         async with Peer(found, tls=tls()) as peer:
             async with client_of(peer.base_url) as client:
                 with pytest.raises(Unreachable, match="CERTIFICATE_VERIFY_FAILED") as caught:
-                    await client.jobs.get("5d1c")
+                    await records(client, "jobs").get("5d1c")
             assert "authority" in caught.value.action
             assert [] == peer.requests
 
@@ -59,7 +59,7 @@ def test_a_certificate_of_a_named_authority_is_accepted() -> None:
     async def act() -> None:
         async with Peer(found, tls=tls()) as peer:
             async with client_of(peer.base_url, ca_file=PEM) as client:
-                assert "5d1c" == (await client.jobs.get("5d1c")).id
+                assert "5d1c" == (await records(client, "jobs").get("5d1c")).id
             assert 1 == len(peer.requests)
 
     asyncio.run(act())
@@ -71,7 +71,7 @@ def test_a_certificate_of_another_host_is_refused() -> None:
             address = peer.base_url.replace("127.0.0.1", "localhost")
             async with client_of(address, ca_file=PEM) as client:
                 with pytest.raises(Unreachable, match="CERTIFICATE_VERIFY_FAILED"):
-                    await client.jobs.get("5d1c")
+                    await records(client, "jobs").get("5d1c")
             assert [] == peer.requests
 
     asyncio.run(act())
@@ -102,7 +102,7 @@ def test_the_environments_proxies_are_not_used(monkeypatch: pytest.MonkeyPatch) 
             for name in ("NO_PROXY", "no_proxy"):
                 monkeypatch.delenv(name, raising=False)
             async with client_of(peer.base_url) as client:
-                await client.jobs.get("5d1c")
+                await records(client, "jobs").get("5d1c")
             assert [] == proxy.requests
             assert 1 == len(peer.requests)
 
@@ -116,8 +116,8 @@ def test_cookies_are_not_kept() -> None:
         body = b'{"data": {"id": "5d1c"}}'
         peer = Peer(sends(http(200, body, cookie)))
         async with peer, client_of(peer.base_url) as client:
-            await client.jobs.get("5d1c")
-            await client.jobs.get("5d1c")
+            await records(client, "jobs").get("5d1c")
+            await records(client, "jobs").get("5d1c")
         assert 2 == len(peer.requests)
         assert not any("cookie" in each.headers for each in peer.requests)
 
@@ -128,7 +128,7 @@ def test_cookies_are_not_kept() -> None:
 def test_every_request_stays_below_the_base_address(path: str) -> None:
     async def act() -> None:
         async with Peer(listed) as peer, client_of(peer.base_url + path) as client:
-            await client.jobs.list(search="a&b=c#d")
+            await records(client, "jobs").list(search="a&b=c#d")
             target = peer.requests[0].target
         tenant = "/tenant" if "tenant" in path else ""
         assert f"{tenant}/api/v1/jobs?page=1&per_page=100&search=a%26b%3Dc%23d" == target

@@ -20,7 +20,6 @@ from generate.files import ROOT, NotGenerated, block, stale, with_block
 from generate.sources import SOURCES
 from tests.repository import Repository
 
-SHAPES = "connector/client/shapes"
 # Names that the API will hardly ever serve: a real one would collide with what is planted here.
 FIELD = (
     '    fediverse_url: str | None = field("Fediverse page.", format="url", personal="contact")\n'
@@ -91,12 +90,6 @@ def test_what_is_generated_is_not_stale() -> None:
     assert [] == stale(SOURCES), "run make generate"
 
 
-def test_no_shape_is_left_over() -> None:
-    shapes = {each.name for each in (ROOT / SHAPES).glob("*.py")}
-
-    assert shapes == {f"{name}.py" for name in CATALOG} | {"__init__.py", "item.py"}
-
-
 @pytest.mark.parametrize("name", CATALOG)
 def test_staging_has_every_column_of_landing(name: str) -> None:
     resource = CATALOG[name]
@@ -162,7 +155,6 @@ def test_a_field_is_one_line_and_a_resource_one_page(copy: Copy, tmp_path: Path)
     page.write_text(text.replace("    date_of_birth:", f"{FIELD}    date_of_birth:"))
 
     assert {
-        f"{SHAPES}/candidates.py",
         "dbt_like_sql/staging/stg_candidates.sql",
         *("docs/API.md", "docs/DATA.md", "docs/PERSONAL_DATA.md"),
     } == copy.generated()
@@ -172,8 +164,6 @@ def test_a_field_is_one_line_and_a_resource_one_page(copy: Copy, tmp_path: Path)
     changed = copy.generated()
 
     assert {
-        *(f"{SHAPES}/errands.py", f"{SHAPES}/__init__.py", "connector/client/resources.py"),
-        "connector/client/sync_resources.py",
         *(f"dbt_like_sql/staging/{each}.yml" for each in ("sources", "schema")),
         "dbt_like_sql/staging/stg_errand_records.sql",
         "dbt_like_sql/marts/mirror_health.sql",

@@ -13,7 +13,7 @@ from connector.errors import SettingsError
 from connector.errors_api import Unreachable
 from connector.settings.model import load_settings
 from tests.cli.calling import call, variables
-from tests.client.calls import client_of
+from tests.client.calls import client_of, records
 from tests.client.peer import Peer, found
 
 PEM = Path(__file__).parents[1] / "client" / "loopback.pem"
@@ -70,7 +70,7 @@ def test_a_proxy_that_is_set_is_used_and_sees_nothing() -> None:
     async def act() -> None:
         async with Tunnel() as proxy, Peer(found, tls=tls()) as peer:
             async with client_of(peer.base_url, ca_file=PEM, proxy=proxy.address) as client:
-                assert "5d1c" == (await client.jobs.get("5d1c")).id
+                assert "5d1c" == (await records(client, "jobs").get("5d1c")).id
             assert [f"CONNECT 127.0.0.1:{peer.port} HTTP/1.1"] == proxy.asked
             assert "authorization" in peer.requests[0].headers
         assert b"planted" not in proxy.seen
@@ -83,7 +83,7 @@ def test_what_is_not_encrypted_goes_through_no_proxy() -> None:
     async def act() -> None:
         async with Tunnel() as proxy, Peer(found) as peer:
             async with client_of(peer.base_url, proxy=proxy.address) as client:
-                await client.jobs.get("5d1c")
+                await records(client, "jobs").get("5d1c")
             assert [] == proxy.asked
             assert 1 == len(peer.requests)
 
@@ -95,7 +95,7 @@ def test_a_proxy_that_refuses_is_told() -> None:
         async with Tunnel(refuses=True) as proxy, Peer(found, tls=tls()) as peer:
             async with client_of(peer.base_url, ca_file=PEM, proxy=proxy.address) as client:
                 with pytest.raises(Unreachable):
-                    await client.jobs.get("5d1c")
+                    await records(client, "jobs").get("5d1c")
             assert [] == peer.requests
 
     asyncio.run(act())

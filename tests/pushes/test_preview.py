@@ -200,7 +200,7 @@ def test_a_corrected_report_and_its_file_are_pushed_once_each(tmp_path: Path) ->
 def test_the_report_of_some_rows_keeps_their_cells(tmp_path: Path, *, is_workbook: bool) -> None:
     settings = settings_at("http://127.0.0.1:9", tmp_path, "nobody")
     head = ["first_name", "last_name", "email", "date_of_birth", "rating", "employment_type"]
-    lines = [
+    lines: list[list[Any]] = [
         ["Ann", "Lee", "ann@a.example", date(1990, 4, 3), 4, "interim"],
         ["Bo", "Li", "none", date(1990, 4, 3), 0.5, "interim"],
         ["Cy", "=1+1", "none", "soon", "€ 45,000.50", "interim"],
@@ -208,9 +208,10 @@ def test_the_report_of_some_rows_keeps_their_cells(tmp_path: Path, *, is_workboo
     path = tmp_path / ("people.xlsx" if is_workbook else "people.csv")
     if is_workbook:
         book = Workbook()
+        sheet: Any = book.active
         for line in [head, [], *lines]:
-            book.active.append(line)
-        book.active["B5"].data_type = "s"
+            sheet.append(line)
+        sheet["B5"].data_type = "s"
         book.save(path)
     else:
         with path.open("w", encoding="utf-8", newline="") as file:

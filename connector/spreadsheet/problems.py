@@ -133,7 +133,7 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         # Numbers and truth values.
         "not_a_number": "It is not a number: write digits.",
         "not_whole": "It has a fraction where a whole number belongs: write a whole number.",
-        "too_large": "It has too many digits: correct it.",
+        "too_large": "The number is too large: write at most 18 digits, or clear the cell.",
         "ambiguous_number": "A dot or comma before three digits can be the decimal sign or part"
         " thousands off: write it without, or declare the decimal sign.",
         "decimal_sign": "The number has another decimal sign than the column: rewrite it, or"

@@ -142,7 +142,7 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         "not_a_number": "The value is not a number: enter digits, for example 45000, or clear"
         " the cell.",
         "not_whole": "The value is not a whole number: round the number.",
-        "too_large": "The value is too large: enter at most 18 digits.",
+        "too_large": "The value is too large: enter at most 18 digits, or clear the cell.",
         "ambiguous_number": "The value can be two numbers: write the number without a"
         " separator, or choose the decimal separator of the column.",
         "decimal_sign": "The value has another decimal separator than the column: write the"

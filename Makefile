@@ -17,18 +17,18 @@ LOCK_TOOL := uv>=0.9,<1
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
   --no-emit-find-links --custom-compile-command 'make lock' --quiet
 # What a machine installs that only runs the connector: the base, and what each extra adds to it.
-EXTRAS := distributed keyring lakehouse metrics postgres report
+EXTRAS := distributed keyring lakehouse metrics page postgres report
 LOCKS := docs/service/requirements
 BUILDER := hatchling
 BOM_TOOL := cyclonedx-bom>=7,<8
 AUDIT_TOOL := pip-audit>=2.10,<3
 
 .DEFAULT_GOAL := help
-.PHONY: help install referee readers demo test simulate check lock bom audit generate
+.PHONY: help install referee readers demo test test-all simulate check lock bom audit generate
 .PHONY: bench peers pictures site clean
 
 help:  ## list these commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(STAMP)  ## make .venv with everything, locked; PYTHON=... chooses the interpreter
 
@@ -72,6 +72,8 @@ demo: install  ## pull a made-up agency through Dagster, on this machine alone
 
 test: install  ## run the tests, on every core; WORKERS=3 by so many processes
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations 25
+
+test-all: test  ## run the fast and the slow tests
 
 # RUNS=10000 SCENARIO=A-F plays so many; SCENARIO=F SEED=87 TRACE=1 replays one and tells it.
 # WAREHOUSE=1 keeps the history of each in a real warehouse as well, ten times as slow.

@@ -21,6 +21,12 @@ PAGES = ROOT / "dist" / "pages"
 DOCUMENTS = ROOT / "docs"
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 _COPIED = ("pictures", "samples", "service")
+_TOP = {
+    "README.md": "index.md",
+    "CHANGELOG.md": "CHANGELOG.md",
+    "CONTRIBUTING.md": "CONTRIBUTING.md",
+}
+"""Documents outside `docs`, and the page that each becomes."""
 _SAMPLE = """# A report to try
 
 [The report of a made-up agency](samples/report.html), as `connector report` writes it: one file
@@ -37,8 +43,9 @@ def main() -> int:
     PAGES.mkdir(parents=True)
     for folder in _COPIED:
         shutil.copytree(DOCUMENTS / folder, PAGES / folder)
-    front = (ROOT / "README.md").read_text(encoding="utf-8")
-    _write("index.md", front.replace("docs/", ""))
+    for name, page in _TOP.items():
+        text = (ROOT / name).read_text(encoding="utf-8")
+        _write(page, text.replace("docs/", ""))
     for document in DOCUMENTS.glob("*.md"):
         name = "WHERE.md" if document.name == "README.md" else document.name
         _write(name, document.read_text(encoding="utf-8"))
@@ -77,10 +84,11 @@ def _led(link: re.Match[str]) -> str:
     path, hash, anchor = target.partition("#")
     if re.match(r"[a-z]+:", target) or not path:
         return link[0]
-    if path in ("README.md", "../README.md"):
-        path = "index.md" if path.startswith("..") else "WHERE.md"
+    if path == "README.md":
+        path = "WHERE.md"
+    path = _TOP.get(path.removeprefix("../"), path)
     path = re.sub(r"\.ipynb$", ".md", path)
-    is_here = path in ("index.md", "WHERE.md") or (DOCUMENTS / path).is_file()
+    is_here = path in ("WHERE.md", *_TOP.values()) or (DOCUMENTS / path).is_file()
     is_here = is_here or (DOCUMENTS / path).with_suffix(".ipynb").is_file()
     return f"{mark}[{words}]({path}{hash}{anchor})" if is_here else words
 

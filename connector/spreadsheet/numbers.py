@@ -160,20 +160,21 @@ def number_reader(
         if found is None:
             raise _no_number(text)
         if found.period not in (None, period):
-            message = f"It is for a {found.period}" if period else f"It says {found.period}"
-            raise Unreadable("other_period", f"{message}, and the field is not.")
+            raise _other_period(text, found.period, period)
         values = found.values
         value = values.get(decimal) if decimal else next(iter(values.values()))
         if value is None:
             if not is_settled:
-                raise Unreadable("decimal_sign", allowed=_allowed(decimal))
+                raise Unreadable("decimal_sign", fix=_SIGNS_TOLD[decimal])
             value = next(iter(values.values()))
         whole = max(values.values(), key=abs)
         if found.is_ambiguous and (decimal is None or (is_settled and value != whole)):
+            shown = " or ".join(f"{each:,}" for each in dict.fromkeys(values.values()))
             raise Unreadable(
                 "ambiguous_number",
-                allowed=_allowed(None),
-                fix=f"Write {whole} if that is meant, or say --decimal dot or comma.",
+                f"The value can be {shown}.",
+                fix=f"Enter {whole} if that is right, or choose the decimal separator of the"
+                " column.",
             )
         return _checked(value, found.unit, is_percentage)
 
@@ -189,11 +190,15 @@ def _checked(value: int | float, unit: str, is_percentage: bool) -> Any:
         raise _too_large()
     if unit == "%":
         if not is_percentage:
-            raise Unreadable("percent_sign", allowed="a number")
+            raise Unreadable("percent_sign")
         return noted(value, "large_percentage") if value > _SHARE_MAX else value
     if unit:
         if is_percentage:
-            raise Unreadable("currency_sign", allowed="a percentage")
+            raise Unreadable(
+                "currency_sign",
+                "The value has a currency, but this column is a percentage.",
+                fix="Enter a percentage.",
+            )
         return Amount(value, unit)
     return _noted_share(value) if is_percentage else value
 
@@ -204,8 +209,28 @@ def _noted_share(value: int | float) -> int | float | NotedValue:
     return noted(value, "small_percentage") if 0 < value < 1 else value
 
 
-def _allowed(decimal: Decimal | None) -> str:
-    return f"digits, and a {'comma' if decimal == ',' else 'dot'} before a fraction"
+_SIGNS_TOLD: Mapping[str | None, str] = {
+    ".": "Use a dot before a fraction, as in the rest of the column.",
+    ",": "Use a comma before a fraction, as in the rest of the column.",
+}
+_IS_RATE = re.compile(r"/|\b(?:per|pro|par|por|al?|à|p\.)\b", re.IGNORECASE).search
+_RANGE = re.compile(
+    r"(\S*\d\S*?)\s*(?:[-\u2013\u2014]|to|bis|à)\s*\S*\d\S*", re.IGNORECASE
+).fullmatch
+
+
+def _other_period(text: str, found: str, period: str | None) -> Unreadable:
+    """The error for a number of another period than the column's."""
+    if period is None:
+        return Unreadable("other_period", f"The value has a period ({found}).", fix=_NUMBER_ALONE)
+    if _IS_RATE(text):
+        told = f"The value is per {found}, but this column is per {period}."
+        return Unreadable("other_period", told, fix=f"Enter the amount per {period}.")
+    told = f"The value is in {found}s, but this column is in {period}s."
+    return Unreadable("other_period", told, fix=f"Enter the number of {period}s.")
+
+
+_NUMBER_ALONE = "Enter the number alone."
 
 
 def _no_number(text: str) -> Unreadable:
@@ -214,12 +239,14 @@ def _no_number(text: str) -> Unreadable:
         return _too_large()
     if _SCIENTIFIC(text) is not None:
         return Unreadable("scientific")
-    fix = "Write the number in digits, or clear the cell."
-    return Unreadable("not_a_number", allowed=_allowed(None), fix=fix)
+    if _RANGE(text) is not None:
+        fix = "Enter one number, for example 45000."
+        return Unreadable("not_a_number", "The value is a range.", fix=fix)
+    return Unreadable("not_a_number")
 
 
 def _too_large() -> Unreadable:
-    return Unreadable("too_large", allowed="a number of at most 18 digits")
+    return Unreadable("too_large")
 
 
 def typed_number(is_percentage: bool) -> ReadTyped:
@@ -228,7 +255,7 @@ def typed_number(is_percentage: bool) -> ReadTyped:
     def read(cell: Any) -> Any:
         if isinstance(cell, Amount):
             value = _checked(cell.value, cell.unit, is_percentage)
-            told = f"The cell shows {cell.shown}, and holds {cell.value}."
+            told = f"The cell shows {cell.shown}, but contains {cell.value}, which is imported."
             return noted(value, "rounded", told) if cell.shown else value
         is_number = isinstance(cell, int | float) and not isinstance(cell, bool)
         if is_number and not (isinstance(cell, float) and math.isnan(cell)):
@@ -237,9 +264,8 @@ def typed_number(is_percentage: bool) -> ReadTyped:
             return _checked(number, "", is_percentage)
         raise Unreadable(
             "not_a_number",
-            "A spreadsheet program has made a date or a truth value of it.",
-            allowed="a number",
-            fix="Format the column as a number and type the value again.",
+            "The value is stored as a date or as true or false, not as a number.",
+            fix="Format the column as a number and enter the value again.",
         )
 
     return read
@@ -263,9 +289,9 @@ def _whole(read_number: ReadTyped) -> ReadTyped:
         if isinstance(number, NotedValue):
             number = number.value
         if isinstance(number, Amount):
-            raise Unreadable("currency_sign", allowed="a whole number")
+            raise Unreadable("currency_sign", fix="Enter the number alone.")
         if number != number // 1:
-            raise Unreadable("not_whole", allowed="a whole number")
+            raise Unreadable("not_whole")
         return int(number)
 
     return read

@@ -366,9 +366,6 @@ JOBS = Section(
 
 # -- Time ------------------------------------------------------------------------------------------
 
-_AT_RISK_MIN = 5
-"""A median at which fewer were watched says nothing of a stage in a sentence."""
-
 _WIDTHS = (1, 2, 5, 7, 14, 30, 60, 90, 180, 365)
 _BANDS_MAX = 10
 _MEMBERS_MAX = 12
@@ -436,7 +433,7 @@ def _in_stages(published: PublishedFile) -> Drawing | None:
 def _slowest(rows: Sequence[Row]) -> str:
     """Sentence on the stages where people stay longest, and have waited longest."""
     under_way = [row for row in rows if row["stage_kind"] in ("open", "paused")]
-    known = [row for row in under_way if (row["p50_at_risk"] or 0) >= _AT_RISK_MIN]
+    known = [row for row in under_way if row["p50_days"] is not None]
     finding = "Too few were seen to leave any stage to say how long half of them stay."
     if known:
         slowest = max(known, key=lambda row: row["p50_days"])

@@ -28,6 +28,7 @@ visits as (
         job_id,
         visit_number,
         any_value(status) as job_status,
+        bool_or(is_open) as is_open,
         min(began_after) as entered_after,
         min(valid_from) as entered_at,
         min(began_before) as entered_before,
@@ -52,6 +53,7 @@ select
     visits.job_id,
     visits.visit_number,
     visits.job_status,
+    visits.is_open,
     lag(visits.job_status) over in_order as previous_status,
     case when not visits.is_current and not visits.is_deletion
         then lead(visits.job_status) over in_order

@@ -73,8 +73,8 @@ def test_unnamed_status_of_leads_is_told(document: Document) -> None:
     assert ["New", "Lost", "Won", "unmapped"] == [
         row[0] for row in document.table("Leads by their status")
     ]
-    assert "New is the status of 4 of 7 leads (57%)." in figure
-    assert "1 of 7 leads (14%) have a status that nobody has named." in figure
+    assert "New is the status of 5 of 8 leads (62%)." in figure
+    assert "1 of 8 leads (12%) have a status that nobody has named." in figure
 
 
 def test_content_is_the_mart(document: Document) -> None:
@@ -175,8 +175,8 @@ def test_open_jobs_are_worth_what_rates_convert(published: Path, document: Docum
 def test_who_waits_is_told_beside_the_slowest_stage(changed: Callable[[Change], Path]) -> None:
     def change(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(
-            "UPDATE marts.sum_time_in_stage SET p50_at_risk = 9 WHERE stage = 'interviewing'; "
-            "UPDATE marts.sum_time_in_stage SET p50_days = 2.5, p50_at_risk = 4, "
+            "UPDATE marts.sum_time_in_stage SET p50_days = 10 WHERE stage = 'interviewing'; "
+            "UPDATE marts.sum_time_in_stage SET p50_days = NULL, "
             "current_visits = 189, current_p50_days = 194 WHERE stage = 'offer_made'"
         )
 

@@ -1,4 +1,4 @@
-"""A world for the limiter: workers that ask, a server that counts, a network, and a clock that jumps.
+"""Simulated workers, a counting server and a network, for the rate limiter.
 
 Nothing here waits. One seed draws every delay and every loss, so that a failure is replayed by its
 number. The world checks what must hold at every step: a wait is longer than nothing, nobody waits

@@ -13,7 +13,7 @@ from typing import Any
 
 from connector.engine.push_plan import Problem
 from connector.pushes.dry_run import packed_result, unpacked_result
-from connector.spreadsheet.problems import Amount, Cell, SheetRow, text_of
+from connector.spreadsheet.problems import Amount, Cell, PartlyShown, SheetRow, text_of
 from connector.spreadsheet.report import RowResult
 from connector.system.spill_file import SpillFile
 
@@ -155,6 +155,8 @@ def _plain_cell(cell: Cell) -> Any:
             return {"time": cell.isoformat()}
         case Amount():
             return {"amount": [cell.value, cell.unit, cell.form]}
+        case PartlyShown():
+            return {"partly": [_plain_cell(cell.value), cell.shown, cell.form]}
     return cell
 
 
@@ -170,4 +172,6 @@ def _cell(plain: Any) -> Cell:
         cell: Cell = plain
         return cell
     ((kind, value),) = plain.items()
+    if kind == "partly":
+        return PartlyShown(_cell(value[0]), *value[1:])  # type: ignore[arg-type]
     return Amount(*value) if kind == "amount" else _TYPES[kind](value)

@@ -36,13 +36,28 @@ class Amount:
         return f"{number}%" if self.unit == "%" else f"{self.unit} {number}"
 
 
-Cell = str | int | float | bool | date | datetime | time | Amount
+@dataclass(frozen=True, slots=True)
+class PartlyShown:
+    """A cell whose number format `form` shows less than the cell holds.
+
+    `shown` is the text that a person sees: 30-Dec of a date with a year, or nothing at all.
+    """
+
+    value: str | int | float | date
+    shown: str
+    form: str
+
+    def __str__(self) -> str:
+        return text_of(self.value)
+
+
+Cell = str | int | float | bool | date | datetime | time | Amount | PartlyShown
 """Value of a cell: always text in a csv; in a workbook also a number, a truth value or a date, as
-it was typed, and a number as it is shown. An empty cell is the empty string.
+it was typed, and a number or a date as it is shown. An empty cell is the empty string.
 """
 
-Flaw = tuple[Literal["error", "not_calculated"], str]
-"""Why a workbook's cell has no value to read, and the error's name or the formula."""
+Flaw = tuple[Literal["error", "not_calculated", "unreadable"], str]
+"""Why a workbook's cell has no value to read: an error's name, a formula, or a number as stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +105,8 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
         " or clear the cell.",
         "formula_without_value": "The cell holds a formula that was never calculated: open and save"
         " the file in a spreadsheet program, or put in the value.",
+        "unreadable_cell": "The cell is formatted as a date and contains a number that is not a"
+        " date: enter a date, or clear the cell.",
         "cell_too_long": "The cell is longer than any field of the API: shorten it.",
         "example_row": "It is the example row of a template, left in: take it out or fill it in.",
         # What a row must have.
@@ -192,6 +209,9 @@ WARNINGS: Mapping[str, str] = MappingProxyType(
         "odd_letters": "Letters seem to be lost, broken, or of two alphabets in one word: compare"
         " them with the source.",
         "invisible": "The cell holds signs that cannot be seen: they are left out.",
+        "partly_shown": "The cell shows only a part of the date that it contains: check the year.",
+        "hidden_value": "The number format hides the value, which is imported as empty: change the"
+        " format if the value is meant.",
         "scheme_added": "The web address has no https://: it is sent with it.",
         "maybe_cut": "The text may have been cut by the program that wrote it: compare it with its"
         " source.",
